@@ -62,15 +62,15 @@ class ClusterRelease:
         freeze(self, "labels")
 
     def channel(self, cluster: int) -> LabelRandomization:
-        """The channel of the rows of one cluster, given the distributions, counted from 0."""
+        """Return the channel of the rows of one cluster, counted from 0, given the distributions."""
         return LabelRandomization(self.distributions[cluster], self.mechanism.resampling)
 
     def loss_channel(self, cluster: int) -> LabelRandomization:
-        r"""The label-randomization matrix :math:`\tilde Q_{x, \beta}` of one cluster: with `beta`, not `lambda`."""
+        r"""Return the label-randomization matrix :math:`\tilde Q_{x, \beta}` of a cluster, of `beta` for `lambda`."""
         return LabelRandomization(self.distributions[cluster], self.mechanism.bias_correction)
 
     def loss_weights(self) -> Floats:
-        r"""The modified loss as weights of the losses at all labels, a row for each example.
+        r"""Compute the modified loss as weights of the losses at all labels, a row for each example.
 
         .. math:: \tilde\ell(h, x, \tilde y) = \sum_{y'} \tilde Q_{x, \beta}^{-1}[y', \tilde y] \, \ell(h, x, y')
 
@@ -170,29 +170,23 @@ class ClusterRR:
         if scale <= 0:
             raise InvalidInput(f"noise_scale is {float(scale):g}, expected a number above 0: without noise, no privacy")
         share = fraction(resampling, "resampling", most=1)
-        beta = share if bias_correction is None else fraction(bias_correction, "bias_correction", most=1)
-        floor = _checked_threshold(threshold, size)
+        floor = _check_threshold(threshold, size)
         if share == 0 or (floor == 0 and share < 1):
             raise InvalidInput(
                 f"resampling is {float(share):g} and threshold {float(floor):g}: a label could be told apart with "
                 "certainty, expected resampling above 0, and threshold above 0 unless resampling is 1"
             )
+        name = "resampling" if bias_correction is None else "bias_correction"
+        beta = share if bias_correction is None else fraction(bias_correction, name, most=1)
         # Whatever the distributions are, this decides whether their matrices have inverses.
         if beta == 1:
             raise InvalidInput(
-                f"{'resampling' if bias_correction is None else 'bias_correction'} is 1: the label-randomization "
-                "matrix would be singular, since all of its columns are the distribution of the cluster; pass "
-                "bias_correction below 1"
+                f"{name} is 1: the label-randomization matrix would be singular, since all of its columns are the "
+                "distribution of the cluster; pass bias_correction below 1"
             )
-        fields = {
-            "k": size,
-            "threshold": floor,
-            "noise_scale": scale,
-            "resampling": share,
-            "bias_correction": beta,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        fields = {"k": size, "threshold": floor, "noise_scale": scale, "resampling": share, "bias_correction": beta}
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
 
     @classmethod
     def for_budget(
@@ -203,7 +197,7 @@ class ClusterRR:
         threshold: float | Fraction,
         bias_correction: float | Fraction | None = None,
     ) -> ClusterRR:
-        r"""The mechanism that spends ``split.prior`` on the distributions and ``split.labels`` on the labels.
+        r"""Spend ``split.prior`` on the distributions and ``split.labels`` on the labels.
 
         .. math:: \sigma = \frac{2}{\epsilon_1}, \qquad \lambda = \frac{1}{1 + (e^{\epsilon_2} - 1) \tau}
 
@@ -213,7 +207,7 @@ class ClusterRR:
         >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
         1.0
         """
-        floor = _checked_threshold(threshold, integer(k, "k", 2))
+        floor = _check_threshold(threshold, integer(k, "k", 2))
         if floor == 0:
             raise InvalidInput("threshold is 0: no label could be kept at all, expected more, and at most 1/k")
         return cls(
@@ -226,7 +220,7 @@ class ClusterRR:
 
     @classmethod
     def corollary2(cls, k: int, epsilon: float, *, heterogeneity: float | Fraction) -> ClusterRR:
-        r"""The parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is twice or thrice epsilon.
+        r"""Take the parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is thrice epsilon.
 
         .. math:: \tau = \phi, \quad \beta = 0, \quad \lambda = \frac{1}{1 + (e^\epsilon - 1) \phi}, \quad \sigma =
                   \frac1\epsilon
@@ -323,7 +317,7 @@ class ClusterPriors:
     def learn(
         cls, labels: ArrayLike, groups: Groups, k: int, epsilon: float, *, source: EntropySource | None = None
     ) -> ClusterPriors:
-        """A private prior for every group, all for one epsilon.
+        """Learn a private prior for every group, all for one epsilon.
 
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
         one histogram differs, and each of them is released with epsilon-DP
@@ -392,7 +386,7 @@ class ClusterPriorRelease:
         freeze(self, "labels")
 
     def mechanism(self, group: int) -> Mechanism:
-        """The mechanism of the rows of one group, counted from 0, with the dual that proves it the best."""
+        """Return the mechanism of the rows of one group, counted from 0, with the dual that proves it the best."""
         return rr_with_prior(self.priors.probabilities[group], self.split.labels)
 
 
@@ -468,7 +462,7 @@ class ClusterPriorRR:
 
 
 def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tuple[Fraction, ...]:
-    r"""Noisy shares as a distribution with no probability below the threshold ([E22], Algorithm 1, lines 5 to 19).
+    r"""Make noisy shares a distribution with no probability below the threshold ([E22], Algorithm 1, lines 5 to 19).
 
     With :math:`q_y = \max(\tau, \min(1, \cdot))`, :math:`\Delta = 1 - \sum_y q_y` and :math:`\xi_y = q_y - \tau` where
     :math:`\Delta < 0`, else :math:`1 - q_y`,
@@ -502,7 +496,7 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
     return tuple(q + x * step for q, x in zip(clipped, room, strict=True))
 
 
-def _checked_threshold(given: float | Fraction, k: int) -> Fraction:
+def _check_threshold(given: float | Fraction, k: int) -> Fraction:
     floor = fraction(given, "threshold")
     # The float nearest to 1/k may lie above it and still means it.
     if float(floor) == 1 / k:
