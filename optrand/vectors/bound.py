@@ -68,8 +68,7 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
     >>> lower_bound(groups, 1.0, dual) <= subset_selection_loss(4, exp_bracket(1.0)[0], 1)
     True
     """
-    before, ctx.prec = ctx.prec, BITS + BITS_PER_NAT * int(epsilon) + _length(dual)
-    try:
+    with ctx.workprec(BITS + BITS_PER_NAT * int(epsilon) + _length(dual)):
         more = arb(epsilon).expm1()
         size = np.array([arb(s) for s in groups.sizes])
         x = groups.counts.astype(object) / size
@@ -87,8 +86,6 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
         trace = dual.between.sum() / size[0] + np.diag(dual.between) @ (1 / size[1:]) + dual.within @ (size - 1)
         spread = arb(groups.squares) / arb(groups.total) ** 2 - 1
         return max(Fraction(0), _exact((spread + trace**2 / (more**2 * theta * dual.level)).lower()) / 2)
-    finally:
-        ctx.prec = before
 
 
 def _length(dual: VectorDual) -> int:

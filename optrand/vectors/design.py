@@ -47,7 +47,9 @@ class Options:
     tolerance: float = 1e-13
     """Relative tolerance that Clarabel is asked for; it stalls before."""
     bits: int = 200
-    """Binary digits of Newton's method, and five more for each nat of epsilon."""
+    """Binary digits of Newton's method."""
+    bits_per_nat: int = 5
+    """Further binary digits for each nat of epsilon: the loss is a difference that falls by ``exp(-epsilon)``."""
     ridge: int = 70
     """Curvature of ``2**-ridge`` times the largest is added, since optimal masses may not be unique."""
     steps: int = 40
@@ -177,20 +179,18 @@ def best_design(
         The numbers leave the range of floats, or the types found do not tell all classes apart.
     """
     budget = epsilon if start is None else min(start, epsilon)
-    before, ctx.prec = ctx.prec, options.bits + int(5 * epsilon)
-    try:
-        masses, used = _solve_cones(_Program.state(sizes, counts, chances, total, np.exp(-budget)), options)
-        fine: Numbers = np.array([arb(x) for x in masses.tolist()])
-        while True:
-            program = _Program.state(sizes, counts, chances, total, (-arb(budget)).exp().mid())
-            used, fine, levels = _optimize(program, used, fine, options)
-            if budget == epsilon:
-                return _round(counts[used], program.keep(used), fine, levels, epsilon)
-            budget = min(epsilon, options.growth * budget)
-    except (ArithmeticError, ValueError, np.linalg.LinAlgError):
-        raise SolverFailed(f"no design of subsets was found at epsilon {epsilon:g}") from None
-    finally:
-        ctx.prec = before
+    with ctx.workprec(options.bits + options.bits_per_nat * int(epsilon)):
+        try:
+            masses, used = _solve_cones(_Program.state(sizes, counts, chances, total, np.exp(-budget)), options)
+            fine: Numbers = np.array([arb(x) for x in masses.tolist()])
+            while True:
+                program = _Program.state(sizes, counts, chances, total, (-arb(budget)).exp().mid())
+                used, fine, levels = _optimize(program, used, fine, options)
+                if budget == epsilon:
+                    return _round(counts[used], program.keep(used), fine, levels, epsilon)
+                budget = min(epsilon, options.growth * budget)
+        except (ZeroDivisionError, np.linalg.LinAlgError):
+            raise SolverFailed(f"the design of subsets is singular at epsilon {epsilon:g}") from None
 
 
 def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
@@ -234,9 +234,11 @@ def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
     masses = z[:, 0] + z[:, 1]
     masses = masses / masses.sum()
     slack = 1 - np.linalg.norm(s[:, 1:], axis=1) / s[:, 0]
-    if not np.isfinite(masses).all():
+    # Strict complementarity: of the two, one tends to zero. A wrong guess is mended by exchanges.
+    used = np.flatnonzero(masses > slack)
+    if not used.size:
         raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
-    return _sparsify(program, masses, np.flatnonzero(masses > slack))
+    return _sparsify(program, masses, used)
 
 
 def _sparsify(program: _Program, masses: Floats, used: Used) -> tuple[Floats, Used]:
@@ -249,7 +251,11 @@ def _sparsify(program: _Program, masses: Floats, used: Used) -> tuple[Floats, Us
     )
     units = np.abs(moments).max(axis=0)
     moments = moments / np.where(units > 0, units, 1.0)
-    found, _ = nnls(moments.T, masses[used] @ moments)
+    try:
+        found, _ = nnls(moments.T, masses[used] @ moments)
+    except RuntimeError:
+        # Too many iterations: all of the types are as good.
+        return masses[used], used
     kept = found > 0
     return found[kept], used[kept]
 
@@ -281,6 +287,8 @@ def _refine(program: _Program, used: Used, masses: Numbers, options: Options) ->
         step, levels = answer[:n], answer[n:]
         masses = _mid(masses + step)
         kept = np.array([bool(mass > 0) for mass in masses])
+        if not kept.any():
+            raise SolverFailed("Newton's method for the design of subsets diverges")
         used, masses = used[kept], masses[kept]
         if kept.all() and max(abs(x) for x in step) < arb(2) ** -options.converged:
             break
