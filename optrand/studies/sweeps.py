@@ -86,8 +86,8 @@ class SweepRow:
         prior = result.prior
         biases = np.array([float(bias) for bias in result.exact_biases])
         return cls(
-            epsilon,
-            penalty,
+            float(epsilon),
+            float(penalty),
             value=proof.lower if proof.maximised else proof.upper,
             **_bounds(proof),
             variance=float(prior @ result.randomizer.variances),
