@@ -74,15 +74,9 @@ class ClusterRelease:
 
         .. math:: \tilde\ell(h, x, \tilde y) = \sum_{y'} \tilde Q_{x, \beta}^{-1}[y', \tilde y] \, \ell(h, x, y')
 
-        Returns
-        -------
-        (n, K) array
-            ``weights[i, y]`` multiplies the loss of row `i` at the label `y`; every row sums to 1.
-
-        Notes
-        -----
-        [E22], Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true
-        label as its mean over the resampling; with 0 it is the loss at the noisy label.
+        ``weights[i, y]`` of shape (n, K) multiplies the loss of row `i` at the label `y`; every row sums to 1. [E22],
+        Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true label as
+        its mean over the resampling; with 0 it is the loss at the noisy label.
         """
         weights = np.empty((self.labels.size, self.mechanism.k))
         for cluster in range(len(self.groups)):
@@ -265,11 +259,6 @@ class ClusterRR:
             The public cluster of each of the `n` rows.
         source : EntropySource, optional
             The operating system by default, the only choice for a release.
-
-        Raises
-        ------
-        InvalidInput
-            Labels for fewer or more rows than have a cluster, or outside ``0 ... k-1``; no message repeats one.
         """
         array = checked_labels(labels, self.k, groups=groups)
         words = SystemEntropy() if source is None else source
@@ -323,20 +312,9 @@ class ClusterPriors:
         one histogram differs, and each of them is released with epsilon-DP
         (:func:`optrand.sampling.priors.private_histogram`).
 
-        Parameters
-        ----------
-        labels, groups, source
-            As in :meth:`ClusterRR.release`.
-        k : int
-            The number of labels.
-        epsilon : float
-            In nats.
-
-        Notes
-        -----
-        [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the
-        half because a label that is replaced changes two counts. Here it is drawn exactly. Where all noisy counts of a
-        group vanish, its prior is uniform, as Algorithm 4 starts from.
+        Arguments are those of :meth:`ClusterRR.release`. [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities
+        proportional to ``exp(-abs(x) epsilon / 2)``, the half because a label that is replaced changes two counts. If
+        all noisy counts of a group vanish, its prior is uniform, as Algorithm 4 starts from.
 
         Examples
         --------
@@ -435,15 +413,8 @@ class ClusterPriorRR:
         return self.split.total
 
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> ClusterPriorRelease:
-        """Learn the priors, and randomize every label.
+        """Learn the priors, and randomize every label, with the arguments of :meth:`ClusterRR.release`.
 
-        Parameters
-        ----------
-        labels, groups, source
-            As in :meth:`ClusterRR.release`.
-
-        Notes
-        -----
         Draws are exact, given the priors as floats. Cost ``O(n K log K)``, memory ``O(n K)``.
 
         Examples
@@ -469,17 +440,9 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
 
     .. math:: \tilde q_y = q_y + \frac{\xi_y}{\sum_{y'} \xi_{y'}} \Delta
 
-    Parameters
-    ----------
-    shares : sequence of Fraction
-        Of any size and sign.
-    threshold : Fraction
-        At most ``1 / len(shares)``.
-
-    Notes
-    -----
-    In fractions: the sum is 1 and every probability at least the threshold without rounding ([E22], Theorem 6). Where
-    :math:`\Delta = 0` nothing moves, whatever :math:`\xi` is.
+    Shares have any size and sign; the threshold is at most ``1 / len(shares)``. In fractions: the sum is 1 and every
+    probability at least the threshold without rounding ([E22], Theorem 6). If :math:`\Delta = 0` nothing moves,
+    whatever :math:`\xi` is.
 
     Examples
     --------

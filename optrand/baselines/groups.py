@@ -146,8 +146,6 @@ class Groups(Record):
         ------
         InvalidInput
             Features that are no table of finite numbers, or more groups than there are distinct rows.
-        MissingExtra
-            scikit-learn is not installed.
 
         Notes
         -----

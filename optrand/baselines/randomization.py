@@ -149,19 +149,12 @@ class LabelRandomization(Record):
         return Sampler(self.table)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
-        """Draw one label for every label in `values`, with exactly the stated probabilities.
-
-        Parameters
-        ----------
-        values : array of integers, any shape
-            From 0 to ``k-1``.
-        source : EntropySource, optional
-            The operating system by default, the only choice for a release.
+        """Draw one label for every label in `values`, of any shape, with exactly the stated probabilities.
 
         Raises
         ------
         InvalidInput
-            Values that are no such labels; the message tells neither which nor how many.
+            Values that are not from 0 to ``k-1``; the message tells neither which nor how many.
 
         Examples
         --------
