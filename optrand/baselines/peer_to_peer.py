@@ -158,17 +158,8 @@ class PeerToPeer:
         return float_above(abs(1 - 2 * Fraction(self.flip)) / integer(size, "the size of a cluster", 1))
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
-        """Compute the delta at an epsilon, for the worst labels of the other users.
+        """Compute the delta at an epsilon in a cluster of some size, for the worst labels of the other users.
 
-        Parameters
-        ----------
-        epsilon : float
-            In nats.
-        size : int
-            Users in the cluster.
-
-        Notes
-        -----
         The upper end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`. Labels 0 and 1 may be exchanged, so
         that half of the numbers of ones are tried.
         """
@@ -177,24 +168,11 @@ class PeerToPeer:
         return PeerPrivacy(budget, delta, ones, exhaustive)
 
     def at_delta(self, delta: float, size: int) -> PeerPrivacy:
-        """Compute the epsilon at a delta, for the worst labels of the other users.
+        """Compute the epsilon at a delta from 1e-25 to below 1, for the worst labels of the other users.
 
-        Parameters
-        ----------
-        delta : float
-            From 1e-25 to below 1.
-        size : int
-            Users in the cluster.
-
-        Raises
-        ------
-        InvalidInput
-            A delta out of range: below, take the pure :attr:`epsilon`.
-
-        Notes
-        -----
         A table is as private as the worst of its clusters: take each size that occurs. The least epsilon by the upper
-        end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`, to 1e-9.
+        end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`, to 1e-9. At a smaller delta take the pure
+        :attr:`epsilon`.
 
         Examples
         --------
@@ -235,14 +213,8 @@ class PeerToPeer:
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> PeerRelease:
         """Play the part of all users at once.
 
-        Parameters
-        ----------
-        labels, groups, source
-            As in :meth:`optrand.baselines.ClusterRR.release`; labels are 0 or 1.
-
-        Notes
-        -----
-        Flips, choices of users and subsampling are exact: probabilities are the rational numbers that the floats are.
+        Arguments are those of :meth:`optrand.baselines.ClusterRR.release`; labels are 0 or 1. Flips, choices of users
+        and subsampling are exact: probabilities are the rational numbers that the floats are.
 
         Examples
         --------
@@ -275,18 +247,8 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
               \frac{3}{\sqrt{s\alpha}}\Big), \qquad
               \delta = \exp\Big(-\frac{\alpha \xi^2}{4 (\alpha + 1/s) (1 - \alpha)}\Big)
 
-    Parameters
-    ----------
-    mechanism : PeerToPeer
-    delta : float
-        Above 0 and below 1.
-    size : int
-        `s`, the size of the smallest cluster.
-
-    Notes
-    -----
-    Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s (1 - \alpha)}`; also
-    :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
+    `size` is `s`, that of the smallest cluster. Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha
+    \sqrt{\theta s (1 - \alpha)}`; also :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
     """
     s, alpha, theta = integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
     target = real(delta, "delta")
@@ -301,14 +263,7 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
 def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float]:
     r"""Compute epsilon and delta of [E22], Lemma 9, at a :math:`\xi`, whether or not its hypotheses hold.
 
-    Parameters
-    ----------
-    mechanism : PeerToPeer
-        With a flip above 0 and below 1.
-    xi : float
-        At least 0; the larger, the larger is epsilon, and the smaller delta.
-    size : int
-        `s`, the size of the smallest cluster.
+    The larger :math:`\xi \geq 0`, the larger is epsilon, and the smaller delta. The flip is above 0 and below 1.
 
     Examples
     --------

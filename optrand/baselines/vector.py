@@ -75,11 +75,6 @@ class UnaryBits(OneHot):
     .. math:: \Pr[Z_j = 1 \mid y] = \frac{r}{1 + r} \;\; (j = y), \qquad \frac{1}{1 + r} \;\; (j \neq y),
               \qquad r \leq e^{\epsilon / 2}
 
-    Parameters
-    ----------
-    k, epsilon
-        As in :class:`OneHot`.
-
     Notes
     -----
     *Privacy* ([Z25], Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
@@ -145,17 +140,7 @@ class UnaryBits(OneHot):
         return float(self.odds / (self.odds - 1) ** 2)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """Draw a vector of `k` bits for every label.
-
-        Parameters
-        ----------
-        values : array of class numbers, any shape, or one number
-        source : EntropySource, optional
-            Where random words come from; by default the operating system, the only choice for a release.
-
-        Returns
-        -------
-        array of 0 and 1, an axis of length k more than `values`
+        """Draw a vector of `k` bits for every label; values have any shape, and the bits an axis of length k more.
 
         Raises
         ------
@@ -200,19 +185,12 @@ class UnaryBits(OneHot):
     def debiased(self, bits: ArrayLike) -> Floats:
         """Estimate the one-hot vector behind each vector of bits without bias ([Z25], eq. 24 solved for ``eta``).
 
-        Parameters
-        ----------
-        bits : (..., k) array of 0 and 1
-
-        Returns
-        -------
-        (..., k) array
-            Two values only, :attr:`estimates`; entries below 0 and sums other than 1 are the price of no bias.
+        It has two values only, :attr:`estimates`. Entries below 0 and sums other than 1 are the price of no bias.
 
         Raises
         ------
         InvalidInput
-            Another number of bits, or entries that are none.
+            Bits that are not 0 or 1, or not of shape (..., k).
         """
         given = rectangular(bits, "bits")
         if given.dtype.kind not in "iub" or given.ndim == 0 or given.shape[-1] != self.k:
@@ -229,10 +207,6 @@ class UnaryBits(OneHot):
         """Estimate the share of each class among the labels of a packed release without bias, shape ``(k,)``.
 
         The standard error of each is exactly ``sqrt(variance / n)``, given the labels. Memory does not grow with `n`.
-
-        Parameters
-        ----------
-        packed : (n, width) array of uint8
 
         Examples
         --------
@@ -281,11 +255,6 @@ class Alibi(OneHot):
     r"""The one-hot vector of a label plus Laplace noise of scale ``2 / epsilon`` on every coordinate.
 
     .. math:: o = e_y + W, \qquad W_c \sim \mathrm{Lap}(\lambda), \qquad \lambda = 2 / \epsilon
-
-    Parameters
-    ----------
-    k, epsilon
-        As in :class:`OneHot`.
 
     Notes
     -----
@@ -347,11 +316,6 @@ class Alibi(OneHot):
             One for all vectors or one each, for instance what a model believes; uniform if not given. It costs no
             privacy as long as it is made without the labels that it is applied to, or from their release.
 
-        Returns
-        -------
-        (..., k) array
-            Each vector sums to 1.
-
         Raises
         ------
         InvalidInput
@@ -398,8 +362,6 @@ class LatticeAlibi(OneHot):
 
     Parameters
     ----------
-    k, epsilon
-        As in :class:`OneHot`.
     steps : int
         The `m` of the lattice, from 1 to 256.
 
