@@ -46,6 +46,12 @@ class Options:
 
     tolerance: float = 1e-13
     """Relative tolerance that Clarabel is asked for; it stalls before."""
+    cones: int = 400
+    """Largest number of types, each a cone, of the first program; it grows by as many that are violated."""
+    rounds: int = 20
+    """Largest number of cone programs."""
+    violated: float = 1e-7
+    """Relative reduced cost from which a type joins the cone program; the rest is left to exchanges."""
     bits: int = 200
     """Binary digits of Newton's method."""
     bits_per_nat: int = 5
@@ -114,9 +120,9 @@ class _Program:
         return gamma
 
     @cached_property
-    def often(self) -> Integers:
+    def often(self) -> NDArray[np.int64]:
         """Degrees of freedom within each group."""
-        return np.array([s - 1 for s in self.sizes], dtype=object)
+        return np.array([s - 1 for s in self.sizes])
 
     @cached_property
     def rows(self) -> Numbers:
@@ -128,7 +134,7 @@ class _Program:
         """Return the inverses of the information between and within groups, 0 within groups of one."""
         loads = masses * self.weights
         information = loads @ self.within + (self.often == 0)
-        return _inverse((self.between * loads[:, np.newaxis]).T @ self.between), (self.often > 0) / information
+        return _inverse((self.between * loads[:, np.newaxis]).T @ self.between), np.sign(self.often) / information
 
     def gains(self, inverses: tuple[Numbers, Numbers]) -> Numbers:
         """Return minus the derivative of the objective by each scaled mass."""
@@ -181,7 +187,9 @@ def best_design(
     budget = epsilon if start is None else min(start, epsilon)
     with ctx.workprec(options.bits + options.bits_per_nat * int(epsilon)):
         try:
-            masses, used = _solve_cones(_Program.state(sizes, counts, chances, total, np.exp(-budget)), options)
+            masses, used = _find_support(
+                counts, _Program.state(sizes, counts, chances, total, np.exp(-budget)), options
+            )
             fine: Numbers = np.array([arb(x) for x in masses.tolist()])
             while True:
                 program = _Program.state(sizes, counts, chances, total, (-arb(budget)).exp().mid())
@@ -191,6 +199,28 @@ def best_design(
                 budget = min(epsilon, options.growth * budget)
         except (ZeroDivisionError, np.linalg.LinAlgError):
             raise SolverFailed(f"the design of subsets is singular at epsilon {epsilon:g}") from None
+
+
+def _find_support(counts: Counts, program: _Program, options: Options) -> tuple[Floats, Used]:
+    """Solve the cone program of some types, and again with those that it violates. Return masses and places in use."""
+    n = len(counts)
+    # Single classes make the first program feasible.
+    singles = np.flatnonzero(counts.sum(axis=1) == 1)
+    places = np.union1d(singles, np.linspace(0, n - 1, min(n, options.cones)).round().astype(np.intp))
+    for _ in range(options.rounds):
+        masses, some = _solve_cones(program.keep(places), options)
+        used = places[some]
+        if places.size == n:
+            break
+        gains = program.gains(program.keep(used).invert(masses))
+        levels = np.linalg.lstsq(program.rows[used], gains[used], rcond=None)[0]
+        excess = gains - program.rows @ levels
+        worst = np.argsort(excess)[::-1][: options.cones]
+        violated = worst[excess[worst] > options.violated * levels[0]]
+        if not violated.size:
+            break
+        places = np.union1d(used, violated)
+    return masses, used
 
 
 def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
@@ -212,13 +242,13 @@ def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
     block = np.zeros((n, size, square + wide.size + q))
     for i in range(q):
         block[:, 2 + i, i * q : (i + 1) * q] = scaled
-    spreads = program.within[:, wide] * program.often[wide].astype(np.float64) * program.weights[:, np.newaxis]
+    spreads = program.within[:, wide] * program.often[wide] * program.weights[:, np.newaxis]
     places = np.arange(wide.size)
     block[:, 2 + q + places, square + places] = 2 * np.sqrt(spreads)
     block[:, :2, square + wide.size :] = program.rows[:, np.newaxis, 1:]
     right = np.zeros((n, size))
     right[:, 0] = 2.0
-    cost = np.concatenate((-root.reshape(-1), -program.often[wide].astype(np.float64), np.zeros(q)))
+    cost = np.concatenate((-root.reshape(-1), -program.often[wide], np.zeros(q)))
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = options.tolerance
@@ -308,6 +338,8 @@ def _solve(matrix: Numbers, right: Numbers) -> Numbers:
 
 
 def _inverse(matrix: Numbers) -> Numbers:
+    if matrix.dtype != object:
+        return np.linalg.inv(matrix)
     size = len(matrix)
     return _solve(matrix, np.array([[arb(int(i == j)) for j in range(size)] for i in range(size)])) if size else matrix
 

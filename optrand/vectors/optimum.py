@@ -65,7 +65,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     * *Otherwise* neighbouring priors are put into groups that are treated alike. Privacy and unbiasedness are as exact,
       the certificate's bounds are as true, and its gap says how much may be lost: it does not close.
 
-    Proof: ``docs/mathematics.md``, section 14. Cost: a cone program with a cone for each type, up to ten seconds.
+    Proof: ``docs/mathematics.md``, section 14. Cost: a cone program with a cone for each type, some seconds at most.
 
     Examples
     --------
