@@ -25,7 +25,6 @@ COLUMNS = {
     "deviation": "deviation:.4f",
     "bias": "bias:.4f",
     "outputs": "outputs",
-    "time": "seconds:time",
     "verdict": "verdict",
 }
 
@@ -43,7 +42,6 @@ def measure(given: Any) -> Iterator[Row]:
             "deviation": math.sqrt(row.variance),
             "bias": math.sqrt(row.squared_bias),
             "outputs": row.outputs,
-            "seconds": row.seconds,
             "right": proven,
             "verdict": "proven within 1e-09" if proven else f"not proven: {row.reason}",
             "row": row,

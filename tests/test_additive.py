@@ -14,7 +14,8 @@ from scipy import stats
 
 import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, ExactRandomizer, FloatRandomizer, Laplace, Staircase
-from optrand.baselines.additive import best_gamma, best_rise, uniforms
+from optrand.baselines.additive import best_gamma, best_rise
+from optrand.baselines.noise import draw_uniforms
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Interval
 from optrand.model.randomizer import Randomizer
@@ -323,7 +324,7 @@ def test_uniform_floats_from_words_of_any_width(width):
         def words(self, count):
             return self.inner.words(count) >> np.uint64(64 - width)
 
-    drawn = uniforms(Narrow(), 5000)
+    drawn = draw_uniforms(Narrow(), 5000)
     assert drawn.min() > 0
     assert drawn.max() < 1
     assert stats.kstest(drawn, "uniform").pvalue > 1e-3

@@ -94,7 +94,7 @@ def test_the_table_of_lattice_noise_has_that_ratio() -> None:
     for epsilon in (0.3, 8.9):
         for steps in (1, 3, 7):
             randomizer = LatticeAlibi(2, epsilon, steps=steps)
-            zero, one = randomizer.table
+            zero, one = randomizer.coordinate.weights / Fraction(randomizer.coordinate.total)
             assert sum(zero) == sum(one) == 1
             vectors = [(a, b) for a in range(steps + 1) for b in range(steps + 1)]
             ratios = [(one[a] * zero[b]) / (zero[a] * one[b]) for a, b in vectors]

@@ -21,7 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 import optrand.certificates.certificate
-import optrand.studies.sweeps
+import optrand.studies.many
 from optrand import Interval, feasible_output_set, regression, solve, unbiased_regression
 from optrand.base.numerals import shown_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
@@ -355,7 +355,7 @@ def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_ot
             raise NotCertified("no useful bound")
         return solve(problem)
 
-    monkeypatch.setattr(optrand.studies.sweeps, "solve", fails)
+    monkeypatch.setattr(optrand.studies.many, "solve", fails)
     result = swept("-o", "sweep.csv", epsilon="1,2")
     assert result.exit_code == UNVERIFIED
     assert "1 of 2 problems have no proof" in one_line(result)

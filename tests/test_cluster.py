@@ -372,7 +372,7 @@ class TestGroups:
 
     def test_a_missing_extra_is_named_with_its_command(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-        with pytest.raises(MissingExtra, match=r"pip install 'optrand\[clusters\]'"):
+        with pytest.raises(MissingExtra, match=r"pip install 'optrand\[learning\]'"):
             Groups.by_k_means([[0.0], [1.0]], 2, seed=0)
 
     def test_k_means_is_given_the_features_the_count_and_the_seed(self, monkeypatch):

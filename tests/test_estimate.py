@@ -6,7 +6,6 @@ Simulations are seeded. With ``r`` independent repetitions a coverage of 0.95 is
 
 from __future__ import annotations
 
-import copy
 import math
 from fractions import Fraction
 
@@ -14,12 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from strategies import label_sets
 
 import optrand
 from optrand import Mechanism, estimate
 from optrand.errors import InvalidInput
-from optrand.estimate import debiasing, factors, weights
+from optrand.estimate import debiasing, weights
 from optrand.mechanism.paths import merge_neighbours
 from optrand.sampling.entropy import SeededEntropy
 from tests.tables import mechanism_of
@@ -27,14 +27,6 @@ from tests.tables import mechanism_of
 
 def optimal(labels, prior, epsilon, **options) -> Mechanism:
     return optrand.solve(optrand.unbiased_regression(labels, prior, epsilon, **options))
-
-
-def dense(mechanism: Mechanism) -> Mechanism:
-    """The same mechanism, forgetting that its table is made of interval columns."""
-    forgetful = copy.copy(mechanism)
-    vars(forgetful)["_intervals"] = None
-    assert forgetful.arcs is None
-    return forgetful
 
 
 @pytest.fixture(scope="module")
@@ -103,21 +95,19 @@ class TestRightInverse:
         assert np.abs(one - other).max() > 0.1
         assert np.allclose(weeks.randomizer.matrix @ other, function, rtol=0, atol=1e-9)
 
-    def test_arcs_tables_and_sparse_equations_agree(self, weeks, monkeypatch):
+    def test_dense_and_sparse_equations_agree(self, weeks, monkeypatch):
         functions = np.random.default_rng(2).normal(size=(8, 3))
         expected = np.linalg.lstsq(weeks.randomizer.matrix, functions, rcond=None)[0]
         assert np.allclose(weeks.randomizer.matrix @ expected, functions, atol=1e-9)
-        from_arcs = debiasing.Debiasing.of(weeks)
-        from_table = debiasing.Debiasing.of(dense(weeks))
+        from_table = debiasing.Debiasing.of(weeks)
         monkeypatch.setattr(debiasing, "DENSE", 0)
         from_sparse = debiasing.Debiasing.of(weeks)
-        assert isinstance(from_arcs.factor, factors.DenseFactor)
-        assert isinstance(from_sparse.factor, factors.SparseFactor)
-        for other in (from_table, from_sparse):
-            assert np.allclose(other.values(functions), from_arcs.values(functions), rtol=1e-9, atol=1e-9)
-            assert np.allclose(other.expectations(weeks.outputs), weeks.labels, rtol=0, atol=1e-12)
-            tallies = np.arange(weeks.outputs.size)
-            assert np.allclose(other.shares(tallies), from_arcs.shares(tallies), rtol=0, atol=1e-9)
+        assert isinstance(from_table.factor.rows, np.ndarray)
+        assert sparse.issparse(from_sparse.factor.rows)
+        assert np.allclose(from_sparse.values(functions), from_table.values(functions), rtol=1e-9, atol=1e-9)
+        assert np.allclose(from_sparse.expectations(weeks.outputs), weeks.labels, rtol=0, atol=1e-12)
+        tallies = np.arange(weeks.outputs.size)
+        assert np.allclose(from_sparse.shares(tallies), from_table.shares(tallies), rtol=0, atol=1e-9)
 
     @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 17.0, 40.0])
     def test_differences_of_rows_do_not_cancel(self, epsilon):
@@ -181,12 +171,9 @@ class TestSingular:
             estimate.loss_weights(optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0))
 
     def test_large_tables_are_refused_before_they_are_factored(self, weeks, monkeypatch):
-        monkeypatch.setattr(debiasing, "LARGEST", 100)
-        with pytest.raises(InvalidInput, match="table of 8 labels"):
-            estimate.loss_weights(dense(weeks))
         monkeypatch.setattr(debiasing, "DENSE", 0)
-        monkeypatch.setattr(factors, "LARGEST", 10)
-        with pytest.raises(InvalidInput, match="no longer sparse"):
+        monkeypatch.setattr(debiasing, "LARGEST", 10)
+        with pytest.raises(InvalidInput, match=r"table of 8 labels .* many steps"):
             estimate.loss_weights(weeks)
 
 

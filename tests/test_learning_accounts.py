@@ -174,7 +174,8 @@ def outcomes(randomizer, at: int, k: int):
         one, steps = zero[::-1], 1
     else:
         assert isinstance(randomizer, LatticeAlibi)
-        (zero, one), steps = randomizer.table, randomizer.steps
+        steps = randomizer.steps
+        zero, one = randomizer.coordinate.weights / Fraction(randomizer.coordinate.total)
     for places in itertools.product(range(steps + 1), repeat=k):
         chances = []
         for y in range(k):

@@ -78,9 +78,10 @@ def test_batches_of_rr_with_prior() -> None:
 def vectors(randomizer):
     """All vectors of a randomizer of bits or of steps, and the exact chances of each label to get them."""
     bits = isinstance(randomizer, UnaryBits)
-    zero, one = (
-        ((1 - randomizer.flip, randomizer.flip), (randomizer.flip, 1 - randomizer.flip)) if bits else randomizer.table
-    )
+    if bits:
+        zero, one = (1 - randomizer.flip, randomizer.flip), (randomizer.flip, 1 - randomizer.flip)
+    else:
+        zero, one = randomizer.coordinate.weights / Fraction(randomizer.coordinate.total)
     places = list(itertools.product(range(len(zero)), repeat=3))
     chances = [
         [math.prod((one if j == y else zero)[at] for j, at in enumerate(each)) for y in range(3)] for each in places
@@ -102,9 +103,9 @@ def test_lattice_alibi_is_clipped_discrete_laplace_noise_and_with_one_step_bits(
     """Each coordinate is a label in {0, 1} with noise of half the budget, clipped."""
     randomizer = LatticeAlibi(2, EPSILON, steps=4)
     channel = DiscreteLaplace([0, 1], EPSILON / 2, step=0.25, clip=optrand.Interval(0, 1)).channel([0, 1])
-    np.testing.assert_allclose(np.array(randomizer.table, dtype=float), channel.matrix, rtol=1e-12)
+    np.testing.assert_allclose(randomizer.coordinate.matrix, channel.matrix, rtol=1e-12)
     one, bits = LatticeAlibi(3, EPSILON, steps=1), UnaryBits(3, EPSILON)
-    assert one.table[0][1] == bits.flip
+    assert Fraction(one.coordinate.weights[0, 1], one.coordinate.total) == bits.flip
     assert one.moments([0]).variances == pytest.approx(bits.moments([0]).variances)
     with pytest.raises(InvalidInput):
         LatticeAlibi(2, 1.0, steps=0)
@@ -117,7 +118,7 @@ def test_lattice_alibi_draws_its_table() -> None:
     noisy = randomizer.sample(np.zeros(40_000, dtype=int), source=SeededEntropy(5))
     for coordinate, row in ((0, 1), (1, 0)):
         shares = np.array([(noisy[:, coordinate] == place).mean() for place in (0, 0.5, 1)])
-        chances = np.array(randomizer.table[row], dtype=float)
+        chances = randomizer.coordinate.matrix[row]
         assert (np.abs(shares - chances) < 5 * np.sqrt(chances * (1 - chances) / 40_000)).all()
 
 

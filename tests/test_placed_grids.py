@@ -19,10 +19,8 @@ from optrand.model.outputs import Interval, feasible_output_set, mesh_size
 from optrand.model.problem import regression, unbiased_range, unbiased_regression
 from optrand.sampling.rounding import KnotCells
 from optrand.solvers import design, solve
-from optrand.studies.adaptive import adaptive_outputs
-from optrand.studies.descent import descend, optimum_on
+from optrand.studies.adaptive import adaptive_outputs, descend, lattice_around, optimum_on
 from optrand.studies.knots import ContinuousPrior, Knots, place_knots
-from optrand.studies.lattice import Lattice
 from optrand.studies.placement import Placements
 
 point_sets = st.lists(st.integers(-40, 40), min_size=2, max_size=9, unique=True).map(lambda xs: np.sort(xs) / 4)
@@ -119,11 +117,9 @@ def test_knots_must_span_the_interval():
 
 def test_lattices_are_of_decimals():
     # 35 * 0.01 is 0.35000000000000003 in floats.
-    assert Lattice(0.01).around(np.array([0.35])).tolist() == [0.35, 0.36]
-    assert Lattice(0.1, 0.05).around(np.array([0.31, -0.31])).tolist() == [-0.35, -0.25, 0.25, 0.35]
-    assert Lattice(10).around(np.array([-3.0, 3.0])).tolist() == [-10, 0, 10]
-    with pytest.raises(InvalidInput, match="step is 0"):
-        Lattice(0)
+    assert lattice_around(np.array([0.35]), 0.01).tolist() == [0.35, 0.36]
+    assert lattice_around(np.array([0.31, -0.31]), 0.1, 0.05).tolist() == [-0.35, -0.25, 0.25, 0.35]
+    assert lattice_around(np.array([-3.0, 3.0]), 10).tolist() == [-10, 0, 10]
 
 
 small_problems = st.builds(

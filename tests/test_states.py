@@ -11,7 +11,7 @@ import pytest
 import optrand
 from optrand.errors import InvalidInput
 from optrand.states import best, capacity, channel_capacity, noise_rate, trigger_states
-from optrand.states.limited import Limited
+from optrand.states.limited import bound_utility
 
 COUNTS = [
     (3, [3] * 8, 2925),
@@ -152,15 +152,14 @@ def test_any_multiplier_bounds_the_utility() -> None:
     utility, prior = np.random.default_rng(5).random((4, 4)), np.full(4, 0.25)
     found = best(utility, prior, 2.0, 0.2)
     problem = optrand.regression(range(4), prior, 2.0, loss=optrand.losses.Tabulated(-utility), outputs=np.arange(4))
-    limited = Limited(problem, 0.2)
     rng = np.random.default_rng(0)
     for multiplier in (0.0, 0.3, 2.0):
         inputs = rng.dirichlet(np.ones(4))
         # Any distribution over states at each output, as r_y 2^b.
         backward = rng.dirichlet(np.ones(4), size=4).T
         cut = inputs[:, np.newaxis] * np.log2(backward / inputs[:, np.newaxis])
-        assert limited._bound(cut, multiplier) >= found.lower
-    assert found.upper < limited._bound(np.zeros((4, 4)), 0.0)
+        assert bound_utility(problem, 0.2, cut, multiplier) >= found.lower
+    assert found.upper < bound_utility(problem, 0.2, np.zeros((4, 4)), 0.0)
 
 
 def test_many_kinds_take_a_lower_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,47 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from numbers import Rational, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import Integers, exact_integers
 from optrand.base.decimals import decimal
 from optrand.base.records import Record
 from optrand.base.validation import rectangular
 from optrand.errors import InvalidInput
+from optrand.model.table import Table
 
 __all__ = ["TOLERANCE", "ExactTable", "Extremes"]
 
+Shares = NDArray[Any]
+"""Probabilities as fractions."""
+
 TOLERANCE = 1e-9
 """Amount by which rows and ratios of a table of floats may be off, as a share of their scale."""
-
 
 PRINTED = 15
 """Significant digits of text from which on it is taken for a printed float."""
 
 
-@dataclass(frozen=True)
-class Extremes:
-    """Largest and smallest probability of one output, and the rows that they stand in.
+class Extremes(NamedTuple):
+    """Largest and smallest probability of a column, and the rows that they stand in."""
 
-    Attributes
-    ----------
-    output : int
-        Column.
-    high, low : int
-        Rows.
-    largest, smallest : Fraction
-    """
-
-    output: int
+    column: int
     high: int
     low: int
     largest: Fraction
@@ -51,7 +44,7 @@ class Extremes:
 
     @property
     def ratio(self) -> Fraction | None:
-        """Ratio of the two; None where it is infinite, or where a probability is negative."""
+        """Ratio of the two. None if it is infinite, or if a probability is negative."""
         return None if self.smallest <= 0 < self.largest or self.smallest < 0 else self.largest / self.smallest
 
 
@@ -116,63 +109,50 @@ class ExactTable(Record):
         return int((self.weights < 0).sum())
 
     @cached_property
-    def worst(self) -> Extremes:
-        """Extremes of the output that tells two labels apart best."""
-        return _worst(self._extremes(self.weights, self.unit))
+    def shares(self) -> Shares:
+        """Rows divided by their sums, shape ``(k, m)``."""
+        return np.array(
+            [[Fraction(weight, total) for weight in row] for row, total in self._rows], dtype=object
+        ).reshape(self.shape)
 
     @cached_property
-    def normalised_worst(self) -> Extremes:
-        """Extremes, as :attr:`worst`, of the table whose rows were divided by their sums."""
-        if all(total == 1 for total in self.sums):
-            return self.worst
-        rows = zip(self.weights.tolist(), self.weights.sum(axis=1).tolist(), strict=True)
-        shares = [[Fraction(weight, total) for weight in row] for row, total in rows]
-        return _worst(self._extremes(np.array(shares, dtype=object), 1))
+    def normalised(self) -> Table:
+        """Rows divided by their sums, in integers, without outputs that never occur.
 
-    @cached_property
+        Raises
+        ------
+        InvalidInput
+            A probability is negative.
+        """
+        unit = math.lcm(*(total for _, total in self._rows))
+        k, m = self.shape
+        return Table.of_rows(range(k), range(m), [[w * (unit // total) for w in row] for row, total in self._rows])
+
+    @property
     def _rows(self) -> list[tuple[list[int], int]]:
         """Weights of each row, and their sum."""
         return [(row, sum(row)) for row in self.weights.tolist()]
 
-    def pair_ratio(self, y: int, z: int) -> Fraction | None:
-        """Return the largest ratio of an output's probabilities for two labels, rows normalised; None if infinite."""
-        (first, total), (second, other) = self._rows[y], self._rows[z]
-        best = 0, 1
-        for a, b in zip(first, second, strict=True):
-            if a and not b:
-                return None
-            if a * best[1] > best[0] * b:
-                best = a, b
-        return Fraction(best[0] * other, best[1] * total)
+    @cached_property
+    def worst(self) -> Extremes:
+        """Rows and column that tell two labels apart best."""
+        return _worst(self.weights, self.unit)
 
-    def excess(self, ratio: Fraction) -> Fraction:
-        """Return the largest ``sum_o max(0, M[y, o] - ratio * M[z, o])`` over pairs of labels, rows normalised."""
-        high, low = ratio.as_integer_ratio()
-        most = Fraction(0)
-        for first, total in self._rows:
-            for second, other in self._rows:
-                left, right = low * other, high * total
-                over = sum(max(0, a * left - b * right) for a, b in zip(first, second, strict=True))
-                most = max(most, Fraction(over, low * total * other))
-        return most
-
-    def guess(self, prior: Sequence[Fraction]) -> Fraction:
-        """Return ``sum_o max_y prior[y] M[y, o]``, rows normalised: the chance of the best guess of the label."""
-        shares = [p / total for p, (_, total) in zip(prior, self._rows, strict=True)]
-        columns = zip(*(row for row, _ in self._rows), strict=True)
-        return sum((max(s * w for s, w in zip(shares, column, strict=True)) for column in columns), Fraction(0))
-
-    def _extremes(self, weights: Integers, unit: int) -> Iterator[Extremes]:
-        highs, lows = weights.argmax(axis=0), weights.argmin(axis=0)
-        for i, (high, low) in enumerate(zip(highs.tolist(), lows.tolist(), strict=True)):
-            largest, smallest = Fraction(weights[high, i], unit), Fraction(weights[low, i], unit)
-            if largest or smallest:
-                yield Extremes(i, high, low, largest, smallest)
+    @cached_property
+    def normalised_worst(self) -> Extremes:
+        """Rows and column, as :attr:`worst`, of :attr:`shares`."""
+        return _worst(self.shares, 1)
 
 
-def _worst(extremes: Iterator[Extremes]) -> Extremes:
-    """Columns of infinite ratio come first, that of the most probable event before the others."""
-    return max(extremes, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
+def _worst(weights: Integers | Shares, unit: int) -> Extremes:
+    """Find the column of the largest ratio. Infinite ones come first, that of the most probable event before others."""
+    highs, lows = weights.argmax(axis=0).tolist(), weights.argmin(axis=0).tolist()
+    columns = [
+        Extremes(o, high, low, Fraction(weights[high, o]) / unit, Fraction(weights[low, o]) / unit)
+        for o, (high, low) in enumerate(zip(highs, lows, strict=True))
+        if weights[high, o] or weights[low, o]
+    ]
+    return max(columns, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
 
 
 def _is_float(entry: object) -> bool:

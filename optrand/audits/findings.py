@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NoReturn
@@ -14,19 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.audits.exact_table import TOLERANCE, ExactTable, Extremes
-from optrand.audits.optima import Comparison, of_classes, of_numbers
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
-from optrand.base.numerals import shown_above
+from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
 from optrand.base.validation import MAX_EPSILON, Floats, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import prior as checked_prior
 from optrand.base.validation import values as checked_values
+from optrand.certificates.certificate import Certificate
 from optrand.errors import InvalidInput
 from optrand.model.exact_columns import deviations
+from optrand.model.problem import classification, regression
+from optrand.solvers import solve
 
-__all__ = ["Audit", "Worst", "audit"]
+__all__ = ["Audit", "Comparison", "Worst", "audit"]
 
 Names = Sequence[object] | ArrayLike
 
@@ -40,7 +42,7 @@ class Worst:
     output : object
         Name of the output, or its column.
     likely, unlikely : object
-        Names of the labels, or their rows: the output is most probable where the label is `likely`.
+        Names of the labels, or their rows: the output is most probable if the label is `likely`.
     largest, smallest : Fraction
         Probabilities of the output for the two.
     """
@@ -52,11 +54,53 @@ class Worst:
     smallest: Fraction
 
     def __str__(self) -> str:
-        """One sentence."""
+        """Return one sentence."""
         return (
-            f"output {self.output} has probability {_shown(self.largest)} where the label is {self.likely}, "
-            f"and {_shown(self.smallest)} where it is {self.unlikely}"
+            f"output {self.output} has probability {_show(self.largest)} where the label is {self.likely}, "
+            f"and {_show(self.smallest)} where it is {self.unlikely}"
         )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Value of a randomizer under a prior, beside the certified optimum.
+
+    Attributes
+    ----------
+    value : Fraction
+        Half the mean squared error; of classes the probability that the output is the label.
+    optimum : Certificate
+        Its `lower` and `upper` enclose the optimum at `epsilon`.
+    epsilon : float
+        Budget of the optimum: the stated one, or the realised one where that is larger.
+    kind : str
+        ``"unbiased"``, ``"biased"`` or ``"classes"``.
+    """
+
+    value: Fraction
+    optimum: Certificate
+    epsilon: float
+    kind: str
+
+    @property
+    def gap(self) -> float:
+        """Distance from the optimum at most, relative to the randomizer's own value and absolute where that is 0."""
+        away = self.value - Fraction(self.optimum.lower)
+        if self.kind == "classes":
+            away = Fraction(self.optimum.upper) - self.value
+        return float_above(max(away, Fraction(0)) / (abs(self.value) or 1))
+
+    def __str__(self) -> str:
+        """Return value and gap in one line."""
+        best = f"the best {'' if self.kind == 'classes' else self.kind + ' '}randomizer at epsilon {self.epsilon:g}"
+        ends = f"between {shown_below(self.optimum.lower, 6)} and {shown_above(self.optimum.upper, 6)}"
+        if self.kind == "classes":
+            value = f"probability of the true class {shown_below(self.value, 6)}"
+        else:
+            value = (
+                f"half squared error {shown_above(self.value, 6)} (root mean square {math.sqrt(2 * self.value):.4g})"
+            )
+        return f"{value}; {best} has {ends}, so it is at most {shown_above(100 * self.gap, 3)} % from the optimum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +130,7 @@ class Audit(Record):
     prior: tuple[float, ...] | None = None
 
     def __repr__(self) -> str:
-        """One line, without the table."""
+        """Return one line, without the table."""
         size = f"{len(self.labels):,} labels, {len(self.outputs):,} outputs"
         return f"<Audit: {size}, epsilon {self.epsilon:g}, stated {self.stated_epsilon:g}>"
 
@@ -113,8 +157,8 @@ class Audit(Record):
         """
         if self.table.negative:
             return None
-        k = len(self.labels)
-        ratios = [[self.table.pair_ratio(y, z) for z in range(k)] for y in range(k)]
+        table, k = self.table.normalised, len(self.labels)
+        ratios = [[table.pair_ratio(y, z) for z in range(k)] for y in range(k)]
         return np.array([[math.inf if ratio is None else log_above(ratio) for ratio in row] for row in ratios])
 
     def delta(self, epsilon: float) -> float | None:
@@ -134,7 +178,7 @@ class Audit(Record):
         if self.table.negative:
             return None
         # A smaller ratio only raises the excess.
-        return float_above(self.table.excess(exp_bracket(budget)[0] if budget else Fraction(1)))
+        return float_above(self.table.normalised.excess(exp_bracket(budget)[0] if budget else Fraction(1)))
 
     @cached_property
     def maximal_leakage(self) -> float | None:
@@ -145,8 +189,7 @@ class Audit(Record):
         """
         if self.table.negative:
             return None
-        ones = [Fraction(1)] * len(self.labels)
-        return log_above(self.table.guess(ones))
+        return log_above(self.table.normalised.leakage)
 
     @cached_property
     def guess(self) -> float | None:
@@ -157,8 +200,9 @@ class Audit(Record):
         if self.table.negative:
             return None
         k = len(self.labels)
-        shares = [Fraction(1, k)] * k if self.prior is None else [Fraction(p) for p in self.prior]
-        return float_above(self.table.guess(shares))
+        prior = [Fraction(1, k)] * k if self.prior is None else [Fraction(p) for p in self.prior]
+        columns = (self.table.shares * np.array(prior)[:, np.newaxis]).T
+        return float_above(sum(map(max, columns.tolist()), Fraction(0)))
 
     @cached_property
     def private(self) -> bool:
@@ -192,7 +236,7 @@ class Audit(Record):
         """Output and pair of labels that epsilon is that of."""
         found = self.table.worst
         return Worst(
-            self.outputs[found.output],
+            self.outputs[found.column],
             self.labels[found.high],
             self.labels[found.low],
             found.largest,
@@ -248,7 +292,7 @@ class Audit(Record):
         return f"epsilon is {shown_above(most, 10)}{after}"
 
     def __str__(self) -> str:
-        """Verdict in a few lines."""
+        """Return the verdict in a few lines."""
         if self.private and not self.epsilon and not self.normalised_epsilon:
             lines = ["private: the output does not depend on the label"]
         elif self.private:
@@ -276,7 +320,7 @@ def audit(
     outputs: Names | None = None,
     prior: ArrayLike | None = None,
 ) -> Audit:
-    """Exact epsilon, rows, bias and distance from the optimum of a randomizer that somebody else has made.
+    """Compute exact epsilon, rows, bias and distance from the optimum of a randomizer that somebody else has made.
 
     Parameters
     ----------
@@ -329,40 +373,36 @@ def audit(
     numbers = _numbers(rows), _numbers(columns)
     if numbers[0] is not None:
         checked_labels(numbers[0])
-    shares = None if prior is None else checked_prior(prior, k)
-    found = Audit(
-        table,
-        budget,
-        tuple(range(k)) if rows is None else rows,
-        tuple(range(m)) if columns is None else columns,
-        numbers[0] is not None and numbers[1] is not None,
-        None,
-    )
-    if shares is None:
+    numeric = numbers[0] is not None and numbers[1] is not None
+    found = Audit(table, budget, rows or tuple(range(k)), columns or tuple(range(m)), numeric, None)
+    if prior is None:
         return found
-    compared = None if table.negative else _compared(found, shares)
-    return Audit(table, budget, found.labels, found.outputs, found.numeric, compared, tuple(shares.tolist()))
+    shares = checked_prior(prior, k)
+    compared = None if table.negative else _compare(found, shares)
+    return replace(found, comparison=compared, prior=tuple(shares.tolist()))
 
 
-def _compared(found: Audit, prior: Floats) -> Comparison | None:
-    """Comparison under a prior; None where epsilon is infinite or no output is right for any label."""
+def _compare(found: Audit, prior: Floats) -> Comparison | None:
+    """Compare under a prior. Return None if epsilon is infinite or no output is right for any label."""
     epsilon = max(found.stated_epsilon, found.epsilon, found.normalised_epsilon)
     if epsilon > MAX_EPSILON:
         return None
     if found.biases is not None and found.bias is not None:
         labels, outputs = (np.array(names, float) for names in (found.labels, found.outputs))
-        losses = [error / 2 for error in deviations(found.table.weights, labels, outputs, 2)]
+        values = [error / 2 for error in deviations(found.table.weights, labels, outputs, 2)]
         scale = float(np.ptp(labels)) or abs(float(labels[0])) or 1.0
-        return of_numbers(labels, prior, losses, epsilon, unbiased=found.bias <= TOLERANCE * scale)
-    places = {name: i for i, name in enumerate(found.outputs)}
-    if not set(found.labels) & set(places):
-        return None
-    weights, totals = found.table.weights, found.table.weights.sum(axis=1)
-    hits = [
-        Fraction(weights[y, places[name]], totals[y]) if name in places else Fraction(0)
-        for y, name in enumerate(found.labels)
-    ]
-    return of_classes(prior, hits, epsilon)
+        unbiased = found.bias <= TOLERANCE * scale
+        problem = regression(labels, prior, epsilon, bias_penalty=math.inf if unbiased else 0.0)
+        kind = "unbiased" if unbiased else "biased"
+    else:
+        places = {name: i for i, name in enumerate(found.outputs)}
+        if not set(found.labels) & set(places):
+            return None
+        shares = found.table.shares
+        values = [shares[y, places[name]] if name in places else Fraction(0) for y, name in enumerate(found.labels)]
+        problem, kind = classification(prior, epsilon), "classes"
+    value = sum((Fraction(p) * one for p, one in zip(prior.tolist(), values, strict=True)), Fraction(0))
+    return Comparison(value, solve(problem).certificate.require(gap=math.inf), epsilon, kind)
 
 
 def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | None:
@@ -386,7 +426,7 @@ def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | No
 
 
 def _numbers(names: tuple[object, ...] | None) -> Floats | None:
-    """Names as numbers, if they are."""
+    """Return names as numbers, if they are."""
     if names is None or any(isinstance(name, (str, bytes, bool)) for name in names):
         return None
     return checked_values([float(name) if isinstance(name, Fraction) else name for name in names], "labels and outputs")
@@ -397,7 +437,7 @@ def _epsilon(found: Extremes) -> float:
 
 
 def _within(ratio: Fraction | None, epsilon: float) -> bool:
-    """Whether a ratio is at most ``exp(epsilon)``, irrational, which brackets of growing precision decide."""
+    """Decide whether a ratio is at most ``exp(epsilon)``, irrational, by brackets of growing precision."""
     for doubling in itertools.count():
         low, high = exp_bracket(least_reading(epsilon), DIGITS << doubling)
         if ratio is None or ratio >= high:
@@ -407,7 +447,5 @@ def _within(ratio: Fraction | None, epsilon: float) -> bool:
     return True
 
 
-def _shown(probability: Fraction) -> str:
-    """Probability in words: itself if it is short."""
-    exact = str(probability)
-    return exact if probability.denominator == 1 else f"{float(probability):.6g}"
+def _show(probability: Fraction) -> str:
+    return str(probability) if probability.denominator == 1 else f"{float(probability):.6g}"

@@ -213,7 +213,7 @@ def _may_be_probability(cell: str) -> bool:
 
 
 def _loosely(text: str) -> float | None:
-    """Number that Python or Unicode know by a text, if they do."""
+    """Read a number that Python or Unicode know by a text, if they do."""
     for read in (float, float.fromhex, unicodedata.numeric):
         with suppress(ValueError, TypeError, OverflowError):
             return read(text)
@@ -227,7 +227,7 @@ def _names(cells: Line) -> Names:
 
 
 def _number(cell: str) -> Fraction | None:
-    """Number that a cell holds, a fraction of two included."""
+    """Read the number that a cell holds, a fraction of two included."""
     over, slash, under = cell.partition("/")
     try:
         below = decimal(under, "a cell") if slash else Fraction(1)

@@ -3,10 +3,9 @@
 from optrand.baselines.additive import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterPriors, ClusterRelease, ClusterRR
 from optrand.baselines.groups import Groups
-from optrand.baselines.lattice_alibi import LatticeAlibi
-from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, PeerToPeerRow, peer_to_peer_table
+from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, lemma9, theorem3
 from optrand.baselines.randomization import LabelRandomization, UniformRR
-from optrand.baselines.vector import Alibi, UnaryBits
+from optrand.baselines.vector import Alibi, LatticeAlibi, UnaryBits
 from optrand.model.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
 
 __all__ = [
@@ -29,9 +28,9 @@ __all__ = [
     "PeerPrivacy",
     "PeerRelease",
     "PeerToPeer",
-    "PeerToPeerRow",
     "Staircase",
     "UnaryBits",
     "UniformRR",
-    "peer_to_peer_table",
+    "lemma9",
+    "theorem3",
 ]

@@ -2,7 +2,7 @@ r"""A label plus noise, clipped or not: the additive mechanisms of [B23], Append
 
 The noise :math:`Z` is scaled to the sensitivity, the range of the labels, so that no two labels are further apart than
 the noise can hide. Clipping to an interval, and rounding to a finite set of outputs, look only at the noisy label and
-cost no privacy.
+cost no privacy. The distributions are those of :mod:`optrand.baselines.noise`.
 """
 
 from __future__ import annotations
@@ -10,60 +10,55 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, TypedDict, Unpack
+from typing import ClassVar, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import decimal_value, float_below, noise_scale, quotient
+from optrand.base.arithmetic import decimal_value, noise_scale, quotient
 from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
-from optrand.baselines.noise import ContinuousStaircase, DiscreteLaplaceNoise, LaplaceNoise, LatticeStaircase, Noise
+from optrand.baselines.noise import (
+    ContinuousStaircase,
+    DiscreteLaplaceNoise,
+    Drawn,
+    LaplaceNoise,
+    LatticeStaircase,
+    Noise,
+)
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Interval, Line, in_words
 from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
-from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
 from optrand.sampling.draw import check_numbers, check_records, split_blocks
-from optrand.sampling.entropy import EntropySource, RecordEntropy, SystemEntropy, checked_width, checked_words
+from optrand.sampling.entropy import EntropySource, RecordEntropy, SystemEntropy
 
 __all__ = [
     "Additive",
-    "ContinuousAdditive",
     "DiscreteLaplace",
     "DiscreteStaircase",
     "Laplace",
     "LatticeAdditive",
     "Staircase",
-    "as_written",
     "best_gamma",
     "best_rise",
-    "uniforms",
 ]
 
-UNIFORM_BITS = 53
-"""As many as a float holds."""
-
 MIN_EPSILON = 1e-300
-"""Below it ``1 / epsilon`` or what is made of it leaves the range of floats."""
+"""Below it ``1 / epsilon`` leaves the range of floats."""
 
 MAX_SCALE = 1e300
-"""A larger ``sensitivity / epsilon``, times a logarithm, may be no float; noise in integers is of any size."""
+"""Largest ``sensitivity / epsilon`` of noise in floats; noise in integers is of any size."""
 
 MAX_STEPS = 2**50
-"""A range of that many steps, rounded to a float, is still nearest to the right number of them."""
+"""Most steps of a lattice: a larger range, rounded to a float, may be nearest to a wrong number of steps."""
 
-MISWRITTEN = 1e-9
-"""The share of the sensitivity by which labels may be further apart as floats than as they are written."""
-
-
-Drawn = Sequence[float] | Floats | NDArray[np.int64]
-"""Noise in its own unit."""
+MISWRITTEN = Fraction(1, 10**9)
+"""Share of the sensitivity by which labels may be further apart as floats than as they are written."""
 
 
 class Reach(TypedDict, total=False):
@@ -75,7 +70,9 @@ class Reach(TypedDict, total=False):
 
 @dataclass(frozen=True, init=False)
 class Additive(ABC):
-    r"""The label plus symmetric noise, and what follows from the noise's closed forms.
+    r"""The label plus symmetric noise in floats: a baseline for experiments, not for a release.
+
+    Its privacy holds for real numbers. Floats have gaps that tell labels apart, and so do rounded logarithms ([M12]).
 
     With :math:`R(t) = E[\min(Z^+, t)]` and :math:`Q(t) = E[\min(Z^+, t)^2]`, a label :math:`y` between the ends of the
     interval :math:`[L, U]` that releases are clipped to has
@@ -89,7 +86,7 @@ class Additive(ABC):
     labels : Interval or (k,) array
         Where labels lie, or all of them; no other value is ever randomized.
     epsilon : float
-        In nats; of noise in integers taken as the rational number that the float is.
+        In nats; of noise in integers taken as the decimal number that the float is written as.
     clip : Interval, optional
         Clip releases to it: less loss, and a bias.
     sensitivity : float, optional
@@ -101,7 +98,7 @@ class Additive(ABC):
         Arguments without meaning, or a sensitivity below the range of the labels.
     """
 
-    exact: ClassVar[bool]
+    exact: ClassVar[bool] = False
     n: ClassVar[None] = None
     """There is no finite number of outputs."""
 
@@ -110,31 +107,12 @@ class Additive(ABC):
     clip: Interval | None
     sensitivity: float
 
-    def __init__(
-        self,
-        labels: Interval | ArrayLike,
-        epsilon: float,
-        *,
-        clip: Interval | None = None,
-        sensitivity: float | None = None,
-    ) -> None:
-        declared = _declared(labels)
-        spread = float(as_written(declared.high) - as_written(declared.low))
-        hidden = spread if sensitivity is None else real(sensitivity, "sensitivity")
-        if hidden <= 0:
-            raise InvalidInput(f"sensitivity is {hidden:g}, expected a distance above 0")
-        if hidden < spread:
-            raise InvalidInput(
-                f"sensitivity is {hidden:g}, less than the range of the labels, {spread:g}: labels further apart would "
-                "not be hidden"
-            )
-        if Fraction(declared.high) - Fraction(declared.low) > Fraction(hidden) * (1 + Fraction(MISWRITTEN)):
-            raise InvalidInput(
-                f"the sensitivity, {hidden:g}, is less than the distance between the floats nearest to the ends of the "
-                f"labels, {declared.high - declared.low:g}: take the lowest label from all others first"
-            )
+    def __init__(self, labels: Interval | ArrayLike, epsilon: float, **options: Unpack[Reach]) -> None:
+        clip = options.get("clip")
         if clip is not None and not isinstance(clip, Interval):
             raise InvalidInput(f"clip is of type {type(clip).__name__}, expected an Interval or None")
+        declared = _declare(labels)
+        hidden = _check_sensitivity(options.get("sensitivity"), declared)
         budget = checked_epsilon(epsilon)
         if budget < MIN_EPSILON or (hidden / budget > MAX_SCALE and not self.exact):
             raise InvalidInput(
@@ -166,7 +144,7 @@ class Additive(ABC):
         return in_words(self.clip or Line())
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """One noisy label for every label in `values`; where :attr:`exact`, with exactly the stated probabilities.
+        """Draw one noisy label for every label in `values`; if :attr:`exact`, with exactly the stated probabilities.
 
         Parameters
         ----------
@@ -174,85 +152,64 @@ class Additive(ABC):
             Between the ends of the labels, and on the lattice if there is one.
         source : EntropySource, optional
             The operating system by default, the only choice for a release.
-
-        Returns
-        -------
-        array of floats, of the shape of `values`
         """
         array = check_numbers(values)
-        private = self._within(array.astype(np.float64)).reshape(-1)
-        noise = self._noise(private.size, SystemEntropy() if source is None else source)
-        return self._noisy(private, noise).reshape(array.shape)
+        private = self._check_inside(array.astype(np.float64)).reshape(-1)
+        noise = self.noise.draw(private.size, SystemEntropy() if source is None else source)
+        return self._add(private, noise).reshape(array.shape)
 
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
-        """One noisy label for every label, the same for the same record whatever the batch, order or partition.
+        """Draw one noisy label for every record, the same whatever the batch, order or partition.
 
-        Noise is drawn by rejection, from a stream of its own for each record, in some 35 microseconds.
+        Each record has a stream of random words of its own; some 35 microseconds a draw.
 
         Parameters
         ----------
         values : (n,) array of integers or floats
-            As in :meth:`sample`.
         ids : (n, 2) array of uint64
             Ids of the records, distinct over the whole release.
         streams : RecordEntropy
             Such as :class:`~optrand.sampling.keyed.RecordStreams`.
-
-        Returns
-        -------
-        (n,) array of floats
         """
         array, ids = check_records(values, ids)
-        private = self._within(array.astype(np.float64))
-        drawn = np.empty(private.size)
+        private = self._check_inside(array.astype(np.float64))
+        drawn, noise = np.empty(private.size), self.noise
         for block in split_blocks(private.size):
-            noise = [self._noise(1, streams.substream(record))[0] for record in ids[block]]
-            drawn[block] = self._noisy(private[block], noise)
+            each = [noise.draw(1, streams.substream(record))[0] for record in ids[block]]
+            drawn[block] = self._add(private[block], each)
         return drawn
 
-    @abstractmethod
-    def _noise(self, count: int, source: EntropySource) -> Drawn:
-        """Noise in its own unit: integers of any size where :attr:`exact`, else floats."""
-
-    @abstractmethod
-    def _noisy(self, values: Floats, noise: Drawn) -> Floats:
-        """Releases of labels, shape ``(count,)``, for as much noise."""
+    def _add(self, values: Floats, noise: Drawn) -> Floats:
+        """Add noise to labels and clip the sums, shape ``(count,)``."""
+        noisy: Floats = values + np.asarray(noise, dtype=np.float64)
+        return noisy if self.clip is None else np.clip(noisy, self.clip.low, self.clip.high)
 
     def positions(self, values: Floats, name: str) -> Floats:  # noqa: ARG002
-        """Numbers in units of the noise; `name` says what they are where some are refused."""
+        """Convert numbers to units of the noise. `name` is the word for them in an error message."""
         return values
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """The moments at some labels, in closed form.
-
-        Parameters
-        ----------
-        labels : (k,) array
-            Among the declared ones, in any order. Public.
-        """
-        places = self.positions(self._within(checked_values(labels, "labels")), "label")
+        """Compute the moments at some of the declared labels, in closed form."""
+        places = self.positions(self._check_inside(checked_values(labels, "labels")), "label")
         if self.clip is None:
             return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
-        low, high = self._ends(self.clip)
-        mean_above, square_above = self._towards(high - places)
-        mean_below, square_below = self._towards(places - low)
+        low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end of clip")
+        mean_above, square_above = self._one_end(high - places)
+        mean_below, square_below = self._one_end(places - low)
         biases = mean_above - mean_below
         variances = np.maximum(square_above + square_below - biases**2, 0.0)
         return Moments(biases * self.unit, variances * self.unit * self.unit)
 
-    def _ends(self, clip: Interval) -> Floats:
-        return self.positions(np.array([clip.low, clip.high]), "end of clip")
-
-    def _towards(self, reach: Floats) -> tuple[Floats, Floats]:
-        """The part of the first two moments that one end of the interval is responsible for."""
+    def _one_end(self, reach: Floats) -> tuple[Floats, Floats]:
+        """Compute the part of the first two moments that is due to one end of the interval."""
         mean, square = self.noise.capped(np.abs(reach))
         inside = reach >= 0
         return np.where(inside, mean, mean + reach), np.where(inside, square, reach**2 - square)
 
     def discretised(self, labels: ArrayLike, outputs: ArrayLike) -> Randomizer:
-        """The finite channel of releases moved to the nearest of some outputs, the lower one of two.
+        """Build the finite channel of releases moved to the nearest of some outputs, the lower one of two.
 
-        Private as the release is, which is all that it looks at.
+        It is as private as the release, of which it is a function.
 
         Parameters
         ----------
@@ -264,27 +221,27 @@ class Additive(ABC):
         Returns
         -------
         Randomizer
-            Its probabilities are as exact as the distances between labels and outputs are; cost ``O(k n)``. A factor
-            of ``exp(-epsilon)`` a sensitivity leaves the range of floats where outputs are far off and epsilon is in
-            the hundreds, and a table with such zeros is certified as what it then is: not private.
+            Its probabilities are as exact as the distances between labels and outputs are; cost ``O(k n)``. If
+            outputs are far off and epsilon is in the hundreds, probabilities leave the range of floats, and a table
+            with such zeros is certified as what it then is: not private.
         """
         rows, columns = checked_values(labels, "labels"), checked_values(outputs, "outputs")
         if self.clip is not None and (columns[0] < self.clip.low or columns[-1] > self.clip.high):
             raise InvalidInput(
                 f"outputs from {columns[0]:g} to {columns[-1]:g} reach beyond the interval that releases are clipped to"
             )
-        places = self.positions(self._within(rows), "label")[:, np.newaxis]
-        edges = np.concatenate(([-np.inf], self.cuts(self.positions(columns, "output")), [np.inf]))
+        places = self.positions(self._check_inside(rows), "label")[:, np.newaxis]
+        edges = np.concatenate(([-np.inf], self._cut(self.positions(columns, "output")), [np.inf]))
         low, high = np.broadcast_arrays(edges[:-1] - places, edges[1:] - places)
         return Randomizer(rows, columns, self.noise.mass(low, high), self.epsilon)
 
-    def cuts(self, places: Floats) -> Floats:
-        """Cuts between outputs in units of the noise: halfway."""
+    def _cut(self, places: Floats) -> Floats:
+        """Return the cuts between outputs in units of the noise: halfway."""
         halfway: Floats = (places[:-1] + places[1:]) / 2
         return halfway
 
-    def _within(self, values: Floats) -> Floats:
-        """The values, refused unless all are between the ends of the labels; no message repeats or counts any."""
+    def _check_inside(self, values: Floats) -> Floats:
+        """Refuse values beyond the ends of the labels; no message repeats or counts any."""
         if not ((values >= self.labels.low) & (values <= self.labels.high)).all():
             raise InvalidInput(
                 f"at least one value lies outside the declared labels, from {self.labels.low:g} to "
@@ -294,32 +251,8 @@ class Additive(ABC):
 
 
 @dataclass(frozen=True, init=False)
-class ContinuousAdditive(Additive):
-    """Noise in floating-point numbers: a baseline for experiments, not for a release.
-
-    Its privacy holds for real numbers. Floats have gaps that tell labels apart, and rounded logarithms do so too
-    ([M12]).
-    """
-
-    exact: ClassVar[Literal[False]] = False
-
-    @abstractmethod
-    def _sizes(self, count: int, source: EntropySource) -> Floats:
-        """Noise without its sign, shape ``(count,)``."""
-
-    def _noise(self, count: int, source: EntropySource) -> Floats:
-        sign = np.where(uniforms(source, count) < 0.5, -1.0, 1.0)
-        noise: Floats = sign * self._sizes(count, source)
-        return noise
-
-    def _noisy(self, values: Floats, noise: Drawn) -> Floats:
-        noisy: Floats = values + np.asarray(noise, dtype=np.float64)
-        return noisy if self.clip is None else np.clip(noisy, self.clip.low, self.clip.high)
-
-
-@dataclass(frozen=True, init=False)
 class LatticeAdditive(Additive):
-    """Labels ``low + i * step`` for integers ``i``, and noise in whole steps: exact, as nothing but integers is added.
+    """Labels ``low + i * step`` for integers ``i``, and noise in whole steps: exact, as only integers are added.
 
     A label is known by its ``i``, noise is added to that, and only the sum is turned into a float: a function of the
     sum alone, so that the rounding of floats does not depend on which label it was.
@@ -333,7 +266,7 @@ class LatticeAdditive(Additive):
         The decimal that it is written as: 0.01 means one hundredth.
     """
 
-    exact: ClassVar[Literal[True]] = True
+    exact: ClassVar[bool] = True
     step: float
 
     def __init__(
@@ -343,7 +276,7 @@ class LatticeAdditive(Additive):
         object.__setattr__(self, "step", real(step, "step"))
         if self.step <= 0:
             raise InvalidInput(f"step is {self.step:g}, expected a distance above 0")
-        steps = as_written(self.sensitivity) / as_written(self.step)
+        steps = decimal_value(self.sensitivity) / decimal_value(self.step)
         if steps.denominator != 1:
             raise InvalidInput(
                 f"sensitivity is {self.sensitivity:g} with a step of {self.step:g}, expected a whole number of steps: "
@@ -353,7 +286,7 @@ class LatticeAdditive(Additive):
             raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
         places = self.positions(rectangular(declared, "labels", np.float64), "label")
-        # Where floats are sparser than the lattice a label may stand for a place further up than it is written.
+        # If floats are sparser than the lattice a label may stand for a place further up than it is written.
         if int(places.max()) > self.steps:
             raise InvalidInput(
                 f"the labels are {int(places.max())} steps of {self.step:g} apart as floats, the sensitivity is "
@@ -375,33 +308,23 @@ class LatticeAdditive(Additive):
     @property
     def steps(self) -> int:
         """The sensitivity in steps."""
-        return int(as_written(self.sensitivity) / as_written(self.step))
+        return int(decimal_value(self.sensitivity) / decimal_value(self.step))
 
-    @abstractmethod
-    def _noise(self, count: int, source: EntropySource) -> tuple[int, ...]:
-        """Exact noise, in steps."""
+    def _ends(self, clip: Interval) -> tuple[int, int]:
+        low, high = self.positions(np.array([clip.low, clip.high]), "end of clip").tolist()
+        return int(low), int(high)
 
-    def _noisy(self, values: Floats, noise: Drawn) -> Floats:
-        places = self.positions(values, "value").astype(np.int64)
-        if isinstance(noise, np.ndarray) and noise.size and int(np.abs(noise).max()) < MAX_INTEGER:
-            distinct, where = np.unique(places + noise, return_inverse=True)
-            return self._released(distinct.tolist())[where]
-        return self._released([place + int(shift) for place, shift in zip(places.tolist(), noise, strict=True)])
-
-    def _released(self, noisy: list[int]) -> Floats:
-        """Clipped releases of places on the lattice."""
+    def _add(self, values: Floats, noise: Drawn) -> Floats:
+        """Add noise to places on the lattice, in integers of any size, clip the sums and name them."""
+        places = self.positions(values, "value").astype(np.int64).tolist()
+        noisy = [place + int(shift) for place, shift in zip(places, noise, strict=True)]
         if self.clip is not None:
-            low, high = (int(end) for end in self._ends(self.clip))
+            low, high = self._ends(self.clip)
             noisy = [min(max(place, low), high) for place in noisy]
         return np.array(self._named(noisy), dtype=np.float64)
 
     def channel(self, labels: ArrayLike) -> Randomizer:
-        """The whole finite channel of a clipped mechanism: each value of the lattice that can be released.
-
-        Parameters
-        ----------
-        labels : (k,) array
-            Strictly increasing.
+        """Build the whole finite channel of a clipped mechanism from some labels, which strictly increase.
 
         Raises
         ------
@@ -410,11 +333,11 @@ class LatticeAdditive(Additive):
         """
         if self.clip is None:
             raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
-        low, high = (int(end) for end in self._ends(self.clip))
+        low, high = self._ends(self.clip)
         return self.discretised(labels, self._named(range(low, high + 1)))
 
     def positions(self, values: Floats, name: str) -> Floats:
-        """Steps of each value above the lowest label; refused unless it is a whole number of them."""
+        """Count the steps of each value above the lowest label. Raise unless it is a whole number of them."""
         with np.errstate(over="ignore"):
             places = np.rint((values - self.labels.low) / self.step)
         places = np.where(np.abs(places) <= MAX_INTEGER, places, 0.0)
@@ -426,39 +349,31 @@ class LatticeAdditive(Additive):
             )
         return frozen(places)
 
-    def cuts(self, places: Floats) -> Floats:
-        """Halfway between integers; what is as far from one output as from the next goes to the lower one."""
-        cuts: Floats = np.floor(super().cuts(places)) + 0.5
+    def _cut(self, places: Floats) -> Floats:
+        """Return cuts halfway between integers, so that ties go to the lower output."""
+        cuts: Floats = np.floor(super()._cut(places)) + 0.5
         return cuts
 
     def _named(self, places: list[int] | range) -> list[float]:
-        """The floats nearest to the values of the lattice."""
-        low, step = as_written(self.labels.low), as_written(self.step)
+        """Return the floats nearest to values of the lattice."""
+        low, step = decimal_value(self.labels.low), decimal_value(self.step)
         common = math.lcm(low.denominator, step.denominator)
         start, stride = int(low * common), int(step * common)
         return [quotient(start + place * stride, common) for place in places]
 
 
 @dataclass(frozen=True, init=False)
-class Laplace(ContinuousAdditive):
+class Laplace(Additive):
     r"""The Laplace mechanism ([DMNS06]; [B23], Definition 18), in floats: a baseline, not for a release.
 
     .. math:: M(y) = y + Z, \qquad h(z) = \frac{\varepsilon}{2 \Delta} e^{-\varepsilon |z| / \Delta}
 
     *Proof of privacy.* :math:`|v - y|` and :math:`|v - y'|` differ by at most :math:`|y - y'| \leq \Delta`. ∎
 
-    Parameters
-    ----------
-    labels, epsilon, clip, sensitivity
-        As in :class:`Additive`.
-
-    Notes
-    -----
     Without clipping the variance is :math:`2 (\Delta / \varepsilon)^2`.
 
     Examples
     --------
-    >>> from optrand.model.outputs import Interval
     >>> Laplace([0, 1], 0.5).moments([0, 1]).loss([0.5, 0.5])
     4.0
 
@@ -467,19 +382,14 @@ class Laplace(ContinuousAdditive):
     >>> import optrand
     >>> problem = optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
     >>> clipped = Laplace([0, 1, 2], 1.0, clip=Interval(0, 2)).discretised([0, 1, 2], [0, 0.5, 1, 1.5, 2])
-    >>> best = optrand.solve(problem).certificate
-    >>> round(best.lower, 4), round(problem.value(clipped), 4), optrand.audit(clipped.matrix, 1.0).epsilon <= 1 + 1e-12
-    (0.2527, 0.484, True)
+    >>> round(optrand.solve(problem).value, 4), round(problem.value(clipped), 4)
+    (0.2527, 0.484)
     """
 
     @property
     def noise(self) -> LaplaceNoise:
         """Noise of scale sensitivity over epsilon, rounded up."""
         return LaplaceNoise(noise_scale(self.sensitivity, self.epsilon))
-
-    def _sizes(self, count: int, source: EntropySource) -> Floats:
-        sizes: Floats = -self.noise.scale * np.log(uniforms(source, count))
-        return sizes
 
 
 @dataclass(frozen=True, init=False)
@@ -488,45 +398,27 @@ class DiscreteLaplace(LatticeAdditive):
 
     .. math:: M(y) = y + s Z, \qquad \Pr[Z = i] = \frac{1 - q}{1 + q} q^{|i|}, \quad q = e^{-\varepsilon s / \Delta}
 
-    with the step :math:`s` of the lattice that the labels are on. Private as :class:`Laplace` is.
-
-    Parameters
-    ----------
-    labels, epsilon, clip, sensitivity, step
-        As in :class:`LatticeAdditive`.
-
-    Notes
-    -----
-    Without clipping the variance is :math:`s^2 \cdot 2 q / (1 - q)^2`. Ten to thirty microseconds a draw.
+    with the step :math:`s` of the lattice that the labels are on. Private as :class:`Laplace` is. Without clipping the
+    variance is :math:`s^2 \cdot 2 q / (1 - q)^2`. Ten to thirty microseconds a draw.
 
     Examples
     --------
     >>> from optrand.sampling.entropy import SeededEntropy
-    >>> from optrand.model.outputs import Interval
     >>> mechanism = DiscreteLaplace([0, 1, 2, 3], 1.0, clip=Interval(0, 3))
     >>> mechanism.sample([0, 0, 3, 3], source=SeededEntropy(4)).tolist()
     [1.0, 1.0, 3.0, 0.0]
-
-    The whole channel is finite. It can be compared with the best there is:
-
-    >>> import optrand
-    >>> problem = optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 1.0)
-    >>> best, channel = optrand.solve(problem).certificate, mechanism.channel(problem.labels)
-    >>> round(best.lower, 4), round(problem.value(channel), 4), optrand.audit(channel.matrix, 1.0).epsilon <= 1 + 1e-12
-    (0.4292, 1.0296, True)
+    >>> mechanism.channel([0, 3]).matrix.round(3).tolist()
+    [[0.583, 0.118, 0.085, 0.214], [0.214, 0.085, 0.118, 0.583]]
     """
 
     @property
     def noise(self) -> DiscreteLaplaceNoise:
-        """Noise of rate epsilon over sensitivity, in steps, rounded down; draws have the exact rate."""
-        return DiscreteLaplaceNoise(float_below(decimal_value(self.epsilon) / self.steps))
-
-    def _noise(self, count: int, source: EntropySource) -> tuple[int, ...]:
-        return discrete_laplace(self.steps / decimal_value(self.epsilon), count, source=source)
+        """Noise of rate epsilon over sensitivity, in steps."""
+        return DiscreteLaplaceNoise(decimal_value(self.epsilon) / self.steps)
 
 
 @dataclass(frozen=True, init=False)
-class Staircase(ContinuousAdditive):
+class Staircase(Additive):
     r"""The staircase mechanism ([GV14]; [B23], Definition 20), in floats: a baseline, not for a release.
 
     .. math:: M(y) = y + Z, \qquad h(z) = a e^{-\varepsilon (\lfloor |z| / \Delta \rfloor
@@ -540,14 +432,12 @@ class Staircase(ContinuousAdditive):
 
     Parameters
     ----------
-    labels, epsilon, clip, sensitivity
-        As in :class:`Additive`.
     gamma : float, optional
         The share of a stair that is on its upper level, strictly between 0 and 1; by default :func:`best_gamma`.
 
     Examples
     --------
-    Never worse than Laplace noise, and much better where epsilon is large:
+    Never worse than Laplace noise, and much better at large epsilon:
 
     >>> variances = [kind([0, 1], 6.0).moments([0]).variance([1.0]) for kind in (Staircase, Laplace)]
     >>> [round(variance, 5) for variance in variances]
@@ -570,16 +460,6 @@ class Staircase(ContinuousAdditive):
         """Stairs as long as the sensitivity."""
         return ContinuousStaircase(self.epsilon, self.sensitivity, self.gamma)
 
-    def _sizes(self, count: int, source: EntropySource) -> Floats:
-        """[GV14], Algorithm 1: a stair, a place on a level, and which level."""
-        stair = np.floor(-np.log(uniforms(source, count)) / self.epsilon)
-        place = uniforms(source, count)
-        upper = self.gamma / (self.gamma + math.exp(-self.epsilon) * (1 - self.gamma))
-        on_upper = uniforms(source, count) < upper
-        within = np.where(on_upper, self.gamma * place, self.gamma + (1 - self.gamma) * place)
-        sizes: Floats = (stair + within) * self.sensitivity
-        return sizes
-
 
 @dataclass(frozen=True, init=False)
 class DiscreteStaircase(LatticeAdditive):
@@ -593,25 +473,14 @@ class DiscreteStaircase(LatticeAdditive):
 
     Parameters
     ----------
-    labels, epsilon, clip, sensitivity, step
-        As in :class:`LatticeAdditive`.
     rise : int, optional
         How many integers of a stair are on its upper level, :math:`r`, from 1 to ``D``; by default :func:`best_rise`.
 
-    Notes
-    -----
-    Fifteen to thirty-five microseconds a draw.
-
     Examples
     --------
-    >>> import optrand
-    >>> mechanism = DiscreteStaircase([0, 1, 2, 3], 3.0, clip=optrand.Interval(0, 3))
-    >>> mechanism.rise
-    1
-    >>> problem = optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 3.0)
-    >>> best, channel = optrand.solve(problem).certificate, mechanism.channel(problem.labels)
-    >>> round(best.lower, 4), round(problem.value(channel), 4), optrand.audit(channel.matrix, 3.0).epsilon <= 3 + 1e-12
-    (0.151, 0.2671, True)
+    >>> mechanism = DiscreteStaircase([0, 1, 2, 3], 3.0, clip=Interval(0, 3))
+    >>> mechanism.rise, mechanism.channel([0, 3]).matrix.round(3).tolist()
+    (1, [[0.88, 0.038, 0.038, 0.044], [0.044, 0.038, 0.038, 0.88]])
     """
 
     rise: int
@@ -635,31 +504,15 @@ class DiscreteStaircase(LatticeAdditive):
         """Stairs as long as the sensitivity, in steps."""
         return LatticeStaircase(self.epsilon, self.steps, self.rise)
 
-    def _noise(self, count: int, source: EntropySource) -> tuple[int, ...]:
-        return discrete_staircase(
-            decimal_value(self.epsilon), count, sensitivity=self.steps, rise=self.rise, source=source
-        )
-
 
 def best_gamma(epsilon: float) -> float:
-    r"""The share of the upper level that makes the variance of the staircase least.
+    r"""Compute the share of the upper level that makes the variance of the staircase least.
 
     .. math:: \gamma = \frac{(b (1 + b) / 2)^{1/3} - b}{1 - b}, \qquad b = e^{-\varepsilon}
 
-    Parameters
-    ----------
-    epsilon : float
-        In nats.
-
-    Returns
-    -------
-    float
-        Below 1/2, its limit at 0; about ``exp(-epsilon / 3) / 2**(1 / 3)`` at large epsilon.
-
-    Notes
-    -----
-    [GV14] prints :math:`-b / (1 - b) + (b - 2 b^2 + 2 b^4 - b^5)^{1/3} / (2^{1/3} (1 - b)^2)`, whose radicand is
-    :math:`b (1 + b) (1 - b)^3`. It is evaluated without the difference of near numbers.
+    It is below 1/2, its limit at 0, and about ``exp(-epsilon / 3) / 2**(1 / 3)`` at large epsilon. [GV14] prints
+    :math:`-b / (1 - b) + (b - 2 b^2 + 2 b^4 - b^5)^{1/3} / (2^{1/3} (1 - b)^2)`, whose radicand is :math:`b (1 + b)
+    (1 - b)^3`. Here no near numbers are subtracted.
 
     Examples
     --------
@@ -672,27 +525,12 @@ def best_gamma(epsilon: float) -> float:
 
 
 def best_rise(epsilon: float, length: int) -> int:
-    r"""The number of integers on the upper level that makes the variance of the discrete staircase least.
+    r"""Compute the number of integers on the upper level that makes the variance of the discrete staircase least.
 
-    Parameters
-    ----------
-    epsilon : float
-        In nats.
-    length : int
-        Integers on a stair, at least 1.
-
-    Returns
-    -------
-    int
-        From 1 to `length`.
-
-    Notes
-    -----
     Raising the integer :math:`r` of every stair to the upper level adds mass whose mean square is
     :math:`(1 - e^{-\varepsilon}) \sum_j e^{-j \varepsilon} (r + j D)^2`, and the new variance is a mean of that and of
     the old one. The former grows with :math:`r`: once it is above the variance it stays above, so that the variance
-    falls and then rises, and bisection finds where it is least.
-    Cost ``O(log(length))``.
+    falls and then rises. Bisection finds the minimum in ``O(log(length))`` steps.
 
     Examples
     --------
@@ -704,46 +542,37 @@ def best_rise(epsilon: float, length: int) -> int:
         raise InvalidInput(f"a stair of {length} integer(s), expected at least one")
     growth = 1 / math.expm1(budget)
 
-    def enough(rise: int) -> bool:
-        # The moments of a geometric number of stairs: its mean is `growth`.
+    def is_enough(rise: int) -> bool:
+        # The moments of a geometric number of stairs, whose mean is `growth`.
         added = rise**2 + 2 * rise * length * growth + length**2 * growth * (1 + 2 * growth)
         return added >= LatticeStaircase(budget, length, rise).variance
 
-    return 1 + bisect_left(range(1, length), True, key=enough)
+    return 1 + bisect_left(range(1, length), True, key=is_enough)
 
 
-def uniforms(source: EntropySource, count: int) -> Floats:
-    """Floats strictly between 0 and 1, from 53 bits each or a few more.
-
-    Examples
-    --------
-    >>> from optrand.sampling.entropy import SeededEntropy
-    >>> uniforms(SeededEntropy(0), 3).round(3).tolist()
-    [0.85, 0.555, 0.076]
-    """
-    width = checked_width(source)
-    each = -(-UNIFORM_BITS // width)
-    words = checked_words(source, each * count).reshape(count, each).astype(np.float64)
-    drawn = np.ldexp(words, -width * np.arange(1, each + 1)).sum(axis=1)
-    inside: Floats = np.clip(drawn, 2.0 ** -(UNIFORM_BITS + 1), 1 - 2.0**-UNIFORM_BITS)
-    return inside
-
-
-def as_written(number: float) -> Fraction:
-    """The decimal that a float is written as.
-
-    Examples
-    --------
-    >>> as_written(0.3) - as_written(0.1)
-    Fraction(1, 5)
-    """
-    return Fraction(repr(number))
-
-
-def _declared(labels: Interval | ArrayLike) -> Interval:
+def _declare(labels: Interval | ArrayLike) -> Interval:
     if isinstance(labels, Interval):
         return labels
     values = checked_labels(labels)
     if values.size < 2:
         raise InvalidInput("there is one label and so a sensitivity of 0: expected two labels, or the Interval of them")
     return Interval(float(values.min()), float(values.max()))
+
+
+def _check_sensitivity(given: float | None, labels: Interval) -> float:
+    """Return the sensitivity, by default the range of the labels as they are written."""
+    spread = float(decimal_value(labels.high) - decimal_value(labels.low))
+    hidden = spread if given is None else real(given, "sensitivity")
+    if hidden <= 0:
+        raise InvalidInput(f"sensitivity is {hidden:g}, expected a distance above 0")
+    if hidden < spread:
+        raise InvalidInput(
+            f"sensitivity is {hidden:g}, less than the range of the labels, {spread:g}: labels further apart would "
+            "not be hidden"
+        )
+    if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + MISWRITTEN):
+        raise InvalidInput(
+            f"the sensitivity, {hidden:g}, is less than the distance between the floats nearest to the ends of the "
+            f"labels, {labels.high - labels.low:g}: take the lowest label from all others first"
+        )
+    return hidden

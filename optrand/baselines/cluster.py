@@ -62,27 +62,21 @@ class ClusterRelease:
         freeze(self, "labels")
 
     def channel(self, cluster: int) -> LabelRandomization:
-        """The channel of the rows of one cluster, given the distributions, counted from 0."""
+        """Return the channel of the rows of one cluster, counted from 0, given the distributions."""
         return LabelRandomization(self.distributions[cluster], self.mechanism.resampling)
 
     def loss_channel(self, cluster: int) -> LabelRandomization:
-        r"""The label-randomization matrix :math:`\tilde Q_{x, \beta}` of one cluster: with `beta`, not `lambda`."""
+        r"""Return the label-randomization matrix :math:`\tilde Q_{x, \beta}` of a cluster, of `beta` for `lambda`."""
         return LabelRandomization(self.distributions[cluster], self.mechanism.bias_correction)
 
     def loss_weights(self) -> Floats:
-        r"""The modified loss as weights of the losses at all labels, a row for each example.
+        r"""Compute the modified loss as weights of the losses at all labels, a row for each example.
 
         .. math:: \tilde\ell(h, x, \tilde y) = \sum_{y'} \tilde Q_{x, \beta}^{-1}[y', \tilde y] \, \ell(h, x, y')
 
-        Returns
-        -------
-        (n, K) array
-            ``weights[i, y]`` multiplies the loss of row `i` at the label `y`; every row sums to 1.
-
-        Notes
-        -----
-        [E22], Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true
-        label as its mean over the resampling; with 0 it is the loss at the noisy label.
+        ``weights[i, y]`` of shape (n, K) multiplies the loss of row `i` at the label `y`; every row sums to 1. [E22],
+        Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true label as
+        its mean over the resampling; with 0 it is the loss at the noisy label.
         """
         weights = np.empty((self.labels.size, self.mechanism.k))
         for cluster in range(len(self.groups)):
@@ -170,29 +164,23 @@ class ClusterRR:
         if scale <= 0:
             raise InvalidInput(f"noise_scale is {float(scale):g}, expected a number above 0: without noise, no privacy")
         share = fraction(resampling, "resampling", most=1)
-        beta = share if bias_correction is None else fraction(bias_correction, "bias_correction", most=1)
-        floor = _checked_threshold(threshold, size)
+        floor = _check_threshold(threshold, size)
         if share == 0 or (floor == 0 and share < 1):
             raise InvalidInput(
                 f"resampling is {float(share):g} and threshold {float(floor):g}: a label could be told apart with "
                 "certainty, expected resampling above 0, and threshold above 0 unless resampling is 1"
             )
+        name = "resampling" if bias_correction is None else "bias_correction"
+        beta = share if bias_correction is None else fraction(bias_correction, name, most=1)
         # Whatever the distributions are, this decides whether their matrices have inverses.
         if beta == 1:
             raise InvalidInput(
-                f"{'resampling' if bias_correction is None else 'bias_correction'} is 1: the label-randomization "
-                "matrix would be singular, since all of its columns are the distribution of the cluster; pass "
-                "bias_correction below 1"
+                f"{name} is 1: the label-randomization matrix would be singular, since all of its columns are the "
+                "distribution of the cluster; pass bias_correction below 1"
             )
-        fields = {
-            "k": size,
-            "threshold": floor,
-            "noise_scale": scale,
-            "resampling": share,
-            "bias_correction": beta,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        fields = {"k": size, "threshold": floor, "noise_scale": scale, "resampling": share, "bias_correction": beta}
+        for field, value in fields.items():
+            object.__setattr__(self, field, value)
 
     @classmethod
     def for_budget(
@@ -203,7 +191,7 @@ class ClusterRR:
         threshold: float | Fraction,
         bias_correction: float | Fraction | None = None,
     ) -> ClusterRR:
-        r"""The mechanism that spends ``split.prior`` on the distributions and ``split.labels`` on the labels.
+        r"""Spend ``split.prior`` on the distributions and ``split.labels`` on the labels.
 
         .. math:: \sigma = \frac{2}{\epsilon_1}, \qquad \lambda = \frac{1}{1 + (e^{\epsilon_2} - 1) \tau}
 
@@ -213,7 +201,7 @@ class ClusterRR:
         >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
         1.0
         """
-        floor = _checked_threshold(threshold, integer(k, "k", 2))
+        floor = _check_threshold(threshold, integer(k, "k", 2))
         if floor == 0:
             raise InvalidInput("threshold is 0: no label could be kept at all, expected more, and at most 1/k")
         return cls(
@@ -226,7 +214,7 @@ class ClusterRR:
 
     @classmethod
     def corollary2(cls, k: int, epsilon: float, *, heterogeneity: float | Fraction) -> ClusterRR:
-        r"""The parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is twice or thrice epsilon.
+        r"""Take the parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is thrice epsilon.
 
         .. math:: \tau = \phi, \quad \beta = 0, \quad \lambda = \frac{1}{1 + (e^\epsilon - 1) \phi}, \quad \sigma =
                   \frac1\epsilon
@@ -271,11 +259,6 @@ class ClusterRR:
             The public cluster of each of the `n` rows.
         source : EntropySource, optional
             The operating system by default, the only choice for a release.
-
-        Raises
-        ------
-        InvalidInput
-            Labels for fewer or more rows than have a cluster, or outside ``0 ... k-1``; no message repeats one.
         """
         array = checked_labels(labels, self.k, groups=groups)
         words = SystemEntropy() if source is None else source
@@ -323,26 +306,15 @@ class ClusterPriors:
     def learn(
         cls, labels: ArrayLike, groups: Groups, k: int, epsilon: float, *, source: EntropySource | None = None
     ) -> ClusterPriors:
-        """A private prior for every group, all for one epsilon.
+        """Learn a private prior for every group, all for one epsilon.
 
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
         one histogram differs, and each of them is released with epsilon-DP
         (:func:`optrand.sampling.priors.private_histogram`).
 
-        Parameters
-        ----------
-        labels, groups, source
-            As in :meth:`ClusterRR.release`.
-        k : int
-            The number of labels.
-        epsilon : float
-            In nats.
-
-        Notes
-        -----
-        [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities proportional to ``exp(-abs(x) epsilon / 2)``, the
-        half because a label that is replaced changes two counts. Here it is drawn exactly. Where all noisy counts of a
-        group vanish, its prior is uniform, as Algorithm 4 starts from.
+        Arguments are those of :meth:`ClusterRR.release`. [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities
+        proportional to ``exp(-abs(x) epsilon / 2)``, the half because a label that is replaced changes two counts. If
+        all noisy counts of a group vanish, its prior is uniform, as Algorithm 4 starts from.
 
         Examples
         --------
@@ -392,7 +364,7 @@ class ClusterPriorRelease:
         freeze(self, "labels")
 
     def mechanism(self, group: int) -> Mechanism:
-        """The mechanism of the rows of one group, counted from 0, with the dual that proves it the best."""
+        """Return the mechanism of the rows of one group, counted from 0, with the dual that proves it the best."""
         return rr_with_prior(self.priors.probabilities[group], self.split.labels)
 
 
@@ -441,15 +413,8 @@ class ClusterPriorRR:
         return self.split.total
 
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> ClusterPriorRelease:
-        """Learn the priors, and randomize every label.
+        """Learn the priors, and randomize every label, with the arguments of :meth:`ClusterRR.release`.
 
-        Parameters
-        ----------
-        labels, groups, source
-            As in :meth:`ClusterRR.release`.
-
-        Notes
-        -----
         Draws are exact, given the priors as floats. Cost ``O(n K log K)``, memory ``O(n K)``.
 
         Examples
@@ -468,24 +433,16 @@ class ClusterPriorRR:
 
 
 def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tuple[Fraction, ...]:
-    r"""Noisy shares as a distribution with no probability below the threshold ([E22], Algorithm 1, lines 5 to 19).
+    r"""Make noisy shares a distribution with no probability below the threshold ([E22], Algorithm 1, lines 5 to 19).
 
     With :math:`q_y = \max(\tau, \min(1, \cdot))`, :math:`\Delta = 1 - \sum_y q_y` and :math:`\xi_y = q_y - \tau` where
     :math:`\Delta < 0`, else :math:`1 - q_y`,
 
     .. math:: \tilde q_y = q_y + \frac{\xi_y}{\sum_{y'} \xi_{y'}} \Delta
 
-    Parameters
-    ----------
-    shares : sequence of Fraction
-        Of any size and sign.
-    threshold : Fraction
-        At most ``1 / len(shares)``.
-
-    Notes
-    -----
-    In fractions: the sum is 1 and every probability at least the threshold without rounding ([E22], Theorem 6). Where
-    :math:`\Delta = 0` nothing moves, whatever :math:`\xi` is.
+    Shares have any size and sign; the threshold is at most ``1 / len(shares)``. In fractions: the sum is 1 and every
+    probability at least the threshold without rounding ([E22], Theorem 6). If :math:`\Delta = 0` nothing moves,
+    whatever :math:`\xi` is.
 
     Examples
     --------
@@ -502,7 +459,7 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
     return tuple(q + x * step for q, x in zip(clipped, room, strict=True))
 
 
-def _checked_threshold(given: float | Fraction, k: int) -> Fraction:
+def _check_threshold(given: float | Fraction, k: int) -> Fraction:
     floor = fraction(given, "threshold")
     # The float nearest to 1/k may lie above it and still means it.
     if float(floor) == 1 / k:

@@ -15,7 +15,7 @@ Octets = NDArray[np.uint8]
 
 
 def octets(source: EntropySource, count: int) -> Octets:
-    """`count` uniform octets from the words of a source of any width; what is left of the last word is dropped.
+    """Draw `count` uniform octets from the words of a source of any width; what is left of the last word is dropped.
 
     Examples
     --------
@@ -34,20 +34,7 @@ def octets(source: EntropySource, count: int) -> Octets:
 
 
 def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
-    """`count` octets of eight independent coins: each bit is 1 with exactly the given probability.
-
-    Parameters
-    ----------
-    probability : Fraction
-        From 0 up to, but not, 1.
-    count : int
-        How many octets.
-    source : EntropySource
-        Where random words come from.
-
-    Returns
-    -------
-    (count,) array of uint8
+    """Draw `count` octets of eight independent coins: each bit is 1 with exactly the given probability, below 1.
 
     Notes
     -----

@@ -88,7 +88,7 @@ class Groups(Record):
 
     @classmethod
     def of_ids(cls, ids: ArrayLike, *, names: ArrayLike | None = None) -> Groups:
-        """Groups given by an id for every row.
+        """Group rows by an id for every row.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class Groups(Record):
 
     @classmethod
     def by_k_means(cls, features: ArrayLike, count: int, *, seed: int) -> Groups:
-        """Groups of like rows, by the k-means of scikit-learn with its default parameters.
+        """Group rows of like features, by the k-means of scikit-learn with its default parameters.
 
         Parameters
         ----------
@@ -146,8 +146,6 @@ class Groups(Record):
         ------
         InvalidInput
             Features that are no table of finite numbers, or more groups than there are distinct rows.
-        MissingExtra
-            scikit-learn is not installed.
 
         Notes
         -----
@@ -177,7 +175,7 @@ class Groups(Record):
         return cls.of_ids(KMeans(n_clusters=int(count), random_state=seed).fit_predict(table))
 
     def histograms(self, labels: NDArray[np.intp], k: int) -> NDArray[np.int64]:
-        """Counts of each of `k` labels in each group, shape ``(count, k)``. Private.
+        """Count each of `k` labels in each group, shape ``(count, k)``. Private.
 
         Examples
         --------
@@ -188,7 +186,7 @@ class Groups(Record):
 
 
 def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) -> Indices:
-    """Labels ``0 ... k-1``, one for each row of the groups; no message repeats or counts any.
+    """Check labels ``0 ... k-1``, one for each row of the groups; no message repeats or counts any.
 
     Examples
     --------
@@ -212,24 +210,12 @@ def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) ->
 
 
 def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:
-    """A non-empty array of integers or strings without a gap."""
+    """Return a non-empty array of integers or strings. Raise if some are missing."""
     masked = np.ma.isMaskedArray(given)
     array = rectangular(np.ma.getdata(given) if masked else given, "values")
     if array.ndim != 1 or array.size == 0:
         raise InvalidInput(f"{name} have shape {array.shape}, expected one id for every row")
-    if masked:
-        missing = int(np.ma.getmaskarray(np.ma.asarray(given)).sum())
-    elif array.dtype.kind == "f":
-        missing = int(np.isnan(array).sum())
-    elif array.dtype == object:
-        # A gap may be unequal to itself, as NaN is, or compare to no boolean, as the NA of pandas.
-        same = np.equal(array, array, dtype=object).tolist()
-        missing = sum(
-            one is None or not isinstance(equal, (bool, np.bool_)) or not equal
-            for one, equal in zip(array.tolist(), same, strict=True)
-        )
-    else:
-        missing = 0
+    missing = int(np.ma.getmaskarray(np.ma.asarray(given)).sum()) if masked else sum(map(_is_missing, array.tolist()))
     if missing:
         raise InvalidInput(
             f"{missing} of {array.size} {name} are missing: give every row one, or leave those rows out of the table"
@@ -239,3 +225,9 @@ def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "iuU":
         raise InvalidInput(f"{name} are of type {array.dtype}, expected integers or strings")
     return array
+
+
+def _is_missing(cell: object) -> bool:
+    """Recognise None, NaN, and the NA of pandas, whose comparison with itself is no boolean."""
+    same: object = cell == cell
+    return cell is None or not isinstance(same, (bool, np.bool_)) or not same

@@ -1,4 +1,4 @@
-r"""Symmetric noise in closed form, of real numbers and of integers: Laplace and staircase.
+r"""Symmetric noise, of real numbers and of integers: densities, moments in closed form, and draws.
 
 With :math:`Z^+ = \max(Z, 0)` the mean and the variance of a clipped release need just
 
@@ -13,14 +13,25 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from scipy import special
 
+from optrand.base.arithmetic import decimal_value, float_below
 from optrand.base.validation import Floats
+from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
+from optrand.sampling.entropy import EntropySource, checked_width, checked_words
 
-__all__ = ["ContinuousStaircase", "DiscreteLaplaceNoise", "LaplaceNoise", "LatticeStaircase", "Noise"]
+__all__ = ["ContinuousStaircase", "DiscreteLaplaceNoise", "Drawn", "LaplaceNoise", "LatticeStaircase", "Noise"]
+
+Drawn = Sequence[int] | Floats
+"""Noise in its own unit: integers of any size, or floats."""
+
+UNIFORM_BITS = 53
+"""Random bits of a uniform float: as many as it holds."""
 
 DIRECT = 0.25
 """Above this ``1 / (exp(x) - 1) - 1 / x`` loses no digits; below it a few terms of its series give all of them."""
@@ -29,37 +40,12 @@ SERIES = (1 / 47900160, -1 / 1209600, 1 / 30240, -1 / 720, 1 / 12)
 """Bernoulli numbers ``B_2m / (2m)!`` for m = 5, ..., 1."""
 
 
-def _geometric_sum(count: Floats, rate: float) -> Floats:
-    """The sum of ``exp(-rate * i)`` over ``0 <= i < count``; the count may be infinite."""
-    total: Floats = np.expm1(-rate * count) / math.expm1(-rate)
-    return total
-
-
-def _weighted_sum(count: Floats, rate: float) -> Floats:
-    """The sum of ``i * exp(-rate * i)`` over ``0 <= i < count``.
-
-    It is the geometric sum times ``1 / (exp(x) - 1) - n / (exp(n x) - 1)``; the two poles at 0 cancel and are taken out
-    beforehand.
-    """
-    mean = _without_pole(np.array(rate)) - count * _without_pole(rate * count)
-    return _geometric_sum(count, rate) * mean
-
-
-def _without_pole(x: Floats) -> Floats:
-    """``1 / (exp(x) - 1) - 1 / x`` for ``x >= 0``."""
-    near = np.minimum(x, DIRECT)
-    series = -0.5 + near * np.polyval(SERIES, near * near)
-    far = np.maximum(x, DIRECT)
-    value: Floats = np.where(x < DIRECT, series, np.exp(-far) / -np.expm1(-far) - 1 / far)
-    return value
-
-
 class Noise(ABC):
     """A distribution around 0 that is the same on both sides."""
 
     @property
     def atom(self) -> float:
-        """The probability of 0: none, but of noise in integers."""
+        """The probability of 0, which only noise in integers has."""
         return 0.0
 
     @property
@@ -68,19 +54,23 @@ class Noise(ABC):
         """Variance of one draw."""
 
     @abstractmethod
+    def draw(self, count: int, source: EntropySource) -> Drawn:
+        """Draw noise. Integers have exactly the stated probabilities."""
+
+    @abstractmethod
     def density(self, distances: Floats) -> Floats:
-        """The density at each distance; of noise in integers the probability of it."""
+        """Compute the density, or of integers the probability, at each distance."""
 
     @abstractmethod
     def between(self, low: Floats, high: Floats) -> Floats:
-        """``Pr[low < Z <= high]`` for ``0 <= low <= high``, each digit of it right; `high` may be infinite."""
+        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision; `high` may be infinite."""
 
     @abstractmethod
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
-        """``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
+        """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
 
     def mass(self, low: Floats, high: Floats) -> Floats:
-        """The probability between any two numbers, ``low < high``; of noise in integers, halfway between integers."""
+        """Compute the probability between two numbers, ``low < high``; of integers, between halves of odd integers."""
         mirrored = high <= 0
         low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
         around = low < 0
@@ -101,18 +91,24 @@ class LaplaceNoise(Noise):
         """Twice the squared scale."""
         return 2 * self.scale * self.scale
 
+    def draw(self, count: int, source: EntropySource) -> Floats:
+        """Draw a sign, and a size by inversion of the distribution function."""
+        signs = _draw_signs(source, count)
+        noise: Floats = -self.scale * signs * np.log(draw_uniforms(source, count))
+        return noise
+
     def density(self, distances: Floats) -> Floats:
-        """Density by the formula."""
+        """Evaluate the formula."""
         density: Floats = np.exp(-np.abs(distances) / self.scale) / (2 * self.scale)
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
-        """Its integral."""
+        """Integrate the density."""
         share: Floats = np.exp(-low / self.scale) * -np.expm1((low - high) / self.scale) / 2
         return share
 
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Integrals of ``Pr[Z > s]`` and of ``2 s Pr[Z > s]`` up to the reach; the latter is an incomplete gamma."""
+        """Integrate ``Pr[Z > s]`` and ``2 s Pr[Z > s]`` up to the reach; the latter is an incomplete gamma."""
         x = reach / self.scale
         # The square of the scale may be no float where that of the reach is one, and an incomplete gamma may vanish.
         near = reach * reach / 2 * special.hyp1f1(2, 3, -np.minimum(x, 1.0))
@@ -122,40 +118,48 @@ class LaplaceNoise(Noise):
 
 @dataclass(frozen=True)
 class DiscreteLaplaceNoise(Noise):
-    """Probability ``tanh(rate / 2) * exp(-rate * abs(z))`` of every integer ``z``."""
+    """Probability ``tanh(rate / 2) * exp(-rate * abs(z))`` of every integer ``z``; draws have the exact rate."""
 
-    rate: float
+    rate: float | Fraction
+
+    @property
+    def _rate(self) -> float:
+        return float_below(Fraction(self.rate))
 
     @property
     def atom(self) -> float:
         """The probability of 0."""
-        return math.tanh(self.rate / 2)
+        return math.tanh(self._rate / 2)
 
     @property
     def variance(self) -> float:
         """``2 q / (1 - q)**2`` with ``q = exp(-rate)``."""
-        half = math.sinh(self.rate / 2)
+        half = math.sinh(self._rate / 2)
         return 1 / (2 * half) / half
 
     @property
     def _positive(self) -> float:
         """``Pr[Z >= 1]``."""
-        return math.exp(-self.rate) / (1 + math.exp(-self.rate))
+        return math.exp(-self._rate) / (1 + math.exp(-self._rate))
+
+    def draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
+        """Draw integers with exactly these probabilities."""
+        return discrete_laplace(1 / Fraction(self.rate), count, source=source)
 
     def density(self, distances: Floats) -> Floats:
-        """Density by the formula."""
-        density: Floats = self.atom * np.exp(-self.rate * np.abs(distances))
+        """Evaluate the formula."""
+        density: Floats = self.atom * np.exp(-self._rate * np.abs(distances))
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
-        """A geometric sum."""
+        """Compute a geometric sum."""
         low, high = np.floor(low), np.floor(high)
-        share: Floats = self._positive * np.exp(-self.rate * low) * -np.expm1(-self.rate * (high - low))
+        share: Floats = self._positive * np.exp(-self._rate * low) * -np.expm1(-self._rate * (high - low))
         return share
 
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Sums of ``Pr[Z >= j]`` and of ``(2 j - 1) Pr[Z >= j]`` up to the reach, an integer."""
-        counted, weighted = _geometric_sum(reach, self.rate), _weighted_sum(reach, self.rate)
+        """Sum ``Pr[Z >= j]`` and ``(2 j - 1) Pr[Z >= j]`` up to the reach, an integer."""
+        counted, weighted = _geometric_sum(reach, self._rate), _weighted_sum(reach, self._rate)
         return self._positive * counted, self._positive * (counted + 2 * weighted)
 
 
@@ -180,7 +184,7 @@ class _Stairs(Noise):
 
     @abstractmethod
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Sums of ``s`` and of ``s**2`` from 0 to the reach, where the density is at some level."""
+        """Sum ``s`` and ``s**2`` from 0 to the reach, for a density of some level."""
 
     @property
     def jump(self) -> float:
@@ -194,23 +198,23 @@ class _Stairs(Noise):
 
     @property
     def variance(self) -> float:
-        """Both sides of all stairs."""
+        """Sum over both sides of all stairs."""
         first, second = (float(value) for value in self._on_a_stair(np.array(self.length)))
         fall = -math.expm1(-self.epsilon)
         return 2 * (second / fall + 2 * self.length * first / math.expm1(self.epsilon) / fall)
 
     def density(self, distances: Floats) -> Floats:
-        """Density by the definition."""
+        """Evaluate the definition."""
         whole, rest = np.divmod(np.abs(distances), self.length)
         density: Floats = self.height * np.exp(-self.epsilon * (whole + (rest >= self.upper)))
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
-        """Probability in parts: the rest of the stair of `low`, whole stairs, and a part of the stair of `high`."""
+        """Add the rest of the stair of `low`, whole stairs, and a part of the stair of `high`."""
         stairs = np.floor(low / self.length)
         start = low - stairs * self.length
         stop = np.minimum(high - stairs * self.length, self.length)
-        # Starting again from 0 where the first stair ends.
+        # Count again from 0 where the first stair ends.
         beyond = np.maximum(high - (stairs + 1) * self.length, 0.0)
         finite = np.where(np.isinf(beyond), 0.0, beyond)
         whole = np.where(np.isinf(beyond), np.inf, np.floor(finite / self.length))
@@ -221,7 +225,7 @@ class _Stairs(Noise):
         return share
 
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
-        """A stair's own sums, repeated: ``min(Z+, t)`` moves on by one length where the tail falls by one factor."""
+        """Repeat the sums of a stair: ``min(Z+, t)`` moves on by one length where the tail falls by one factor."""
         whole = np.floor(reach / self.length)
         rest = reach - whole * self.length
         counted, weighted = _geometric_sum(whole, self.epsilon), _weighted_sum(whole, self.epsilon)
@@ -233,13 +237,13 @@ class _Stairs(Noise):
         return mean, square + fallen * (part_squared + 2 * whole * self.length * part)
 
     def _level(self, low: Floats | float, high: Floats | float) -> Floats:
-        """The probability between two places on the first stair."""
+        """Compute the probability between two places on the first stair."""
         upper = np.minimum(high, self.jump) - np.minimum(low, self.jump)
         level: Floats = self.height * (upper + self.factor * (high - low - upper))
         return level
 
     def _on_a_stair(self, reach: Floats) -> tuple[Floats, Floats]:
-        """:meth:`capped` where the reach is at most one stair."""
+        """Compute :meth:`capped` for a reach of at most one stair."""
         tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.epsilon)
         lower = self.sums(reach, self.height * self.factor)
         upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.epsilon))
@@ -265,8 +269,19 @@ class ContinuousStaircase(_Stairs):
         """``a(gamma)``."""
         return -math.expm1(-self.epsilon) / (2 * self.length * (self.gamma + self.factor * (1 - self.gamma)))
 
+    def draw(self, count: int, source: EntropySource) -> Floats:
+        """Draw a sign, a stair, a place on a level, and which level ([GV14], Algorithm 1)."""
+        signs = _draw_signs(source, count)
+        stair = np.floor(-np.log(draw_uniforms(source, count)) / self.epsilon)
+        place = draw_uniforms(source, count)
+        upper = self.gamma / (self.gamma + self.factor * (1 - self.gamma))
+        is_upper = draw_uniforms(source, count) < upper
+        within = np.where(is_upper, self.gamma * place, self.gamma + (1 - self.gamma) * place)
+        noise: Floats = signs * (stair + within) * self.length
+        return noise
+
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Integrals; lengths are not cubed, which may leave the range of floats."""
+        """Integrate; lengths are not cubed, which may leave the range of floats."""
         share = level * reach
         return share * reach / 2, share * reach * reach / 3
 
@@ -286,7 +301,7 @@ class LatticeStaircase(_Stairs):
 
     @property
     def jump(self) -> float:
-        """A number of positive integers; their first stair ends with the first integer of the second."""
+        """A number of positive integers, whose first stair ends with the first integer of the second."""
         return self.rise - 1
 
     @property
@@ -301,11 +316,62 @@ class LatticeStaircase(_Stairs):
         """The probability of 0."""
         return self.height
 
+    def draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
+        """Draw integers with exactly these probabilities."""
+        budget = decimal_value(self.epsilon)
+        return discrete_staircase(budget, count, sensitivity=self.length, rise=self.rise, source=source)
+
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Sums over 1, 2, ..., reach."""
+        """Sum over 1, 2, ..., reach."""
         first = level * reach * (reach + 1) / 2
         return first, first * (2 * reach + 1) / 3
 
     def between(self, low: Floats, high: Floats) -> Floats:
-        """Counts of integers."""
+        """Count integers."""
         return super().between(np.floor(low), np.floor(high))
+
+
+def draw_uniforms(source: EntropySource, count: int) -> Floats:
+    """Draw floats strictly between 0 and 1, from 53 bits each or a few more.
+
+    Examples
+    --------
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> draw_uniforms(SeededEntropy(0), 3).round(3).tolist()
+    [0.85, 0.555, 0.076]
+    """
+    width = checked_width(source)
+    each = -(-UNIFORM_BITS // width)
+    words = checked_words(source, each * count).reshape(count, each).astype(np.float64)
+    drawn = np.ldexp(words, -width * np.arange(1, each + 1)).sum(axis=1)
+    inside: Floats = np.clip(drawn, 2.0 ** -(UNIFORM_BITS + 1), 1 - 2.0**-UNIFORM_BITS)
+    return inside
+
+
+def _draw_signs(source: EntropySource, count: int) -> Floats:
+    return np.where(draw_uniforms(source, count) < 0.5, -1.0, 1.0)
+
+
+def _geometric_sum(count: Floats, rate: float) -> Floats:
+    """Sum ``exp(-rate * i)`` over ``0 <= i < count``; the count may be infinite."""
+    total: Floats = np.expm1(-rate * count) / math.expm1(-rate)
+    return total
+
+
+def _weighted_sum(count: Floats, rate: float) -> Floats:
+    """Sum ``i * exp(-rate * i)`` over ``0 <= i < count``.
+
+    It is the geometric sum times ``1 / (exp(x) - 1) - n / (exp(n x) - 1)``; the two poles at 0 cancel and are taken out
+    beforehand.
+    """
+    mean = _without_pole(np.array(rate)) - count * _without_pole(rate * count)
+    return _geometric_sum(count, rate) * mean
+
+
+def _without_pole(x: Floats) -> Floats:
+    """Compute ``1 / (exp(x) - 1) - 1 / x`` for ``x >= 0``."""
+    near = np.minimum(x, DIRECT)
+    series = -0.5 + near * np.polyval(SERIES, near * near)
+    far = np.maximum(x, DIRECT)
+    value: Floats = np.where(x < DIRECT, series, np.exp(-far) / -np.expm1(-far) - 1 / far)
+    return value

@@ -102,7 +102,7 @@ class PeerPair:
         return cls(tuple(edges.tolist()), masses, laws)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Two numbers between which the least delta lies, for the worse of both directions.
+        """Enclose the least delta between two numbers, for the worse of both directions.
 
         Fewer copies are a function of more copies, so that delta grows with their number: of numbers taken together the
         largest bounds delta from above, and the largest of the numbers before from below.
@@ -117,7 +117,7 @@ class PeerPair:
         return float(low.max()), float((self.masses @ deltas).max()) + LEFT_OUT
 
     def epsilon(self, delta: float, most: float) -> float:
-        """The least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`; `most` if that is less.
+        """Find the least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`, or `most` if less.
 
         Infinite where no epsilon will do.
 
@@ -146,7 +146,7 @@ class PeerPair:
 
 
 def _half_width(variance: float) -> int:
-    """Distance from its mean that a binomial of this variance keeps to, but for a mass of 1e-30 (Bernstein)."""
+    """Bound the distance of a binomial from its mean, except for a mass of 1e-30 (Bernstein)."""
     return 0 if variance == 0 else math.ceil(LOG_TAIL / 3 + math.sqrt(LOG_TAIL**2 / 9 + 2 * LOG_TAIL * variance))
 
 
@@ -156,7 +156,7 @@ def _log_choose(n: int, j: NDArray[np.int64]) -> Floats:
 
 
 def _binomial(n: int, p: float) -> tuple[int, Floats]:
-    """The probabilities of a binomial, and the value at which they begin."""
+    """Compute the probabilities of a binomial, and the value at which they begin."""
     half = _half_width(n * p * (1 - p))
     start, stop = max(0, math.floor(n * p) - half), min(n, math.ceil(n * p) + half)
     j = np.arange(start, stop + 1)
@@ -166,13 +166,13 @@ def _binomial(n: int, p: float) -> tuple[int, Floats]:
 
 
 def _sum_of(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, Floats]:
-    """The sum of two independent binomials."""
+    """Convolve two independent binomials."""
     (low, p), (high, q) = _binomial(*one), _binomial(*other)
     return low + high, np.convolve(p, q)
 
 
 def _edges(start: int, copies: Floats, size: int, rate: float) -> NDArray[np.int64]:
-    """Numbers of copies, of which each stands for itself and those before it."""
+    """Choose numbers of copies, each of which stands for itself and those before it."""
     last = start + copies.size - 1
     if copies.size <= SINGLE:
         return np.arange(start, last + 1)
@@ -181,7 +181,7 @@ def _edges(start: int, copies: Floats, size: int, rate: float) -> NDArray[np.int
 
 
 def _laws(t: int, size: int, flip: float, flipped: tuple[int, Floats]) -> tuple[Floats, Floats]:
-    """The laws of the number of ones among `t` copies, with the user's label 0 and with it 1."""
+    """Compute the laws of the number of ones among `t` copies, with the user's label 0 and with it 1."""
     first, law = flipped
     shares = np.arange(first, first + law.size + 1) / size
     half = _half_width(t * float((shares * (1 - shares)).max()))

@@ -3,7 +3,7 @@ r"""Labels that peers exchange without a server ([E22], Algorithm 2), how privat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -28,10 +28,8 @@ __all__ = [
     "PeerPrivacy",
     "PeerRelease",
     "PeerToPeer",
-    "PeerToPeerRow",
     "lemma9",
     "lemma9_at",
-    "peer_to_peer_table",
     "theorem3",
     "theorem3_flip",
 ]
@@ -150,7 +148,7 @@ class PeerToPeer:
         return log_bracket((1 - rarer) / rarer)[1]
 
     def peer_delta(self, size: int) -> float:
-        r"""Delta of one user's view, besides :attr:`epsilon`: :math:`\delta = |1 - 2\alpha| / n`, rounded up.
+        r"""Compute the delta of one user's view, besides :attr:`epsilon`: :math:`|1 - 2\alpha| / n`, rounded up.
 
         Notes
         -----
@@ -160,17 +158,8 @@ class PeerToPeer:
         return float_above(abs(1 - 2 * Fraction(self.flip)) / integer(size, "the size of a cluster", 1))
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
-        """The delta at an epsilon, for the worst labels of the other users.
+        """Compute the delta at an epsilon in a cluster of some size, for the worst labels of the other users.
 
-        Parameters
-        ----------
-        epsilon : float
-            In nats.
-        size : int
-            Users in the cluster.
-
-        Notes
-        -----
         The upper end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`. Labels 0 and 1 may be exchanged, so
         that half of the numbers of ones are tried.
         """
@@ -179,24 +168,11 @@ class PeerToPeer:
         return PeerPrivacy(budget, delta, ones, exhaustive)
 
     def at_delta(self, delta: float, size: int) -> PeerPrivacy:
-        """The epsilon at a delta, for the worst labels of the other users.
+        """Compute the epsilon at a delta from 1e-25 to below 1, for the worst labels of the other users.
 
-        Parameters
-        ----------
-        delta : float
-            From 1e-25 to below 1.
-        size : int
-            Users in the cluster.
-
-        Raises
-        ------
-        InvalidInput
-            A delta out of range: below, take the pure :attr:`epsilon`.
-
-        Notes
-        -----
         A table is as private as the worst of its clusters: take each size that occurs. The least epsilon by the upper
-        end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`, to 1e-9.
+        end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`, to 1e-9. At a smaller delta take the pure
+        :attr:`epsilon`.
 
         Examples
         --------
@@ -237,14 +213,8 @@ class PeerToPeer:
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> PeerRelease:
         """Play the part of all users at once.
 
-        Parameters
-        ----------
-        labels, groups, source
-            As in :meth:`optrand.baselines.ClusterRR.release`; labels are 0 or 1.
-
-        Notes
-        -----
-        Flips, choices of users and subsampling are exact: probabilities are the rational numbers that the floats are.
+        Arguments are those of :meth:`optrand.baselines.ClusterRR.release`; labels are 0 or 1. Flips, choices of users
+        and subsampling are exact: probabilities are the rational numbers that the floats are.
 
         Examples
         --------
@@ -266,29 +236,19 @@ class PeerToPeer:
 
     @staticmethod
     def _coins(probability: float, count: int, source: EntropySource) -> NDArray[np.intp]:
-        """1 with exactly this probability, otherwise 0."""
+        """Draw 1 with exactly this probability, otherwise 0."""
         return unbiased_rounding(np.full(count, probability), [0.0, 1.0], source=source).astype(np.intp)
 
 
 def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
-    r"""The epsilon of [E22], Lemma 9, at a delta; infinite where its hypotheses do not hold.
+    r"""Compute the epsilon of [E22], Lemma 9, at a delta; infinite if its hypotheses do not hold.
 
     .. math:: \epsilon = \theta \log\Big(e + \frac{3}{s\alpha}\Big) + \sqrt\theta\, \xi \log\Big(1 +
               \frac{3}{\sqrt{s\alpha}}\Big), \qquad
               \delta = \exp\Big(-\frac{\alpha \xi^2}{4 (\alpha + 1/s) (1 - \alpha)}\Big)
 
-    Parameters
-    ----------
-    mechanism : PeerToPeer
-    delta : float
-        Above 0 and below 1.
-    size : int
-        `s`, the size of the smallest cluster.
-
-    Notes
-    -----
-    Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha \sqrt{\theta s (1 - \alpha)}`; also
-    :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
+    `size` is `s`, that of the smallest cluster. Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha
+    \sqrt{\theta s (1 - \alpha)}`; also :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
     """
     s, alpha, theta = integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
     target = real(delta, "delta")
@@ -301,16 +261,9 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
 
 
 def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float]:
-    r"""Epsilon and delta of [E22], Lemma 9, at a :math:`\xi`, whether or not its hypotheses hold.
+    r"""Compute epsilon and delta of [E22], Lemma 9, at a :math:`\xi`, whether or not its hypotheses hold.
 
-    Parameters
-    ----------
-    mechanism : PeerToPeer
-        With a flip above 0 and below 1.
-    xi : float
-        At least 0; the larger, the larger is epsilon, and the smaller delta.
-    size : int
-        `s`, the size of the smallest cluster.
+    The larger :math:`\xi \geq 0`, the larger is epsilon, and the smaller delta. The flip is above 0 and below 1.
 
     Examples
     --------
@@ -326,7 +279,7 @@ def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float
 
 
 def theorem3(mechanism: PeerToPeer, size: int) -> float:
-    r"""The epsilon of [E22], Theorem 3, with the constants of its proof; infinite where its hypotheses do not hold.
+    r"""Compute the epsilon of [E22], Theorem 3, with the constants of its proof; infinite without its hypotheses.
 
     Lemma 9 at :math:`\xi = 4 \sqrt{\log s}`, which gives :math:`\delta \leq 1/s^2`.
 
@@ -341,41 +294,8 @@ def theorem3(mechanism: PeerToPeer, size: int) -> float:
     return lemma9_at(mechanism, 4 * math.sqrt(math.log(s)), s)[0]
 
 
-@dataclass(frozen=True)
-class PeerToPeerRow:
-    r"""One line of :func:`peer_to_peer_table`: four epsilons of one mechanism, in nats.
-
-    Attributes
-    ----------
-    size : int
-        `s`, the users of a cluster.
-    flip, rate : float
-        :math:`\alpha` and :math:`\theta`.
-    delta : float
-        :math:`1 / s^2`.
-    epsilon : float
-        At this delta, by binomial sums.
-    exhaustive : bool
-        Whether all labels of the other users were tried.
-    lemma9, theorem3 : float
-        At this delta, as printed in [E22]; infinite where their hypotheses do not hold.
-    flips : float
-        Pure, of the flips alone.
-    """
-
-    size: int
-    flip: float
-    rate: float
-    delta: float
-    epsilon: float
-    exhaustive: bool
-    lemma9: float
-    theorem3: float
-    flips: float
-
-
 def theorem3_flip(size: int, rate: float) -> float:
-    r"""The flip of [E22], Theorem 3: :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s}`, where that is at most 1/2.
+    r"""Compute the flip of [E22], Theorem 3, :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s}`, if at most 1/2.
 
     Examples
     --------
@@ -383,34 +303,3 @@ def theorem3_flip(size: int, rate: float) -> float:
     (0.3961, 1.2357)
     """
     return 4 * math.sqrt(2) * math.log(size) / math.sqrt(rate * size) if rate else math.inf
-
-
-def peer_to_peer_table(cases: Iterable[tuple[int, float, float]]) -> list[PeerToPeerRow]:
-    r"""Epsilons of Algorithm 2 of [E22] at :math:`\delta = 1/s^2`, beside what the paper proves.
-
-    Parameters
-    ----------
-    cases : iterable of (s, alpha, theta)
-        Size of the cluster, probability of a flip, rate of subsampling.
-
-    Notes
-    -----
-    Seconds for each case of up to 20,000 users, minutes for 200,000.
-
-    Examples
-    --------
-    >>> for row in peer_to_peer_table([(60, 0.2, 0.5), (100, 0.1, 1.0)]):
-    ...     print(f"{row.epsilon:.3f} {row.lemma9:.3f} {row.theorem3:.3f} {row.flips:.3f}")
-    0.287 inf inf 1.386
-    0.730 inf inf 2.197
-    """
-    rows = []
-    for size, flip, rate in cases:
-        mechanism = PeerToPeer(flip, rate)
-        delta = 1 / integer(size, "the size of a cluster", 2) ** 2
-        privacy = mechanism.at_delta(delta, size)
-        printed = lemma9(mechanism, delta, size), theorem3(mechanism, size)
-        rows.append(
-            PeerToPeerRow(size, flip, rate, delta, privacy.epsilon, privacy.exhaustive, *printed, mechanism.epsilon)
-        )
-    return rows

@@ -112,7 +112,7 @@ class LabelRandomization(Record):
         return frozen(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
 
     def loss_weights(self, noisy: ArrayLike) -> Floats:
-        r"""The column :math:`Q^{-1}[\cdot, \tilde y]` of each noisy label, as rows of shape ``(n, k)``.
+        r"""Return the column :math:`Q^{-1}[\cdot, \tilde y]` of each noisy label, as rows of shape ``(n, k)``.
 
         The sum of weight times loss over all labels has, over the noise, the loss at the true label as its mean.
 
@@ -125,37 +125,36 @@ class LabelRandomization(Record):
         weights: Floats = self.inverse.T[checked_labels(noisy, self.k)]
         return weights
 
+    @cached_property
+    def table(self) -> Table:
+        """The channel in exact integers, without labels that never occur."""
+        drawn = [self.resampling * q for q in self.distribution]
+        scale = math.lcm(self.resampling.denominator, *(share.denominator for share in drawn))
+        weights = np.tile(np.array([int(share * scale) for share in drawn], dtype=object), (self.k, 1))
+        weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)
+        return Table.of_rows(range(self.k), range(self.k), weights.tolist())
+
     @property
     def ratio(self) -> Fraction | None:
-        """The largest ratio of two probabilities of one output, exactly; None where it is infinite.
-
-        An output of probability 0 under every label does not count.
-        """
-        kept = 1 - self.resampling
-        if kept == 0 or self.k == 1:
-            return Fraction(1)
-        least = self.resampling * min(self.distribution)
-        return (kept + least) / least if least else None
+        """The largest ratio of two probabilities of one output, exactly. None if it is infinite."""
+        return self.table.largest_ratio
 
     @property
     def epsilon(self) -> float:
-        """The privacy of one label where the distribution is public, in nats: the log of the ratio, rounded up."""
+        """The privacy of one label if the distribution is public, in nats: the log of the ratio, rounded up."""
         return math.inf if self.ratio is None else log_above(self.ratio)
 
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
-        """One label for every label in `values`, with exactly the stated probabilities.
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(self.table)
 
-        Parameters
-        ----------
-        values : array of integers, any shape
-            From 0 to ``k-1``.
-        source : EntropySource, optional
-            The operating system by default, the only choice for a release.
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
+        """Draw one label for every label in `values`, of any shape, with exactly the stated probabilities.
 
         Raises
         ------
         InvalidInput
-            Values that are no such labels; the message tells neither which nor how many.
+            Values that are not from 0 to ``k-1``; the message tells neither which nor how many.
 
         Examples
         --------
@@ -166,19 +165,8 @@ class LabelRandomization(Record):
         """
         return self._sampler.sample(checked_labels(values, self.k), source=source).astype(np.int64)
 
-    @cached_property
-    def _sampler(self) -> Sampler:
-        scale = math.lcm(self.resampling.denominator, *((self.resampling * q).denominator for q in self.distribution))
-        drawn = [int(self.resampling * q * scale) for q in self.distribution]
-        weights = np.tile(np.array(drawn, dtype=object), (self.k, 1))
-        weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)
-        return Sampler(Table.of_rows(range(self.k), range(self.k), weights.tolist()))
-
     def moments(self, labels: ArrayLike) -> Moments:
-        r"""Bias and variance of the released label, read as a number, at some labels.
-
-        With the mean :math:`\mu` and the second moment :math:`m` of `q`: bias :math:`\lambda (\mu - y)`, variance
-        :math:`(1 - \lambda) y^2 + \lambda m - (E\tilde y)^2`.
+        """Compute the bias and the variance of the released label, read as a number, at some labels.
 
         Examples
         --------
@@ -186,13 +174,9 @@ class LabelRandomization(Record):
         >>> moments.biases.tolist(), moments.variances.tolist()
         ([0.375, -0.125], [0.234375, 0.109375])
         """
-        array = checked_labels(labels, self.k).reshape(-1).tolist()
-        mean = sum((y * q for y, q in enumerate(self.distribution)), Fraction(0))
-        square = sum((y * y * q for y, q in enumerate(self.distribution)), Fraction(0))
-        biases = [self.resampling * (mean - y) for y in array]
-        squares = [y * y + self.resampling * (square - y * y) for y in array]
-        variances = [float(s - (y + b) ** 2) for s, y, b in zip(squares, array, biases, strict=True)]
-        return Moments(np.array(biases, dtype=np.float64), np.array(variances))
+        array = checked_labels(labels, self.k).reshape(-1)
+        biases = np.array(self.table.biases, dtype=np.float64)
+        return Moments(biases[array], self.table.variances[array])
 
 
 @dataclass(frozen=True)
@@ -237,16 +221,16 @@ class UniformRR(Record):
         return LabelRandomization((Fraction(1, self.k),) * self.k, self.k / (self.k - 1 + ratio))
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
-        """One label for every label in `values`."""
+        """Draw one label for every label in `values`."""
         return self.channel.sample(values, source=source)
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Bias and variance of the released label, read as a number, at some labels."""
+        """Compute the bias and the variance of the released label, read as a number, at some labels."""
         return self.channel.moments(labels)
 
 
 def fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:
-    """The exact value of a float or fraction; a probability where the most it may be is given.
+    """Return the exact value of a float or fraction. Raise if it is not from 0 to `most`, if that is given.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,12 +15,15 @@ from optrand.base.records import Record
 from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats, integer, rectangular
 from optrand.base.validation import classes as checked_classes
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.coins import Octets, coins, octets
+from optrand.baselines.coins import Octets, coins
+from optrand.baselines.noise import LaplaceNoise
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
+from optrand.model.table import Table
+from optrand.sampling import Sampler
 from optrand.sampling.entropy import EntropySource, SystemEntropy
 
-__all__ = ["Alibi", "UnaryBits", "checked_classes"]
+__all__ = ["Alibi", "LatticeAlibi", "UnaryBits"]
 
 BLOCK = 1 << 18
 """Octets drawn or counted at a time."""
@@ -59,7 +63,7 @@ class OneHot(Record):
             raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")
 
     def _moments(self, labels: ArrayLike, bias: float, variance: float) -> Moments:
-        """Moments that are the same for every label."""
+        """Return moments that are the same for every label."""
         size = checked_classes(labels, self.k).size
         return Moments(np.full(size, bias), np.full(size, variance))
 
@@ -70,11 +74,6 @@ class UnaryBits(OneHot):
 
     .. math:: \Pr[Z_j = 1 \mid y] = \frac{r}{1 + r} \;\; (j = y), \qquad \frac{1}{1 + r} \;\; (j \neq y),
               \qquad r \leq e^{\epsilon / 2}
-
-    Parameters
-    ----------
-    k, epsilon
-        As in :class:`OneHot`.
 
     Notes
     -----
@@ -141,17 +140,7 @@ class UnaryBits(OneHot):
         return float(self.odds / (self.odds - 1) ** 2)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """A vector of `k` bits for every label.
-
-        Parameters
-        ----------
-        values : array of class numbers, any shape, or one number
-        source : EntropySource, optional
-            Where random words come from; by default the operating system, the only choice for a release.
-
-        Returns
-        -------
-        array of 0 and 1, an axis of length k more than `values`
+        """Draw a vector of `k` bits for every label; values have any shape, and the bits an axis of length k more.
 
         Raises
         ------
@@ -161,7 +150,7 @@ class UnaryBits(OneHot):
         return self.unpacked(self.sample_packed(values, source=source))
 
     def sample_packed(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """Packed sample, eight bits to an octet, as :func:`numpy.packbits` lays them out; the last octet ends in zeros.
+        """Draw bits packed eight to an octet, as :func:`numpy.packbits` lays them out; the last octet ends in zeros.
 
         Examples
         --------
@@ -184,7 +173,7 @@ class UnaryBits(OneHot):
         packed[np.arange(classes.size), classes >> 3] ^= (128 >> (classes & 7)).astype(np.uint8)
 
     def unpacked(self, packed: ArrayLike) -> Octets:
-        """The bits of packed vectors, shape ``(..., k)``."""
+        """Unpack the bits of packed vectors, shape ``(..., k)``."""
         given = rectangular(packed, "packed bits")
         if given.dtype != np.uint8 or given.ndim == 0 or given.shape[-1] != self.width:
             raise InvalidInput(
@@ -194,21 +183,14 @@ class UnaryBits(OneHot):
         return np.unpackbits(given, axis=-1, count=self.k)
 
     def debiased(self, bits: ArrayLike) -> Floats:
-        """An unbiased estimate of the one-hot vector behind each vector of bits ([Z25], eq. 24 solved for ``eta``).
+        """Estimate the one-hot vector behind each vector of bits without bias ([Z25], eq. 24 solved for ``eta``).
 
-        Parameters
-        ----------
-        bits : (..., k) array of 0 and 1
-
-        Returns
-        -------
-        (..., k) array
-            Two values only, :attr:`estimates`; entries below 0 and sums other than 1 are the price of no bias.
+        It has two values only, :attr:`estimates`. Entries below 0 and sums other than 1 are the price of no bias.
 
         Raises
         ------
         InvalidInput
-            Another number of bits, or entries that are none.
+            Bits that are not 0 or 1, or not of shape (..., k).
         """
         given = rectangular(bits, "bits")
         if given.dtype.kind not in "iub" or given.ndim == 0 or given.shape[-1] != self.k:
@@ -222,13 +204,9 @@ class UnaryBits(OneHot):
         return np.where(given != 0, high, low)
 
     def frequencies(self, packed: ArrayLike) -> Floats:
-        """An unbiased estimate of the share of each class among the labels of a packed release, shape ``(k,)``.
+        """Estimate the share of each class among the labels of a packed release without bias, shape ``(k,)``.
 
         The standard error of each is exactly ``sqrt(variance / n)``, given the labels. Memory does not grow with `n`.
-
-        Parameters
-        ----------
-        packed : (n, width) array of uint8
 
         Examples
         --------
@@ -251,7 +229,7 @@ class UnaryBits(OneHot):
         return frequencies
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Moments of the bits about the one-hot vector: bias ``sqrt(k) / (1 + r)``, variance ``k r / (1 + r)**2``.
+        """Return the moments of the bits about the one-hot vector: ``sqrt(k) / (1 + r)`` and ``k r / (1 + r)**2``.
 
         Examples
         --------
@@ -262,7 +240,7 @@ class UnaryBits(OneHot):
         return self._moments(labels, self.k**0.5 * float(self.flip), float(self.k * self.flip * (1 - self.flip)))
 
     def debiased_moments(self, labels: ArrayLike) -> Moments:
-        """Moments of the debiased bits: no bias, the variance ``k r / (r - 1)**2``.
+        """Return the moments of the debiased bits: no bias, the variance ``k r / (r - 1)**2``.
 
         Examples
         --------
@@ -277,11 +255,6 @@ class Alibi(OneHot):
     r"""The one-hot vector of a label plus Laplace noise of scale ``2 / epsilon`` on every coordinate.
 
     .. math:: o = e_y + W, \qquad W_c \sim \mathrm{Lap}(\lambda), \qquad \lambda = 2 / \epsilon
-
-    Parameters
-    ----------
-    k, epsilon
-        As in :class:`OneHot`.
 
     Notes
     -----
@@ -304,9 +277,9 @@ class Alibi(OneHot):
     --------
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> randomizer = Alibi(3, 8.0)
-    >>> noisy = randomizer.sample([2], source=SeededEntropy(0))
+    >>> noisy = randomizer.sample([2], source=SeededEntropy(1))
     >>> noisy.round(3).tolist()
-    [[0.041, -0.147, 1.646]]
+    [[-0.096, -0.188, 1.262]]
     >>> randomizer.soft_labels(noisy).round(3).tolist()
     [[0.0, 0.0, 0.999]]
     >>> randomizer.moments([0]).variances.tolist()
@@ -321,18 +294,18 @@ class Alibi(OneHot):
         return noise_scale(2, self.epsilon)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """A noisy one-hot vector for every label; shapes, source and errors are those of :meth:`UnaryBits.sample`."""
+        """Draw a noisy one-hot vector for every label; shapes, source and errors as in :meth:`UnaryBits.sample`."""
         classes = checked_classes(values, self.k)
         words = SystemEntropy() if source is None else source
-        noisy = np.empty(classes.size * self.k)
+        noisy, noise = np.empty(classes.size * self.k), LaplaceNoise(self.scale)
         for start in range(0, noisy.size, COORDINATES):
             block = noisy[start : start + COORDINATES]
-            block[:] = _laplace(self.scale, block.size, words)
+            block[:] = noise.draw(block.size, words)
         noisy[np.arange(classes.size) * self.k + classes.reshape(-1)] += 1
         return noisy.reshape(*classes.shape, self.k)
 
     def soft_labels(self, noisy: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-        r"""The probability of each class once its noisy vector is known.
+        r"""Compute the probability of each class given its noisy vector.
 
         .. math:: \Pr[c \mid o] \propto p_c \exp\bigl((|o_c| - |o_c - 1|) / \lambda\bigr)
 
@@ -342,11 +315,6 @@ class Alibi(OneHot):
         prior : (k,) or (..., k) array, optional
             One for all vectors or one each, for instance what a model believes; uniform if not given. It costs no
             privacy as long as it is made without the labels that it is applied to, or from their release.
-
-        Returns
-        -------
-        (..., k) array
-            Each vector sums to 1.
 
         Raises
         ------
@@ -381,8 +349,116 @@ class Alibi(OneHot):
         return logarithms
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Moments of the noisy vectors against the one-hot vectors: no bias, the variance ``8 k / epsilon**2``."""
+        """Return the moments of the noisy vectors about the one-hot vectors: no bias, variance ``8 k / epsilon**2``."""
         return self._moments(labels, 0.0, 2 * self.k * self.scale**2)
+
+
+@dataclass(frozen=True)
+class LatticeAlibi(OneHot):
+    r"""One-hot vector plus discrete Laplace noise on the multiples of ``1 / steps``, clipped to ``[0, 1]``.
+
+    .. math:: \Pr[W = i / m] \propto R^{-|i|}, \qquad o_c = \min(\max([c = y] + W_c, 0), 1), \qquad
+              R^{2 m} \leq e^\epsilon
+
+    Parameters
+    ----------
+    steps : int
+        The `m` of the lattice, from 1 to 256.
+
+    Notes
+    -----
+    *Privacy.* With the rational ``R <= exp(epsilon / (2 m))`` the two coordinates in which two labels differ
+    each change the probability of an output by a factor of at most ``R**m``, and draws have exactly these
+    probabilities.
+
+    *Clipping loses nothing.* The likelihood of a label depends on ``abs(o_c) - abs(o_c - 1)``, which is constant beyond
+    either end ([Z25], eq. 29), so that the soft labels are those of the noise unclipped. With one step it is
+    :class:`UnaryBits`.
+
+    Examples
+    --------
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> randomizer = LatticeAlibi(3, 8.0, steps=4)
+    >>> noisy = randomizer.sample([2], source=SeededEntropy(1))
+    >>> noisy.tolist(), randomizer.soft_labels(noisy).round(3).tolist()
+    ([[0.0, 0.0, 1.0]], [[0.0, 0.0, 0.999]])
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    steps: int = 16
+
+    def __post_init__(self) -> None:
+        """Check all three."""
+        super().__post_init__()
+        integer(self.steps, "steps", 1, 256)
+
+    @property
+    def step_ratio(self) -> Fraction:
+        """The rational ``R``: how much likelier one step less of noise is."""
+        return privacy_ratio(divide_budget(self.epsilon, 2 * self.steps))
+
+    @cached_property
+    def coordinate(self) -> Table:
+        """The channel of one coordinate, from 0 and 1 to ``0, 1 / m, ..., 1``."""
+        high, low = self.step_ratio.as_integer_ratio()
+        m = self.steps
+        # Proportional to 1, then (1 - 1 / R) / R**i, then 1 / R**m.
+        within = [(high - low) * low**i * high ** (m - i - 1) for i in range(1, m)]
+        zero = [high**m, *within, low**m]
+        return Table.of_rows([0, 1], np.arange(m + 1) / m, [zero, zero[::-1]])
+
+    @property
+    def ratio(self) -> Fraction:
+        """Largest ratio ``R**(2 m)`` of the probabilities of a vector under two labels, at most ``exp(epsilon)``."""
+        return self.step_ratio ** (2 * self.steps)
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(self.coordinate)
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
+        """Draw a noisy vector for every label; shapes, source and errors are those of :meth:`UnaryBits.sample`."""
+        classes = checked_classes(values, self.k)
+        coordinates = (classes[..., np.newaxis] == np.arange(self.k)).astype(np.int64)
+        noisy: Floats = self._sampler.sample(coordinates, source=source)
+        return noisy
+
+    def soft_labels(self, noisy: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
+        """Compute the probability of each class given its noisy vector, as :meth:`Alibi.soft_labels`.
+
+        Raises
+        ------
+        InvalidInput
+            Vectors of another length, or entries off the lattice.
+        """
+        given = rectangular(noisy, "noisy values", np.float64)
+        if not np.isin(given, self.coordinate.outputs).all():
+            raise InvalidInput(f"noisy vectors hold entries that are no multiples of 1/{self.steps} from 0 to 1")
+        return Alibi(self.k, self.epsilon).soft_labels(given, prior=prior)
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Return the moments of the clipped vectors about the one-hot vectors, the same for every label.
+
+        Examples
+        --------
+        >>> LatticeAlibi(3, 2.0, steps=1).moments([0]).variances.round(6).tolist()
+        [0.589836]
+        """
+        bias, variance = float(self.coordinate.biases[0]), float(self.coordinate.variances[0])
+        return self._moments(labels, self.k**0.5 * bias, self.k * variance)
+
+    @property
+    def means(self) -> tuple[Fraction, Fraction]:
+        """Mean of a coordinate that is 0, and of one that is 1: ``(o - low) / (high - low)`` is unbiased.
+
+        Examples
+        --------
+        >>> [round(float(mean), 6) for mean in LatticeAlibi(3, 2.0, steps=1).means]
+        [0.268941, 0.731059]
+        """
+        low = self.coordinate.biases[0]
+        return low, 1 - low
 
 
 def _numbers(given: ArrayLike, name: str) -> Floats:
@@ -390,12 +466,3 @@ def _numbers(given: ArrayLike, name: str) -> Floats:
     if array.dtype.kind not in "iuf":
         raise InvalidInput(f"{name} are of type {array.dtype}, expected numbers")
     return array.astype(np.float64)
-
-
-def _laplace(scale: float, count: int, source: EntropySource) -> Floats:
-    """Laplace noise by inversion: 53 bits of a word make its size, another one its sign."""
-    words: NDArray[np.uint64] = octets(source, 8 * count).view("<u8").astype(np.uint64, copy=False)
-    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    sizes = -scale * np.log(uniform)
-    noise: Floats = np.where(words & np.uint64(1), -sizes, sizes)
-    return noise

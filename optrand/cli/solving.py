@@ -238,7 +238,7 @@ def sweep(
         raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
 
 
-COLUMNS = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "seconds", "status")
+COLUMNS = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "status")
 """Columns that are printed; the file holds every column."""
 
 ROUNDED_UP = ("value", "gap", "variance", "squared_bias")

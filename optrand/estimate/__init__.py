@@ -5,14 +5,13 @@ All are post-processing of the outputs and of the :class:`~optrand.Mechanism` th
 
 from optrand.estimate.averages import average, mean, output_numbers
 from optrand.estimate.debiasing import Debiasing
-from optrand.estimate.histograms import GroupHistogram, Histogram, histogram, project_to_simplex
+from optrand.estimate.histograms import Histogram, histogram, project_to_simplex
 from optrand.estimate.intervals import Estimate, IntervalMethod, Spread, empirical_bernstein, hoeffding, normal
 from optrand.estimate.weights import loss_weights, resampling_loss_weights, top_k_loss_weights, unbiased_values
 
 __all__ = [
     "Debiasing",
     "Estimate",
-    "GroupHistogram",
     "Histogram",
     "IntervalMethod",
     "Spread",

@@ -22,7 +22,7 @@ UNBIASED = 1e-9
 
 
 def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDArray[np.intp]:
-    """Indices of released values among the mechanism's outputs, in an array of the same shape.
+    """Look up released values among the mechanism's outputs. Return indices in an array of the same shape.
 
     They are rows of :func:`optrand.estimate.loss_weights`, for instance.
 
@@ -54,7 +54,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
 
 
 def tallied(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = None) -> list[Tallied]:
-    """Counts of the outputs of each mechanism of a release of at least two values."""
+    """Count the outputs of each mechanism of a release of at least two values."""
     found = []
     for one, values in drawn_by(released, mechanism, groups):
         numbers = output_numbers(values, one)
@@ -78,7 +78,7 @@ class Tallied(NamedTuple):
 
 
 def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = None) -> Estimate:
-    r"""Mean of the labels behind a release of an unbiased mechanism: the mean of the released values.
+    r"""Estimate the mean of the labels behind a release of an unbiased mechanism by that of the released values.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
 
 
 def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
-    """Released values as estimates of the labels, refused where they are biased."""
+    """Take released values as estimates of the labels. Raise if they are biased."""
     bias, reach = mechanism.bias, float(np.ptp(mechanism.labels))
     if bias > UNBIASED * (reach or 1.0):
         raise InvalidInput(
@@ -148,7 +148,7 @@ def average(
     prior: ArrayLike | None = None,
     groups: Any = None,
 ) -> Estimate:
-    """Average of any function of the labels behind a release, whether its mechanism is unbiased or not.
+    """Estimate the average of any function of the labels behind a release, whether its mechanism is unbiased or not.
 
     Parameters
     ----------
@@ -240,7 +240,7 @@ def _sample_variance(tallies: NDArray[np.intp], values: Floats) -> float:
 
 
 def _noise_variance(debiasing: Debiasing, tallies: NDArray[np.intp], values: Floats, function: Floats) -> float:
-    """Mean over the rows of the variance of `values`, whose expectation is `function`, given the row's label."""
+    """Estimate the mean over the rows of the variance of `values`, whose expectation is `function`, given the label."""
     # Around the middle, so that a function with large values loses no digits.
     middle = float(function.mean())
     squares, target = (values - middle) ** 2, (function - middle) ** 2

@@ -11,8 +11,9 @@ the prior, they are unbiased for every label.
           B x = \Delta f, \quad B_{y i} = (M_{y+1, i} - M_{y i}) / \sqrt{q_i}.
 
 The first row is orthogonal to all others, for rows of ``M`` have one sum, so :math:`w = p^\top f + q^{-1/2} \circ B^+
-\Delta f`. Differences of rows are taken in the mechanism's integers: nothing cancels, however small epsilon is. And of
-arcs ``B`` is sparse, two entries an arc: :math:`B B^\top` is the Laplacian of a graph whose edges are the arcs.
+\Delta f`. Differences of rows are the steps of the columns, which are integers: nothing cancels, however small epsilon
+is. Of interval columns ``B`` is sparse, two entries for each arc: :math:`B B^\top` is the Laplacian of a graph whose
+edges are the arcs.
 
 *The histogram* that fits the frequencies :math:`\hat c` of the outputs best, :math:`\sum_i (\hat c_i - (M^\top h)_i)^2
 / q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`; it sums to 1, and
@@ -30,29 +31,59 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from scipy.linalg import qr, solve_triangular
+from scipy.sparse.linalg import norm, splu
 
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats, frozen, rectangular
 from optrand.base.validation import prior as checked_prior
 from optrand.errors import InvalidInput
-from optrand.estimate.factors import ADVICE, DEPENDENT, LARGEST, Factor, factored, row_lengths
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released, mechanism_of
-from optrand.model.arcs import IntegerArcs
+from optrand.model.table import Table
 
-__all__ = ["DENSE", "Debiasing"]
+__all__ = ["DENSE", "LARGEST", "Debiasing"]
 
 DENSE = 1 << 18
-"""Largest size of a table of arcs that is factored as a table, which detects dependent rows best."""
+"""Largest size of a table that is factored densely although it is sparse: this detects dependent rows best."""
 
-Matrix = Floats | sparse.csr_array | sparse.csc_array
+LARGEST = 1 << 22
+"""Largest size of a dense table that is factored: 32 MB, and some 10 s for a square one."""
+
+DEPENDENT = 1e-12
+"""Distance to the span of the others below which a row of length 1 depends on them."""
+
+SPARSE_DEPENDENT = 1e-11
+"""Squared length below which a row depends on the others, if a sparse matrix of products is factored."""
 
 ROUNDS = 2
 """Steps of iterative refinement."""
+
+ADVICE = (
+    "the histogram of its labels, and losses of them, cannot be told from what it releases. Release with a mechanism "
+    "whose rows are independent (optrand.debiased_rr, optrand.rr, or an optimal unbiased randomizer for a prior "
+    "without zeros); the mean of the labels can be estimated from any unbiased mechanism"
+)
+"""Advice on a singular mechanism."""
+
+Matrix = Floats | sparse.csr_array | sparse.csc_array
+
+
+class Factor(NamedTuple):
+    """A matrix ``rows``, whose rows are of length 1 and independent, with two solvers by its factors.
+
+    ``least(right)`` is the shortest ``x`` with ``rows @ x = right``, and ``fitting(right)`` the least-squares solution
+    of ``rows.T @ u = right``, for each column of `right`.
+    """
+
+    rows: Floats | sparse.csr_array
+    least: Callable[[Floats], Floats]
+    fitting: Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +99,7 @@ class Debiasing:
         Probabilities of the outputs under the prior.
     lengths : (k - 1,) array
         Lengths of the rows of ``B``, by which they are divided.
-    factor : DenseFactor or SparseFactor or None
+    factor : Factor or None
         None for a single label.
 
     Examples
@@ -102,24 +133,18 @@ class Debiasing:
 
         Notes
         -----
-        Of arcs ``O(k + n)`` integers and a sparse factorisation; of a table a QR factorisation, ``O(k**2 n)``.
+        ``O(k + n)`` integers and a sparse factorisation if the columns of the table have few steps; else a QR
+        factorisation, ``O(k**2 n)``.
         """
         mechanism = mechanism_of(mechanism)
-        k, n = mechanism.labels.size, mechanism.outputs.size
-        given = mechanism.problem.prior if prior is None else checked_prior(prior, k)
+        table = mechanism.table
+        given = mechanism.problem.prior if prior is None else checked_prior(prior, table.k)
         weights = frozen(given / math.fsum(given))
-        if n < k:
-            raise InvalidInput(f"the mechanism has {n} outputs for {k} labels: {ADVICE}")
-        if mechanism.arcs is None and k * n > LARGEST:
-            raise InvalidInput(
-                f"the mechanism is a table of {k} labels and {n} outputs, expected at most {LARGEST} entries: "
-                "use a mechanism of interval columns, such as that of solve(problem) on the line, or fewer labels"
-            )
-        if mechanism.arcs is not None:
-            rows, chances = _differences_of_arcs(mechanism, mechanism.arcs, weights)
-        else:
-            rows, chances = _differences_of_table(mechanism, weights)
-        lengths = row_lengths(rows)
+        if table.n < table.k:
+            raise InvalidInput(f"the mechanism has {table.n} outputs for {table.k} labels: {ADVICE}")
+        dense = _is_dense(table)
+        rows, chances = _differences(table, weights)
+        lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
         # What tabulation adds to make rows exact tells labels apart by nothing that could be estimated.
         same = np.flatnonzero(lengths <= DEPENDENT * lengths.max(initial=0.0))
         if same.size:
@@ -127,10 +152,14 @@ class Debiasing:
                 f"the labels numbered {same[0]} and {same[0] + 1} (from 0) have the same row of the mechanism"
                 f"{f', and so have {same.size - 1} more pairs of neighbours' if same.size > 1 else ''}: {ADVICE}"
             )
-        return cls(mechanism, weights, frozen(chances), frozen(lengths), factored(rows, lengths) if k > 1 else None)
+        factor = None
+        if table.k > 1:
+            unit = sparse.csr_array(sparse.diags_array(1 / lengths) @ rows)
+            factor = _factor_dense(unit.toarray()) if dense else _factor_sparse(unit)
+        return cls(mechanism, weights, frozen(chances), frozen(lengths), factor)
 
     def values(self, functions: ArrayLike) -> Floats:
-        """Values of the outputs, (n,) or (n, m), whose expectations are functions of the label, (k,) or (k, m)."""
+        """Return (n,) or (n, m) values of the outputs, whose expectations are (k,) or (k, m) functions of the label."""
         given = rectangular(functions, "functions", np.float64)
         k = self.mechanism.labels.size
         if given.ndim not in (1, 2) or given.shape[0] != k:
@@ -141,11 +170,11 @@ class Debiasing:
         values = np.broadcast_to(self.prior @ columns, (self.mechanism.outputs.size, columns.shape[1]))
         if self.factor is not None:
             steps = np.diff(columns, axis=0) / self.lengths[:, np.newaxis]
-            values = values + _refined(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
+            values = values + _refine(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
         return np.array(values).reshape(-1, *given.shape[1:])
 
     def expectations(self, values: Floats) -> Floats:
-        """Expectation ``M @ values`` for each label of (n,) or (n, m) values of the outputs, by differences of rows."""
+        """Compute ``M @ values`` for (n,) or (n, m) values of the outputs, by differences of rows."""
         columns = values.reshape(values.shape[0], -1)
         expected = np.zeros((self.mechanism.labels.size, columns.shape[1]))
         if self.factor is not None:
@@ -155,7 +184,7 @@ class Debiasing:
         return expected.reshape(-1, *values.shape[1:])
 
     def shares(self, tallies: ArrayLike) -> Floats:
-        """Histogram of the labels, shape ``(k,)``, that fits the counts of the outputs best.
+        """Fit a histogram of the labels, shape ``(k,)``, to the counts of the outputs.
 
         It sums to 1, and some shares may be negative.
         """
@@ -163,7 +192,7 @@ class Debiasing:
         if self.factor is None:
             return np.ones(1)
         fitted = counts / counts.sum() / self._roots
-        potentials = _refined(self.factor.fitting, self.factor.rows.T, fitted[:, np.newaxis])[:, 0] / self.lengths
+        potentials = _refine(self.factor.fitting, self.factor.rows.T, fitted[:, np.newaxis])[:, 0] / self.lengths
         shares: Floats = self.prior - np.diff(potentials, prepend=0.0, append=0.0)
         return shares
 
@@ -173,38 +202,79 @@ class Debiasing:
         return roots
 
 
-def _differences_of_table(mechanism: Mechanism, prior: Floats) -> tuple[Floats, Floats]:
-    """Differences of neighbouring rows, divided by the roots of the chances, and those chances."""
-    weights, total = mechanism.weights, mechanism.total
-    chances = prior @ (weights / total).astype(np.float64)
-    steps = ((weights[1:] - weights[:-1]) / total).astype(np.float64)
-    return steps / np.sqrt(chances), chances
+def _is_dense(table: Table) -> bool:
+    """Decide whether to factor densely. Raise if the table is too large for that and not sparse."""
+    size = table.k * table.n
+    # Two steps of one column are an entry of the products of rows.
+    products = sum(len(column) ** 2 for column in table.columns)
+    if size <= DENSE:
+        return True
+    if products <= LARGEST:
+        return False
+    if size > LARGEST:
+        raise InvalidInput(
+            f"the mechanism is a table of {table.k} labels and {table.n} outputs whose columns have many steps, "
+            f"expected at most {LARGEST} entries: use a mechanism of interval columns, such as that of solve(problem) "
+            "on the line, or fewer labels"
+        )
+    return True
 
 
-def _differences_of_arcs(
-    mechanism: Mechanism, arcs: IntegerArcs, prior: Floats
-) -> tuple[Floats | sparse.csr_array, Floats]:
-    """Differences of neighbouring rows of arcs: an arc adds where its interval begins, and subtracts after its end."""
-    low, more = mechanism.ratio.denominator, mechanism.ratio.numerator - mechanism.ratio.denominator
+def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]:
+    """Return differences of neighbouring rows, divided by the roots of the chances of outputs, and those chances."""
     digits = places(prior)
     sums = list(accumulate(scaled(prior, digits), initial=0))
-    tallies, steps = [0] * arcs.n, dict[tuple[int, int], int]()
-    columns = zip(arcs.first.tolist(), arcs.last.tolist(), arcs.at.tolist(), arcs.masses.tolist(), strict=True)
-    for first, last, at, mass in columns:
-        tallies[at] += mass * (low * sums[-1] + more * (sums[last + 1] - sums[first]))
-        for row, change in ((first - 1, mass), (last, -mass)):
-            if 0 <= row < arcs.k - 1:
-                steps[row, at] = steps.get((row, at), 0) + change
-    chances = np.array([quotient(tally, mechanism.total << digits) for tally in tallies])
-    where = np.array(list(steps), dtype=np.intp).reshape(-1, 2)
-    entries = np.array([quotient(more * step, mechanism.total) for step in steps.values()])
-    entries = entries / np.sqrt(chances)[where[:, 1]]
-    rows = sparse.csr_array((entries, (where[:, 0], where[:, 1])), shape=(arcs.k - 1, arcs.n))
-    return rows.toarray() if arcs.k * arcs.n <= DENSE else rows, chances
+    tallies = [sum(height * (sums[-1] - sums[y]) for y, height in column) for column in table.columns]
+    chances = np.array([quotient(tally, table.total << digits) for tally in tallies])
+    steps = [(y - 1, o, quotient(h, table.total)) for o, column in enumerate(table.columns) for y, h in column if y]
+    labels, outputs, heights = (np.array(part) for part in zip(*steps, strict=True)) if steps else ([], [], [])
+    entries = np.asarray(heights, dtype=np.float64) / np.sqrt(chances)[np.asarray(outputs, dtype=np.intp)]
+    return sparse.csr_array((entries, (labels, outputs)), shape=(max(table.k - 1, 1), table.n)), chances
 
 
-def _refined(solve: Callable[[Floats], Floats], matrix: Matrix, right: Floats) -> Floats:
-    """Solution of ``matrix @ x = right``, or the nearest to one, with iterative refinement."""
+def _factor_dense(table: Floats) -> Factor:
+    """Factor by QR with pivoting, ``table.T[:, order] = Q R``."""
+    orthogonal, triangle, order = qr(table.T, mode="economic", pivoting=True)
+    independent = int((np.abs(np.diag(triangle)) > DEPENDENT).sum())
+    if independent < order.size:
+        raise InvalidInput(
+            f"the rows of the mechanism have rank {independent + 1} for {order.size + 1} labels: {ADVICE}"
+        )
+
+    def least(right: Floats) -> Floats:
+        shortest: Floats = orthogonal @ solve_triangular(triangle, right[order], trans="T")
+        return shortest
+
+    def fitting(right: Floats) -> Floats:
+        found = np.empty((order.size, right.shape[1]))
+        found[order] = solve_triangular(triangle, orthogonal.T @ right)
+        return found
+
+    return Factor(table, least, fitting)
+
+
+def _factor_sparse(rows: sparse.csr_array) -> Factor:
+    """Factor the sparse matrix of products of rows."""
+    try:
+        products = splu(
+            sparse.csc_array(rows @ rows.T),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        dependent = bool((np.abs(products.U.diagonal()) < SPARSE_DEPENDENT).any())
+    except RuntimeError:
+        dependent = True
+    if dependent:
+        labels = rows.shape[0] + 1
+        raise InvalidInput(f"the rows of the mechanism have a rank below {labels}, the number of labels: {ADVICE}")
+    return Factor(
+        rows, lambda right: rows.T @ products.solve(right), lambda right: np.asarray(products.solve(rows @ right))
+    )
+
+
+def _refine(solve: Callable[[Floats], Floats], matrix: Matrix, right: Floats) -> Floats:
+    """Solve ``matrix @ x = right``, or the nearest to it, with iterative refinement."""
     found = solve(right)
     for _ in range(ROUNDS):
         found = found + solve(right - matrix @ found)

@@ -49,7 +49,7 @@ IntervalMethod = Callable[[Spread, float], float]
 
 
 def normal(spread: Spread, confidence: float) -> float:
-    """Half-width by the central limit theorem, with Student's quantiles: right for many rows, optimistic for a few.
+    """Compute the half-width by the central limit theorem, with Student's quantiles: optimistic for few rows.
 
     Where the outputs are skewed, as they are at small epsilon, some hundred rows are few.
 
@@ -63,7 +63,7 @@ def normal(spread: Spread, confidence: float) -> float:
 
 
 def hoeffding(spread: Spread, confidence: float) -> float:
-    r"""Half-width by Hoeffding's bound ([H63]): at least the confidence at any number of rows, whatever the labels.
+    r"""Compute the half-width by Hoeffding's bound ([H63]): it holds at any number of rows, whatever the labels.
 
     .. math:: \mathrm{width} \sqrt{\ln(2 / \delta) / 2 N}, \qquad \delta = 1 - \mathrm{confidence}.
 
@@ -76,7 +76,7 @@ def hoeffding(spread: Spread, confidence: float) -> float:
 
 
 def empirical_bernstein(spread: Spread, confidence: float) -> float:
-    r"""Half-width by the empirical Bernstein bound ([MP09]): valid at any size, narrow where the variance is small.
+    r"""Compute the half-width by the empirical Bernstein bound ([MP09]): valid at any size, narrow at small variance.
 
     .. math:: \sqrt{2 V \ln(4 / \delta) / N} + \mathrm{width} \cdot 7 \ln(4 / \delta) / 3 (N - 1),
               \qquad \delta = 1 - \mathrm{confidence},
@@ -130,7 +130,7 @@ class Estimate:
     bias: float
 
     def __repr__(self) -> str:
-        """One line: the value, its errors, and of how many."""
+        """Return one line: the value, its errors, and the number of values."""
         errors = f"noise error {self.noise_error:.3g}, standard error {self.standard_error:.3g}"
         return f"<Estimate: {self.value:.6g}, {errors}, {self.size:,} values>"
 
@@ -145,7 +145,7 @@ class Estimate:
         return math.sqrt(self.noise_variance / self.size)
 
     def interval(self, confidence: float, *, method: IntervalMethod = normal) -> tuple[float, float]:
-        """Interval ``(low, high)`` for the average over the population.
+        """Compute an interval ``(low, high)`` for the average over the population.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Estimate:
         return self._around(self.sample_variance, confidence, method)
 
     def table_interval(self, confidence: float, *, method: IntervalMethod = normal) -> tuple[float, float]:
-        """Interval for the average over the rows that were released, with the arguments of :meth:`interval`."""
+        """Compute an interval for the average over the released rows, with the arguments of :meth:`interval`."""
         return self._around(self.noise_variance, confidence, method)
 
     def _around(self, variance: float, confidence: float, method: IntervalMethod) -> tuple[float, float]:

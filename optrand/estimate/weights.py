@@ -4,16 +4,17 @@ Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :ma
 \Pr[v \mid y] \, w_{v y'} = [y = y']`, its expectation over the noise is :math:`\ell(x, y)`, and likewise for gradients.
 With `losses` of shape ``(batch, k)`` it is ``(weights[numbers] * losses).sum(axis=1)``.
 
-All functions compute one formula: a label stays with probability :math:`1 - \lambda`, or else is drawn anew from a
-distribution :math:`\tilde q`, and :math:`w_{v y} = ([v = y] - \lambda \tilde q_y) / (1 - \lambda)`.
+If a label stays with probability :math:`1 - \lambda`, or else is drawn anew from a distribution :math:`\tilde q`, then
+:math:`w_{v y} = (1 + o) [v = y] - o \, \tilde q_y` with the odds :math:`o = \lambda / (1 - \lambda)`.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import Floats, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
@@ -28,10 +29,13 @@ LARGEST = 1 << 24
 """Largest size of a table of weights: 128 MB."""
 
 SUM_TOLERANCE = 1e-9
+"""Largest distance of the sum of a distribution from 1."""
+
+Indices = NDArray[np.intp]
 
 
 def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-    """Unbiased values of the outputs, one row each, shape (n,) or (n, m): their expectation is a function of the label.
+    """Compute unbiased values of the outputs, (n,) or (n, m): their expectation is a function of the label.
 
     Parameters
     ----------
@@ -65,7 +69,7 @@ def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, pr
 
 
 def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = None) -> Floats:
-    """Table of weights that makes any loss unbiased under a mechanism's noise.
+    """Compute weights that make any loss unbiased under a mechanism's noise.
 
     Parameters
     ----------
@@ -108,7 +112,7 @@ def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = N
 
 
 def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, resampling: float) -> Floats:
-    r"""Weights (N, K) for labels that stay with probability :math:`1 - \lambda`, or else are drawn from a distribution.
+    r"""Compute weights (N, K) for labels that are drawn anew from a distribution with probability :math:`\lambda`.
 
     .. math:: w_{j y} = \frac{[v_j = y] - \lambda \tilde q_{j y}}{1 - \lambda}
               = \tilde Q^{-1}[y, v_j], \qquad \tilde Q = (1 - \lambda) I + \lambda \tilde q 1^\top.
@@ -144,15 +148,11 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
             f"resampling is {share:g}, expected at least 0 and below 1: at 1 nothing is left of the label, and the "
             "label-randomization matrix is singular"
         )
-    numbers = _class_numbers(released, rows)
-    weights = np.tile(-share * rows, (numbers.size, 1)) if rows.ndim == 1 else -share * rows
-    weights[np.arange(numbers.size), numbers] += 1.0
-    found: Floats = weights / (1 - share)
-    return found
+    return _undo(_class_numbers(released, rows), rows * (share / (1 - share)))
 
 
 def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> Floats:
-    r"""Weights (N, K) for RRTop-k and, with all labels kept, for randomized response.
+    r"""Compute weights (N, K) for RRTop-k and, with all labels kept, for randomized response.
 
     .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
 
@@ -190,21 +190,25 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     if not counts.all():
         raise InvalidInput(f"{int((counts == 0).sum())} row(s) of kept hold no label, expected at least one a row")
     numbers = _class_numbers(released, mask)
-    mask, counts = np.broadcast_to(mask, (numbers.size, mask.shape[-1])), np.broadcast_to(counts, (numbers.size, 1))
-    strangers = int((~mask[np.arange(numbers.size), numbers]).sum())
+    strangers = int((~np.broadcast_to(mask, (numbers.size, mask.shape[-1]))[np.arange(numbers.size), numbers]).sum())
     if strangers:
         raise InvalidInput(f"{strangers} released label(s) are not among those kept: RRTop-k cannot have released them")
     # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
     gain = math.expm1(budget)
     if math.isinf((gain + mask.shape[-1]) / gain):
         raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes are no floats: raise it")
-    weights = np.where(mask, -1 / gain, 0.0)
-    weights[np.arange(numbers.size), numbers] += (gain + counts[:, 0]) / gain
+    return _undo(numbers, mask / gain)
+
+
+def _undo(numbers: Indices, odds: Floats) -> Floats:
+    """Return minus the odds at each label, and one plus their sum besides at the released one."""
+    weights = np.tile(0.0 - odds, (numbers.size, 1)) if odds.ndim == 1 else 0.0 - odds
+    weights[np.arange(numbers.size), numbers] += 1 + odds.sum(axis=-1)
     return weights
 
 
-def _class_numbers(released: ArrayLike, rows: np.ndarray) -> np.ndarray:
-    """Noisy labels as indices of columns, one an example."""
+def _class_numbers(released: ArrayLike, rows: NDArray[Any]) -> Indices:
+    """Return noisy labels as indices of columns, one for each example."""
     numbers = rectangular(released, "released labels")
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         raise InvalidInput(
@@ -215,4 +219,4 @@ def _class_numbers(released: ArrayLike, rows: np.ndarray) -> np.ndarray:
     outside = int(((numbers < 0) | (numbers >= rows.shape[-1])).sum())
     if outside:
         raise InvalidInput(f"{outside} released label(s) are outside 0 ... {rows.shape[-1] - 1}, the classes given")
-    return numbers
+    return numbers.astype(np.intp)

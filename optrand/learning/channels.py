@@ -23,10 +23,9 @@ from optrand.base.arithmetic import privacy_ratio, quotient
 from optrand.base.validation import Floats
 from optrand.baselines.additive import Additive, LatticeAdditive
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterRelease
-from optrand.baselines.lattice_alibi import LatticeAlibi
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.baselines.randomization import LabelRandomization, UniformRR
-from optrand.baselines.vector import Alibi, UnaryBits
+from optrand.baselines.vector import Alibi, LatticeAlibi, UnaryBits
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.estimate.averages import output_numbers

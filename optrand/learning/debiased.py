@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterRelease
-from optrand.baselines.lattice_alibi import LatticeAlibi
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.baselines.randomization import LabelRandomization, UniformRR
-from optrand.baselines.vector import Alibi, UnaryBits
+from optrand.baselines.vector import Alibi, LatticeAlibi, UnaryBits
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.estimate.averages import output_numbers

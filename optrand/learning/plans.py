@@ -27,9 +27,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 
 from optrand.base.validation import Floats, integer, real
-from optrand.baselines.lattice_alibi import LatticeAlibi
 from optrand.baselines.vector import Alibi as LaplaceAlibi
-from optrand.baselines.vector import UnaryBits
+from optrand.baselines.vector import LatticeAlibi, UnaryBits
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning.beliefs import at_least_two, selected, tempered

@@ -27,8 +27,8 @@ from optrand.base.validation import Floats, frozen
 from optrand.closed_forms import debiased_rr, rr
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
+from optrand.estimate.debiasing import LARGEST as FACTORED
 from optrand.estimate.debiasing import Debiasing
-from optrand.estimate.factors import LARGEST as FACTORED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.mixture import mixture
 from optrand.model import losses

@@ -12,7 +12,7 @@ from optrand.base.validation import Floats, integer, real, rectangular
 from optrand.errors import InvalidInput
 from optrand.states.trigger import TriggerStates
 
-__all__ = ["Balance", "balanced", "capacity", "channel_capacity", "noise_rate", "row_bits"]
+__all__ = ["Balance", "balance", "capacity", "channel_capacity", "noise_rate"]
 
 STEPS = 5_000
 """Steps of Blahut and Arimoto at most."""
@@ -25,7 +25,9 @@ UNIT = 2.0**-50
 
 
 def noise_rate(states: int | TriggerStates, epsilon: float) -> float:
-    """Chance that randomized response picks a state at random, the true one included: ``q / (q - 1 + exp(epsilon))``.
+    """Compute the chance that randomized response picks a state at random, the true one included.
+
+    It is ``q / (q - 1 + exp(epsilon))``.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ def noise_rate(states: int | TriggerStates, epsilon: float) -> float:
 
 
 def capacity(states: int | TriggerStates, epsilon: float) -> float:
-    r"""Channel capacity of randomized response over `q` states, in bits.
+    r"""Compute the channel capacity of randomized response over `q` states, in bits.
 
     .. math:: \log_2 q - h(p) - p \log_2 (q - 1), \qquad p = \frac{q - 1}{q} \cdot \frac{q}{q - 1 + e^\epsilon},
 
@@ -79,7 +81,7 @@ def capacity(states: int | TriggerStates, epsilon: float) -> float:
 
 
 def channel_capacity(matrix: ArrayLike, *, gap: float = 1e-9) -> float:
-    """Capacity of a table of probabilities in bits, rounded up: no distribution of its inputs tells more.
+    """Bound the capacity of a table of probabilities in bits from above: no distribution of its inputs tells more.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def channel_capacity(matrix: ArrayLike, *, gap: float = 1e-9) -> float:
         raise InvalidInput("a channel is a table of probabilities, one row an input")
     if (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InvalidInput("rows of a channel sum to 1: divide them by their sums")
-    return balanced(table, gap).upper
+    return balance(table, gap).upper
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +126,10 @@ class Balance:
     upper: float
 
 
-def balanced(
+def balance(
     table: Floats, gap: float = 0.0, *, limit: float | None = None, inputs: Floats | None = None, steps: int = STEPS
 ) -> Balance:
-    """Algorithm of Blahut and Arimoto, until its bounds are within a gap or on one side of a limit.
+    """Run the algorithm of Blahut and Arimoto until its bounds are within a gap or on one side of a limit.
 
     Steps are longer by the reciprocal of the largest total variation of two rows, which is how much less the channel
     tells two distributions of outputs apart than two of inputs.
@@ -139,7 +141,7 @@ def balanced(
     length = 1 / max(_spread(table), 1e-9)
     lower, upper = 0.0, math.inf
     for _ in range(steps):
-        bits = row_bits(table, found @ table)
+        bits = _row_bits(table, found @ table)
         top = float(bits.max())
         lower, upper = max(lower, float(found @ bits)), min(upper, max(0.0, top) + rounding)
         if upper - lower <= gap + 2 * rounding or (limit is not None and (upper <= limit or lower > limit)):
@@ -151,12 +153,12 @@ def balanced(
 
 
 def _spread(table: Floats) -> float:
-    """Upper bound of the total variation of two rows."""
+    """Bound the total variation of two rows from above."""
     return float(min(1.0, (table.max(axis=0) - table.min(axis=0)).sum()))
 
 
-def row_bits(table: Floats, outputs: Floats) -> Floats:
-    """Divergence of each row from a distribution of the outputs, in bits."""
+def _row_bits(table: Floats, outputs: Floats) -> Floats:
+    """Compute the divergence of each row from a distribution of the outputs, in bits."""
     ratios = np.divide(table, outputs, out=np.ones_like(table), where=table > 0)
     bits: Floats = np.einsum("ki,ki->k", table, np.log2(ratios))
     return bits

@@ -23,8 +23,8 @@ from optrand.model.problem import Problem, classification, regression
 from optrand.model.randomizer import Randomizer
 from optrand.sampling.entropy import EntropySource
 from optrand.solvers import solve
-from optrand.states.channel import balanced
-from optrand.states.limited import Limited
+from optrand.states.channel import balance
+from optrand.states.limited import solve_limited
 
 __all__ = ["BestRandomizer", "best"]
 
@@ -71,7 +71,7 @@ class BestRandomizer:
         return float_above(max(Fraction(0), Fraction(self.upper) - Fraction(self.lower)))
 
     def sample(self, states: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.intp]:
-        """Output for each state, both by number, drawn from the exact table.
+        """Draw an output for each state, both by number, from the exact table.
 
         Parameters
         ----------
@@ -84,7 +84,7 @@ class BestRandomizer:
         return self.columns[drawn.astype(np.intp)]
 
     def __str__(self) -> str:
-        """Summary in one line."""
+        """Return a summary in one line."""
         return (
             f"expected utility at least {shown_below(self.lower, 8)}, of any at most {shown_above(self.upper, 8)}; "
             f"epsilon {shown_above(self.epsilon, 6)}, capacity {shown_above(self.capacity, 6)} bits"
@@ -92,7 +92,9 @@ class BestRandomizer:
 
 
 def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float = math.inf) -> BestRandomizer:
-    r"""Randomizer of most expected utility :math:`\sum_y p_y \sum_i M[y, i] u_{y i}` under a budget and a capacity.
+    r"""Find the randomizer of most expected utility under a budget and a capacity.
+
+    .. math:: \max_M \; \sum_y p_y \sum_i M[y, i] u_{y i}
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     bits = _bits(mechanism, limit)
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
-            table, inputs, bound = Limited(problem, limit).solve()
+            table, inputs, bound = solve_limited(problem, limit)
             mechanism, upper = tabulate(problem, _used(problem, table)), min(upper, bound)
             bits = _bits(mechanism, limit, inputs)
         else:
@@ -170,7 +172,7 @@ def _table(given: ArrayLike) -> Floats:
 
 
 def _kinds(table: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First row of each kind in order of appearance, and the kind of each row."""
+    """Return the first row of each kind in order of appearance, and the kind of each row."""
     _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
@@ -186,25 +188,25 @@ def _problem(worth: Floats, prior: Floats, epsilon: float) -> Problem:
 
 
 def _utilities(proof: Certificate) -> tuple[float, float]:
-    """Utility of a randomizer and the bound of all, from a certificate of the loss or of hits."""
+    """Return the utility of a randomizer and the bound of all, from a certificate of the loss or of hits."""
     return (proof.lower, proof.upper) if proof.maximised else (0.0 - proof.upper, 0.0 - proof.lower)
 
 
 def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> float:
-    """Capacity of a mechanism, rounded up: to a billionth of a bit, or as soon as it is on one side of a limit."""
+    """Bound the capacity of a mechanism from above: to a billionth of a bit, or until it is on one side of a limit."""
     table = (mechanism.weights / mechanism.total).astype(np.float64)
-    found = balanced(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else None, inputs=inputs)
+    found = balance(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else None, inputs=inputs)
     return found.upper
 
 
 def _used(problem: Problem, table: Floats) -> Randomizer:
-    """Randomizer of a table, outputs that never occur left out."""
+    """Return the randomizer of a table without outputs that never occur."""
     outputs = np.arange(table.shape[1])
     return Randomizer(problem.labels, outputs, table, problem.epsilon).without_unused_outputs()
 
 
 def _weaker(problem: Problem, limit: float) -> Mechanism:
-    """Optimum of the largest epsilon, to a millionth, whose channel keeps within the capacity."""
+    """Find the optimum of the largest epsilon, to a millionth, whose channel keeps within the capacity."""
     low, high = 0.0, problem.epsilon
     found: Mechanism | None = None
     while high - low > problem.epsilon * 1e-6:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
@@ -87,7 +87,7 @@ class TriggerStates(Sequence[State]):
         return table[::-1]
 
     def _ways(self, place: int, free: int, had: int, more: int) -> int:
-        """States that agree up to a cell which has `more` reports."""
+        """Count the states that agree up to a cell which has `more` reports."""
         datum, window = self._cells[place]
         last = window == self.windows[datum] - 1
         return self._completions[place + 1][free - more][0 if last else had + more]
@@ -100,7 +100,7 @@ class TriggerStates(Sequence[State]):
     @overload
     def __getitem__(self, place: slice, /) -> list[State]: ...
     def __getitem__(self, place: int | slice, /) -> State | list[State]:
-        """State of a place, in as many steps as there are cells and reports."""
+        """Return the state of a place, in as many steps as there are cells and reports."""
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(self.size))]
         rest = operator.index(place) + (self.size if operator.index(place) < 0 else 0)
@@ -118,7 +118,7 @@ class TriggerStates(Sequence[State]):
         return tuple(reports)
 
     def index(self, state: object, start: int = 0, stop: int | None = None, /) -> int:
-        """Place of a state; :class:`InvalidInput` (a ``ValueError``) where it is none of these."""
+        """Return the place of a state. Raise :class:`InvalidInput` (a ``ValueError``) if it is none of these."""
         reports = list(state) if isinstance(state, tuple) else []
         place, free, had = 0, self.max_reports, 0
         for cell, report in enumerate(self._cells):
@@ -140,10 +140,6 @@ class TriggerStates(Sequence[State]):
             return False
         return True
 
-    def __iter__(self) -> Iterator[State]:
-        """States in order, each in time proportional to its reports and the cells."""
-        return (self[place] for place in range(self.size))
-
 
 def trigger_states(
     max_reports: int,
@@ -152,7 +148,7 @@ def trigger_states(
     *,
     limits: int | Sequence[int] | None = None,
 ) -> TriggerStates:
-    r"""States of the flexible event-level reports of a source in the Attribution Reporting API.
+    r"""Count the states of the flexible event-level reports of a source in the Attribution Reporting API.
 
     Parameters
     ----------

@@ -1,19 +1,29 @@
-"""Few outputs that lose little: placed for the problem, and certified against the optimum over all outputs.
+r"""Few outputs that lose little: placed for the problem, and certified against the optimum over all outputs.
 
 Unbiased rounding of the optimum's outputs to a grid adds exactly half its variance to the loss, which is an upper bound
-for that grid (``docs/mathematics.md``, section 10). :mod:`optrand.studies.placement` minimises the bound over grids,
-and :mod:`optrand.studies.descent` moves the outputs from there.
+for that grid (``docs/mathematics.md``, section 10). :mod:`optrand.studies.placement` minimises the bound over grids.
+From there outputs move down the slope of the optimal value. Let :math:`M` be the optimum on a grid and :math:`\beta`
+its multipliers of the means. The output :math:`v_i` enters the Lagrangian as :math:`\sum_y M_{y i} \big(p_y (v_i -
+y)^2 / 2 - \beta_y v_i\big)`, so the slope in :math:`v_i` is
+
+.. math:: \sum_y M_{y i} \big( p_y (v_i - y) - \beta_y \big).
+
+The value is not convex in the outputs: the descent ends in a local optimum.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from optrand.base.arithmetic import decimal_value, privacy_ratio
 from optrand.base.numerals import shown_above
-from optrand.base.validation import Floats, integer, real
+from optrand.base.validation import Floats, integer, real, rectangular
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
@@ -22,11 +32,18 @@ from optrand.model.problem import Problem
 from optrand.model.solution import Solution
 from optrand.solvers import design
 from optrand.solvers.dispatch import exact_mechanism
-from optrand.studies.descent import descend, optimum_on
-from optrand.studies.lattice import Lattice
 from optrand.studies.placement import Placements
 
-__all__ = ["AdaptiveOutputs", "adaptive_outputs"]
+__all__ = ["AdaptiveOutputs", "adaptive_outputs", "descend", "optimum_on"]
+
+STEPS = 40
+"""Largest number of iterations of L-BFGS in one descent, with a solve or two each."""
+
+MARGIN = 1e-9
+"""Distance of the outermost outputs beyond the last feasible place, relative to the range of the labels."""
+
+WORSE = 1e3
+"""Objective of a place without an answer, in units of the start's loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +56,15 @@ class AdaptiveOutputs:
         On the grid; its problem has the grid as its outputs.
     lower : float
         Lower bound of the loss of every randomizer with outputs in the original problem's set.
-    upper : float
-        Certified loss of `mechanism`.
     """
 
     mechanism: Mechanism
     lower: float
-    upper: float
+
+    @property
+    def upper(self) -> float:
+        """Certified loss of the mechanism."""
+        return self.mechanism.certificate.upper
 
     @property
     def grid(self) -> Grid:
@@ -121,21 +140,19 @@ def adaptive_outputs(
     >>> adaptive_outputs(problem, n=3).n, adaptive_outputs(problem, n=8).excess < few.excess
     (3, True)
     """
-    _check_problem(problem)
-    lattice = None if step is None else Lattice(step, origin)
+    if isinstance(problem.outputs, Grid):
+        raise InvalidInput("the problem has its outputs on a grid already: state it on the line or an interval")
     if (tolerance is None) == (n is None):
         raise InvalidInput("adaptive_outputs takes either tolerance= or n=, such as tolerance=0.01 or n=12")
+    lattice = None if step is None else (real(step, "step"), real(origin, "origin"))
+    if lattice is not None and lattice[0] <= 0:
+        raise InvalidInput(f"step is {lattice[0]:g}, expected a distance above 0")
     if n is not None:
-        return _Search.of(problem, math.inf, lattice).run_with(integer(n, "n", 1))
+        return _Search.begin(problem, math.inf, lattice).place(integer(n, "n", 1))
     share = real(tolerance, "tolerance")
     if share <= 0:
         raise InvalidInput(f"tolerance is {share:g}, expected a relative loss above 0")
-    return _Search.of(problem, share, lattice).run()
-
-
-def _check_problem(problem: Problem) -> None:
-    if isinstance(problem.outputs, Grid):
-        raise InvalidInput("the problem has its outputs on a grid already: state it on the line or an interval")
+    return _Search.begin(problem, share, lattice).find_fewest()
 
 
 def _excess(lower: float, upper: float) -> float:
@@ -154,10 +171,10 @@ class _Search:
     weights: Floats
     lower: float
     tolerance: float
-    lattice: Lattice | None
+    lattice: tuple[float, float] | None
 
     @classmethod
-    def of(cls, problem: Problem, tolerance: float, lattice: Lattice | None) -> _Search:
+    def begin(cls, problem: Problem, tolerance: float, lattice: tuple[float, float] | None) -> _Search:
         """Solve without a grid, and prove it."""
         candidate = design(problem)
         mechanism = exact_mechanism(candidate)
@@ -174,65 +191,82 @@ class _Search:
         weights = np.concatenate([problem.prior @ columns for _, columns in found.blocks()])
         return cls(problem, found.outputs, weights, proof.lower, tolerance, lattice)
 
-    def run(self) -> AdaptiveOutputs:
+    @cached_property
+    def placements(self) -> Placements:
+        """Best subsets of the optimum's outputs, at least two."""
+        return Placements(self.outputs, self.weights)
+
+    @property
+    def is_squared(self) -> bool:
+        """Whether the loss is squared, so that rounding has a bound and outputs have a slope."""
+        return self.problem.loss == losses.squared and self.outputs.size > 1
+
+    def find_fewest(self) -> AdaptiveOutputs:
         """Bisect on the number of outputs, then leave out what can be left out."""
-        m = self.outputs.size
-        if m == 1:
-            return self._kept(self._solved(self.outputs))
-        if self.problem.loss != losses.squared:
-            best = self._kept(self._solved(self._start(self.outputs)))
-            while (fewer := self._without_one(best)) is not None:
-                best = fewer
-            return best
-        placements = Placements(self.outputs, self.weights)
-        high = placements.fewest(2 * self.tolerance * self.lower)
-        found = self._attempt(placements, high)
-        while not self._meets(found) and high < m:
-            high = min(2 * high, m)
-            found = self._attempt(placements, high)
-        best = self._kept(found)
+        if not self.is_squared:
+            return self._prune(self._require(self._solve(self._snap(self.outputs))))
+        high, most = self.placements.fewest(2 * self.tolerance * self.lower), self.outputs.size
+        found = self._attempt(high)
+        while not self._meets(found) and high < most:
+            high = min(2 * high, most)
+            found = self._attempt(high)
+        best = self._require(found)
         low = 1 if self.problem.unbiased else 0
         while high - low > 1:
             middle = (low + high) // 2
-            found = self._attempt(placements, middle)
+            found = self._attempt(middle)
             if found is not None and self._meets(found):
                 high, best = middle, found
             else:
                 low = middle
         if self.lattice is None:
-            best = self._judged(descend(self.problem, best.grid.values)) or best
-        while (fewer := self._without_one(best)) is not None:
-            best = fewer
-        return best
+            best = self._judge(descend(self.problem, best.grid.values)) or best
+        return self._prune(best)
 
-    def run_with(self, n: int) -> AdaptiveOutputs:
+    def place(self, n: int) -> AdaptiveOutputs:
         """Return the best placement of at most `n` outputs that is found."""
         found: AdaptiveOutputs | None
-        if self.problem.loss == losses.squared and self.lattice is None:
-            few = n < self.outputs.size
-            placements = Placements(self.outputs, self.weights) if few and n > 1 else None
-            start = self.outputs[placements.places(n)] if placements else self.outputs
-            found = self._judged(descend(self.problem, start if n > 1 else np.array([self.weights @ self.outputs])))
+        if self.is_squared and self.lattice is None:
+            found = self._judge(descend(self.problem, self._start(n)))
         else:
-            found = self._solved(self._start(self.outputs))
+            found = self._solve(self._snap(self.outputs))
             while found is not None and found.n > n:
-                found = self._without_one(found)
+                found = self._leave_one_out(found)
         if found is None:
             raise Infeasible(f"no {n} output(s) were found on which the problem can be solved: ask for more")
         return found
 
-    def _start(self, outputs: Floats) -> Floats:
-        """Return outputs, or the values of the lattice around them that are allowed."""
+    def _start(self, n: int) -> Floats:
+        """Return the best `n` of the optimum's outputs, or their mean."""
+        if n == 1:
+            return np.array([self.weights @ self.outputs])
+        start: Floats = self.outputs[self.placements.places(n)] if n < self.outputs.size else self.outputs
+        return start
+
+    def _attempt(self, n: int) -> AdaptiveOutputs | None:
+        """Solve on `n` outputs, or on the lattice around them."""
+        if self.lattice is None:
+            return self._judge(descend(self.problem, self._start(n), until=self.lower * (1 + self.tolerance)))
+        found = descend(self.problem, self._start(n))
+        return self._solve(self._snap(self._start(n) if found is None else found.randomizer.outputs))
+
+    def _snap(self, outputs: Floats) -> Floats:
+        """Return outputs, or the values of the lattice next to them that are allowed."""
         if self.lattice is None:
             return outputs
-        points = self.lattice.around(outputs)
-        allowed = self.problem.outputs
+        points, allowed = lattice_around(outputs, *self.lattice), self.problem.outputs
         return points[(points >= allowed.low) & (points <= allowed.high)]
+
+    def _solve(self, positions: Floats) -> AdaptiveOutputs | None:
+        return self._judge(optimum_on(self.problem, positions) if positions.size else None)
+
+    def _judge(self, solution: Solution | None) -> AdaptiveOutputs | None:
+        return None if solution is None else AdaptiveOutputs(exact_mechanism(solution), self.lower)
 
     def _meets(self, found: AdaptiveOutputs | None) -> bool:
         return found is not None and found.excess <= self.tolerance
 
-    def _kept(self, found: AdaptiveOutputs | None) -> AdaptiveOutputs:
+    def _require(self, found: AdaptiveOutputs | None) -> AdaptiveOutputs:
         if found is None:
             raise Infeasible("the lattice has no values inside the interval on which the problem can be solved")
         if not self._meets(found):
@@ -244,39 +278,148 @@ class _Search:
             )
         return found
 
-    def _attempt(self, placements: Placements, n: int) -> AdaptiveOutputs | None:
-        """Best known solution on `n` outputs, or on the lattice around them."""
-        start = self.outputs[placements.places(n)] if n > 1 else np.array([self.weights @ self.outputs])
-        if self.lattice is None:
-            return self._judged(descend(self.problem, start, until=self.lower * (1 + self.tolerance)))
-        found = descend(self.problem, start)
-        return self._solved(self._start(start if found is None else found.randomizer.outputs))
+    def _prune(self, best: AdaptiveOutputs) -> AdaptiveOutputs:
+        """Leave out single outputs as long as the tolerance holds."""
+        while (fewer := self._leave_one_out(best)) is not None:
+            best = fewer
+        return best
 
-    def _solved(self, positions: Floats) -> AdaptiveOutputs | None:
-        return self._judged(optimum_on(self.problem, positions) if positions.size else None)
-
-    def _judged(self, solution: Solution | None) -> AdaptiveOutputs | None:
-        if solution is None:
-            return None
-        mechanism = exact_mechanism(solution)
-        return AdaptiveOutputs(mechanism, self.lower, mechanism.certificate.upper)
-
-    def _without_one(self, found: AdaptiveOutputs) -> AdaptiveOutputs | None:
-        """Adaptive outputs without one, if that meets the tolerance; those that should cost least are tried first."""
-        outputs = found.grid.values
-        weights = _frequencies(found.mechanism)
-        gaps = np.diff(outputs)
+    def _leave_one_out(self, found: AdaptiveOutputs) -> AdaptiveOutputs | None:
+        """Leave out one output so that the tolerance holds; those that should cost least are tried first."""
+        outputs, gaps = found.grid.values, np.diff(found.grid.values)
+        weights = found.mechanism.prior @ found.mechanism.matrix
         costs = np.full(outputs.size, math.inf)
         costs[1:-1] = weights[1:-1] * gaps[:-1] * gaps[1:]
         for i in np.argsort(costs, kind="stable").tolist():
-            fewer = self._solved(np.delete(outputs, i))
+            fewer = self._solve(np.delete(outputs, i))
             if fewer is not None and self._meets(fewer):
                 return fewer
         return None
 
 
-def _frequencies(mechanism: Mechanism) -> Floats:
-    """Probability of each output under the prior."""
-    later = np.append(np.cumsum(mechanism.prior[::-1])[::-1], 0.0)
-    steps = [[(y, step / mechanism.total) for y, step in column] for column in mechanism.table.columns]
-    return np.array([sum(chance * later[y] for y, chance in column) for column in steps])
+def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Floats:
+    """Return the values ``origin + i * step`` next to each position: at or below it, and above it.
+
+    All numbers count as the decimals that they are written as: the float 0.35 is a hair below 35 hundredths.
+
+    Examples
+    --------
+    >>> lattice_around(np.array([0.347, 2.0]), 0.01).tolist()
+    [0.34, 0.35, 2.0, 2.01]
+    """
+    stride, zero = decimal_value(step), decimal_value(origin)
+    below = {math.floor((decimal_value(position) - zero) / stride) for position in positions.tolist()}
+    return np.unique([float(zero + Fraction(i) * stride) for i in below | {i + 1 for i in below}])
+
+
+def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
+    """Solve on these outputs, and again without those that the optimum does not use. Return None if it is infeasible.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
+    >>> optimum_on(problem, [0, 1]) is None, optimum_on(problem, [-4, -1, 2, 5]).randomizer.outputs.tolist()
+    (True, [-1.0, 2.0])
+    """
+    grid = Grid(np.unique(rectangular(positions, "positions")))
+    try:
+        solution = design(replace(problem, outputs=grid))
+    except (Infeasible, NotCertified):
+        return None
+    used = solution.randomizer.outputs
+    return solution if used.size == grid.values.size else optimum_on(problem, used)
+
+
+def slopes(solution: Solution, positions: Floats) -> Floats:
+    r"""Compute the slope of the optimal value in each output; 0 for a position that the solution does not use.
+
+    Examples
+    --------
+    Two outputs have the loss :math:`\sum_y p_y (v_1 - y)(y - v_0) / 2`:
+
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
+    >>> slopes(optimum_on(problem, [-1, 2]), np.array([-1.0, 2.0])).round(9).tolist()
+    [-0.75, 0.75]
+    """
+    problem, found = solution.problem, solution.randomizer
+    if solution.dual is None:
+        return np.zeros(positions.size)
+    pull = problem.prior[:, np.newaxis] * (found.outputs - problem.labels[:, np.newaxis])
+    slope = np.einsum("ki,ki->i", found.matrix, pull - solution.dual.beta[:, np.newaxis])
+    at = np.minimum(np.searchsorted(found.outputs, positions), found.n - 1)
+    return np.where(found.outputs[at] == positions, slope[at], 0.0)
+
+
+def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Solution | None:
+    """Move outputs until the optimal value is at most `until`, or no small move improves it.
+
+    Parameters
+    ----------
+    problem : Problem
+        Squared loss, outputs on the line or an interval.
+    start : (n,) array
+        For an unbiased problem the outermost are first moved to where it is feasible.
+    until : float
+        A loss that is good enough.
+
+    Returns
+    -------
+    Solution or None
+        The best that was found, on at most `n` outputs.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
+    >>> found = descend(problem, np.array([-4.0, 5.0]))
+    >>> optimum = optrand.certify(optrand.solve(problem)).require()
+    >>> round(found.value, 6), round(optimum.lower, 6)
+    (0.460337, 0.460337)
+    """
+    from scipy.optimize import minimize
+
+    unit = float(np.ptp(problem.labels)) or 1.0
+    low, high = _limits(problem, start.size)
+    start = np.clip(start, low, high)
+    best = optimum_on(problem, start)
+    if best is None or best.value <= until:
+        return best
+    scale = abs(best.value) or 1.0
+
+    def objective(x: Floats) -> tuple[float, Floats]:
+        nonlocal best
+        positions = np.clip(unit * x, low, high)
+        found = optimum_on(problem, positions)
+        if found is None:
+            return WORSE, np.zeros(x.size)
+        if best is None or found.value < best.value:
+            best = found
+            if best.value <= until:
+                raise StopIteration
+        return found.value / scale, slopes(found, positions) * unit / scale
+
+    try:
+        minimize(
+            objective,
+            start / unit,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=list(zip((low / unit).tolist(), (high / unit).tolist(), strict=True)),
+            options={"maxiter": STEPS},
+        )
+    except StopIteration:
+        return best
+    return best
+
+
+def _limits(problem: Problem, n: int) -> tuple[Floats, Floats]:
+    """Return where each output may move: the outermost of an unbiased problem no further inward than feasible."""
+    low, high = np.full(n, problem.outputs.low), np.full(n, problem.outputs.high)
+    if problem.unbiased and n > 1:
+        width = float(np.ptp(problem.labels))
+        reach = width / float(privacy_ratio(problem.epsilon) - 1) + MARGIN * width
+        high[0] = max(problem.labels[0] - reach, problem.outputs.low)
+        low[-1] = min(problem.labels[-1] + reach, problem.outputs.high)
+    return low, high

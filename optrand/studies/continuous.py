@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.validation import Floats, rectangular
-from optrand.certificates.certificate import certify
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
@@ -83,7 +82,7 @@ class ContinuousMechanism:
         return self.mechanism.bias
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """One output for every label in `values`, in an array of their shape.
+        """Draw one output for every label in `values`, in an array of their shape.
 
         Parameters
         ----------
@@ -104,7 +103,7 @@ class ContinuousMechanism:
         return self.mechanism.sample(unbiased_rounding(values, self.knots, source=source), source=source)
 
     def loss(self, prior: ContinuousPrior) -> float:
-        r"""Mean half squared error under a prior, in floats: :math:`\tfrac12 \sum_x w_x E[(v - x)^2]`, bias included.
+        r"""Compute the mean half squared error in floats: :math:`\tfrac12 \sum_x w_x E[(v - x)^2]`, bias included.
 
         Raises
         ------
@@ -115,7 +114,7 @@ class ContinuousMechanism:
         --------
         >>> prior = ContinuousPrior([0, 1, 2, 3, 4])
         >>> ends = continuous_mechanism(prior, 1.0, knots=2)
-        >>> parts = certify(ends.mechanism).require().upper, Knots(prior, [0, 4]).added
+        >>> parts = ends.mechanism.certificate.require().upper, Knots(prior, [0, 4]).added
         >>> round(ends.loss(prior), 9) == round(sum(parts), 9), round(sum(parts), 6)
         (True, 8.365389)
         """
@@ -131,7 +130,7 @@ class ContinuousMechanism:
         return total / 2
 
     def __repr__(self) -> str:
-        """One line, without the tables."""
+        """Return one line, without the tables."""
         return (
             f"<ContinuousMechanism: labels from {self.low:g} to {self.high:g}, {self.knots.size} knots, "
             f"{self.mechanism.n} outputs, epsilon {self.epsilon:g}>"
@@ -141,7 +140,7 @@ class ContinuousMechanism:
 def continuous_mechanism(
     prior: ContinuousPrior, epsilon: float, *, knots: int | Knots | ArrayLike
 ) -> ContinuousMechanism:
-    """Optimal unbiased randomizer between knots, for all labels of an interval.
+    """Find the optimal unbiased randomizer between knots, for all labels of an interval.
 
     Parameters
     ----------
@@ -198,7 +197,7 @@ class KnotCount:
 
 
 def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int]) -> tuple[KnotCount, ...]:
-    """Added and total loss of each number of knots in `counts`, placed by :func:`optrand.studies.place_knots`.
+    """Compute the added and total loss of each number of knots in `counts`, placed by :func:`place_knots`.
 
     Knots added to others never raise the total; sets that are not nested may, by a little. `epsilon` is in nats.
 
@@ -218,13 +217,12 @@ def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int])
      9   3.036 4765.143 4768.178 True
     17   0.691 4764.350 4765.041 True
     """
-    rows = []
-    for count in counts:
-        chosen = place_knots(prior, count)
-        problem = unbiased_regression(chosen.values, chosen.probabilities, epsilon)
-        proof = certify(solve(problem))
-        rows.append(KnotCount(chosen.n, chosen.added, proof.upper, proof.gap))
-    return tuple(rows)
+    placed = [place_knots(prior, count) for count in counts]
+    problems = [unbiased_regression(knots.values, knots.probabilities, epsilon) for knots in placed]
+    proofs = [mechanism.certificate for mechanism in map(solve, problems)]
+    return tuple(
+        KnotCount(knots.n, knots.added, proof.upper, proof.gap) for knots, proof in zip(placed, proofs, strict=True)
+    )
 
 
 def _knots(prior: ContinuousPrior, given: int | Knots | ArrayLike) -> Knots:

@@ -79,7 +79,7 @@ class EpsilonBracket:
 
 
 def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) -> EpsilonBracket:
-    """Smallest epsilon at which the optimal value of a problem is at most `loss`.
+    """Find the smallest epsilon at which the optimal value of a problem is at most `loss`.
 
     Parameters
     ----------
@@ -129,17 +129,17 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     search = _Search(problem, target, width)
     low, high = search.bracket()
     while high.epsilon - low.epsilon > width:
-        low, high = search.narrowed(low, high)
-    return EpsilonBracket(goal, low.epsilon, cast(Mechanism, high.reached), low.excluded)
+        low, high = search.narrow(low, high)
+    return EpsilonBracket(goal, low.epsilon, cast(Mechanism, high.mechanism), low.mechanism)
 
 
 def _target(problem: Problem, loss: float) -> Fraction:
-    """Loss as a value of the minimisation, in which an output that is the label counts -1."""
+    """Return the loss as a value of the minimisation, in which an output that is the label counts -1."""
     return Fraction(loss) - (1 if problem.sign < 0 else 0)
 
 
 def _at(problem: Problem, epsilon: float) -> Problem | None:
-    """Problem at another epsilon, or None if no randomizer meets its constraints there."""
+    """Return the problem at another epsilon, or None if no randomizer meets its constraints there."""
     try:
         return replace(problem, epsilon=epsilon)
     except Infeasible:
@@ -160,7 +160,7 @@ def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
 
 
 def _without_privacy(problem: Problem) -> float:
-    """Lower bound of the loss at any epsilon: each label at its best, or rounded without bias to the grid."""
+    """Bound the loss at any epsilon from below: each label at its best, or rounded without bias to the grid."""
     labels, outputs = problem.labels, problem.outputs
     if not isinstance(outputs, Grid):
         if problem.loss == losses.poisson_log:
@@ -179,19 +179,14 @@ def _without_privacy(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """Outcome proven at one epsilon: the loss is reached, it is out of reach, or neither."""
+    """Outcome at one epsilon: the loss is reached, is proven to be out of reach, or (None) neither.
+
+    The mechanism proves it; there is none if the problem is infeasible.
+    """
 
     epsilon: float
-    reached: Mechanism | None = None
-    excluded: Mechanism | None = None
-    infeasible: bool = False
-
-    @property
-    def verdict(self) -> bool | None:
-        """Whether the loss is reached; None if nothing is known."""
-        if self.reached is not None:
-            return True
-        return False if self.infeasible or self.excluded is not None else None
+    reached: bool | None
+    mechanism: Mechanism | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,69 +201,51 @@ class _Search:
         """Solve at one epsilon and see what is proven."""
         question = _at(self.problem, epsilon)
         if question is None:
-            return _Trial(epsilon, infeasible=True)
+            return _Trial(epsilon, False)
         try:
             mechanism = solve(question)
             if _excludes(mechanism, self.target):
-                return _Trial(epsilon, excluded=mechanism)
+                return _Trial(epsilon, False, mechanism)
+            return _Trial(epsilon, True if _reaches(mechanism, self.target) else None, mechanism)
         except NotCertified:
-            return _Trial(epsilon)
-        return _Trial(epsilon, reached=mechanism if _reaches(mechanism, self.target) else None)
+            return _Trial(epsilon, None)
 
     def bracket(self) -> tuple[_Trial, _Trial]:
-        """Trial at which the loss is out of reach, and one at which it is reached."""
+        """Find a trial at which the loss is out of reach, and one at which it is reached."""
         start = min(max(self.problem.epsilon, SMALLEST), LARGEST)
-        first = self.ask(start)
-        for epsilon in self._ladder(start, SMALLEST):
-            if first.verdict is not None:
-                break
-            first = self.ask(epsilon)
-        else:
-            if first.verdict is None:
-                raise self._unproven(SMALLEST, start)
-        if first.verdict:
-            high, low = self._walk(first, SMALLEST)
-        else:
-            low, high = self._walk(first, LARGEST)
-        return low, high
-
-    def _ladder(self, start: float, limit: float) -> Iterator[float]:
-        """Epsilons from `start`, doubled or halved, up to the limit."""
-        epsilon = start
-        while epsilon != limit:
-            epsilon = min(2 * epsilon, limit) if limit > start else max(epsilon / 2, limit)
-            yield epsilon
-
-    def _walk(self, first: _Trial, limit: float) -> tuple[_Trial, _Trial]:
-        """Last trial with the verdict of the first, and the next one with another, on the way to the limit."""
+        trials = (self.ask(epsilon) for epsilon in (start, *_ladder(start, SMALLEST)))
+        first = next((trial for trial in trials if trial.reached is not None), None)
+        if first is None:
+            raise self._unproven(SMALLEST, start)
+        limit = SMALLEST if first.reached else LARGEST
         last, unknown = first, None
-        for epsilon in self._ladder(first.epsilon, limit):
+        for epsilon in _ladder(first.epsilon, limit):
             trial = self.ask(epsilon)
-            if trial.verdict is None:
-                unknown = unknown or trial
-            elif trial.verdict is first.verdict:
+            if trial.reached is None:
+                unknown = unknown or epsilon
+            elif trial.reached is first.reached:
                 last, unknown = trial, None
             else:
-                return last, trial
+                return _order(last, trial)
         if unknown is None:
             raise self._out_of_range(limit)
         # Beyond some epsilon nothing can be proven: bisect between it and the last verdict.
-        while abs(unknown.epsilon - last.epsilon) > self.tolerance:
-            trial = self.ask((unknown.epsilon + last.epsilon) / 2)
-            if trial.verdict is None:
-                unknown = trial
-            elif trial.verdict is first.verdict:
+        while abs(unknown - last.epsilon) > self.tolerance:
+            trial = self.ask((unknown + last.epsilon) / 2)
+            if trial.reached is None:
+                unknown = trial.epsilon
+            elif trial.reached is first.reached:
                 last = trial
             else:
-                return last, trial
-        raise self._unproven(last.epsilon, unknown.epsilon)
+                return _order(last, trial)
+        raise self._unproven(last.epsilon, unknown)
 
-    def narrowed(self, low: _Trial, high: _Trial) -> tuple[_Trial, _Trial]:
-        """Bracket of half the width, or three quarters of it where nothing is proven at the middle."""
+    def narrow(self, low: _Trial, high: _Trial) -> tuple[_Trial, _Trial]:
+        """Return a bracket of half the width, or of three quarters of it if nothing is proven at the middle."""
         for share in (0.5, 0.25, 0.75):
             trial = self.ask(low.epsilon + share * (high.epsilon - low.epsilon))
-            if trial.verdict is not None:
-                return (low, trial) if trial.verdict else (trial, high)
+            if trial.reached is not None:
+                return (low, trial) if trial.reached else (trial, high)
         raise self._unproven(low.epsilon, high.epsilon)
 
     def _unproven(self, one: float, other: float) -> NotCertified:
@@ -282,10 +259,21 @@ class _Search:
         loss = float(self.target + (self.problem.sign < 0))
         if limit == LARGEST:
             return Infeasible(
-                f"a loss of {loss:g} is out of reach at epsilon {LARGEST:g}, beyond which nothing is looked for: ask "
-                "for a larger loss"
+                f"a loss of {loss:g} is out of reach at epsilon {LARGEST:g}, the largest that is tried: ask for a "
+                "larger loss"
             )
         return InvalidInput(
-            f"a loss of {loss:g} is reached at epsilon {SMALLEST:g}, below which nothing is looked for: ask for a "
-            "smaller loss"
+            f"a loss of {loss:g} is reached at epsilon {SMALLEST:g}, the smallest that is tried: ask for a smaller loss"
         )
+
+
+def _ladder(start: float, limit: float) -> Iterator[float]:
+    """Yield epsilons from `start`, doubled or halved, up to the limit."""
+    epsilon = start
+    while epsilon != limit:
+        epsilon = min(2 * epsilon, limit) if limit > start else max(epsilon / 2, limit)
+        yield epsilon
+
+
+def _order(one: _Trial, other: _Trial) -> tuple[_Trial, _Trial]:
+    return (other, one) if one.reached else (one, other)

@@ -99,7 +99,7 @@ class ContinuousPrior:
         return float(self.weights @ self.values)
 
     def even_knots(self, n: int) -> Knots:
-        """`n` evenly spaced knots, for comparison with placed ones."""
+        """Space `n` knots evenly, for comparison with placed ones."""
         knots = np.linspace(self.low, self.high, _checked_count(n))
         knots[[0, -1]] = self.low, self.high
         return Knots(self, knots)
@@ -155,7 +155,7 @@ class Knots:
 
 
 def place_knots(prior: ContinuousPrior, n: int) -> Knots:
-    r"""Knots, `n` of them, to which unbiased rounding adds the least variance.
+    r"""Place `n` knots to which unbiased rounding adds the least variance.
 
     .. math:: \min_{L = t_0 < \dots < t_{n-1} = U} \; \sum_x w_x (x - t_{i(x)})(t_{i(x)+1} - x)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import closing
-from typing import Literal, NamedTuple, TypeVar, overload
+from typing import Literal, NamedTuple, overload
 
 from optrand.base.validation import real
 from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
@@ -22,7 +22,7 @@ from optrand.solvers import Solver, solve
 from optrand.solvers.batches import batch_key, solved_at_once
 from optrand.solvers.dispatch import check_solver, exact_mechanism
 
-__all__ = ["completed", "solve_many"]
+__all__ = ["ProgressCallback", "solve_many"]
 
 TASKS = 16
 """Tasks for each worker of an executor whose size is known, so that none is idle for long."""
@@ -31,10 +31,12 @@ LARGEST_TASK = 64
 """Problems in one task, at most."""
 
 WORKERS = 16
-"""Workers that an executor is taken to have that does not tell, as that of a cluster."""
+"""Workers assumed for an executor that does not tell its size, as that of a cluster."""
 
-T = TypeVar("T")
-R = TypeVar("R")
+ProgressCallback = Callable[[int, int], object]
+"""Function of the number of problems done and that of all."""
+
+Answer = Mechanism | OptrandError
 
 
 @overload
@@ -45,6 +47,7 @@ def solve_many(
     executor: Executor | None = ...,
     on_error: Literal["raise"] = ...,
     time_limit: float = ...,
+    progress: ProgressCallback | None = ...,
 ) -> list[Mechanism]: ...
 @overload
 def solve_many(
@@ -54,6 +57,7 @@ def solve_many(
     executor: Executor | None = ...,
     on_error: Literal["return"],
     time_limit: float = ...,
+    progress: ProgressCallback | None = ...,
 ) -> list[Mechanism | OptrandError]: ...
 def solve_many(
     problems: Iterable[Problem],
@@ -62,8 +66,9 @@ def solve_many(
     executor: Executor | None = None,
     on_error: Literal["raise", "return"] = "raise",
     time_limit: float = math.inf,
+    progress: ProgressCallback | None = None,
 ) -> list[Mechanism] | list[Mechanism | OptrandError]:
-    """Best randomizers for many problems: priors of groups, users or rows, epsilons, penalties.
+    """Find the best mechanisms for many problems: priors of groups, users or rows, epsilons, penalties.
 
     Parameters
     ----------
@@ -73,13 +78,15 @@ def solve_many(
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
         Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``; by default here, in
-        turn. Of threads the kernels that numba compiles make use.
+        turn. Threads help only in kernels compiled by numba.
     on_error : {"raise", "return"}
         Whether to raise, once all others are solved, or to return an error in the place of its mechanism.
     time_limit : float
-        Seconds, looked at between problems. When they have passed, no other is begun, and each without an answer has
-        the error :class:`~optrand.errors.OutOfTime`. Of an executor running tasks are not waited for; workers look at
-        their own clocks.
+        Seconds, checked between problems. When they have passed, no other is begun, and each without an answer has
+        the error :class:`~optrand.errors.OutOfTime`. With an executor, tasks already running are not waited for; each
+        worker checks the limit itself.
+    progress : callable, optional
+        Called with the number of different problems done and that of all, before the first and after each task.
 
     Returns
     -------
@@ -105,52 +112,28 @@ def solve_many(
     if on_error not in ("raise", "return"):
         raise InvalidInput(f"on_error is {on_error!r}, expected 'raise' or 'return'")
     check_solver(solver)
-    end = time.time() + _checked_limit(time_limit)
-    given = _checked(problems)
+    end = time.time() + _check_limit(time_limit)
+    given = _check_problems(problems)
     late = OutOfTime(f"no answer within the time limit of {time_limit:g} s: pass a larger time_limit, or an executor")
-    answers = dict[Problem, Mechanism | OptrandError](dict.fromkeys(given, late))
-    parts = _parts(_ordered(list(answers), solver), executor)
-    tasks = [_Task(part, solver, end, late) for part in parts]
-    with closing(completed(_solved, tasks, executor, end=end)) as done:
-        for i, found in done:
-            answers.update(zip(tasks[i].problems, found, strict=True))
-    results = [answers[problem] for problem in given]
-    failed = {i: result for i, result in enumerate(results) if isinstance(result, OptrandError)}
+    answers = dict[Problem, Answer](dict.fromkeys(given, late))
+    tasks = [_Task(part, solver, end, late) for part in _parts(list(answers), executor, solver)]
+    report, done = progress or (lambda *_: None), 0
+    report(done, len(answers))
+    with closing(_complete(tasks, executor, end)) as results:
+        for task, found in results:
+            answers.update(zip(task.problems, found, strict=True))
+            done += len(found)
+            report(done, len(answers))
+    ordered = [answers[problem] for problem in given]
+    failed = {i: result for i, result in enumerate(ordered) if isinstance(result, OptrandError)}
     if failed and on_error == "raise":
         first, error = next(iter(failed.items()))
         raise SomeFailed(
-            f"{len(failed):,} of {len(results):,} problems have no certified answer, the first of them number {first} "
+            f"{len(failed):,} of {len(ordered):,} problems have no certified answer, the first of them number {first} "
             f"({error}): pass on_error='return', or take the others from .results",
-            results,
+            ordered,
         ) from error
-    return results
-
-
-def completed(
-    function: Callable[[T], R], items: Sequence[T], executor: Executor | None, *, end: float = math.inf
-) -> Generator[tuple[int, R], None, None]:
-    """Place and result of each item, in the order in which they are done.
-
-    Closing the generator, an exception of a task, or the time `end` of an executor's, as of :func:`time.time`, cancels
-    what has not begun. Without an executor functions look at the clock themselves.
-    """
-    if executor is None:
-        for i, item in enumerate(items):
-            yield i, function(item)
-        return
-    places = {}
-    try:
-        for i, item in enumerate(items):
-            places[executor.submit(function, item)] = i
-        left = None if end == math.inf else max(0.0, end - time.time())
-        for future in as_completed(places, timeout=left):
-            yield places[future], future.result()
-    except TimeoutError:
-        if time.time() < end:
-            raise
-    finally:
-        for future in places:
-            future.cancel()
+    return ordered
 
 
 class _Task(NamedTuple):
@@ -162,14 +145,41 @@ class _Task(NamedTuple):
     late: OutOfTime
 
 
-def _checked_limit(time_limit: float) -> float:
+def _complete(
+    tasks: Sequence[_Task], executor: Executor | None, end: float
+) -> Generator[tuple[_Task, list[Answer]], None, None]:
+    """Yield tasks with their answers, in the order in which they are done.
+
+    Closing the generator, an exception of a task, or the time `end` of :func:`time.time` cancels tasks of an executor
+    that have not begun.
+    """
+    if executor is None:
+        for task in tasks:
+            yield task, _answer_all(task)
+        return
+    futures = {}
+    try:
+        for task in tasks:
+            futures[executor.submit(_answer_all, task)] = task
+        left = None if end == math.inf else max(0.0, end - time.time())
+        for future in as_completed(futures, timeout=left):
+            yield futures[future], future.result()
+    except TimeoutError:
+        if time.time() < end:
+            raise
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _check_limit(time_limit: float) -> float:
     limit = time_limit if time_limit == math.inf else real(time_limit, "time_limit")
     if limit < 0:
         raise InvalidInput(f"time_limit is {limit:g}, expected seconds from 0 to math.inf")
     return limit
 
 
-def _checked(problems: Iterable[Problem]) -> list[Problem]:
+def _check_problems(problems: Iterable[Problem]) -> list[Problem]:
     if isinstance(problems, Problem) or not isinstance(problems, Iterable):
         raise InvalidInput(f"problems is of type {type(problems).__name__}, expected a list of them")
     given = list(problems)
@@ -182,38 +192,33 @@ def _checked(problems: Iterable[Problem]) -> list[Problem]:
     return given
 
 
-def _ordered(problems: list[Problem], solver: Solver | None) -> list[Problem]:
-    """Problems that are answered at once side by side, so that they meet in one task."""
-    if solver is not None:
-        return problems
+def _parts(problems: list[Problem], executor: Executor | None, solver: Solver | None = None) -> Iterator[list[Problem]]:
+    """Split problems into tasks. Problems that are answered together meet in one."""
     groups = dict[Hashable, list[Problem]]()
     for problem in problems:
-        groups.setdefault(batch_key(problem), []).append(problem)
-    return [problem for group in groups.values() for problem in group]
-
-
-def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[Problem]]:
-    """Problems in tasks."""
+        groups.setdefault(None if solver else batch_key(problem), []).append(problem)
+    if executor is None:
+        for key, group in groups.items():
+            yield from _split(group, 1 if key is None else LARGEST_TASK)
+        return
     workers = getattr(executor, "_max_workers", WORKERS)
     size = max(1, min(LARGEST_TASK, -(-len(problems) // (TASKS * workers))))
-    if executor is None:
-        size = len(problems) or 1
+    yield from _split([problem for group in groups.values() for problem in group], size)
+
+
+def _split(problems: list[Problem], size: int) -> Iterator[list[Problem]]:
     for start in range(0, len(problems), size):
         yield problems[start : start + size]
 
 
-def _solved(task: _Task) -> list[Mechanism | OptrandError]:
+def _answer_all(task: _Task) -> list[Answer]:
     """Return a mechanism, or why there is none, for each problem of a task."""
-    found = list[Mechanism | OptrandError]()
-    for start in range(0, len(task.problems), LARGEST_TASK):
-        some = task.problems[start : start + LARGEST_TASK]
-        late = time.time() >= task.end
-        known = solved_at_once(some) if task.solver is None and not late else [None] * len(some)
-        found += [_answer(problem, task, answer) for problem, answer in zip(some, known, strict=True)]
-    return found
+    together = task.solver is None and time.time() < task.end
+    known = solved_at_once(task.problems) if together else [None] * len(task.problems)
+    return [_answer(problem, task, candidate) for problem, candidate in zip(task.problems, known, strict=True)]
 
 
-def _answer(problem: Problem, task: _Task, known: Solution | None) -> Mechanism | OptrandError:
+def _answer(problem: Problem, task: _Task, known: Solution | None) -> Answer:
     """Return a mechanism, or why there is none; `known` is a candidate that a batch has found."""
     if known is None and time.time() >= task.end:
         return task.late

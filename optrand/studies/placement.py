@@ -72,12 +72,12 @@ class Placements:
         self._choices: list[Places] = []
 
     def added(self, n: int) -> float:
-        """Variance that rounding to the best `n` points adds, times the weights."""
+        """Return the variance that rounding to the best `n` points adds, times the weights."""
         self._reach(n)
         return float(self._costs[n - 2][-1]) * self._width**2
 
     def places(self, n: int) -> Places:
-        """Indices of the best `n` points; fewer where more would add nothing."""
+        """Return the indices of the best `n` points; fewer if more would add nothing."""
         self._reach(n)
         places = [self._costs[0].size - 1]
         for choice in reversed(self._choices[: n - 2]):
@@ -85,7 +85,7 @@ class Placements:
         return np.unique([0, *places])
 
     def fewest(self, added: float) -> int:
-        """Least number of points that adds at most `added`."""
+        """Return the least number of points that adds at most `added`."""
         n = 2
         while self.added(n) > added and n < self._costs[0].size:
             n += 1
@@ -99,7 +99,7 @@ class Placements:
 
 
 def _one_more(before: Floats, cost: Cost) -> tuple[Floats, Places]:
-    """Minimum of ``before[a] + C(a, b)`` over ``a <= b`` for every `b`, and the first `a` that attains it.
+    """Minimise ``before[a] + C(a, b)`` over ``a <= b`` for every `b`; return also the first `a` that attains it.
 
     Every pass settles the middle of each open range of `b`, whose `a` then bounds those of both halves.
     """

@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -18,19 +17,17 @@ from numpy.typing import NDArray
 from optrand.base.validation import expect
 from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
+from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.paths import count_outputs
 from optrand.model.problem import Problem
-from optrand.solvers import Solver, solve
+from optrand.solvers import Solver
 from optrand.solvers.dispatch import USEFUL_GAP, check_solver
-from optrand.studies.many import completed
+from optrand.studies.many import ProgressCallback, solve_many
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
 __all__ = ["Sweep", "SweepRow", "sweep"]
-
-ProgressCallback = Callable[[int, int], object]
-"""Callback for the number of problems done and that of all."""
 
 
 @dataclass(frozen=True)
@@ -54,51 +51,80 @@ class SweepRow:
         Means under the prior, in floats. Half their sum is the mean half squared error.
     outputs : int
         Number of outputs in use; 0 without a mechanism.
-    seconds : float
-        Wall-clock time to solve and certify.
     status : str
-        ``certified``; ``infeasible`` where no randomizer meets the constraints; ``failed`` without a certificate.
+        ``certified``; ``infeasible`` if no randomizer meets the constraints; ``failed`` without a certificate.
     reason : str
         Why a row is not certified; else empty.
     """
 
     epsilon: float
     bias_penalty: float
-    value: float
-    lower: float
-    upper: float
-    gap: float
-    realised_epsilon: float
-    bias: float
-    variance: float
-    squared_bias: float
-    outputs: int
-    seconds: float
-    status: str
-    reason: str
+    value: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    gap: float = math.nan
+    realised_epsilon: float = math.nan
+    bias: float = math.nan
+    variance: float = math.nan
+    squared_bias: float = math.nan
+    outputs: int = 0
+    status: str = "certified"
+    reason: str = ""
+
+    @classmethod
+    def of(cls, epsilon: float, penalty: float, result: Mechanism | OptrandError) -> SweepRow:
+        """Describe a mechanism, or the error in its place."""
+        try:
+            if isinstance(result, OptrandError):
+                raise result
+            proof = result.certificate.require(gap=USEFUL_GAP)
+        except OptrandError as error:
+            status = "infeasible" if isinstance(error, Infeasible) else "failed"
+            known = error.certificate if isinstance(error, NotCertified) else None
+            proven = {} if known is None else _bounds(known)
+            return cls(float(epsilon), float(penalty), **proven, status=status, reason=str(error))
+        prior = result.prior
+        biases = np.array([float(bias) for bias in result.exact_biases])
+        return cls(
+            float(epsilon),
+            float(penalty),
+            value=proof.lower if proof.maximised else proof.upper,
+            **_bounds(proof),
+            variance=float(prior @ result.randomizer.variances),
+            squared_bias=float(prior @ biases**2),
+            outputs=count_outputs(result),
+        )
 
 
 @dataclass(frozen=True)
 class Sweep(Sequence[SweepRow]):
-    """Rows in the order of the parameters; ``pandas.DataFrame(sweep)`` is the table."""
+    """Rows in the order of the parameters; ``pandas.DataFrame(sweep)`` is the table.
+
+    Attributes
+    ----------
+    rows : tuple of SweepRow
+    results : tuple of Mechanism or OptrandError
+        The mechanism of each row, or why there is none.
+    """
 
     rows: tuple[SweepRow, ...]
+    results: tuple[Mechanism | OptrandError, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns."""
-        return tuple(field.name for field in fields(SweepRow))
+        return tuple(column.name for column in fields(SweepRow))
 
     def records(self) -> list[dict[str, Any]]:
-        """One dict for each row."""
+        """Return one dict for each row."""
         return [asdict(row) for row in self.rows]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """One array for each column."""
+        """Return one array for each column."""
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in self.columns}
 
     def plot(self, **options: Any) -> FigureBase:
-        """Frontier of variance and bias: :func:`optrand.plotting.frontier_figure` with its `ax`.
+        """Draw variance against bias by :func:`optrand.plotting.frontier_figure`, on the axes `ax`.
 
         Loads matplotlib.
         """
@@ -111,25 +137,25 @@ class Sweep(Sequence[SweepRow]):
     @overload
     def __getitem__(self, index: slice) -> Sweep: ...
     def __getitem__(self, index: int | slice) -> SweepRow | Sweep:
-        """One row, or a sweep of a slice."""
-        return Sweep(self.rows[index]) if isinstance(index, slice) else self.rows[index]
+        """Return one row, or a sweep of a slice."""
+        return Sweep(self.rows[index], self.results[index]) if isinstance(index, slice) else self.rows[index]
 
     def __len__(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """One line, without the rows."""
+        """Return one line, without the rows."""
         proven = sum(row.status == "certified" for row in self.rows)
         return f"<Sweep: {len(self.rows)} rows, {proven} certified>"
 
     def __eq__(self, other: object) -> bool:
-        """Equal where all rows are; what neither knows, NaN, is equal."""
+        """Compare all rows; NaN equals NaN."""
         # Floats are written so that none is lost.
         return isinstance(other, Sweep) and repr(self.rows) == repr(other.rows)
 
     def __hash__(self) -> int:
-        """Hash of the rows as they are written."""
+        """Hash the rows as they are written."""
         return hash(repr(self.rows))
 
 
@@ -155,16 +181,16 @@ def sweep(
     solver : Solver, optional
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
-        Solves problems in threads, processes or on a cluster, one task each. By default here, in turn.
+        As for :func:`optrand.solve_many`. By default problems are solved here, in turn.
     progress : bool or callable
         ``True`` draws a bar on the standard error; a callable gets the number of problems done and that of all, once
-        before the first and after each.
+        before the first and after each task.
 
     Returns
     -------
     Sweep
-        One row for each problem, penalties varying fastest. A problem that is infeasible or not proven makes a row with
-        that status.
+        One row for each problem, penalties varying fastest, and its mechanism. A problem that is infeasible or not
+        proven makes a row with that status.
 
     Raises
     ------
@@ -193,22 +219,25 @@ def sweep(
     """
     expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
     check_solver(solver)
-    cases = [
-        _case(problem, epsilon, penalty)
-        for epsilon, penalty in itertools.product(
-            _listed(epsilons, problem.epsilon, "epsilons"),
-            _listed(bias_penalties, problem.bias_penalty, "bias_penalties"),
+    budgets = _listed(epsilons, problem.epsilon, "epsilons")
+    pairs = list(itertools.product(budgets, _listed(bias_penalties, problem.bias_penalty, "bias_penalties")))
+    cases = [_case(problem, epsilon, penalty) for epsilon, penalty in pairs]
+    posed = [case for case in cases if isinstance(case, Problem)]
+    # Equal problems are solved once.
+    done = len(cases) - len(set(posed))
+    with _callback(progress) as report:
+        found = iter(
+            solve_many(
+                posed,
+                solver,
+                executor=executor,
+                on_error="return",
+                progress=lambda solved, _: report(done + solved, len(cases)),
+            )
         )
-    ]
-    rows: list[SweepRow | None] = [case if isinstance(case, SweepRow) else None for case in cases]
-    problems = {i: case for i, case in enumerate(cases) if isinstance(case, Problem)}
-    done = len(rows) - len(problems)
-    with _callback(progress) as report, closing(_answers(problems, solver, executor)) as answers:
-        report(done, len(rows))
-        for i, row in answers:
-            rows[i], done = row, done + 1
-            report(done, len(rows))
-    return Sweep(tuple(row for row in rows if row is not None))
+    results = tuple(next(found) if isinstance(case, Problem) else case for case in cases)
+    rows = tuple(SweepRow.of(*pair, result) for pair, result in zip(pairs, results, strict=True))
+    return Sweep(rows, results)
 
 
 def _listed(given: object, own: float, name: str) -> list[float]:
@@ -222,72 +251,21 @@ def _listed(given: object, own: float, name: str) -> list[float]:
     return numbers
 
 
-def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | SweepRow:
-    """Problem with these parameters, or the row of an infeasible one."""
+def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | Infeasible:
     try:
         return replace(problem, epsilon=epsilon, bias_penalty=penalty)
     except Infeasible as error:
-        return _empty(float(epsilon), float(penalty), "infeasible", str(error))
+        return error
 
 
-def _answers(
-    problems: dict[int, Problem], solver: Solver | None, executor: Executor | None
-) -> Generator[tuple[int, SweepRow]]:
-    """All rows with their places, in the order in which they are done; equal problems are answered once."""
-    places = dict[Problem, list[int]]()
-    for i, problem in problems.items():
-        places.setdefault(problem, []).append(i)
-    tasks = [(problem, solver) for problem in places]
-    with closing(completed(_answer, tasks, executor)) as answers:
-        for number, row in answers:
-            for i in places[tasks[number][0]]:
-                yield i, row
-
-
-def _answer(task: tuple[Problem, Solver | None]) -> SweepRow:
-    """Row of one problem, solved, tabulated and certified; a solver's failure is a row, too."""
-    problem, solver = task
-    start = time.perf_counter()
-    try:
-        mechanism = solve(problem, solver)
-        proof = mechanism.certificate
-        proof.require(gap=USEFUL_GAP)
-    except OptrandError as error:
-        status = "infeasible" if isinstance(error, Infeasible) else "failed"
-        row = _empty(problem.epsilon, problem.bias_penalty, status, str(error))
-        known = error.certificate if isinstance(error, NotCertified) else None
-        return replace(row, seconds=time.perf_counter() - start, **({} if known is None else _proven(known)))
-    seconds = time.perf_counter() - start
-    biases = np.array([float(bias) for bias in mechanism.exact_biases])
-    return SweepRow(
-        epsilon=problem.epsilon,
-        bias_penalty=problem.bias_penalty,
-        value=proof.lower if proof.maximised else proof.upper,
-        **_proven(proof),
-        variance=float(problem.prior @ mechanism.randomizer.variances),
-        squared_bias=float(problem.prior @ biases**2),
-        outputs=count_outputs(mechanism),
-        seconds=seconds,
-        status="certified",
-        reason="",
-    )
-
-
-def _proven(proof: Certificate) -> dict[str, Any]:
+def _bounds(proof: Certificate) -> dict[str, Any]:
     names = ("lower", "upper", "gap", "bias")
     return {"realised_epsilon": proof.epsilon, **{name: getattr(proof, name) for name in names}}
 
 
-def _empty(epsilon: float, penalty: float, status: str, reason: str) -> SweepRow:
-    unknown = dict.fromkeys(
-        ("value", "lower", "upper", "gap", "realised_epsilon", "bias", "variance", "squared_bias"), math.nan
-    )
-    return SweepRow(epsilon, penalty, **unknown, outputs=0, seconds=0.0, status=status, reason=reason)
-
-
 @contextmanager
 def _callback(progress: bool | ProgressCallback) -> Iterator[ProgressCallback]:
-    """Callback for the progress: the caller's own, a bar that is erased at the end, or one that does nothing."""
+    """Return the caller's own callback, one that draws a bar and erases it at the end, or one that does nothing."""
     if not isinstance(progress, bool):
         if not callable(progress):
             raise InvalidInput(f"progress is of type {type(progress).__name__}, expected a bool or a function")

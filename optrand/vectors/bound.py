@@ -1,4 +1,4 @@
-r"""Lower bound of the loss of every unbiased private randomizer of one-hot vectors, in exact arithmetic.
+r"""Lower bound of the loss of every unbiased private randomizer of one-hot vectors, in ball arithmetic.
 
 For any linear map :math:`Z` of :math:`R^K` with :math:`Z 1 = 0`, and any :math:`\ell` with :math:`\sum_S c_S \ell(S) =
 \lambda` for all masses :math:`c` of staircase columns whose rows sum to one, every such randomizer has a loss of at
@@ -14,17 +14,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
 
 import numpy as np
+from flint import arb, ctx
 
 from optrand.base.arithmetic import DIGITS, Integers, exp_bracket
-from optrand.vectors.groups import ClassGroups, Counts
+from optrand.vectors.groups import ClassGroups
 
 __all__ = ["VectorDual", "exp_above", "lower_bound", "response_is_best", "subset_selection_loss", "subset_size"]
 
-RATIO_BITS = 192
-"""Binary digits to which the largest price is rounded up, and two more for each nat of epsilon."""
+BITS = 200
+"""Binary digits of balls, beside those of the multipliers."""
+
+BITS_PER_NAT = 5
+"""Binary digits for each nat of epsilon: the loss is a difference that falls by ``exp(-epsilon)``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +55,10 @@ class VectorDual:
 
 
 def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fraction:
-    """Lower bound of the loss of every unbiased epsilon-DP randomizer, by any multipliers; at least 0.
+    """Compute a lower bound of the loss of every unbiased epsilon-DP randomizer, from any multipliers; at least 0.
 
-    ``exp(epsilon)`` is rounded up, which admits more randomizers, and the largest price too. Within a group of unequal
-    priors each type is priced at its least likely subset. Cost ``O(n m**2)`` for `n` types.
+    In ball arithmetic. Within a group of unequal priors each type is priced at its least likely subset. Cost
+    ``O(n m**2)`` for `n` types.
 
     Examples
     --------
@@ -65,28 +68,40 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
     >>> lower_bound(groups, 1.0, dual) <= subset_selection_loss(4, exp_bracket(1.0)[0], 1)
     True
     """
-    high = exp_above(epsilon)
-    trivial = Fraction(0)
-    counts = groups.counts
-    squares, unit = _squares(groups.sizes, counts, dual)
-    trace = _trace(groups.sizes, dual)
-    levels, scale = _levels(groups, counts, dual, high)
-    if dual.level <= 0 or (levels <= 0).any():
-        return trivial
-    chances = high.denominator * groups.total + (high - 1).numerator * groups.least_weights(counts)
-    bounds = levels * chances
-    shift = RATIO_BITS + 2 * int(epsilon) + max(0, int(bounds.max()).bit_length() - int(squares.max()).bit_length())
-    theta = Fraction(int((-((-(squares << shift)) // bounds)).max()), 1 << shift)
-    # The prices so far: squares in units of 1/unit**2, levels of 1/scale, chances of 1/(denominator * total).
-    theta *= Fraction(scale * high.denominator * groups.total, unit)
-    if theta <= 0:
-        return trivial
-    spread = Fraction(groups.squares, groups.total**2) - 1
-    return max(trivial, (spread + trace**2 / ((high - 1) ** 2 * theta * dual.level)) / 2)
+    with ctx.workprec(BITS + BITS_PER_NAT * int(epsilon) + _length(dual)):
+        more = arb(epsilon).expm1()
+        size = np.array([arb(s) for s in groups.sizes])
+        x = groups.counts.astype(object) / size
+        t = x[:, :1] - x[:, 1:]
+        y = t @ dual.between.T
+        squares = (x * (1 - x)) @ (dual.within**2 * size)
+        squares += y.sum(axis=1) ** 2 / size[0] + y**2 @ (1 / size[1:])
+        levels = dual.level * (1 + more * (x @ size) / groups.k) + t @ dual.slopes
+        chances = 1 + more * groups.least_weights(groups.counts) / arb(groups.total)
+        if dual.level <= 0 or not all(level > 0 for level in levels):
+            return Fraction(0)
+        theta = max(price.upper() for price in squares / (levels * chances))
+        if not theta > 0:
+            return Fraction(0)
+        trace = dual.between.sum() / size[0] + np.diag(dual.between) @ (1 / size[1:]) + dual.within @ (size - 1)
+        spread = arb(groups.squares) / arb(groups.total) ** 2 - 1
+        return max(Fraction(0), _exact((spread + trace**2 / (more**2 * theta * dual.level)).lower()) / 2)
+
+
+def _length(dual: VectorDual) -> int:
+    """Return the number of binary digits of the largest multiplier."""
+    numbers = (*dual.between.flat, *dual.within, dual.level, *dual.slopes)
+    return max(int(number).bit_length() for number in numbers)
+
+
+def _exact(number: arb) -> Fraction:
+    """Return the value of a ball of radius 0."""
+    mantissa, exponent = number.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
 
 def exp_above(epsilon: float) -> Fraction:
-    """Rational above ``exp(epsilon)``, so near that bounds lose no digit of a float.
+    """Return a rational above ``exp(epsilon)``, so near that bounds lose no digit of a float.
 
     Examples
     --------
@@ -96,36 +111,8 @@ def exp_above(epsilon: float) -> Fraction:
     return exp_bracket(epsilon, DIGITS + int(epsilon) if epsilon > 1e-9 else 400)[1]
 
 
-def _squares(sizes: tuple[int, ...], counts: Counts, dual: VectorDual) -> tuple[Integers, int]:
-    """Integers ``|Z 1_S|**2 * unit`` of each type, and the unit."""
-    scale = lcm(*sizes)
-    shares = counts.astype(object) * np.array([scale // size for size in sizes], dtype=object)
-    y = (shares[:, :1] - shares[:, 1:]) @ dual.between.T
-    parts = np.concatenate((y.sum(axis=1, keepdims=True), y), axis=1)
-    inverse = np.array([scale // size for size in sizes], dtype=object)
-    within = shares * (scale - shares) @ (dual.within**2 * np.array(sizes, dtype=object))
-    return parts**2 @ inverse + scale * within, scale**3
-
-
-def _trace(sizes: tuple[int, ...], dual: VectorDual) -> Fraction:
-    first = Fraction(int(dual.between.sum()), sizes[0]) if len(sizes) > 1 else Fraction(0)
-    rest = sum((Fraction(int(c), size) for c, size in zip(np.diag(dual.between), sizes[1:], strict=True)), first)
-    return rest + sum((size - 1) * int(z) for size, z in zip(sizes, dual.within, strict=True))
-
-
-def _levels(groups: ClassGroups, counts: Counts, dual: VectorDual, high: Fraction) -> tuple[Integers, int]:
-    """Integers ``l(S) * scale`` of each type, and the scale."""
-    common = lcm(*groups.sizes)
-    shares = counts.astype(object) * np.array([common // size for size in groups.sizes], dtype=object)
-    scale = high.denominator * groups.k * common
-    sums = counts.sum(axis=1).astype(object)
-    base = high.denominator * groups.k + (high - 1).numerator * sums
-    slope = (shares[:, :1] - shares[:, 1:]) @ dual.slopes if groups.m > 1 else np.zeros(len(counts), dtype=object)
-    return dual.level * common * base + high.denominator * groups.k * slope, scale
-
-
 def subset_selection_loss(k: int, ratio: Fraction, d: int) -> Fraction:
-    r"""Loss of the best unbiased decoder of subset selection under the uniform prior.
+    r"""Compute the loss of the best unbiased decoder of subset selection under the uniform prior.
 
     .. math:: \frac12 \Big( \frac{(K - 1)^2 (d E + K - d)^2}{K d (K - d) (E - 1)^2} - \frac{K - 1}{K} \Big)
 
@@ -148,7 +135,7 @@ def subset_selection_loss(k: int, ratio: Fraction, d: int) -> Fraction:
 
 
 def subset_size(k: int, ratio: Fraction) -> int:
-    """The better size of subsets under the uniform prior: one of the two integers beside ``K / (E + 1)``, at least 1.
+    """Choose the size of subsets under the uniform prior: one of the two integers beside ``K / (E + 1)``, at least 1.
 
     Examples
     --------
@@ -160,7 +147,7 @@ def subset_size(k: int, ratio: Fraction) -> int:
 
 
 def response_is_best(weights: tuple[int, ...], ratio: Fraction) -> bool:
-    r"""Whether randomized response is proven to be the best channel for a prior, for any number of classes.
+    r"""Decide whether randomized response is proven to be the best channel for a prior, for any number of classes.
 
     With its own multipliers, :math:`P_y = 1 + (E - 1) p_y`, :math:`\sigma = K + E - 1`, :math:`A = \sum_y P_y^2` and
     the sums `w` and `a` of :math:`P_y` and :math:`P_y^2` over a set of `d` classes, the bound of this module asks for

@@ -38,7 +38,7 @@ class Decoder:
 
 
 def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:
-    r"""Unbiased decoder of a channel with the least expected squared distance from the one-hot vector.
+    r"""Compute the unbiased decoder of a channel with the least expected squared distance from the one-hot vector.
 
     .. math:: v_i = J^{-1} Q_i / w_i, \qquad J = \sum_i Q_i Q_i^T / w_i, \quad w_i = \sum_y p_y Q_{yi},
               \qquad \text{value } \tfrac12 (\mathrm{tr} J^{-1} - 1)
@@ -88,7 +88,7 @@ def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:
 
 
 def _least_squares(channel: Floats, prior: Floats) -> Floats:
-    """Vectors ``V`` with ``channel @ V = 1`` and the least squares under the probabilities of the symbols."""
+    """Find ``V`` with ``channel @ V = 1`` and the least squares under the probabilities of the symbols."""
     k, chances = prior.size, prior @ channel
     used, free = chances > 0, (chances == 0) & channel.any(axis=0)
     vectors = np.zeros((channel.shape[1], k))

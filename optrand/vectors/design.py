@@ -1,4 +1,4 @@
-r"""Best masses of staircase columns for unbiased one-hot vectors: an interior-point method, refined in decimals.
+r"""Best masses of staircase columns for unbiased one-hot vectors: a cone program, then Newton's method in many digits.
 
 With :math:`e = \exp(-\epsilon)`, means of groups :math:`x_g = d_g / K_g`, :math:`t_g = x_0 - x_g` and the share
 :math:`\bar x` of all classes, the program is an A-optimal design with linear constraints,
@@ -8,21 +8,22 @@ With :math:`e = \exp(-\epsilon)`, means of groups :math:`x_g = d_g / K_g`, :math
           \quad \text{where} \quad \sum_j c_j (e + (1 - e) \bar x_j) = 1, \;\; \sum_j c_j t_j = 0,
 
 :math:`\kappa_{jg} = x_g (1 - x_g) K_g / (K_g - 1)`, :math:`P_j = e + (1 - e) p(S_j)` and :math:`\Gamma = 1 / K_0 +
-\mathrm{diag}(1 / K_g)` (``docs/mathematics.md``, section 14). The Hessian has rank ``m**2`` or less, so a step costs
-``O(n m**4)``. The answer is a claim: :mod:`optrand.vectors.bound` proves it.
+\mathrm{diag}(1 / K_g)` (``docs/mathematics.md``, section 14). Its dual is a second-order cone program, which Clarabel
+solves to some eight digits and thereby tells which types are in use. Newton's method on their optimality conditions
+finds the other digits. The result is a candidate solution: :mod:`optrand.vectors.bound` proves it.
 """
 
 from __future__ import annotations
 
-import decimal
-from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from flint import arb, arb_mat, ctx
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import nnls
 
 from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats
@@ -33,43 +34,41 @@ from optrand.vectors.groups import Counts
 __all__ = ["Design", "best_design"]
 
 Numbers = NDArray[Any]
-"""Floats, or decimals in an array of objects."""
+"""Floats, or midpoints of :class:`flint.arb` in an array of objects."""
 
-Newton = Callable[[tuple[Numbers, Numbers], Numbers], Numbers]
-"""Step by the inverses of the information and a residual."""
+Used = NDArray[np.intp]
+"""Places of the types in use."""
 
-ROUNDS = 100
-"""Largest number of interior-point steps."""
 
-CLOSE = 1e-13
-"""Complementarity, relative to the objective, at which they end: decimals do the rest."""
+@dataclass(frozen=True)
+class Options:
+    """Tuning numbers of :func:`best_design`."""
 
-USABLE = 1e-5
-"""Largest error of a start for decimals."""
+    tolerance: float = 1e-13
+    """Relative tolerance that Clarabel is asked for; it stalls before."""
+    cones: int = 400
+    """Largest number of types, each a cone, of the first program; it grows by as many that are violated."""
+    rounds: int = 20
+    """Largest number of cone programs."""
+    violated: float = 1e-7
+    """Relative reduced cost from which a type joins the cone program; the rest is left to exchanges."""
+    bits: int = 200
+    """Binary digits of Newton's method."""
+    bits_per_nat: int = 5
+    """Further binary digits for each nat of epsilon: the loss is a difference that falls by ``exp(-epsilon)``."""
+    ridge: int = 70
+    """Curvature of ``2**-ridge`` times the largest is added, since optimal masses may not be unique."""
+    steps: int = 40
+    """Largest number of Newton steps for one set of types."""
+    converged: int = 120
+    """Newton's method ends at a residual of ``2**-converged`` times the largest gain."""
+    exchanges: int = 24
+    """Largest number of types that join after Clarabel."""
+    growth: float = 1.5
+    """Factor between epsilons on the way up: masses move by ``exp(-epsilon)``, whose square is then negligible."""
 
-GROWTH = 2.0
-"""Most that a step may multiply the error by, before it is halved."""
 
-HALVINGS = 12
-"""Largest number of times that a step is halved."""
-
-CORRECTIONS = 2
-"""Corrections of the solution of a linear system by its residual."""
-
-REFINEMENTS = 100
-"""Largest number of steps in decimals."""
-
-EXCHANGES = 24
-"""Largest number of types that join in decimals."""
-
-DIGITS = 60
-"""Significant decimal digits of the refinement, and one more for each nat of epsilon."""
-
-FEW = 40
-"""Number of types in use up to which second derivatives may be inverted in decimals."""
-
-SPARE_DIGITS = 20
-"""Decimal digits that a residual of nothing may have lost."""
+OPTIONS = Options()
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,85 +90,66 @@ class Design:
 
 @dataclass(frozen=True, eq=False)
 class _Program:
-    """The program for scaled masses ``c (e + (1 - e) x)``, in floats or in decimals."""
+    """The program for scaled masses ``c (e + (1 - e) x)``, in floats or in many digits."""
 
     sizes: tuple[int, ...]
     means: Numbers  # (n,): e + (1 - e) x, the mean over classes of the column
-    weights: Numbers  # (n,): 1 / (P means), up to one factor
+    weights: Numbers  # (n,): 1 / (P means)
     between: Numbers  # (n, m - 1): t
     within: Numbers  # (n, m): kappa, 0 for groups of one
 
     @classmethod
-    def stated(cls, sizes: tuple[int, ...], counts: Counts, chances: Numbers, least: Any) -> _Program:
-        """State it; `least` is ``e``, in the type of all numbers."""
+    def state(cls, sizes: tuple[int, ...], counts: Counts, chances: Integers, total: int, least: Any) -> _Program:
+        """State the program; `least` is ``e``, in the type of all numbers."""
         one = least / least
         size = np.array([one * s for s in sizes])
         x = counts * one / size
         means = least + (one - least) * (counts.sum(axis=1) * one / sum(sizes))
+        prior = np.array([one * int(chance) / total for chance in chances])
         within = x * (one - x) * size / np.array([one * max(s - 1, 1) for s in sizes])
-        return cls(sizes, means, one / ((least + (one - least) * chances) * means), x[:, :1] - x[:, 1:], within)
+        return cls(sizes, means, one / ((least + (one - least) * prior) * means), x[:, :1] - x[:, 1:], within)
 
-    @property
+    def keep(self, used: Used) -> _Program:
+        """Keep some of the types."""
+        return _Program(self.sizes, self.means[used], self.weights[used], self.between[used], self.within[used])
+
+    @cached_property
     def gamma(self) -> Numbers:
         one = self.means[0] / self.means[0]
         gamma: Numbers = np.diag([one / s for s in self.sizes[1:]]) + one / self.sizes[0]
         return gamma
 
-    @property
-    def often(self) -> Numbers:
+    @cached_property
+    def often(self) -> NDArray[np.int64]:
+        """Degrees of freedom within each group."""
         return np.array([s - 1 for s in self.sizes])
 
-    @property
+    @cached_property
     def rows(self) -> Numbers:
-        """Constraints: the scaled masses times the first row sum to 1, those times others to 0."""
+        """Constraints: the scaled masses times the first column sum to 1, those times others to 0."""
         ones = self.means / self.means
         return np.concatenate((ones[:, np.newaxis], self.between / self.means[:, np.newaxis]), axis=1)
 
-    def scaled(self, factor: Any) -> _Program:
-        """Program with all weights times a factor."""
-        return _Program(self.sizes, self.means, self.weights * factor, self.between, self.within)
-
-    def only(self, kept: NDArray[np.intp]) -> _Program:
-        """Program of some of the types."""
-        return _Program(self.sizes, self.means[kept], self.weights[kept], self.between[kept], self.within[kept])
-
-    def inverses(self, masses: Numbers, inverse: Callable[[Numbers], Numbers]) -> tuple[Numbers, Numbers]:
-        """Inverses of the information between and within groups, 0 within groups of one."""
+    def invert(self, masses: Numbers) -> tuple[Numbers, Numbers]:
+        """Return the inverses of the information between and within groups, 0 within groups of one."""
         loads = masses * self.weights
-        often = self.often
-        information = loads @ self.within + (often == 0)
-        return inverse((self.between * loads[:, np.newaxis]).T @ self.between), (often > 0) / information
-
-    def value(self, inverses: tuple[Numbers, Numbers]) -> Any:
-        """Objective."""
-        return (inverses[0] * self.gamma).sum() + self.often @ inverses[1]
+        information = loads @ self.within + (self.often == 0)
+        return _inverse((self.between * loads[:, np.newaxis]).T @ self.between), np.sign(self.often) / information
 
     def gains(self, inverses: tuple[Numbers, Numbers]) -> Numbers:
-        """Minus the derivative of the objective by each scaled mass."""
+        """Return minus the derivative of the objective by each scaled mass."""
         y = self.between @ inverses[0].T
         squares = (y @ self.gamma * y).sum(axis=1) + self.within @ (self.often * inverses[1] ** 2)
         gains: Numbers = self.weights * squares
         return gains
 
-    def curvature(self, inverses: tuple[Numbers, Numbers]) -> Floats:
-        """Factor ``F`` of the Hessian ``F F'`` by scaled masses, in floats."""
-        root = np.linalg.cholesky(inverses[0]) if inverses[0].size else inverses[0]
-        gamma = np.linalg.cholesky(self.gamma) if self.gamma.size else self.gamma
-        one, two = self.between @ root, self.between @ inverses[0] @ gamma
-        products = (one[:, :, np.newaxis] * two[:, np.newaxis, :]).reshape(self.means.size, -1)
-        return (
-            np.concatenate((products * np.sqrt(2.0), self.within * np.sqrt(2 * self.often * inverses[1] ** 3)), axis=1)
-            * self.weights[:, np.newaxis]
-        )
-
-    def matrix(self, inverses: tuple[Numbers, Numbers]) -> Numbers:
-        """Second derivatives of the Lagrangian by scaled masses and by the multipliers of rows."""
-        left, rows = self.between * self.weights[:, np.newaxis], self.rows
-        one, two = left @ inverses[0] @ left.T, self.between @ inverses[0] @ self.gamma @ inverses[0] @ self.between.T
+    def hessian(self, inverses: tuple[Numbers, Numbers]) -> Numbers:
+        """Return the second derivatives of the objective by scaled masses."""
+        left = self.between * self.weights[:, np.newaxis]
         within = self.within * self.weights[:, np.newaxis]
-        hessian = 2 * (one * two + (within * (self.often * inverses[1] ** 3)) @ within.T)
-        corner = np.zeros((rows.shape[1], rows.shape[1]), dtype=rows.dtype)
-        return np.block([[hessian, rows], [rows.T, corner]])
+        one, two = left @ inverses[0] @ left.T, self.between @ inverses[0] @ self.gamma @ inverses[0] @ self.between.T
+        hessian: Numbers = 2 * (one * two + (within * (self.often * inverses[1] ** 3)) @ within.T)
+        return hessian
 
 
 def best_design(
@@ -179,10 +159,10 @@ def best_design(
     total: int,
     epsilon: float,
     *,
-    rough: float | None = None,
-    exchanges: bool = True,
+    start: float | None = None,
+    options: Options = OPTIONS,
 ) -> Design:
-    """Design with the least loss, nearly.
+    """Compute the design with the least loss, nearly.
 
     Parameters
     ----------
@@ -194,276 +174,182 @@ def best_design(
         Prior of a subset of each type, times `total`.
     total : int
     epsilon : float
-    rough : float, optional
-        Budget of the program in floats, `epsilon` if not given. A smaller one is for large budgets, at which floats
-        confuse designs; the types in use are kept on the way up, in decimals.
-    exchanges : bool
-        Whether types may join in decimals, until nothing is gained to the last digit.
+    start : float, optional
+        Epsilon of the cone program, `epsilon` if not given. At large budgets floats confuse designs: start from a
+        smaller one, from which Newton's method follows the optimum upwards.
+    options : Options, optional
 
     Raises
     ------
     SolverFailed
-        The numbers leave the range of floats.
+        The numbers leave the range of floats, or the types found do not tell all classes apart.
     """
-    first = epsilon if rough is None else min(rough, epsilon)
-    shares = np.array([int(chance) / total for chance in chances])
-    program = _Program.stated(sizes, counts, shares, np.exp(-first))
+    budget = epsilon if start is None else min(start, epsilon)
+    with ctx.workprec(options.bits + options.bits_per_nat * int(epsilon)):
+        try:
+            masses, used = _find_support(
+                counts, _Program.state(sizes, counts, chances, total, np.exp(-budget)), options
+            )
+            fine: Numbers = np.array([arb(x) for x in masses.tolist()])
+            while True:
+                program = _Program.state(sizes, counts, chances, total, (-arb(budget)).exp().mid())
+                used, fine, levels = _optimize(program, used, fine, options)
+                if budget == epsilon:
+                    return _round(counts[used], program.keep(used), fine, levels, epsilon)
+                budget = min(epsilon, options.growth * budget)
+        except (ZeroDivisionError, np.linalg.LinAlgError):
+            raise SolverFailed(f"the design of subsets is singular at epsilon {epsilon:g}") from None
+
+
+def _find_support(counts: Counts, program: _Program, options: Options) -> tuple[Floats, Used]:
+    """Solve the cone program of some types, and again with those that it violates. Return masses and places in use."""
+    n = len(counts)
+    # Single classes make the first program feasible.
+    singles = np.flatnonzero(counts.sum(axis=1) == 1)
+    places = np.union1d(singles, np.linspace(0, n - 1, min(n, options.cones)).round().astype(np.intp))
+    for _ in range(options.rounds):
+        masses, some = _solve_cones(program.keep(places), options)
+        used = places[some]
+        if places.size == n:
+            break
+        gains = program.gains(program.keep(used).invert(masses))
+        levels = np.linalg.lstsq(program.rows[used], gains[used], rcond=None)[0]
+        excess = gains - program.rows @ levels
+        worst = np.argsort(excess)[::-1][: options.cones]
+        violated = worst[excess[worst] > options.violated * levels[0]]
+        if not violated.size:
+            break
+        places = np.union1d(used, violated)
+    return masses, used
+
+
+def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
+    r"""Solve the dual in floats. Return scaled masses of the types in use, and their places.
+
+    .. math:: \max \; \mathrm{tr} Z \quad \text{where} \quad |Z 1_j|^2 \leq P_j \, \ell_j, \;\;
+              \ell_j = \mathrm{means}_j + \mathrm{slopes} \cdot t_j
+
+    with ``Z`` given by matrices between and within groups. Masses are the multipliers of :math:`\ell_j`.
+    """
+    import clarabel
+
+    n, q = program.between.shape
+    root = np.linalg.cholesky(program.gamma).T if q else program.gamma
+    wide = np.flatnonzero(program.often > 0)
+    square, size = q * q, q + wide.size + 2
+    # Columns: root @ between, within, slopes. The cone of a type, divided by means: (l + 1, l - 1, 2 Z 1 / sqrt(P)).
+    scaled = 2 * program.between * np.sqrt(program.weights)[:, np.newaxis]
+    block = np.zeros((n, size, square + wide.size + q))
+    for i in range(q):
+        block[:, 2 + i, i * q : (i + 1) * q] = scaled
+    spreads = program.within[:, wide] * program.often[wide] * program.weights[:, np.newaxis]
+    places = np.arange(wide.size)
+    block[:, 2 + q + places, square + places] = 2 * np.sqrt(spreads)
+    block[:, :2, square + wide.size :] = program.rows[:, np.newaxis, 1:]
+    right = np.zeros((n, size))
+    right[:, 0] = 2.0
+    cost = np.concatenate((-root.reshape(-1), -program.often[wide], np.zeros(q)))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = options.tolerance
+    answer = clarabel.DefaultSolver(
+        sparse.csc_matrix((cost.size, cost.size)),
+        cost / np.abs(cost).max(),
+        sparse.csc_matrix(-block.reshape(n * size, -1)),
+        right.reshape(-1),
+        [clarabel.SecondOrderConeT(size)] * n,
+        settings,
+    ).solve()
+    z, s = np.array(answer.z).reshape(n, size), np.array(answer.s).reshape(n, size)
+    masses = z[:, 0] + z[:, 1]
+    masses = masses / masses.sum()
+    slack = 1 - np.linalg.norm(s[:, 1:], axis=1) / s[:, 0]
+    # Strict complementarity: of the two, one tends to zero. A wrong guess is mended by exchanges.
+    used = np.flatnonzero(masses > slack)
+    if not used.size:
+        raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
+    return _sparsify(program, masses, used)
+
+
+def _sparsify(program: _Program, masses: Floats, used: Used) -> tuple[Floats, Used]:
+    """Give as few types as Carathéodory's theorem needs the same information and the same sums."""
+    some, q = program.keep(used), program.between.shape[1]
+    upper = np.triu_indices(q)
+    products = (some.between[:, :, np.newaxis] * some.between[:, np.newaxis, :])[:, upper[0], upper[1]]
+    moments = np.concatenate(
+        (np.concatenate((products, some.within), axis=1) * some.weights[:, None], some.rows), axis=1
+    )
+    units = np.abs(moments).max(axis=0)
+    moments = moments / np.where(units > 0, units, 1.0)
     try:
-        with np.errstate(all="ignore"):
-            factor, masses, levels, used = _interior(program)
-    except np.linalg.LinAlgError:
-        raise SolverFailed(f"the design of subsets leaves the range of floats at epsilon {first:g}") from None
-    with decimal.localcontext(prec=DIGITS + int(epsilon), Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX):
-        exact = np.array([Decimal(int(chance)) / total for chance in chances])
-
-        def stated(budget: float) -> _Program:
-            return _Program.stated(sizes, counts, exact, (-Decimal(budget)).exp()).scaled(Decimal(factor))
-
-        many = EXCHANGES if exchanges else 1
-        fine, start = stated(first), _Point(used, _decimals(masses[used]), _decimals(levels))
-        error, point = _settled(fine, start, _Floats(program.scaled(factor)), many)
-        if error > _nothing() and point.used.size <= FEW:
-            error, point = min((error, point), _settled(fine, point, _Decimals(fine), many), key=lambda pair: pair[0])
-        while first < epsilon:
-            # Masses move by exp(-first); their square is far below the next curvature, exp(-1.5 * first).
-            first = min(epsilon, 1.5 * first)
-            fine = stated(first)
-            error, point = _settled(fine, point, _Decimals(fine), many)
-        try:
-            return _design(counts[point.used], fine.only(point.used), point.masses, point.levels, epsilon)
-        except ArithmeticError:
-            raise SolverFailed(
-                f"the design of subsets at epsilon {epsilon:g} does not tell all classes apart"
-            ) from None
+        found, _ = nnls(moments.T, masses[used] @ moments)
+    except RuntimeError:
+        # Too many iterations: all of the types are as good.
+        return masses[used], used
+    kept = found > 0
+    return found[kept], used[kept]
 
 
-@dataclass(frozen=True, eq=False)
-class _Iterate:
-    """Point of the interior-point method."""
-
-    program: _Program
-    masses: Floats
-    levels: Floats
-    slack: Floats
-
-    @cached_property
-    def inverses(self) -> tuple[Floats, Floats]:
-        return self.program.inverses(self.masses, np.linalg.inv)
-
-    @cached_property
-    def dual(self) -> Floats:
-        """Residual of the multipliers."""
-        residual: Floats = self.program.gains(self.inverses) - self.program.rows @ self.levels + self.slack
-        return residual
-
-    @cached_property
-    def primal(self) -> Floats:
-        """Residual of the rows."""
-        rows = self.program.rows
-        residual: Floats = np.eye(rows.shape[1])[0] - rows.T @ self.masses
-        return residual
-
-    @property
-    def gap(self) -> float:
-        return float(self.masses @ self.slack)
-
-    @cached_property
-    def error(self) -> float:
-        return float(max(self.gap, np.abs(self.dual).max(), np.abs(self.primal).max()))
-
-    def directions(self) -> tuple[Floats, Floats, Floats]:
-        """Changes of masses, multipliers and slack: predicted, then corrected (Mehrotra)."""
-        masses, slack, rows = self.masses, self.slack, self.program.rows
-        step = _step(self.program.curvature(self.inverses), rows, masses / slack, self.primal)
-        forward, _ = step(self.dual - slack)
-        back = -slack - slack * forward / masses
-        reach, room = _reach(masses, forward), _reach(slack, back)
-        shrink = ((masses + reach * forward) @ (slack + room * back) / self.gap) ** 3
-        aim = (shrink * self.gap / masses.size - masses * slack - forward * back) / masses
-        forward, change = step(self.dual + aim)
-        return forward, change, aim - slack * forward / masses
-
-    def moved(self) -> _Iterate:
-        """Next point, nearer where the full step would lead far off: the objective bends."""
-        forward, change, back = self.directions()
-        length = min(1.0, 0.995 * _reach(self.masses, forward, 2.0), 0.995 * _reach(self.slack, back, 2.0))
-        for _ in range(HALVINGS):
-            masses, slack = self.masses + length * forward, self.slack + length * back
-            other = _Iterate(self.program, masses, self.levels + length * change, slack)
-            if other.error < GROWTH * self.error:
-                break
-            length /= 2
-        return other
-
-
-def _interior(program: _Program) -> tuple[float, Floats, Floats, NDArray[np.intp]]:
-    """Factor of the weights for which the objective is near 1; masses, multipliers of rows, and types in use."""
-    masses, rows = np.full(program.means.size, 1 / program.means.size), program.rows
-    factor = float(program.value(program.inverses(masses, np.linalg.inv)))
-    program = program.scaled(factor)
-    gains = program.gains(program.inverses(masses, np.linalg.inv))
-    levels = np.eye(rows.shape[1])[0] * 1.5 * gains.max()
-    best = now = _Iterate(program, masses, levels, rows @ levels - gains)
-    for _ in range(ROUNDS):
-        if now.error < best.error:
-            best = now
-        if not now.error < 1e3 * best.error or now.gap < CLOSE:
+def _optimize(program: _Program, used: Used, masses: Numbers, options: Options) -> tuple[Used, Numbers, Numbers]:
+    """Find the optimum near a point: types that gain more than they cost join, those of no mass leave."""
+    for _ in range(options.exchanges):
+        used, masses, levels = _refine(program, used, masses, options)
+        excess = program.gains(program.keep(used).invert(masses)) - program.rows @ levels
+        best = max(range(excess.size), key=lambda place: excess[place].mid())
+        if not excess[best] > levels[0] * arb(2) ** -60 or best in used:
             break
-        try:
-            now = now.moved()
-        except np.linalg.LinAlgError:
+        used, masses = np.append(used, best), np.concatenate((masses, np.array([arb(0)])))
+    return used, masses, levels
+
+
+def _refine(program: _Program, used: Used, masses: Numbers, options: Options) -> tuple[Used, Numbers, Numbers]:
+    """Solve the optimality conditions of the types in use by Newton's method. Drop types whose mass vanishes."""
+    for _ in range(options.steps):
+        some = program.keep(used)
+        inverses = some.invert(masses)
+        gains, rows, n = some.gains(inverses), some.rows, used.size
+        hessian = some.hessian(inverses)
+        ridge = max(x.mid() for x in np.diag(hessian)) * arb(2) ** -options.ridge
+        corner = np.diag([-ridge / (ridge + 1)] * rows.shape[1])
+        system = np.block([[hessian + np.diag([ridge] * n), rows], [rows.T, corner]])
+        missing = np.array([arb(int(i == 0)) for i in range(rows.shape[1])]) - rows.T @ masses
+        answer = _solve(system, np.concatenate((gains, missing))[:, np.newaxis])[:, 0]
+        step, levels = answer[:n], answer[n:]
+        masses = _mid(masses + step)
+        kept = np.array([bool(mass > 0) for mass in masses])
+        if not kept.any():
+            raise SolverFailed("Newton's method for the design of subsets diverges")
+        used, masses = used[kept], masses[kept]
+        if kept.all() and max(abs(x) for x in step) < arb(2) ** -options.converged:
             break
-    if not best.error < USABLE:
-        raise np.linalg.LinAlgError
-    return factor, best.masses, best.levels, np.flatnonzero(best.masses > best.slack)
+    return used, masses, levels
 
 
-def _step(factor: Floats, rows: Floats, ratio: Floats, primal: Floats) -> Callable[[Floats], tuple[Floats, Floats]]:
-    """Solver of ``(F F' + 1 / ratio) x + rows y = dual``, ``rows' x = primal``, by the small system of its columns."""
-    border = np.concatenate((factor, rows), axis=1)
-    width = factor.shape[1]
-    small = border.T @ (border * ratio[:, np.newaxis])
-    small[:width, :width] += np.eye(width)
-
-    def once(dual: Floats, primal: Floats) -> tuple[Floats, Floats]:
-        right = border.T @ (ratio * dual)
-        right[width:] -= primal
-        answer = np.linalg.solve(small, right).astype(np.float64)
-        return ratio * (dual - border @ answer), answer[width:]
-
-    def solved(dual: Floats) -> tuple[Floats, Floats]:
-        x, y = once(dual, primal)
-        for _ in range(CORRECTIONS):
-            more = once(dual - factor @ (factor.T @ x) - x / ratio - rows @ y, primal - rows.T @ x)
-            x, y = x + more[0], y + more[1]
-        return x, y
-
-    return solved
+def _mid(numbers: Numbers) -> Numbers:
+    """Forget the radii: these digits are not proven, and the bound does not trust them."""
+    flat = np.empty(numbers.size, dtype=object)
+    flat[:] = [arb(x).mid() for x in numbers.flat]
+    return flat.reshape(numbers.shape)
 
 
-def _reach(position: Floats, direction: Floats, most: float = 1.0) -> float:
-    """Longest step, up to a limit, that leaves no entry negative."""
-    return 1 / max(1 / most, float((-direction / position).max()))
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """Types in use, their scaled masses, and the multipliers of rows, in decimals."""
-
-    used: NDArray[np.intp]
-    masses: Numbers
-    levels: Numbers
-
-    def moved(self, step: Numbers) -> _Point:
-        """Point after a step; types whose mass vanishes are dropped."""
-        masses = self.masses + step[: self.used.size]
-        kept = masses > 0
-        return _Point(self.used[kept], masses[kept], self.levels + step[self.used.size :])
-
-    def joined(self, other: int) -> _Point:
-        """Point with one more type in use, of mass 0."""
-        masses = np.array([*self.masses.tolist(), Decimal(0)])
-        return _Point(np.append(self.used, other), masses, self.levels)
-
-
-@dataclass(frozen=True, eq=False)
-class _Floats:
-    """Newton's method by second derivatives in floats, inverted once."""
-
-    program: _Program
-
-    def __call__(self, point: _Point) -> Newton:
-        """Steps near a point."""
-        some, masses = self.program.only(point.used), point.masses.astype(np.float64)
-        inverse = np.linalg.pinv(some.matrix(some.inverses(masses, np.linalg.inv)), rcond=1e-11, hermitian=True)
-        return lambda _, residual: _decimals(inverse @ residual.astype(np.float64))
-
-
-@dataclass(frozen=True, eq=False)
-class _Decimals:
-    """Newton's method in decimals throughout."""
-
-    program: _Program
-
-    def __call__(self, point: _Point) -> Newton:
-        """Steps of the types in use."""
-        some = self.program.only(point.used)
-        return lambda inverses, residual: _inverse(some.matrix(inverses)) @ residual
-
-
-def _nothing() -> Decimal:
-    """Residual that is none."""
-    return Decimal(10) ** (SPARE_DIGITS - decimal.getcontext().prec)
-
-
-def _settled(
-    program: _Program, point: _Point, newton: Callable[[_Point], Newton], exchanges: int
-) -> tuple[Decimal, _Point]:
-    """Optimum near a point, and its error: types that gain more than they cost join, those of no mass leave."""
-    best = Decimal("inf"), point
-    for _ in range(exchanges):
-        try:
-            error, point = _refined(program, point, newton)
-            inverses = program.only(point.used).inverses(point.masses, _inverse)
-        except (ArithmeticError, np.linalg.LinAlgError):
-            break
-        excess = program.gains(inverses) - program.rows @ point.levels
-        other = int(np.argmax(excess))
-        error = max(error, excess[other])
-        if error < best[0]:
-            best = error, point
-        if excess[other] < _nothing() or other in point.used:
-            break
-        point = point.joined(other)
-    return best
-
-
-def _refined(program: _Program, point: _Point, newton: Callable[[_Point], Newton]) -> tuple[Decimal, _Point]:
-    """Stationary point of the types in use, and its residual; inexact steps cost time, not digits."""
-    best = None
-    for _ in range(REFINEMENTS):
-        if best is None or point.used.size < best[1].used.size:
-            best, steps, some = None, newton(point), program.only(point.used)
-        inverses = some.inverses(point.masses, _inverse)
-        residual = np.concatenate((some.gains(inverses) - some.rows @ point.levels, -(some.rows.T @ point.masses)))
-        residual[point.used.size] += 1
-        error = np.abs(residual).max()
-        if best is not None and not error < best[0]:
-            break
-        best = error, point
-        if error < _nothing():
-            break
-        # Scaled, lest small residuals vanish in floats.
-        point = point.moved(error * steps(inverses, residual / error))
-    return best or (Decimal("inf"), point)
-
-
-def _decimals(numbers: Floats) -> Numbers:
-    return np.array([Decimal(x) for x in numbers.tolist()])
+def _solve(matrix: Numbers, right: Numbers) -> Numbers:
+    answer = arb_mat(_mid(matrix).tolist()).solve(arb_mat(_mid(right).tolist()), algorithm="approx")
+    return np.array([[x.mid() for x in row] for row in answer.tolist()], dtype=object)
 
 
 def _inverse(matrix: Numbers) -> Numbers:
-    """Inverse of a matrix of decimals, by elimination."""
+    if matrix.dtype != object:
+        return np.linalg.inv(matrix)
     size = len(matrix)
-    if not size:
-        return matrix
-    table = np.concatenate((matrix, np.array([[Decimal(i == j) for j in range(size)] for i in range(size)])), axis=1)
-    for i in range(size):
-        pivot = i + int(np.abs(table[i:, i]).argmax())
-        table[[i, pivot]] = table[[pivot, i]]
-        table[i] = table[i] / table[i, i]
-        others = table[:, i].copy()
-        others[i] = Decimal(0)
-        table = table - np.multiply.outer(others, table[i])
-    return table[:, size:]
+    return _solve(matrix, np.array([[arb(int(i == j)) for j in range(size)] for i in range(size)])) if size else matrix
 
 
-def _design(counts: Counts, fine: _Program, masses: Numbers, levels: Numbers, epsilon: float) -> Design:
-    """Design in integers."""
-    between, within = fine.inverses(masses, _inverse)
-    most = max([abs(x) for x in (*between.flat, *within.flat)])
-    slopes = levels[1:] * Decimal(epsilon).exp()
-    top = max([abs(x) for x in (levels[0], *slopes)])
+def _round(counts: Counts, fine: _Program, masses: Numbers, levels: Numbers, epsilon: float) -> Design:
+    """Round the design to integers."""
+    between, within = fine.invert(masses)
+    most = max(abs(x) for x in (*between.flat, *within.flat))
+    slopes = levels[1:] * arb(epsilon).exp()
+    top = max(abs(x) for x in (levels[0], *slopes))
     dual = VectorDual(
         _integers(between / most),
         _integers(within / most),
@@ -471,13 +357,12 @@ def _design(counts: Counts, fine: _Program, masses: Numbers, levels: Numbers, ep
         _integers(slopes / top),
     )
     plain = masses / fine.means
-    return Design(counts, np.maximum(_integers(plain / plain.max()), 1), dual)
+    return Design(counts, np.maximum(_integers(plain / max(plain)), 1), dual)
 
 
 def _integers(numbers: Numbers) -> Integers:
-    """Integers nearest to numbers of at most 1 times a power of two of the digits in use."""
-    scale = 1 << int(3.3 * decimal.getcontext().prec)
-    flat = [int((Decimal(x) * scale).to_integral_value()) for x in numbers.flat]
-    integers = np.empty(len(flat), dtype=object)
-    integers[:] = flat
+    """Return integers nearest to numbers of at most 1 times a power of two of the digits in use."""
+    integers = np.empty(numbers.size, dtype=object)
+    scaled: list[Any] = [(arb(x).mid() * arb(2) ** ctx.prec).mid().floor().unique_fmpz() for x in numbers.flat]
+    integers[:] = [int(x) for x in scaled]
     return integers.reshape(numbers.shape)

@@ -44,7 +44,7 @@ class ClassGroups(Record):
 
     @classmethod
     def of_prior(cls, prior: Floats, most: int = MOST_TYPES) -> ClassGroups:
-        """Groups of equal priors; the nearest are joined as long as there are too many types.
+        """Group equal priors, and join the nearest groups as long as there are too many types.
 
         Examples
         --------
@@ -114,13 +114,13 @@ class ClassGroups(Record):
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.m)[1:-1].astype(np.int64)
 
     def mean_weights(self, counts: Counts) -> tuple[Integers, int]:
-        """Mean weight of the subsets of each type, as integers over one denominator."""
+        """Return the mean weight of the subsets of each type, as integers over one denominator."""
         scale = math.lcm(*self.sizes)
         each = [weight * (scale // size) for weight, size in zip(self.group_weights, self.sizes, strict=True)]
         return counts.astype(object) @ np.array(each, dtype=object), scale
 
     def least_weights(self, counts: Counts) -> Integers:
-        """Least weight of a subset of each type: that of the least likely classes of each group."""
+        """Return the least weight of a subset of each type: that of the least likely classes of each group."""
         least = np.zeros(len(counts), dtype=object)
         for group, part in enumerate(self.members):
             sums = [0]
@@ -131,7 +131,7 @@ class ClassGroups(Record):
 
 
 def _joined(parts: list[NDArray[np.intp]], prior: Floats, most: int) -> list[NDArray[np.intp]]:
-    """Neighbouring groups joined, those first whose join adds least to the squared deviations within groups."""
+    """Join neighbouring groups, those first whose join adds least to the squared deviations within groups."""
     parts = list(parts)
     means = [float(prior[part].mean()) for part in parts]
     room = math.log(max(most, prior.size + 1)) + 1e-9

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from flint import fmpz_mat
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base import validation
@@ -211,7 +212,7 @@ class UnbiasedVectors(Record):
         )
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Unbiased vector for every label, exactly with the stated probabilities.
+        """Draw an unbiased vector for every label, with exactly the stated probabilities.
 
         Parameters
         ----------
@@ -245,7 +246,7 @@ class UnbiasedVectors(Record):
         return vectors.reshape(*classes.shape, self.k)
 
     def sample_sets(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.bool_]:
-        """Random subset for every label, as a row of K bits; :meth:`decoded` makes it the vector of :meth:`sample`.
+        """Draw a subset for every label, as a row of K bits; :meth:`decoded` makes it the vector of :meth:`sample`.
 
         Parameters and errors are those of :meth:`sample`.
 
@@ -266,7 +267,7 @@ class UnbiasedVectors(Record):
         return sets.reshape(*classes.shape, self.k)
 
     def decoded(self, sets: ArrayLike) -> Floats:
-        """Vector of each subset, shape ``(..., K)``.
+        """Return the vector of each subset, shape ``(..., K)``.
 
         Raises
         ------
@@ -287,7 +288,7 @@ class UnbiasedVectors(Record):
         return self._decoded(flat, types).reshape(given.shape)
 
     def exact_vector(self, members: ArrayLike) -> tuple[Fraction, ...]:
-        """Vector of one subset, given by its classes, in rationals: without any bias.
+        """Return the vector of one subset, given by its classes, in rationals: without any bias.
 
         Examples
         --------
@@ -306,7 +307,7 @@ class UnbiasedVectors(Record):
         return tuple(Fraction(int(value[g]), self._scales[g]) for value, g in pairs)
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Length of the bias of the floats, and variance summed over the coordinates, at some labels."""
+        """Return the length of the bias of the floats, and the variance summed over the coordinates, at some labels."""
         groups = self.groups.of[validation.classes(labels, self.k).reshape(-1)]
         lengths = np.array([math.sqrt(float(sum(x * x for x in each))) for each in self._lengths])
         return Moments(lengths[groups], np.array([float(square - 1) for square in self._squares])[groups])
@@ -447,7 +448,7 @@ class UnbiasedVectors(Record):
     def _biases(
         self, inside: Integers, outside: Integers, scales: list[int], *, weighted: bool = False
     ) -> list[list[Fraction]]:
-        """Mean less the one-hot vector for a class of each group: at the class, at others of its group, and elsewhere.
+        """Return the mean less the one-hot vector for a class of each group: at it, in its group, and elsewhere.
 
         If `weighted`, an entry that stands for several coordinates is repeated.
         """
@@ -487,7 +488,7 @@ class UnbiasedVectors(Record):
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
     def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        """Subsets and their types: type and membership of the label first, then uniform subsets of the others."""
+        """Draw subsets and their types: type and membership of the label first, then uniform subsets of the others."""
         own = self.groups.of[classes]
         drawn = self._sampler.sample(own, source=source).astype(np.intp)
         types, held = drawn % self.masses.size, drawn < self.masses.size
@@ -521,15 +522,11 @@ def _integers(numbers: Floats, digits: int) -> Integers:
 
 
 def _adjugate(matrix: Integers) -> tuple[Integers, int]:
-    """Adjugate and determinant of a positive semidefinite matrix of integers, without fractions (Bareiss)."""
-    size = len(matrix)
-    identity = np.array([[int(i == j) for j in range(size)] for i in range(size)], dtype=object)
-    table, last = np.concatenate((matrix, identity), axis=1), 1
-    for i in range(size):
-        pivot, row = table[i, i], table[i].copy()
-        if not pivot:
-            return identity, 0
-        table = (pivot * table - np.multiply.outer(table[:, i], row)) // last
-        table[i] = row
-        last = pivot
-    return table[:, size:], int(last)
+    """Return the adjugate and the determinant of a square matrix of integers; no adjugate if it is singular."""
+    exact = fmpz_mat(matrix.tolist())
+    determinant = exact.det()
+    if determinant == 0:
+        return np.zeros_like(matrix), 0
+    inverse: Any = exact.inv()
+    adjugate: Integers = np.array([[int((x * determinant).p) for x in row] for row in inverse.tolist()], dtype=object)
+    return adjugate, int(determinant)
