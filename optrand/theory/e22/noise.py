@@ -6,21 +6,19 @@ Neighbouring counts have the rational ratio `B = exp(1 / sigma)`, and clipping m
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.sums import pushed, times
 
-__all__ = ["TOLERANCE", "Distribution", "Histogram", "as_often", "histograms", "noisy_law", "renormalized"]
+__all__ = ["TOLERANCE", "Distribution", "Histogram", "histograms", "noisy_law", "renormalized"]
 
 TOLERANCE = 1e-9
 """Of sums, quantiles, logarithms and inverses in floats."""
@@ -32,7 +30,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @cache
 def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Distribution, Fraction]:
-    """Law of the noisy distribution of a cluster, of which so many rows have each label; `ratio` is `B`.
+    """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`.
 
     Examples
     --------
@@ -47,7 +45,7 @@ def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dic
 
 
 def _clipped(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Fraction]:
-    """A noisy count: `low` stands for all from there down, the size for all from there up."""
+    """Return the law of a noisy count: `low` stands for all from there down, the size for all from there up."""
 
     def tail(x: int) -> Fraction:
         return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)
@@ -57,7 +55,7 @@ def _clipped(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Frac
 
 
 def renormalized(clipped: Floats, threshold: float) -> Floats:
-    """Clipped shares as distributions, in floats and many rows of labels at a time: lines 9 to 19 of Algorithm 1."""
+    """Return clipped shares as distributions, in floats and many at a time: lines 9 to 19 of Algorithm 1."""
     missing = 1 - clipped.sum(axis=-1, keepdims=True)
     room = np.where(missing < 0, clipped - threshold, 1 - clipped)
     whole = room.sum(axis=-1, keepdims=True)
@@ -66,17 +64,5 @@ def renormalized(clipped: Floats, threshold: float) -> Floats:
 
 
 def histograms(k: int, size: int) -> Iterator[Histogram]:
-    """All numbers of rows with each of `k` labels that sum to `size`."""
+    """Yield all counts of `k` labels that sum to `size`."""
     return (counts for counts in product(range(size + 1), repeat=k) if sum(counts) == size)
-
-
-def as_often(seen: Counter[Key], law: Mapping[Key, Fraction], *, key: Callable[[Key], Any]) -> Comparison:
-    """Compare how often outcomes are seen with their law: each, and all up to each, within five standard errors."""
-    count, rates, chances, compared = seen.total(), 0, Fraction(0), []
-    for each in sorted({*law, *seen}, key=key):
-        one = law.get(each, Fraction(0))
-        rates, chances = rates + seen[each], chances + one
-        for hits, chance in ((rates, chances), (seen[each], one)):
-            reach = 5 * (math.sqrt(chance * (1 - chance) / count) + 1 / count)
-            compared.append(at_most(abs(hits / count - float(chance)), reach))
-    return worst(*compared)
