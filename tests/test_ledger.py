@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import optrand
 from optrand.accounting import Charge, Ledger, Spent, State, default_path
 from optrand.accounting.ledger import check_name
 from optrand.cli import app
@@ -235,6 +236,16 @@ def test_names_are_short_and_printable(name: object) -> None:
 
 def test_composed_and_decomposed_names_are_one() -> None:
     assert check_name("Zu\u0308rich", "the dataset") == check_name("Z\u00fcrich", "the dataset")
+
+
+def test_names_that_differ_in_case_are_one(path: Path) -> None:
+    options: dict[str, Any] = {"labels": [0, 1], "ledger": path}
+    optrand.randomize([0, 1] * 50, 1.0, dataset="Census", **options)
+    with pytest.raises(AlreadySpent):
+        optrand.randomize([0, 1] * 50, 1.0, dataset="CENSUS", **options)
+    assert json.loads(invoked("--ledger", path, "--dataset", "census", "--json").stdout)["totals"] == [
+        {"dataset": "census", "label": "labels", "epsilon": "1"}
+    ]
 
 
 def invoked(*arguments: object, code: int = 0) -> Any:

@@ -328,10 +328,16 @@ def default_path() -> Path:
 
 
 def check_name(name: object, what: str) -> str:
-    """Return a name, refused unless it is one line of at most 200 characters without spaces around it."""
+    """Return a name without its case, since `Census` and `census` are one dataset.
+
+    Raises
+    ------
+    InvalidInput
+        The name is not one line of 1 to 200 characters, or has a space at either end.
+    """
     if not isinstance(name, str) or not name or name != name.strip() or len(name) > 200 or not name.isprintable():
         raise InvalidInput(f"{what} is no name: expected one line of at most 200 characters, no space at either end")
-    return unicodedata.normalize("NFC", name)
+    return unicodedata.normalize("NFC", name.casefold())
 
 
 def _row(database: sqlite3.Connection, condition: str, values: Sequence[object]) -> Charge | None:

@@ -65,6 +65,8 @@ def estimate(
     if counts:
         also(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
         lines("label,share,standard error", *[f"{n},{s:.6g},{shown_above(e, 3)}" for n, s, e in counts])
+    elif "mean" not in facts or str(facts["mean"]).startswith("not estimated"):
+        raise InvalidInput("nothing can be estimated from this release")
 
 
 def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
