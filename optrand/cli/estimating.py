@@ -22,12 +22,12 @@ __all__ = ["estimate"]
 @reported
 def estimate(
     saved: Annotated[Path, typer.Argument(metavar="RECORD", help="Record of the release, OUT.release.json.")],
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, as it was released.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, unchanged.")],
 ) -> None:
     """Estimate the mean and the histogram of the labels behind a released table.
 
-    Errors are those of the noise, about the table that was released: the spread of people is not in them. What the
-    mechanism does not admit is said in its place. Labels that were passed on as missing are left out.
+    The errors are standard deviations of the noise alone: they do not contain the spread of people. Missing labels are
+    left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place.
     """
     from optrand.estimate import histogram, mean
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["note_prior", "solve", "sweep"]
 
-SEVERAL = "One or more: a list such as 0.5,1,2 or LOW:HIGH:N for N evenly spaced ones, or both."
+SEVERAL = "One or more: a list such as 0.5,1,2, or LOW:HIGH:N for N evenly spaced ones, or both."
 
 
 def note_prior(path: object, absent: int) -> None:
@@ -49,14 +49,14 @@ def solve(
     labels: Labels,
     prior: Prior,
     epsilon: Epsilon,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to save the mechanism.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File for the mechanism.")],
     outputs: Annotated[
         str,
         typer.Option(
             "--outputs",
             metavar="SET",
-            help=f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs, placed for the prior: adaptive:12 for at "
-            "most 12 of them, adaptive:0.01 for as few as lose at most 1 % of the optimum.",
+            help=f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
+            "for at most 12, adaptive:0.01 for as few as possible within 1 % of the optimum.",
         ),
     ] = "line",
     bias_penalty: Annotated[
@@ -64,7 +64,7 @@ def solve(
         typer.Option(
             "--bias-penalty",
             metavar="PENALTY",
-            help="Weight of half the squared bias beside half the squared error, from 0 (ignored) to inf (unbiased).",
+            help="Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
         ),
     ] = "inf",
     knots: Annotated[
@@ -72,8 +72,8 @@ def solve(
         typer.Option(
             "--knots",
             metavar="N",
-            help="Labels are all numbers between the ends: place N knots, to which labels are rounded without bias, "
-            "and randomize the knots.",
+            help="For labels that are all numbers between the two ends: place N knots, round labels to them without "
+            "bias, and randomize the knots.",
         ),
     ] = None,
     force: Force = False,
@@ -180,22 +180,25 @@ def sweep(
     epsilons: Annotated[str, typer.Option("--epsilon", metavar="NATS", help=f"Privacy budget. {SEVERAL}")],
     bias_penalties: Annotated[
         str,
-        typer.Option("--bias-penalty", metavar="PENALTIES", help=f"From 0 (ignored) to inf (unbiased). {SEVERAL}"),
+        typer.Option("--bias-penalty", metavar="PENALTIES", help=f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}"),
     ] = "inf",
     outputs: Outputs = "line",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save all columns: .csv or .parquet.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File for all columns of the result: .csv or .parquet."),
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", metavar="FILE", help="Where to draw variance against bias: .png, .svg or .pdf."),
+        typer.Option(
+            "--picture", metavar="FILE", help="File for a picture of variance against bias: .png, .svg or .pdf."
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Compute what privacy and unbiasedness cost: one certified row for every epsilon and bias penalty.
+    """Compute the cost of privacy and of unbiasedness: one certified row for every epsilon and bias penalty.
 
-    A grid is the same in every row: that of the smallest epsilon, the widest of them. Rows whose outputs admit no
-    unbiased randomizer say so. A row without a proof ends the command with exit code 3, when all others are done.
+    All rows have the same grid of outputs, that of the smallest epsilon, which is the widest. A row whose outputs admit
+    no unbiased randomizer says so. If a row has no proof, the exit code is 3; all other rows are computed first.
     """
     from optrand.base.files import check_target, write_atomically
     from optrand.model.problem import regression

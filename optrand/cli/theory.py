@@ -33,13 +33,13 @@ def theory(
         typer.Option(
             "--claim",
             metavar="NAME",
-            help="Only one claim, as printed: 'Lemma 8', or a part of its name: LP1. All there is to say of it.",
+            help="Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail.",
         ),
     ] = None,
     budget: Annotated[
         str,
         typer.Option(
-            "--budget", metavar="quick|full", help="How much is tried: for half a minute at most, or some minutes."
+            "--budget", metavar="quick|full", help="Effort: quick takes half a minute at most, full some minutes."
         ),
     ] = "quick",
     keep: Annotated[
@@ -47,7 +47,7 @@ def theory(
         typer.Option(
             "--keep",
             metavar="DIR",
-            help=f"Keep every finding there as it is made, and go on from what it has. A full run does, in {KEPT}.",
+            help=f"Folder in which findings are kept, so that a run can be resumed. A full run uses {KEPT} by default.",
         ),
     ] = None,
     page: Annotated[
@@ -55,20 +55,20 @@ def theory(
     ] = None,
     pictures: Annotated[
         Path | None,
-        typer.Option("--pictures", metavar="DIR", help="Draw each claim: what is true against what is claimed."),
+        typer.Option(
+            "--pictures", metavar="DIR", help="Folder for a picture of each claim: the truth against the claim."
+        ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", help="So many processes; by default one a processor.")
+        int | None, typer.Option("--jobs", metavar="N", help="Number of processes. Default: one per processor.")
     ] = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="Name the claims and say what they state; try nothing.")
-    ] = False,
+    listed: Annotated[bool, typer.Option("--list", help="List the claims and their statements, and try none.")] = False,
     force: Force = False,
 ) -> None:
-    """Try the numbered claims of the papers and say what was found of each.
+    """Test the numbered claims of the papers and print a finding for each.
 
-    A claim holds, holds as corrected, is refuted by a counterexample, or is undecided: it has a quantifier that no
-    computation settles. Every check also refutes a deliberately false variant of its claim, or fails.
+    A claim holds, holds as corrected, is refuted by a counterexample, or is undecided because no computation settles
+    one of its quantifiers. Every test must also refute a deliberately false variant of its claim.
     """
     from optrand.theory import Budget, Finding, find
     from optrand.theory.running import run
