@@ -74,17 +74,13 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from optrand.release.cells import LabelColumn
-    from optrand.release.question import Question
     from optrand.release.tables import find_column, open_table
 
     stated = record.table
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}
     table = open_table(path, **signs)
     label = find_column(table, record.label)
-    declared: dict[str, Any] = {"labels": record.labels} if record.classes is None else {"classes": record.classes}
-    question = Question(label=label, epsilon=record.epsilon, nulls=record.nulls, **declared)  # type: ignore[arg-type]
-    column = LabelColumn(question, table.schema.field(label).type, table.decimal)
+    column = record.column(table.schema.field(label).type, table.decimal)
     parts, groups = [], []
     for _, batch in table.batches([label, *record.groups]):
         parts.append(column.numbers(batch.column(batch.schema.get_field_index(label))))

@@ -111,13 +111,22 @@ class LabelColumn:
         return of_cells.astype(np.int32)[at]
 
     def numbers(self, column: Any) -> Floats:
-        """Return cells as numbers, and classes as their places, NaN for a missing one or one that holds none."""
-        cells, at = distinct_cells(plain(column))
-        if pa.types.is_null(cells.type):
-            return np.full(len(column), np.nan)
+        """Return released cells as numbers, and classes as their places, NaN for a missing one.
+
+        Raises
+        ------
+        InvalidInput
+            A class that is not declared, or one that is missing although none may be.
+        """
         if self.question.names is None:
+            cells, at = distinct_cells(plain(column))
             return np.append(_numbers_of(cells, self.decimal), np.nan)[at]
         found = self.places(column)
+        strangers = int((found < (MISSING if self.question.nulls == "pass" else 0)).sum())
+        if strangers:
+            raise InvalidInput(
+                f"{strangers} of {found.size} released values are no classes of the record: pass what was released"
+            )
         return np.where(found < 0, np.nan, found)
 
     def _numbers(self, cells: Any) -> NDArray[np.intp]:

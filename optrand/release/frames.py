@@ -26,8 +26,6 @@ __all__ = [
     "is_frame",
     "materialize",
     "read_any",
-    "released_cells",
-    "released_numbers",
     "replace_labels",
 ]
 
@@ -151,27 +149,6 @@ def replace_labels(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> An
 def read_any(data: Any) -> Any:
     """Return a frame as an Arrow table, and a column as an Arrow array."""
     return _as_table(data) if is_frame(data) else arrow_column(data)
-
-
-def released_numbers(released: Any) -> Any:
-    """Return released numbers as an array of their shape, NaN in place of masked cells and nulls."""
-    if isinstance(released, np.ndarray) and not np.ma.isMaskedArray(released) and released.dtype != object:
-        return released
-    try:
-        column = arrow_column(released)
-    except InvalidInput:
-        return released
-    numbers = column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
-    return numbers.reshape(np.shape(released))
-
-
-def released_cells(released: Any) -> list[Any]:
-    """Return released cells one after the other, None in place of masked cells and nulls."""
-    if isinstance(released, list | tuple) and not has_masked_cells(released):
-        # Of mixed types, some of which are no labels, Arrow makes no column.
-        return np.array(released, dtype=object).ravel().tolist()
-    cells: list[Any] = arrow_column(released).to_pylist()
-    return cells
 
 
 def _is_of(data: object, module: str, *names: str) -> bool:

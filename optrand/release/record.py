@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from optrand.base import strict_json
@@ -29,11 +31,12 @@ from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Drawn, Released
 from optrand.release import FORMAT
-from optrand.release.frames import read_any, released_cells, released_numbers
+from optrand.release.cells import LabelColumn
+from optrand.release.frames import arrow_column, read_any
 from optrand.release.groups import Groups, group_columns
 from optrand.release.plan import Plan
 from optrand.release.publish import digest_of
-from optrand.release.question import class_text
+from optrand.release.question import Nulls, Question
 from optrand.release.randomizers import document_of, mechanism_of_document, variances
 from optrand.sampling.priors import BudgetSplit
 
@@ -170,7 +173,7 @@ class ReleaseRecord(Released):
     rows: int
     labels: tuple[float, ...]
     classes: tuple[str | int | bool | None, ...] | None
-    nulls: str
+    nulls: Nulls
     ids: tuple[str, ...]
     groups: tuple[str, ...]
     prior: str
@@ -316,19 +319,22 @@ class ReleaseRecord(Released):
         InvalidInput
             A name that is no class.
         """
-        if self.classes is None:
-            numbers: ArrayLike = released_numbers(released)
-            return numbers
-        places: dict[Any, float] = {class_text(name): place for place, name in enumerate(self.classes)}
-        if self.nulls == "pass":
-            places.setdefault(None, np.nan)
-        names = [_cell_text(cell) for cell in released_cells(released)]
-        strangers = sum(name not in places for name in names)
-        if strangers:
-            raise InvalidInput(
-                f"{strangers} of {len(names)} released values are no classes of the record: pass what was released"
+        if isinstance(released, np.ndarray) and self.classes is None and released.dtype != object:
+            return (
+                np.ma.filled(np.ma.asarray(released, np.float64), np.nan) if np.ma.isMaskedArray(released) else released
             )
-        return np.array([places[name] for name in names], dtype=np.float64)
+        column = arrow_column(released)
+        if pa.types.is_string(column.type):
+            # Empty text is a missing class to most readers of CSV, and to some of them itself.
+            column = pc.if_else(pc.equal(column, ""), None, column)
+        return self.column(column.type).numbers(column).reshape(np.shape(released))
+
+    def column(self, kind: Any, decimal: str | None = None) -> LabelColumn:
+        """Return what reads columns of released labels, of an Arrow type or of text with a decimal point."""
+        declared: Any = {"labels": self.labels} if self.classes is None else {"classes": self.classes}
+        return LabelColumn(
+            Question(label=self.label, epsilon=self.epsilon, nulls=self.nulls, **declared), kind, decimal
+        )
 
     def verify_table(self, path: str | os.PathLike[str]) -> None:
         """Refuse a table, a file or a folder, that is not the released one, byte by byte.
@@ -488,13 +494,3 @@ def _drop_missing(numbers: ArrayLike) -> Floats:
     array: Floats = rectangular(numbers, "released values", np.float64)
     present: Floats = array[~np.isnan(array)]
     return present
-
-
-def _cell_text(cell: Any) -> Any:
-    """Return a released cell as a table of text would hold it, None for a missing one."""
-    if cell is None or cell != cell or cell == "":
-        return None
-    if isinstance(cell, bytes):
-        return cell.decode("utf-8", "replace")
-    # Integers beside missing cells come back from pandas as floats.
-    return class_text(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)
