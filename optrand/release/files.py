@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,15 @@ from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_releas
 from optrand.release.run import Account, Listener, Reader, Rows, release
 from optrand.release.tables import Output, find_column, open_table, plan_output
 
-__all__ = ["Diagnosis", "check_output", "diagnose_table", "finished_record", "randomize_table", "record_path"]
+__all__ = [
+    "Diagnosis",
+    "FileSink",
+    "check_output",
+    "diagnose_table",
+    "finished_record",
+    "randomize_table",
+    "record_path",
+]
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:
@@ -122,7 +130,7 @@ def randomize_table(
         table = open_table(path, separator=separator, decimal=decimal)
         (column,) = Reader.of(table, [question], account).columns
         planned = plan_output(table, column, output, keep=keep, drop=drop)
-        sink = _FileSink(staging, planned, output, table.files[0], signals, question.label, replace=replaced)
+        sink = FileSink(staging, planned, output, table.files[0], signals, question.label, replace=replaced)
         (record,) = release(table, [question], sink, account, listener)
     return record
 
@@ -171,7 +179,7 @@ def finished_record(output: Path, question: Question, account: Account) -> Relea
     return None
 
 
-class _FileSink:
+class FileSink:
     """A table that is written to a staging folder, and published with its record."""
 
     def __init__(
@@ -179,7 +187,7 @@ class _FileSink:
         staging: Staging,
         planned: Output,
         target: Path,
-        like: Path,
+        like: Path | None,
         signals: Signals,
         label: str,
         *,
@@ -227,13 +235,12 @@ class _FileSink:
 
     def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
         """Finish the table, and return its record."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         layout = self.planned.layout
         signs = (None, None) if layout is None else (layout.separator, layout.decimal)
         table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.planned.names, *signs)
-        self._record = ReleaseRecord.of(plans[0], release=charges[0].id, dataset=account.dataset, table=table)
-        if account.ledger is None:
-            self._record = replace(self._record, dataset=None)
+        self._record = ReleaseRecord.of(plans[0], release=charges[0].id, dataset=account.charged, table=table)
         return [self._record]
 
     def abandon(self) -> None:

@@ -275,9 +275,8 @@ class _MemorySink:
         """Put the noisy labels in place of the private ones."""
         columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
         self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)
-        dataset = None if account.ledger is None else account.dataset
         return [
-            ReleaseRecord.of(plan, release=charge.id, dataset=dataset)
+            ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
             for plan, charge in zip(plans, charges, strict=True)
         ]
 

@@ -22,13 +22,11 @@ from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shri
 from optrand.release.ids import Ids
 from optrand.release.question import Question
 from optrand.release.randomizers import (
-    document_of,
     mechanism_for,
     mechanism_of_document,
     mechanism_without_prior,
     noisy_label_loss,
     objective,
-    variances,
 )
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.keyed import RecordStreams, subkey
@@ -205,7 +203,7 @@ class Plan:
     @property
     def variance(self) -> float:
         """Largest variance over labels and pools."""
-        return max(float(variances(one).max()) for one in self.mechanisms)
+        return max(float(one.table.variances.max()) for one in self.mechanisms)
 
     @cached_property
     def noisy_label_loss(self) -> float:
@@ -269,7 +267,7 @@ class Plan:
         distinct = {one.digest: one for one in self.mechanisms}
         return {
             "noisy": None if self.noisy is None else self.noisy.tolist(),
-            "mechanisms": [document_of(one) for one in distinct.values()],
+            "mechanisms": [one._document for one in distinct.values()],
             "fits": [[list(distinct).index(fit.mechanism.digest), fit.weight, fit.cost] for fit in self.fits],
             "relative_loss": self.relative_loss,
         }

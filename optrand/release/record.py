@@ -37,7 +37,7 @@ from optrand.release.groups import Groups, group_columns
 from optrand.release.plan import Plan
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question
-from optrand.release.randomizers import document_of, mechanism_of_document, variances
+from optrand.release.randomizers import mechanism_of_document
 from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["ENDING", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
@@ -95,7 +95,7 @@ class Estimates:
     def of(cls, plan: Plan) -> Estimates:
         """Return what can be estimated from a release of a plan; the noise of its pools is independent."""
         sizes, labels = plan.pool_rows, plan.question.values
-        shares = [float(one.problem.prior @ variances(one)) for one in plan.mechanisms]
+        shares = [float(one.problem.prior @ one.table.variances) for one in plan.mechanisms]
         one = math.sqrt(float(sizes @ np.array(shares)) / plan.rows)
         errors = [fit.count_errors for fit in plan.fits]
         squares = [size * found**2 for size, found in zip(sizes, errors, strict=True) if found is not None]
@@ -371,7 +371,7 @@ class ReleaseRecord(Released):
             "estimates": asdict(self.estimates),
             "table": None if self.table is None else asdict(self.table),
             "gap": self.gap if math.isfinite(self.gap) else None,
-            "mechanisms": [document_of(one) for one in distinct],
+            "mechanisms": [one._document for one in distinct],
             # Pairs, since a sorted object would lose their order.
             "mechanism_of_group": [[name, digests.index(one.digest)] for name, one in self.mechanisms.items()],
         }

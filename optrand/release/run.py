@@ -17,14 +17,14 @@ from optrand.accounting.ledger import Charge, Ledger, check_name
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import decimal_value
 from optrand.base.validation import flag
-from optrand.errors import InputChanged, InvalidInput, SpentNote
+from optrand.errors import InvalidInput, SpentNote
 from optrand.release.cells import LabelColumn, Places, refuse_labels
 from optrand.release.groups import ONE_GROUP, Groups, Indices
-from optrand.release.ids import Ids, RowSums, UniqueIds, column_ids, row_ids
+from optrand.release.ids import Ids, RowSums, column_ids, row_ids
 from optrand.release.plan import Drawing, Plan, draw_histograms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
-from optrand.release.sources import Table
+from optrand.release.sources import Scan, Table
 from optrand.release.tables import find_column
 from optrand.sampling.keyed import KeyedEntropy, subkey
 
@@ -35,10 +35,8 @@ __all__ = [
     "Rows",
     "Sink",
     "begin_release",
-    "drawings_of",
     "make_plan",
     "release",
-    "spent_note",
 ]
 
 
@@ -117,6 +115,11 @@ class Account:
         name = check_name(dataset, "the dataset")
         opened = ledger if isinstance(ledger, Ledger) else Ledger(None if ledger == "default" else ledger)
         return cls(opened, name, again, limit, opened.digest_key)
+
+    @property
+    def charged(self) -> str | None:
+        """Dataset that a ledger charges; None without one."""
+        return None if self.ledger is None else self.dataset
 
     def begin(self, charges: Sequence[Charge]) -> list[Charge]:
         """Charge releases, or go on with unfinished ones; without a ledger each has a key of its own."""
@@ -293,33 +296,6 @@ class Sink(Protocol):
         """Folder for temporary files; None for the system's."""
 
 
-@dataclass
-class _Scan:
-    """Sums over a table. Private, except the number of rows.
-
-    Attributes
-    ----------
-    rows : int
-    counts : list of (groups, k) arrays
-    sums : list of RowSums
-    """
-
-    rows: int
-    counts: list[NDArray[np.intp]]
-    sums: list[RowSums]
-
-    @classmethod
-    def empty(cls, reader: Reader) -> _Scan:
-        shapes = [(len(g), q.k) for g, q in zip(reader.groups, reader.questions, strict=True)]
-        return cls(0, [np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums.zero() for _ in shapes])
-
-    def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
-        self.rows += len(rows.ids)
-        for number, counts in enumerate(self.counts):
-            counts += rows.counts(number, *counts.shape)
-            self.sums[number] = self.sums[number] + sums[number]
-
-
 def release(
     table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener
 ) -> list[ReleaseRecord]:
@@ -345,23 +321,29 @@ def release(
     """
     listener.stage("reading the table")
     reader = Reader.of(table, questions, account)
-    scan = _read_once(table, reader, sink, account, listener)
+    found = table.scan(reader, sink, account, listener)
+    if not all(counts.any() for counts in found.counts):
+        raise InvalidInput("there are no rows with a label: there is nothing to randomize")
     if table.cut and table.path is not None:
         listener.warn(
             f"the last line of {table.path.name} has no end: a copy of the table may have broken off in it and its "
             "label be cut, as 44 to 4"
         )
     sink.rehearse(reader)
-    charges = begin_release(reader, scan.counts, scan.sums, sink.output, account)
+    charges = begin_release(reader, found, sink.output, account)
     try:
         plans = [
             make_plan(question, groups, counts, charge, account, listener)
             for question, groups, counts, charge in zip(
-                reader.questions, reader.groups, scan.counts, charges, strict=True
+                reader.questions, reader.groups, found.counts, charges, strict=True
             )
         ]
         listener.stage("drawing labels")
-        _draw_all(table, reader, sink, account, scan, drawings_of(plans, charges, account), listener)
+        drawings = [
+            plan.drawing(charge.key or b"", release=charge.id, dataset=account.dataset or "")
+            for plan, charge in zip(plans, charges, strict=True)
+        ]
+        table.draw(reader, sink, account, found, drawings, listener)
         records = sink.close(plans, charges, account)
         listener.stage("publishing")
         if account.ledger is None:
@@ -370,36 +352,16 @@ def release(
             account.ledger.complete(charges, sink.publish)
     except BaseException as error:
         sink.abandon()
-        if not getattr(error, "released", False) and (note := spent_note(charges, account)):
+        if not getattr(error, "released", False) and (note := _spent_note(charges, account)):
             error.add_note(note)
         raise
     return records
 
 
-def _read_once(table: Table, reader: Reader, sink: Sink, account: Account, listener: Listener) -> _Scan:
-    """Make the first pass: count labels, check ids, sum rows."""
-    scan = _Scan.empty(reader)
-    columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
-    with UniqueIds(sink.folder) as unique:
-        for _, batch in table.batches(columns):
-            rows = reader.read(batch, scan.rows)
-            sink.check(batch, rows)
-            scan.add(rows, reader.sums(rows, account.secret))
-            if reader.id_columns:
-                unique.add(rows.ids)
-            listener.rows(scan.rows)
-        unique.check()
-    if not all(counts.any() for counts in scan.counts):
-        raise InvalidInput("there are no rows with a label: there is nothing to randomize")
-    return scan
-
-
-def begin_release(
-    reader: Reader, counts: Sequence[NDArray[Any]], sums: Sequence[RowSums], output: str, account: Account
-) -> list[Charge]:
+def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
     """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
     charges = []
-    for question, groups, found, total in zip(reader.questions, reader.groups, counts, sums, strict=True):
+    for question, groups, found, total in zip(reader.questions, reader.groups, scan.counts, scan.sums, strict=True):
         rows = int(found.sum())
         rehearse(question, rows)
         split = question.split(rows)
@@ -445,39 +407,7 @@ def make_plan(
     return Plan.of_document(question, sizes, groups, json.loads(document))
 
 
-def drawings_of(plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[Drawing]:
-    """Return what draws the labels of each question."""
-    return [
-        plan.drawing(charge.key or b"", release=charge.id, dataset=account.dataset or "")
-        for plan, charge in zip(plans, charges, strict=True)
-    ]
-
-
-def _draw_all(
-    table: Table,
-    reader: Reader,
-    sink: Sink,
-    account: Account,
-    scan: _Scan,
-    drawings: Sequence[Drawing],
-    listener: Listener,
-) -> None:
-    """Make the second pass: read again, draw and write."""
-    again = _Scan.empty(reader)
-    wanted = sink.columns
-    columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
-    for part, batch in table.batches(columns):
-        rows = reader.read(batch, again.rows)
-        again.add(rows, reader.sums(rows, account.secret))
-        sink.write(part, batch, reader.draw(rows, drawings), rows)
-        listener.rows(again.rows)
-    if [sums.to_bytes() for sums in again.sums] != [sums.to_bytes() for sums in scan.sums]:
-        raise InputChanged(
-            "the table was changed while it was read: nothing was released; start again once nobody writes to it"
-        )
-
-
-def spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
+def _spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
     """Return what has been spent when a release breaks off after it was charged."""
     if account.ledger is None:
         priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))

@@ -184,7 +184,7 @@ class Output:
     names : tuple of str
         Its columns, in their order.
     begin : callable
-        Opens it under a name that nobody sees yet.
+        Opens it under a name that nobody sees yet; nothing if others write it.
     checked : tuple of str
         Columns with cells that the format may not hold.
     check : callable
@@ -194,7 +194,7 @@ class Output:
     """
 
     names: tuple[str, ...]
-    begin: Callable[[Path], Writer]
+    begin: Callable[[Path], Any] = lambda _: None
     layout: CsvFormat | None = None
     checked: tuple[str, ...] = ()
     check: Callable[[Any], object] = lambda _: None
