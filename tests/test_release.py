@@ -121,6 +121,13 @@ def test_text_of_every_form_is_read_and_written(name: str, packed: bool) -> None
     assert (record.rows, record.table.rows) == (len(expected),) * 2  # type: ignore[union-attr]
 
 
+def test_names_of_columns_are_kept_as_they_are() -> None:
+    header = b',y,"p,q","say ""x""",\xff'
+    Path("in.csv").write_bytes(header + b"\n0,1,2,3,4\n")
+    release("in.csv", "out.csv")
+    assert Path("out.csv").read_bytes() == header + b"\n0,1.0,2,3,4\n"
+
+
 def test_a_file_that_packs_well_is_unpacked() -> None:
     content = lines(*["0,p"] * 2_000_000)
     Path("in.csv.gz").write_bytes(gzip.compress(content))

@@ -148,35 +148,39 @@ def check_output(output: Path, account: Account, *, force: bool) -> bool:
         return True
     if output.exists():
         raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
-    if not record.exists():
-        return False
-    try:
-        left = load_release(record)
-        ledger = account.ledger
-        known = ledger is not None and any(one.open and one.id == left.release for one in ledger.entries())
-    except (InvalidFile, InvalidInput, AttributeError):
-        known = False
-    if not known:
+    if record.exists() and _unfinished(output, account) is None:
         raise InvalidInput(
             f"{record} is left over from another release: remove it, or choose another name for the output"
         )
-    return True
+    return record.exists()
 
 
 def finished_record(output: Path, question: Question, account: Account) -> ReleaseRecord | None:
     """Complete a release that was stopped after its files had their names, and return its record; None of any other."""
-    if account.ledger is None or not (output.exists() and record_path(output).exists()):
+    found = _unfinished(output, account) if output.exists() else None
+    if found is None or account.ledger is None:
         return None
+    record, charge = found
+    try:
+        record.verify_table(output)
+    except (InvalidFile, InvalidInput):
+        return None
+    if charge.question != question.digest:
+        return None
+    account.ledger.complete([charge])
+    return record
+
+
+def _unfinished(output: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
+    """Return the record beside an output and its charge, if the ledger has it as unfinished."""
     try:
         record = load_release(record_path(output))
-        record.verify_table(output)
-    except (InvalidFile, InvalidInput, AttributeError):
+    except (InvalidFile, InvalidInput):
         return None
-    for one in account.ledger.entries(account.dataset):
-        if one.open and one.id == record.release and one.question == question.digest:
-            account.ledger.complete([one])
-            return record if isinstance(record, ReleaseRecord) else None
-    return None
+    if account.ledger is None or not isinstance(record, ReleaseRecord):
+        return None
+    charge = next((one for one in account.ledger.entries(account.dataset) if one.id == record.release), None)
+    return None if charge is None or not charge.open else (record, charge)
 
 
 class FileSink:

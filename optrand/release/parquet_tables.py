@@ -19,7 +19,7 @@ import pyarrow.parquet
 from optrand.errors import InvalidInput
 from optrand.release.sources import Table
 
-__all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_pandas", "released_schema"]
+__all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_pandas", "conform", "released_schema"]
 
 BATCH_ROWS = 1 << 16
 ROW_GROUP = 1 << 18
@@ -137,10 +137,10 @@ class ParquetWriter:
         self.held: list[Any] = []
 
     def write(self, part: int, batch: Any) -> None:
-        """Append the rows of a batch of a part."""
+        """Append the rows of a batch of a part, its columns brought to the types of the schema."""
         while self.part < part:
             self._next()
-        self.held.append(batch)
+        self.held.append(conform(batch, self.schema))
         if sum(held.num_rows for held in self.held) >= BATCH_ROWS:
             self._flush()
 
@@ -181,6 +181,24 @@ class ParquetWriter:
             os.fsync(self.file.fileno())
             self.file.close()
             self.writer = None
+
+
+def conform(batch: Any, schema: Any) -> Any:
+    """Return a batch with the types and names of a schema.
+
+    Raises
+    ------
+    InvalidInput
+        A cell that is no UTF-8 text where text is wanted.
+    """
+    try:
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(batch.columns, schema, strict=True)
+        ]
+    except pa.ArrowInvalid:
+        raise InvalidInput("at least one cell is no UTF-8 text, as Parquet needs: save the table as UTF-8") from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def released_schema(schema: Any, label: str, kind: Any) -> Any:

@@ -1,11 +1,11 @@
-"""Tables to be read, twice for a release, and to be written, whatever their kind."""
+"""Tables of any kind, which a release reads twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from optrand.release.plan import Drawing
     from optrand.release.run import Account, Listener, Reader, Rows, Sink
 
-__all__ = ["Scan", "Table", "Writer"]
+__all__ = ["Scan", "Table"]
 
 
 @dataclass
@@ -126,16 +126,3 @@ class Table:
             raise InputChanged(
                 "the table was changed while it was read: nothing was released; start again once nobody writes to it"
             )
-
-
-class Writer(Protocol):
-    """A table that is being written."""
-
-    def write(self, part: int, batch: Any) -> None:
-        """Append the rows of a batch of a part."""
-
-    def close(self) -> None:
-        """Write what is left and flush it to the disk."""
-
-    def abandon(self) -> None:
-        """Close the files as they are; what was written is of no use."""

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from optrand.base.suggestions import missing, same_but_spelling
 from optrand.errors import InvalidInput
@@ -24,9 +23,10 @@ from optrand.release.parquet_tables import (
     ParquetWriter,
     check_storable,
     columns_named_by_pandas,
+    conform,
     released_schema,
 )
-from optrand.release.sources import Table, Writer
+from optrand.release.sources import Table
 
 __all__ = ["MemoryTable", "Output", "find_column", "format_of", "open_table", "plan_output", "released_names"]
 
@@ -247,16 +247,15 @@ def plan_output(
     schema = released_schema(pa.schema(fields, table.schema.metadata), label, kind)
     check_storable(schema)
 
-    def begin(staged: Path) -> Writer:
+    def begin(staged: Path) -> ParquetWriter:
         paths = [staged / file.relative_to(table.path) for file in table.files] if folder else [staged]
-        writer = ParquetWriter(schema, paths, distinct=column.question.ids)
-        return _Converted(writer, schema)
+        return ParquetWriter(schema, paths, distinct=column.question.ids)
 
     if not text:
         return Output(names, begin)
     public = tuple(name for name in names if name != label)
     texts = pa.schema([pa.field(name, pa.string()) for name in public])
-    return Output(names, begin, None, public, lambda batch: _converted(batch, texts))
+    return Output(names, begin, None, public, lambda batch: conform(batch, texts))
 
 
 def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
@@ -276,7 +275,7 @@ def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: S
 def _plan_csv(table: CsvTable | ParquetTable, label: str, names: tuple[str, ...], target: Path) -> Output:
     if any("=" in part for part in _folders(table)):
         raise InvalidInput(f"{table.path.name} has columns in the names of its folders: release it as a folder")
-    header: list[bytes | None] = [name.encode() for name in names]
+    header = [name.encode() for name in names]
     layout = format_of(target)
     if isinstance(table, CsvTable):
         header = [raw for raw, name in zip(table.header, table.schema.names, strict=True) if name in names]
@@ -289,34 +288,3 @@ def _plan_csv(table: CsvTable | ParquetTable, label: str, names: tuple[str, ...]
             check_writable(table.schema.field(table.schema.names.index(name)).type, name)
     chosen, packed = layout, suffix_of(target).endswith(".gz")
     return Output(names, lambda staged: CsvWriter(staged, header, chosen, compress=packed), layout)
-
-
-@dataclass(frozen=True)
-class _Converted:
-    """A table whose batches are brought to a schema before they are written."""
-
-    writer: Writer
-    schema: Any
-
-    def write(self, part: int, batch: Any) -> None:
-        """See :class:`Writer`."""
-        self.writer.write(part, _converted(batch, self.schema))
-
-    def close(self) -> None:
-        """See :class:`Writer`."""
-        self.writer.close()
-
-    def abandon(self) -> None:
-        """See :class:`Writer`."""
-        self.writer.abandon()
-
-
-def _converted(batch: Any, schema: Any) -> Any:
-    try:
-        columns = [
-            column if column.type == f.type else pc.cast(column, f.type)
-            for column, f in zip(batch.columns, schema, strict=True)
-        ]
-    except pa.ArrowInvalid:
-        raise InvalidInput("at least one cell is no UTF-8 text, as Parquet needs: save the table as UTF-8") from None
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
