@@ -223,64 +223,53 @@ EVERY = 10.0
 
 
 class Announce:
-    """Progress of a command, told stage by stage and in rows.
+    """Progress of a command, told stage by stage and in rows: a spinner on a terminal, else a line at times.
 
     Parameters
     ----------
-    update : callable
-        Given a stage, or a stage with rows and their rate.
+    bar : rich.progress.Progress
+        Disabled if nobody is looking.
     """
 
-    def __init__(self, update: Callable[[str], object]) -> None:
-        self._update, self._stage, self._begun = update, "starting", time.monotonic()
+    def __init__(self, bar: Progress) -> None:
+        self._bar, self._task = bar, bar.add_task("starting", total=None)
+        self._stage = self._told = "starting"
+        self._start = self._begun = time.monotonic()
 
     def __call__(self, stage: str) -> None:
         """Tell what comes next."""
         self._stage, self._begun = stage, time.monotonic()
-        self._update(stage)
+        self._tell(stage)
 
     def rows(self, done: int) -> None:
         """Tell how many rows of this stage are done."""
         rate = done / max(time.monotonic() - self._begun, 1e-3)
-        self._update(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
+        self._tell(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
+
+    def _tell(self, words: str) -> None:
+        self._told = words
+        self._bar.update(self._task, description=words)
+
+    def print_lines(self, over: threading.Event) -> None:
+        """Print a line every :data:`EVERY` seconds, in a long stage too, until all is over."""
+        while not over.wait(EVERY):
+            typer.echo(f"{self._told} ({time.monotonic() - self._start:.0f} s)", err=True)
 
 
 @contextmanager
-def progress(*, quiet: bool = False) -> Iterator[Announce]:
-    """Progress and elapsed time on the standard error: gone when it is over on a terminal, else a line at times."""
+def progress() -> Iterator[Announce]:
+    """Progress and elapsed time on the standard error."""
     console = Console(stderr=True)
-    if quiet:
-        yield Announce(lambda _: None)
-    elif not console.is_terminal:
-        told = _Lines()
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    over = threading.Event()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        announce = Announce(bar)
+        if not console.is_terminal:
+            threading.Thread(target=announce.print_lines, args=(over,), daemon=True).start()
         try:
-            yield Announce(told)
+            yield announce
         finally:
-            told.end()
-    else:
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("starting", total=None)
-            yield Announce(lambda stage: bar.update(task, description=stage))
-
-
-class _Lines:
-    """Lines on the standard error, one every :data:`EVERY` seconds, in a long stage too; none of a short command."""
-
-    def __init__(self) -> None:
-        self._begun, self._stage, self._over = time.monotonic(), "starting", threading.Event()
-        threading.Thread(target=self._tell, daemon=True).start()
-
-    def __call__(self, stage: str) -> None:
-        self._stage = stage
-
-    def end(self) -> None:
-        """Tell no more."""
-        self._over.set()
-
-    def _tell(self) -> None:
-        while not self._over.wait(EVERY):
-            typer.echo(f"{self._stage} ({time.monotonic() - self._begun:.0f} s)", err=True)
+            over.set()
 
 
 def say(line: str) -> None:
