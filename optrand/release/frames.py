@@ -176,7 +176,9 @@ def _import(make: Any) -> Any:
 
 
 def _one_chunk(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    """Return one array. Categories are what occurred: they are never taken as declared, nor is their order."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _single(columns: Sequence[Any], wanted: Any) -> int:
@@ -275,16 +277,9 @@ def _replace_in_pandas(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -
 
 
 def _from_pandas(series: Any) -> Any:
-    kind = str(series.dtype)
-    if kind == "category":
-        # Categories are what occurred: they are never taken as declared, nor is their order.
-        values = series if hasattr(series, "cat") else series.to_series()
-        categories = values.cat.categories
-        # Integers have no gaps.
-        series = values.astype(object if values.hasnans and categories.dtype.kind in "iub" else categories.dtype)
-    elif kind.startswith("Sparse"):
+    if str(series.dtype).startswith("Sparse"):
         series = series.astype(series.dtype.subtype)
-    elif kind == "object" and len(series) and all(isinstance(cell, uuid.UUID) for cell in series):
+    elif series.dtype == object and len(series) and all(isinstance(cell, uuid.UUID) for cell in series):
         return pa.array([cell.bytes for cell in series], pa.binary(16))
     return _one_chunk(_import(lambda: pa.array(series, from_pandas=True)))
 
@@ -321,7 +316,7 @@ def _from_polars(series: Any) -> Any:
             raise pa.ArrowInvalid
     except pa.ArrowException:
         raise InvalidInput(f"a column is of type {series.dtype}, which Arrow does not have: cast it first") from None
-    return found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
+    return _one_chunk(found)
 
 
 def _to_polars(labels: Any, like: Any) -> Any:

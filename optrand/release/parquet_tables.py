@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -217,27 +217,37 @@ def released_schema(schema: Any, label: str, kind: Any) -> Any:
     pyarrow.Schema
         What pandas notes of other columns is kept, its index among it; all else that was said of the table goes.
     """
-    at = schema.names.index(label)
-    noted = (schema.metadata or {}).get(b"pandas")
-    fields = schema.set(at, pa.field(label, kind)).with_metadata(None)
-    try:
-        frame = json.loads(noted) if noted else None
-        columns = [column for column in frame["columns"] if _stored_name(column) in schema.names] if frame else []
-    except (ValueError, TypeError, KeyError):
-        frame = None
-    if not frame:
+    fields = schema.set(schema.names.index(label), pa.field(label, kind)).with_metadata(None)
+    notes, columns = _pandas_notes(schema)
+    if not columns:
         return fields
-    known = {"name": label, "field_name": label, "metadata": None}
-    types = {"pandas_type": str(kind).replace("double", "float64"), "numpy_type": kind.to_pandas_dtype().__name__}
-    index = [entry for entry in frame.get("index_columns", []) if _is_public_index(entry, schema.names, label)]
+    if label in columns:
+        pandas_type = str(kind).replace("double", "float64")
+        columns[label] = {
+            "name": label,
+            "field_name": label,
+            "metadata": None,
+            "pandas_type": pandas_type,
+            "numpy_type": kind.to_pandas_dtype().__name__,
+        }
+    index = [entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, label)]
     kept = {
         "index_columns": index,
-        "column_indexes": frame.get("column_indexes", []),
-        "columns": [{**known, **types} if _stored_name(column) == label else column for column in columns],
-        "creator": frame.get("creator"),
-        "pandas_version": frame.get("pandas_version"),
+        "column_indexes": notes.get("column_indexes", []),
+        "columns": [column for name, column in columns.items() if name in schema.names],
+        "creator": notes.get("creator"),
+        "pandas_version": notes.get("pandas_version"),
     }
     return fields.with_metadata({"pandas": json.dumps(kept)})
+
+
+def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what pandas noted of a frame, and of its columns by the names that the file has for them."""
+    try:
+        notes = json.loads((schema.metadata or {})[b"pandas"])
+        return notes, {column.get("field_name") or column["name"]: column for column in notes["columns"]}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return {}, {}
 
 
 def check_storable(schema: Any) -> None:
@@ -264,12 +274,6 @@ def check_storable(schema: Any) -> None:
             ) from None
 
 
-def _stored_name(column: Mapping[str, Any]) -> str | None:
-    """Return the name under which the file has a column that pandas describes."""
-    name: str | None = column.get("field_name") or column["name"]
-    return name
-
-
 def _is_public_index(entry: Any, names: Sequence[str], label: str) -> bool:
     """Decide whether an index of pandas is a released column, or a range that is not named like the label."""
     return entry in names if isinstance(entry, str) else entry.get("name") != label
@@ -285,12 +289,8 @@ def columns_named_by_pandas(schema: Any, label: str) -> tuple[str, ...]:
     >>> columns_named_by_pandas(pa.Table.from_pandas(frame).schema, "y")
     ('__index_level_0__',)
     """
-    try:
-        columns = json.loads((schema.metadata or {})[b"pandas"])["columns"]
-        named = {_stored_name(column) for column in columns if column["name"] == label}
-    except (KeyError, ValueError, TypeError):
-        return ()
-    return tuple(name for name in schema.names if name in named and name != label)
+    _, columns = _pandas_notes(schema)
+    return tuple(name for name in schema.names if name != label and columns.get(name, {}).get("name") == label)
 
 
 def _has_iceberg_metadata(folder: Path) -> bool:
