@@ -20,7 +20,7 @@ from optrand.release.plan import Plan
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
-from optrand.release.run import Account, Listener, Reader, Rows, release
+from optrand.release.run import Account, Listener, Reader, Rows, Sink, release
 from optrand.release.tables import Output, find_column, open_table, plan_output
 
 __all__ = [
@@ -183,7 +183,7 @@ def _unfinished(output: Path, account: Account) -> tuple[ReleaseRecord, Charge] 
     return None if charge is None or not charge.open else (record, charge)
 
 
-class FileSink:
+class FileSink(Sink):
     """A table that is written to a staging folder, and published with its record."""
 
     def __init__(
@@ -199,30 +199,18 @@ class FileSink:
     ) -> None:
         self.staging, self.planned, self.target, self.like = staging, planned, target, like
         self.signals, self.label, self.replace = signals, label, replace
+        self.output, self.checked, self.folder = str(target.absolute()), planned.checked, staging.folder
         self._names = set(planned.names)
-        self.output, self.checked = str(target.absolute()), planned.checked
+        # A name that is there twice cannot be read by it.
+        self.columns = planned.names if len(self._names) == len(planned.names) else None
         self.rows = 0
         self._writer: Any = None
         self._record: ReleaseRecord | None = None
-
-    @property
-    def folder(self) -> Path:
-        """Folder for temporary files."""
-        return self.staging.folder
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """Columns that are written."""
-        # A name that is there twice cannot be read by it.
-        return self.planned.names if len(set(self.planned.names)) == len(self.planned.names) else None
 
     def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
         """Refuse cells that the format cannot hold."""
         if self.checked:
             self.planned.check(batch.select(list(self.checked)))
-
-    def rehearse(self, reader: Reader) -> None:
-        """Do nothing: the schema was checked."""
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
         """Write a batch."""

@@ -22,10 +22,10 @@ from optrand.errors import InvalidInput
 
 __all__ = [
     "arrow_column",
+    "as_table",
     "check_frame",
     "is_frame",
     "materialize",
-    "read_any",
     "replace_labels",
 ]
 
@@ -132,7 +132,7 @@ def replace_labels(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> An
         if _is_of(data, "polars", "DataFrame"):
             rest = data if kept is None else data.filter(kept.tolist())
             return rest.with_columns([_to_polars(labels, rest.get_column(name)) for name, labels in noisy.items()])
-        table = _replace_in_table(_as_table(data), noisy, kept)
+        table = _replace_in_table(as_table(data), noisy, kept)
         return table.combine_chunks().to_batches()[0] if isinstance(data, pa.RecordBatch) else table
     (labels,) = noisy.values()
     if _is_of(data, "pandas", "Series"):
@@ -144,11 +144,6 @@ def replace_labels(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> An
     if isinstance(data, np.ndarray | list | tuple | range):
         return _to_array(labels, data, kept)
     return pa.chunked_array([labels]) if isinstance(data, pa.ChunkedArray) else labels
-
-
-def read_any(data: Any) -> Any:
-    """Return a frame as an Arrow table, and a column as an Arrow array."""
-    return _as_table(data) if is_frame(data) else arrow_column(data)
 
 
 def _is_of(data: object, module: str, *names: str) -> bool:
@@ -188,7 +183,8 @@ def _single(columns: Sequence[Any], wanted: Any) -> int:
     return names.index(wanted)
 
 
-def _as_table(data: Any) -> Any:
+def as_table(data: Any) -> Any:
+    """Return a frame as an Arrow table."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -203,7 +199,7 @@ def _column_of_frame(data: Any, name: Any) -> Any:
         return _from_pandas(data.iloc[:, _single(data.columns, name)])
     if _is_of(data, "polars", "DataFrame"):
         return _from_polars(data.to_series(_single(data.columns, name)))
-    table = _as_table(data)
+    table = as_table(data)
     return _one_chunk(table.column(_single(table.schema.names, name)))
 
 
@@ -264,7 +260,7 @@ def _replace_in_table(table: Any, noisy: Mapping[Any, Any], kept: Kept | None) -
 def materialize(data: Any) -> Any:
     """Return a frame that can be read more than once: an Arrow table in place of what only exports Arrow."""
     known = isinstance(data, pa.Table | pa.RecordBatch) or _is_of(data, "pandas", "DataFrame")
-    return _as_table(data) if is_frame(data) and not (known or _is_of(data, "polars", "DataFrame")) else data
+    return as_table(data) if is_frame(data) and not (known or _is_of(data, "polars", "DataFrame")) else data
 
 
 def _replace_in_pandas(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> Any:

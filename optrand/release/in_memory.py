@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from optrand.release.frames import arrow_column, check_frame, is_frame, material
 from optrand.release.plan import Plan
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
-from optrand.release.run import Account, Listener, Reader, Rows, release
+from optrand.release.run import Account, Listener, Reader, Rows, Sink, release
 from optrand.release.tables import MemoryTable
 from optrand.sampling.entropy import without_seed
 
@@ -208,13 +207,10 @@ def _public_columns(data: Any, given: Any, what: str, *, framed: bool) -> dict[s
     return {what: arrow_column(given)}
 
 
-class _MemorySink:
-    """Noisy labels in memory, and the object that they go into."""
+class _MemorySink(Sink):
+    """Noisy labels in memory, and the object that they go into. The caller has it once the release is complete."""
 
     output = "in memory"
-    checked: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    folder: Path | None = None
 
     def __init__(self, data: Any, names: Mapping[str, Any]) -> None:
         self.data, self.names = data, names
@@ -268,12 +264,6 @@ class _MemorySink:
             ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
             for plan, charge in zip(plans, charges, strict=True)
         ]
-
-    def abandon(self) -> None:
-        """Do nothing: nobody has the labels."""
-
-    def publish(self) -> None:
-        """Do nothing: the caller has it once the release is complete."""
 
 
 def _warn(words: str) -> None:

@@ -32,7 +32,7 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Drawn, Released
 from optrand.release import FORMAT
 from optrand.release.cells import LabelColumn
-from optrand.release.frames import arrow_column, read_any
+from optrand.release.frames import arrow_column
 from optrand.release.groups import Groups, group_columns
 from optrand.release.plan import Plan
 from optrand.release.publish import digest_of
@@ -306,7 +306,7 @@ class ReleaseRecord(Released):
             return [(one, _drop_missing(values)) for one, values in super().drawn_by(released, groups)]
         values = rectangular(self.numbers(released), "released values").ravel()
         known = Groups.named(self.groups, self.mechanisms)
-        codes = known.codes_of(group_columns(groups, self.groups, read_any), values.size)
+        codes = known.codes_of(group_columns(groups, self.groups), values.size)
         digests = np.array([one.digest for one in self.mechanisms.values()])[codes]
         found = ((one, _drop_missing(values[digests == one.digest])) for one in self.distinct)
         return [(one, present) for one, present in found if present.size]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -255,8 +255,8 @@ class Reader:
         return noisy
 
 
-class Sink(Protocol):
-    """Where noisy labels go.
+class Sink:
+    """Place where noisy labels go.
 
     Attributes
     ----------
@@ -264,10 +264,16 @@ class Sink(Protocol):
         By which a retry is recognised.
     checked : tuple of str
         Columns with cells that it may not hold.
+    columns : tuple of str or None
+        Columns that the second pass reads beside those of the reader; None for all.
+    folder : Path or None
+        For temporary files; None for the system's.
     """
 
     output: str
-    checked: tuple[str, ...]
+    checked: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = ()
+    folder: Path | None = None
 
     def check(self, batch: Any, rows: Rows) -> None:
         """Look at a batch of the first pass, with the columns to check."""
@@ -275,25 +281,19 @@ class Sink(Protocol):
     def rehearse(self, reader: Reader) -> None:
         """Refuse what cannot be written, before anything is charged."""
 
-    @property
-    def columns(self) -> Sequence[str] | None:
-        """Columns that the second pass reads beside those of the reader; None for all."""
-
     def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
         """Write a batch of the second pass with noisy labels."""
+        raise NotImplementedError
 
     def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
-        """Finish what was written, and return the records of the release."""
+        """Finish the table, and return the records of the release."""
+        raise NotImplementedError
 
     def abandon(self) -> None:
         """Close what was written, which is of no use."""
 
     def publish(self) -> None:
-        """Give it its final name."""
-
-    @property
-    def folder(self) -> Path | None:
-        """Folder for temporary files; None for the system's."""
+        """Give the table its final name."""
 
 
 def release(
