@@ -67,7 +67,7 @@ class Charge:
     epsilon, prior_epsilon : Fraction
         The total in nats, and the part of it that is spent on the prior.
     question, input : str
-        Digests: of what was asked for, and of the private input under a key of the ledger.
+        Digests of the question, and of the private input under a key of the ledger.
     output : str
         Where the noisy labels go.
     id : str
@@ -99,7 +99,7 @@ class Charge:
 
     @property
     def total(self) -> Spent:
-        """What the release costs."""
+        """Cost of the release."""
         return Spent(self.epsilon)
 
     @property
@@ -120,7 +120,7 @@ class Charge:
 
 
 class Ledger:
-    """What the releases of named datasets have cost, and which of them are unfinished.
+    """Account of the releases of named datasets: their costs, and the keys of those that are unfinished.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ class Ledger:
 
     @contextmanager
     def _file_transaction(self) -> Iterator[sqlite3.Connection]:
-        """Connection that holds the lock of writers; commits at the end, or rolls back on an error."""
+        """Yield a connection that holds the lock of writers; commit at the end, or roll back on an error."""
         try:
             with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as database:
                 for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
@@ -231,7 +231,7 @@ class Ledger:
 
     @property
     def digest_key(self) -> bytes:
-        """Key of digests of inputs. A plain digest would tell one label to whoever knows all others."""
+        """Key of digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
         return hmac.digest(self._secret, b"digests of inputs", "sha256")
 
     def begin(
@@ -246,7 +246,7 @@ class Ledger:
         again : bool
             Release labels that were released before. Costs add up.
         budget : Spent or float, optional
-            What all releases of the dataset may cost together.
+            Largest total cost of all releases of the dataset.
 
         Returns
         -------
@@ -326,7 +326,7 @@ class Ledger:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
     def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
-        """All releases, of one dataset if it is named, the oldest first."""
+        """Return all releases, or those of one dataset, the oldest first."""
         with self._transaction() as database:
             rows = database.execute(
                 f"SELECT {COLUMNS} FROM release WHERE dataset = COALESCE(?, dataset) ORDER BY rowid",  # noqa: S608
@@ -335,7 +335,7 @@ class Ledger:
         return tuple(_charge(row) for row in rows)
 
     def spent(self, dataset: str, label: str | None = None) -> Spent:
-        """What the releases of a dataset, or of one column of it, have cost by basic composition."""
+        """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
         with self._transaction() as database:
             return _spent(database, dataset, label)
 

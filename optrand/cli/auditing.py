@@ -83,7 +83,7 @@ def audit(
 
 
 def _members(found: Audit) -> dict[str, object]:
-    """Findings for a JSON answer."""
+    """Return the findings for a JSON answer."""
     worst = found.worst
     members: dict[str, object] = {
         "private": found.private,

@@ -78,7 +78,7 @@ def randomize_table(
     again : bool
         Release a column that was released before. Costs add up.
     budget : float or Spent, optional
-        What all releases of the dataset may cost together.
+        Largest total cost of all releases of the dataset.
     keep, drop : sequence of str, optional
         The only other columns to release, or those not to release.
     separator, decimal : str, optional

@@ -213,7 +213,7 @@ def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: fl
     rows : (pools,) array of int
         Sizes of the pools, public.
     epsilon : float
-        What the histograms spent.
+        Budget that the histograms spent.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def randomize(
         See :class:`~optrand.release.question.Question`. Either `labels` (numbers) or `classes` (names) that can occur
         are declared, from public knowledge.
     ids : names of columns, or array, optional
-        What identifies a record: one column, several together, or an array of ids in the order of the labels. By
+        Identity of each record: one column, several together, or an array of ids in the order of the labels. By
         default row numbers; an index is not looked at.
     groups : names of columns, or array, optional
         Public columns that partition the rows: each group has a prior and a best randomizer of its own, all for one
@@ -94,7 +94,7 @@ def randomize(
     again : bool
         Release a column of the dataset that was released before. Costs add up.
     budget : float or Spent, optional
-        What all releases of the dataset may cost together.
+        Largest total cost of all releases of the dataset.
 
     Returns
     -------

@@ -215,7 +215,7 @@ def released_schema(schema: Any, label: str, kind: Any) -> Any:
     Returns
     -------
     pyarrow.Schema
-        What pandas notes of other columns is kept, its index among it; all else that was said of the table goes.
+        With the notes of pandas on other columns, its index among them, and no other metadata.
     """
     fields = schema.set(schema.names.index(label), pa.field(label, kind)).with_metadata(None)
     notes, columns = _pandas_notes(schema)
@@ -298,7 +298,7 @@ def _has_iceberg_metadata(folder: Path) -> bool:
 
 
 def _refuse_table_formats(path: Path) -> None:
-    """Refuse a table whose log, not its files, says which rows it has: rows that were removed would be released."""
+    """Refuse a table whose rows are listed in a log beside its files: rows that were removed would be released."""
     marks = {"_delta_log": "Delta", ".hoodie": "Hudi", "_spark_metadata": "Spark's streams"}
     above = (path.resolve(), *path.resolve().parents)
     found = [name for mark, name in marks.items() if any((folder / mark).is_dir() for folder in above)]

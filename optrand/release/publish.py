@@ -214,7 +214,7 @@ class Signals:
     Attributes
     ----------
     outcome : str
-        What was and what was not released so far, for the message.
+        State of the release so far, for the message.
     released : bool
         Whether the release is complete.
     """

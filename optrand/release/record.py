@@ -128,7 +128,7 @@ class ReleaseRecord(Released):
     parts : BudgetSplit
         Of the prior and of the labels.
     realised_epsilon : float
-        What was verified to be spent at most.
+        Verified upper end of the epsilon that was spent.
     rows : int
         Labels that were drawn.
     labels : tuple of float

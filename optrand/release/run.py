@@ -41,22 +41,22 @@ __all__ = [
 
 
 def _ignore(_: Any) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Whom a release tells how far it is.
+    """Callbacks of a release.
 
     Attributes
     ----------
     stage : callable
-        Told what comes next.
+        Called with the name of each stage.
     rows : callable
-        Told how many rows of a pass are done.
+        Called with the number of rows of a pass that are done.
     warn : callable
-        Told, for the owner of the labels alone, what is suspicious about the table, and before anything is drawn what
-        cannot be estimated from the release.
+        Called with warnings for the owner of the labels alone: a table that looks damaged and, before anything is
+        drawn, estimates that the release will not admit.
     """
 
     stage: Callable[[str], object] = _ignore
@@ -370,7 +370,7 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
             Charge(
                 dataset=account.dataset or "",
                 label=question.label,
-                # The whole decimal that was asked for, of which rounding leaves the labels a little less.
+                # The decimal of the question. Rounding leaves the labels a little less.
                 epsilon=decimal_value(question.epsilon if split.prior else split.labels),
                 prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
                 question=question.digest,

@@ -229,7 +229,7 @@ def _quote(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Tasks:
-    """What tasks need; only broadcast, since plans and logs show what a function holds itself."""
+    """Input of the tasks. It is broadcast, since plans and logs show the objects that a function holds itself."""
 
     reader: Reader = field(repr=False)
     names: tuple[str, ...]
@@ -239,7 +239,7 @@ class _Tasks:
 
 @dataclass(frozen=True)
 class _Report:
-    """What became of a partition, or of several. Private, except `rows` and `released`."""
+    """Result of a partition, or of several. Private, except `rows` and `released`."""
 
     sums: RowSums
     released: int = 0
