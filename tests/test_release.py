@@ -24,6 +24,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, randomize_table
 from optrand.release.files import Diagnosis, diagnose_table
 from optrand.release.ids import UniqueIds, column_ids, row_ids
+from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.question import RANDOMIZERS
 
 ROWS = 300
@@ -218,6 +219,19 @@ def test_files_of_a_folder_may_differ_in_the_width_of_integers() -> None:
     pq.write_table(pa.table({"y": LABELS}), "in/part=1/a.parquet")
     with pytest.raises(InvalidInput, match="differ in their columns"):
         release("in", "again")
+
+
+def test_batches_of_any_size_make_large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema({"y": pa.int64()})
+    for largest, groups in ((1 << 26, [280_000, 120_000]), (200_000, [40_000] * 10)):
+        monkeypatch.setattr("optrand.release.parquet_tables.LARGEST_GROUP", largest)
+        path = Path(f"{largest}.parquet")
+        writer = ParquetWriter(schema, [path])
+        for _ in range(20):
+            writer.write(0, pa.record_batch({"y": range(20_000)}, schema))
+        writer.close()
+        written = pq.ParquetFile(path).metadata
+        assert [written.row_group(i).num_rows for i in range(written.num_row_groups)] == groups
 
 
 def test_text_becomes_parquet_and_back() -> None:

@@ -23,6 +23,11 @@ __all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_
 
 BATCH_ROWS = 1 << 16
 ROW_GROUP = 1 << 18
+"""Rows of a row group, unless they are so wide that it would exceed :data:`LARGEST_GROUP`."""
+
+LARGEST_GROUP = 1 << 26
+"""Bytes in memory."""
+
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -141,7 +146,8 @@ class ParquetWriter:
         while self.part < part:
             self._next()
         self.held.append(conform(batch, self.schema))
-        if sum(held.num_rows for held in self.held) >= BATCH_ROWS:
+        rows, size = (sum(getattr(one, name) for one in self.held) for name in ("num_rows", "nbytes"))
+        if rows >= ROW_GROUP or size >= LARGEST_GROUP:
             self._flush()
 
     def close(self) -> None:
@@ -168,10 +174,9 @@ class ParquetWriter:
 
     def _flush(self) -> None:
         if self.held:
-            table = pa.Table.from_batches(self.held, self.schema)
+            # Each call makes a row group.
+            self.writer.write_table(pa.Table.from_batches(self.held, self.schema))
             self.held = []
-            for piece in table.to_batches():
-                self.writer.write_batch(piece, ROW_GROUP)
 
     def _finish(self) -> None:
         if self.writer is not None:
