@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,14 +86,10 @@ def solve(
     placement = _parse_placement(outputs)
     if placement is not None and knots is not None:
         raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: give one of them")
-    problem = _read_problem(
-        labels,
-        prior,
-        epsilon,
-        outputs="line" if placement is not None else outputs,
-        bias_penalty=bias_penalty,
-        check=lambda: check_target(output, prior, overwrite=force),
-    )
+    allowed = "line" if placement is not None else outputs
+    problem, absent = _read_problem(labels, prior, [parse_epsilon(epsilon)], [parse_penalty(bias_penalty)], allowed)
+    check_target(output, prior, overwrite=force)
+    note_prior(prior, absent)
     facts: dict[str, object] = {}
     with progress() as announce:
         announce("1 of 2, solving and making it exact")
@@ -110,19 +106,19 @@ def solve(
 
 
 def _read_problem(
-    labels: str, prior: Path, epsilon: str, *, outputs: str, bias_penalty: str, check: Callable[[], None]
-) -> Problem:
-    """Return the problem that options state; `check` is called before the user is told how the prior is taken."""
+    labels: str, prior: Path, epsilons: Sequence[float], penalties: Sequence[float], outputs: str
+) -> tuple[Problem, int]:
+    """Return the least demanding problem of several, and the number of labels that the prior leaves out.
+
+    All have the outputs of the smallest epsilon: a grid is the widest for it.
+    """
     from optrand.model.problem import regression
 
-    budget, penalty = parse_epsilon(epsilon), parse_penalty(bias_penalty)
     names = parse_labels(labels)
-    allowed = allowed_outputs(parse_outputs(outputs), names, budget)
+    allowed = allowed_outputs(parse_outputs(outputs), names, min(epsilons))
     public = read_prior(prior, names)
-    problem = regression(names, public.probabilities, budget, bias_penalty=penalty, outputs=allowed)
-    check()
-    note_prior(prior, public.absent)
-    return problem
+    problem = regression(names, public.probabilities, max(epsilons), bias_penalty=min(penalties), outputs=allowed)
+    return problem, public.absent
 
 
 def _parse_placement(text: str) -> dict[str, float | int] | None:
@@ -201,16 +197,12 @@ def sweep(
     no unbiased randomizer says so. If a row has no proof, the exit code is 3; all other rows are computed first.
     """
     from optrand.base.files import check_target, write_atomically
-    from optrand.model.problem import regression
     from optrand.studies.sweeps import sweep as run_sweep
 
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
-    names = parse_labels(labels)
-    allowed = allowed_outputs(parse_outputs(outputs), names, min(budgets))
-    public = read_prior(prior, names)
-    # The least demanding problem of all: if it is refused, no row has an answer.
-    problem = regression(names, public.probabilities, max(budgets), bias_penalty=min(penalties), outputs=allowed)
+    # If the least demanding problem is refused, no row has an answer.
+    problem, absent = _read_problem(labels, prior, budgets, penalties, outputs)
     if output is not None:
         if output.suffix.lower() not in WRITERS:
             ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
@@ -221,7 +213,7 @@ def sweep(
 
         check_ending(picture)
         check_target(picture, prior, overwrite=force)
-    note_prior(prior, public.absent)
+    note_prior(prior, absent)
     with progress() as announce:
         table = run_sweep(
             problem,
