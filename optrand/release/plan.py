@@ -191,19 +191,9 @@ class Plan:
         return budget_above(decimal_value(self.split.prior) + labels)
 
     @property
-    def gap(self) -> float:
-        """Largest proven gap to the optimum of the prior of a pool."""
-        return max(proof.gap for proof in self.proofs)
-
-    @property
     def bias(self) -> float:
         """Largest absolute bias over labels and pools."""
         return max(proof.bias for proof in self.proofs)
-
-    @property
-    def variance(self) -> float:
-        """Largest variance over labels and pools."""
-        return max(float(one.table.variances.max()) for one in self.mechanisms)
 
     @cached_property
     def noisy_label_loss(self) -> float:

@@ -73,8 +73,8 @@ class Estimates:
         Of one label.
     mean : float or None
         Of the mean of all rows; None if the mechanism is biased.
-    histogram, losses : bool
-        Whether the labels' histogram, and losses without the noise's bias, can be estimated.
+    histogram : bool
+        Whether the labels' histogram can be estimated, and with it losses without the noise's bias.
     counts : tuple of float, optional
         Of each label's count among all rows; None without a histogram, or if there are too many labels to compute it.
     multiple : float, optional
@@ -86,7 +86,6 @@ class Estimates:
     label: float
     mean: float | None
     histogram: bool
-    losses: bool
     counts: tuple[float, ...] | None
     multiple: float | None
     words: str
@@ -104,7 +103,6 @@ class Estimates:
             label=one,
             mean=one / math.sqrt(plan.rows) if plan.bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
             histogram=plan.possible,
-            losses=plan.possible,
             counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) and plan.possible else None,
             multiple=worst if math.isfinite(worst) else None,
             words=plan.histogram_words,
@@ -254,9 +252,9 @@ class ReleaseRecord(Released):
             randomizer=f"{named}{kind}, {max(one.n for one in mechanisms)} outputs from {low:g} to {high:g}",
             noisy_counts=None if noisy is None else tuple(noisy),
             estimates=Estimates.of(plan),
-            gap=plan.gap,
+            gap=max(proof.gap for proof in plan.proofs),
             bias=plan.bias,
-            variance=plan.variance,
+            variance=max(float(one.table.variances.max()) for one in mechanisms),
             noisy_label_loss=plan.noisy_label_loss,
             relative_loss=plan.relative_loss,
             table=table,
@@ -319,10 +317,8 @@ class ReleaseRecord(Released):
         InvalidInput
             A name that is no class.
         """
-        if isinstance(released, np.ndarray) and self.classes is None and released.dtype != object:
-            return (
-                np.ma.filled(np.ma.asarray(released, np.float64), np.nan) if np.ma.isMaskedArray(released) else released
-            )
+        if self.classes is None and type(released) is np.ndarray and released.dtype != object:
+            return released
         column = arrow_column(released)
         if pa.types.is_string(column.type):
             # Empty text is a missing class to most readers of CSV, and to some of them itself.
