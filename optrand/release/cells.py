@@ -45,15 +45,7 @@ NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Reading and writing of one column of labels.
-
-    Parameters
-    ----------
-    question : Question
-    kind : pyarrow.DataType
-        Of the private labels.
-    decimal : str, optional
-        The decimal point if cells are text, as in CSV.
+    """Reading and writing of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV.
 
     Raises
     ------

@@ -73,13 +73,6 @@ class Blocks:
 
     pyarrow reads a quote that is never closed up to the next one, so that labels would become part of a public cell.
 
-    Parameters
-    ----------
-    stream : binary file
-    name : str
-        For errors.
-    separator : str
-
     Attributes
     ----------
     cut : bool
@@ -166,11 +159,6 @@ class Blocks:
 
 class CsvTable(Table):
     """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
-
-    Parameters
-    ----------
-    path : path
-    layout : CsvFormat
 
     Raises
     ------
@@ -281,17 +269,9 @@ def check_writable(kind: Any, name: str) -> None:
 
 
 class CsvWriter:
-    """A CSV file that is being written: bytes as they are, other types as text, floats as they read back.
+    """A new CSV file, which only its owner can read: bytes as they are, other types as text, floats as they read back.
 
-    Parameters
-    ----------
-    path : path
-        A new file, which only its owner can read.
-    header : list of bytes
-        Names of the columns.
-    layout : CsvFormat
-    compress : bool
-        Whether to gzip, without a name or a time, so that the same table gives the same bytes.
+    It is compressed without a name or a time, so that the same table gives the same bytes.
     """
 
     def __init__(self, path: Path, header: Sequence[bytes], layout: CsvFormat, *, compress: bool) -> None:

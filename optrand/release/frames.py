@@ -89,12 +89,7 @@ def arrow_column(data: Any, name: Any = None) -> Any:
 def check_frame(data: Any, label: Any, labels: Any) -> None:
     """Refuse a frame of pandas whose index is named like the labels or equals them, since it would be released too.
 
-    Parameters
-    ----------
-    data : object
-    label : object
-        Name of the labels, None if they have none.
-    labels : pyarrow.Array
+    The `label` is the name of the `labels`, None if they have none.
     """
     if not _is_of(data, "pandas", "DataFrame", "Series"):
         return

@@ -34,10 +34,6 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 class ParquetTable(Table):
     """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified.
 
-    Parameters
-    ----------
-    path : path
-
     Raises
     ------
     InvalidInput
@@ -209,18 +205,7 @@ def conform(batch: Any, schema: Any) -> Any:
 def released_schema(schema: Any, label: str, kind: Any) -> Any:
     """Return the schema of a released table: the label's column of a new type, and no metadata of the true labels.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Of the private table, perhaps without some columns.
-    label : str
-    kind : pyarrow.DataType
-        Of the noisy labels.
-
-    Returns
-    -------
-    pyarrow.Schema
-        With the notes of pandas on other columns, its index among them, and no other metadata.
+    It keeps the notes of pandas on other columns, its index among them, and no other metadata.
     """
     fields = schema.set(schema.names.index(label), pa.field(label, kind)).with_metadata(None)
     notes, columns = _pandas_notes(schema)

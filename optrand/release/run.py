@@ -66,17 +66,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Account:
-    """Ledger that is charged for a dataset, or none.
-
-    Attributes
-    ----------
-    ledger : Ledger or None
-    dataset : str or None
-    again : bool
-    budget : Spent, float or None
-    secret : bytes
-        Key of digests and of the hash of ids.
-    """
+    """Ledger that is charged for a dataset, or none, and the secret key of digests and of the hash of ids."""
 
     ledger: Ledger | None
     dataset: str | None
@@ -88,14 +78,7 @@ class Account:
     def open(
         cls, dataset: str | None, ledger: Any, *, again: bool = False, budget: Spent | float | None = None
     ) -> Account:
-        """Open the ledger, if a dataset is named.
-
-        Parameters
-        ----------
-        dataset : str or None
-        ledger : Ledger, path, "default" or None
-        again, budget
-            As for :meth:`.Ledger.begin`.
+        """Open the ledger, by default the user's own, if a dataset is named.
 
         Raises
         ------
@@ -168,17 +151,9 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reads and writes batches of a table. It can be pickled.
+    """Reading and drawing of batches, with a column and groups for each question. It can be pickled.
 
-    Attributes
-    ----------
-    columns : tuple of LabelColumn
-        One for each question.
-    groups : tuple of Groups
-        Likewise.
-    id_columns : tuple of str
-        Empty if row numbers are the ids.
-    id_key : bytes
+    Row numbers are the ids if there are no columns of ids.
     """
 
     columns: tuple[LabelColumn, ...]
@@ -299,16 +274,7 @@ class Sink:
 def release(
     table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener
 ) -> list[ReleaseRecord]:
-    """Release columns of a table, each charged for its epsilon before anything is drawn.
-
-    Parameters
-    ----------
-    table : Table
-    questions : sequence of Question
-        With the same ids.
-    sink : Sink
-    account : Account
-    listener : Listener
+    """Release columns of a table with the same ids, each charged for its epsilon before anything is drawn.
 
     Raises
     ------

@@ -22,13 +22,9 @@ __all__ = ["Scan", "Table"]
 
 @dataclass
 class Scan:
-    """Counts of labels and keyed sums over the rows of a table, for each question. Private, except the number of rows.
+    """Counts of labels, shape ``(groups, k)``, and keyed sums over the rows of a table, for each question.
 
-    Attributes
-    ----------
-    rows : int
-    counts : list of (groups, k) arrays
-    sums : list of RowSums
+    Private, except the number of rows.
     """
 
     rows: int

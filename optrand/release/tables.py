@@ -210,14 +210,7 @@ def plan_output(
 ) -> Output:
     """Plan the file or folder to write a released table to.
 
-    Parameters
-    ----------
-    table : CsvTable or ParquetTable
-    column : LabelColumn
-    target : path
-        Its name decides on the format; a folder of Parquet files becomes one with the same files.
-    keep, drop : sequence of str, optional
-        The only other columns to release, or those not to release; by default all are released.
+    The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
 
     Raises
     ------
