@@ -27,7 +27,8 @@ def estimate(
     """Estimate the mean and the histogram of the labels behind a released table.
 
     The errors are standard deviations of the noise alone: they do not contain the spread of people. Missing labels are
-    left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place.
+    left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place;
+    if it admits neither, the exit code is 2.
     """
     from optrand.estimate import histogram, mean
 

@@ -73,8 +73,8 @@ def randomize_table(
     question : Question
     dataset : str, optional
         Name under which a ledger charges the release. Without one nothing is charged.
-    ledger : Ledger, path or None
-        By default the user's own.
+    ledger : Ledger, path, URL or None
+        By default the user's own. Or a file, or ``postgresql://user@host/database``.
     again : bool
         Release a column that was released before. Costs add up.
     budget : float or Spent, optional

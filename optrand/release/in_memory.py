@@ -89,8 +89,9 @@ def randomize(
         epsilon; small ones are pooled. Estimates then take ``groups=``, too.
     dataset : str, optional
         Name under which the release is charged to a ledger, together with the column.
-    ledger : Ledger, path or None
-        The user's own by default. None, or no dataset: nothing is charged.
+    ledger : Ledger, path, URL or None
+        The user's own by default, or a file, or ``postgresql://user@host/database``. None, or no dataset: nothing is
+        charged.
     again : bool
         Release a column of the dataset that was released before. Costs add up.
     budget : float or Spent, optional
