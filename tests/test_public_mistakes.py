@@ -391,7 +391,10 @@ WRITABLE: dict[str, tuple[Any, bytes]] = {
 @pytest.mark.parametrize("name", WRITABLE)
 def test_columns_that_csv_can_hold_are_written(name: str) -> None:
     cells, text = WRITABLE[name]
-    pq.write_table(column_table(cells), "in.parquet")
+    try:
+        pq.write_table(column_table(cells), "in.parquet")
+    except pa.ArrowNotImplementedError:
+        pytest.skip("this pyarrow cannot write such a column to Parquet")
     made = invoked("in.parquet", "out.csv")
     assert made.exit_code == 0, made.output
     assert {line.split(b",")[1] for line in Path("out.csv").read_bytes().splitlines()[1:]} == {text}
