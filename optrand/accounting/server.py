@@ -48,7 +48,7 @@ class Server:
             The server cannot be reached, or is busy for a minute.
         """
         try:
-            with self._psycopg.connect(self._url, connect_timeout=60) as connection:
+            with self._psycopg.connect(self._url, connect_timeout=10) as connection:
                 connection.execute("SET LOCAL lock_timeout = '60s'")
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
                 yield _Database(connection)
