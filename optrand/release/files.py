@@ -16,6 +16,7 @@ from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED, LabelColumn
+from optrand.release.parquet_tables import conform
 from optrand.release.plan import Plan
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question
@@ -199,7 +200,8 @@ class FileSink(Sink):
     ) -> None:
         self.staging, self.planned, self.target, self.like = staging, planned, target, like
         self.signals, self.label, self.replace = signals, label, replace
-        self.output, self.checked, self.folder = str(target.absolute()), planned.checked, staging.folder
+        self.output, self.folder = str(target.absolute()), staging.folder
+        self.checked = () if planned.texts is None else tuple(planned.texts.names)
         self._names = set(planned.names)
         # A name that is there twice cannot be read by it.
         self.columns = planned.names if len(self._names) == len(planned.names) else None
@@ -210,7 +212,7 @@ class FileSink(Sink):
     def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
         """Refuse cells that the format cannot hold."""
         if self.checked:
-            self.planned.check(batch.select(list(self.checked)))
+            conform(batch.select(list(self.checked)), self.planned.texts)
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
         """Write a batch."""

@@ -23,7 +23,6 @@ from optrand.release.parquet_tables import (
     ParquetWriter,
     check_storable,
     columns_named_by_pandas,
-    conform,
     released_schema,
 )
 from optrand.release.sources import Table
@@ -185,19 +184,16 @@ class Output:
         Its columns, in their order.
     begin : callable
         Opens it under a name that nobody sees yet; nothing if others write it.
-    checked : tuple of str
-        Columns with cells that the format may not hold.
-    check : callable
-        Refuses a batch of these columns.
     layout : CsvFormat or None
         None for Parquet.
+    texts : pyarrow.Schema or None
+        Columns of bytes that the format holds as UTF-8 text only.
     """
 
     names: tuple[str, ...]
     begin: Callable[[Path], Any] = lambda _: None
     layout: CsvFormat | None = None
-    checked: tuple[str, ...] = ()
-    check: Callable[[Any], object] = lambda _: None
+    texts: Any = None
 
 
 def plan_output(
@@ -244,11 +240,8 @@ def plan_output(
         paths = [staged / file.relative_to(table.path) for file in table.files] if folder else [staged]
         return ParquetWriter(schema, paths, distinct=column.question.ids)
 
-    if not text:
-        return Output(names, begin)
-    public = tuple(name for name in names if name != label)
-    texts = pa.schema([pa.field(name, pa.string()) for name in public])
-    return Output(names, begin, None, public, lambda batch: conform(batch, texts))
+    texts = pa.schema([(name, pa.string()) for name in names if name != label]) if text else None
+    return Output(names, begin, texts=texts)
 
 
 def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
