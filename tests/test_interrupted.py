@@ -128,11 +128,12 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     table = MemoryTable(pa.table({"labels": arrow_column(labels)}))
     account = Account.open("d", ledger)
     reader = Reader.of(table, [question], account)
+    sink = _MemorySink(labels, {"labels": None})
+    found = table.scan(reader, sink, account, Listener())
     rows = reader.read(next(table.batches())[1])
     for _ in range(2):
-        counts, sums = rows.counts(0, 1, 4), reader.sums(rows, account.secret)
-        (charge,) = begin_release(reader, [counts], sums, _MemorySink.output, account)
-        plan = make_plan(question, reader.groups[0], counts, charge, account, Listener())
+        (charge,) = begin_release(reader, found, sink.output, account)
+        plan = make_plan(question, reader.groups[0], found.counts[0], charge, account, Listener())
         drawing = plan.drawing(charge.key or b"", release=charge.id, dataset="d")
         noisy.append(drawing(rows.places[0], rows.ids, rows.codes[0]).tolist())
     assert noisy[0] == noisy[1]
@@ -143,7 +144,7 @@ def test_a_signal_says_what_was_released_and_what_is_spent(monkeypatch: pytest.M
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(files._FileSink, "write", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+            patched.setattr(files.FileSink, "write", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
             with pytest.raises(Interrupted, match="stopped by SIGTERM: nothing was released") as stopped:
                 release()
         (note,) = stopped.value.__notes__

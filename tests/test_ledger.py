@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
+import sys
 import threading
+import uuid
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,10 +16,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+import optrand
 from optrand.accounting import Charge, Ledger, Spent, State, default_path
 from optrand.accounting.ledger import check_name
 from optrand.cli import app
-from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, OverBudget
+from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
 
 def charge(dataset: str = "census", label: str = "weeks", epsilon: Any = 1, **changed: str) -> Charge:
@@ -30,9 +35,33 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.sqlite"
 
 
+SERVER = os.environ.get("OPTRAND_TEST_SERVER")
+"""URL of an empty database of PostgreSQL, such as postgresql://postgres@127.0.0.1:5433/empty."""
+
+
 @pytest.fixture
-def ledger(path: Path) -> Ledger:
-    return Ledger(path)
+def url() -> Iterator[str]:
+    """A schema of its own for each test, for ledgers on a server."""
+    if SERVER is None:
+        pytest.skip("OPTRAND_TEST_SERVER names no database")
+    psycopg = pytest.importorskip("psycopg")
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(SERVER, autocommit=True) as database:
+        database.execute(f"CREATE SCHEMA {name}")
+        yield f"{SERVER}?options=-csearch_path%3D{name}"
+        database.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@pytest.fixture(params=["file", "server"])
+def where(request: pytest.FixtureRequest) -> str | Path:
+    """A place for a ledger."""
+    found: str | Path = request.getfixturevalue({"file": "path", "server": "url"}[request.param])
+    return found
+
+
+@pytest.fixture
+def ledger(where: str | Path) -> Ledger:
+    return Ledger(where)
 
 
 def finish(ledger: Ledger, *charges: Charge, **options: Any) -> list[Charge]:
@@ -82,11 +111,11 @@ def test_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
     assert ledger.spent("census") == Spent(0.6)
 
 
-def test_the_same_request_goes_on_with_its_key_and_plan_at_no_cost(ledger: Ledger, path: Path) -> None:
+def test_the_same_request_goes_on_with_its_key_and_plan_at_no_cost(ledger: Ledger, where: str | Path) -> None:
     (begun,) = ledger.begin([charge()])
     assert (begun.status, begun.plan) == ("charged", None)
     assert ledger.draw(begun, "first plan") == "first plan"
-    (again,) = Ledger(path).begin([charge()])
+    (again,) = Ledger(where).begin([charge()])
     assert (again.id, again.key, again.plan, again.state) == (begun.id, begun.key, "first plan", State.DRAWN)
     # Whoever comes second draws with what the first has entered.
     assert ledger.draw(begun, "second plan") == "first plan"
@@ -111,7 +140,7 @@ def test_a_complete_release_has_no_key_and_is_completed_once(ledger: Ledger, pat
     assert published == [1]
     (entry,) = ledger.entries()
     assert (entry.state, entry.key, entry.open) == (State.COMPLETE, None, False)
-    assert all(begun.key not in file.read_bytes() for file in path.parent.iterdir())  # type: ignore[operator]
+    assert all(begun.key not in file.read_bytes() for file in path.parent.glob("ledger*"))  # type: ignore[operator]
     assert not path.with_name("ledger.sqlite-wal").exists()
 
 
@@ -166,7 +195,8 @@ def test_threads_take_turns(ledger: Ledger) -> None:
     assert ledger.spent("census").epsilon == Fraction(3, 10)
 
 
-def test_cost_does_not_grow_with_the_number_of_releases(ledger: Ledger, path: Path) -> None:
+def test_cost_does_not_grow_with_the_number_of_releases(path: Path) -> None:
+    ledger = Ledger(path)
     finish(ledger, charge())
     with sqlite3.connect(path) as database:
         database.executemany(
@@ -237,24 +267,65 @@ def test_composed_and_decomposed_names_are_one() -> None:
     assert check_name("Zu\u0308rich", "the dataset") == check_name("Z\u00fcrich", "the dataset")
 
 
+def test_names_that_differ_in_case_are_one(path: Path) -> None:
+    options: dict[str, Any] = {"labels": [0, 1], "ledger": path}
+    optrand.randomize([0, 1] * 50, 1.0, dataset="Census", **options)
+    with pytest.raises(AlreadySpent):
+        optrand.randomize([0, 1] * 50, 1.0, dataset="CENSUS", **options)
+    assert json.loads(invoked("--ledger", path, "--dataset", "census", "--json").stdout)["totals"] == [
+        {"dataset": "census", "label": "labels", "epsilon": "1"}
+    ]
+
+
 def invoked(*arguments: object, code: int = 0) -> Any:
     result = CliRunner().invoke(app, ["ledger", *map(str, arguments)])
     assert result.exit_code == code, result.output
     return result
 
 
-def test_the_command_lists_and_withdraws(ledger: Ledger, path: Path, tmp_path: Path) -> None:
+def test_the_command_lists_and_withdraws(ledger: Ledger, where: str | Path, tmp_path: Path) -> None:
     finish(ledger, charge(epsilon=Fraction(1, 3)))
     (begun,) = ledger.begin([charge(label="other")])
-    told = invoked("--ledger", path).stdout
+    told = invoked("--ledger", where).stdout
     assert "census, column 'weeks': epsilon 0.33333333333333334 (prior" in told
     assert "total of census, all columns: epsilon 1.3333333333333334" in told
-    answer = json.loads(invoked("--ledger", path, "--withdraw", begun.id, "--json").stdout)
+    answer = json.loads(invoked("--ledger", where, "--withdraw", begun.id, "--json").stdout)
     assert [entry["state"] for entry in answer["entries"]] == ["complete", "charged, withdrawn"]
     assert answer["totals"][-1]["epsilon"] == "1"
-    assert "nothing was spent on dataset 'x'" in invoked("--ledger", path, "--dataset", "x").stdout
+    assert "nothing was spent on dataset 'x'" in invoked("--ledger", where, "--dataset", "x").stdout
     assert "nothing was spent" in invoked("--ledger", tmp_path / "none.sqlite").stdout
     assert not (tmp_path / "none.sqlite").exists()
-    invoked("--ledger", path, "--withdraw", begun.id, code=2)
-    path.write_bytes(b"no ledger")
-    invoked("--ledger", path, code=3)
+    invoked("--ledger", where, "--withdraw", begun.id, code=2)
+    (tmp_path / "other").write_bytes(b"no ledger")
+    invoked("--ledger", tmp_path / "other", code=3)
+
+
+def test_a_server_that_is_not_there_is_an_error_of_the_run() -> None:
+    pytest.importorskip("psycopg")
+    url = "postgresql://somebody:secret@127.0.0.1:1/none"
+    with pytest.raises(OSError, match=r"ledger 127.0.0.1/none cannot be used \(OperationalError\)"):
+        Ledger(url)
+    told = CliRunner().invoke(app, ["ledger", "--ledger", url])
+    assert (told.exit_code, "secret" in told.output) == (1, False)
+
+
+def test_a_server_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra, match=r"optrand\[server\]"):
+        Ledger("postgresql://localhost/none")
+
+
+def test_a_release_is_charged_on_a_server_and_goes_on(where: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"labels": [0, 1], "dataset": "census", "ledger": where}
+    with monkeypatch.context() as patched:
+        patched.setattr("optrand.release.in_memory._MemorySink.close", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            optrand.randomize([0, 1] * 50, 1.0, **options)
+    (broken,) = Ledger(where).entries("census")
+    assert (broken.state, broken.open) == (State.DRAWN, True)
+    record = optrand.randomize([0, 1] * 50, 1.0, **options).record
+    (entry,) = Ledger(where).entries()
+    assert (entry.id, entry.state, entry.key) == (record.release, State.COMPLETE, None)
+    assert broken.id == record.release
+    with pytest.raises(AlreadySpent):
+        optrand.randomize([0, 1] * 50, 1.0, **options)

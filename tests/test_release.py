@@ -24,6 +24,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, randomize_table
 from optrand.release.files import Diagnosis, diagnose_table
 from optrand.release.ids import UniqueIds, column_ids, row_ids
+from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.question import RANDOMIZERS
 
 ROWS = 300
@@ -121,6 +122,13 @@ def test_text_of_every_form_is_read_and_written(name: str, packed: bool) -> None
     assert (record.rows, record.table.rows) == (len(expected),) * 2  # type: ignore[union-attr]
 
 
+def test_names_of_columns_are_kept_as_they_are() -> None:
+    header = b',y,"p,q","say ""x""",\xff'
+    Path("in.csv").write_bytes(header + b"\n0,1,2,3,4\n")
+    release("in.csv", "out.csv")
+    assert Path("out.csv").read_bytes() == header + b"\n0,1.0,2,3,4\n"
+
+
 def test_a_file_that_packs_well_is_unpacked() -> None:
     content = lines(*["0,p"] * 2_000_000)
     Path("in.csv.gz").write_bytes(gzip.compress(content))
@@ -211,6 +219,19 @@ def test_files_of_a_folder_may_differ_in_the_width_of_integers() -> None:
     pq.write_table(pa.table({"y": LABELS}), "in/part=1/a.parquet")
     with pytest.raises(InvalidInput, match="differ in their columns"):
         release("in", "again")
+
+
+def test_batches_of_any_size_make_large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema({"y": pa.int64()})
+    for largest, groups in ((1 << 26, [280_000, 120_000]), (200_000, [40_000] * 10)):
+        monkeypatch.setattr("optrand.release.parquet_tables.LARGEST_GROUP", largest)
+        path = Path(f"{largest}.parquet")
+        writer = ParquetWriter(schema, [path])
+        for _ in range(20):
+            writer.write(0, pa.record_batch({"y": range(20_000)}, schema))
+        writer.close()
+        written = pq.ParquetFile(path).metadata
+        assert [written.row_group(i).num_rows for i in range(written.num_row_groups)] == groups
 
 
 def test_text_becomes_parquet_and_back() -> None:

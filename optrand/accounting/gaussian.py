@@ -20,14 +20,14 @@ from optrand.errors import InvalidInput
 __all__ = ["delta_of_gaussian", "least_sigma"]
 
 ROUNDING = 1e-12
-"""What a float delta may be off, as a share of the two probabilities that it is the difference of."""
+"""Rounding error of a float delta, as a share of the two probabilities whose difference it is."""
 
 HALVINGS = 80
 """Steps of a search between two floats whose quotient is 2."""
 
 
 def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
-    """Least `delta` with which Gaussian noise hides two points at a distance.
+    """Return the least `delta` with which Gaussian noise hides two points at a distance.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
 
 
 def least_sigma(distance: float, epsilon: float, delta: float) -> float:
-    """Least standard deviation of Gaussian noise that hides two points at a distance, rounded up.
+    """Return the least standard deviation of Gaussian noise that hides two points at a distance, rounded up.
 
     Parameters
     ----------

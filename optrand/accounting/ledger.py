@@ -1,6 +1,6 @@
 """Durable account of releases: each is charged before anything is drawn, never refunded, and drawn once.
 
-The ledger is one SQLite file in WAL mode. A release passes through three states:
+The ledger is one SQLite file in WAL mode, or tables of a PostgreSQL server. A release passes through three states:
 
     charged     its epsilon is on the disk, nothing has been drawn;
     drawn       its noisy histogram and its mechanisms are in the ledger, labels may have been drawn;
@@ -17,7 +17,7 @@ import sqlite3
 import unicodedata
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -25,6 +25,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from optrand.accounting.server import SCHEMES, Server
 from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
 from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, OverBudget
@@ -34,15 +35,14 @@ __all__ = ["Charge", "Ledger", "State", "check_name", "default_path"]
 APPLICATION = 0x6F70_7472
 """Application id of the file, the letters "optr": another SQLite file is refused."""
 
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE release (
-  id TEXT PRIMARY KEY, dataset TEXT NOT NULL, label TEXT NOT NULL,
+  {serial} id TEXT PRIMARY KEY, dataset TEXT NOT NULL, label TEXT NOT NULL,
   epsilon TEXT NOT NULL, prior_epsilon TEXT NOT NULL,
   question TEXT NOT NULL, input TEXT NOT NULL, output TEXT NOT NULL, again INTEGER NOT NULL, begun TEXT NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key BLOB, plan TEXT) STRICT;
+  state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key {bytes}, plan TEXT) {strict};
 CREATE INDEX of_dataset ON release (dataset, label, epsilon);
-CREATE TABLE secret (key BLOB NOT NULL) STRICT;
-PRAGMA application_id = {APPLICATION};
+CREATE TABLE secret (key {bytes} NOT NULL) {strict}
 """
 
 COLUMNS = "id, dataset, label, epsilon, prior_epsilon, question, input, output, again, begun, state, key, plan"
@@ -67,7 +67,7 @@ class Charge:
     epsilon, prior_epsilon : Fraction
         The total in nats, and the part of it that is spent on the prior.
     question, input : str
-        Digests: of what was asked for, and of the private input under a key of the ledger.
+        Digests of the question, and of the private input under a key of the ledger.
     output : str
         Where the noisy labels go.
     id : str
@@ -99,7 +99,7 @@ class Charge:
 
     @property
     def total(self) -> Spent:
-        """What the release costs."""
+        """Cost of the release."""
         return Spent(self.epsilon)
 
     @property
@@ -120,12 +120,13 @@ class Charge:
 
 
 class Ledger:
-    """What the releases of named datasets have cost, and which of them are unfinished.
+    """Account of the releases of named datasets: their costs, and the keys of those that are unfinished.
 
     Parameters
     ----------
-    path : path, optional
-        The file, which is made if it is missing; on a local disk. By default :func:`default_path`.
+    path : path or str, optional
+        The file, which is made if it is missing; on a local disk. By default :func:`default_path`. Or the URL of a
+        PostgreSQL database, ``postgresql://user@host/database``, which may hold one ledger.
 
     Raises
     ------
@@ -134,10 +135,18 @@ class Ledger:
     InvalidInput
         The folder is missing.
 
+    Attributes
+    ----------
+    name : str
+        The file, or host and database without a password.
+
     Notes
     -----
     Each call opens the file anew, so a ledger may be shared by threads and survives a fork. The cost of a call does not
     grow with the number of releases. An older copy of the file that is restored from a backup is not noticed.
+
+    SQLite overwrites the keys that are erased. PostgreSQL keeps old versions of rows until it vacuums, and the log of
+    its writes for as long as its administrator says: who can read either can undo noise until then.
 
     Examples
     --------
@@ -157,7 +166,16 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self._server = Server(path) if isinstance(path, str) and path.startswith(SCHEMES) else None
+        if self._server is not None:
+            self.name = self._server.name
+            with self._transaction() as database:
+                if database.execute("SELECT to_regclass('secret')").fetchone()[0] is None:
+                    _create(database, serial="rowid BIGSERIAL,", bytes="BYTEA", strict="")
+                (self._secret,) = database.execute("SELECT key FROM secret").fetchone()
+            return
         self.path = Path(path) if path is not None else default_path()
+        self.name = str(self.path)
         if path is None:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not self.path.parent.is_dir():
@@ -167,9 +185,8 @@ class Ledger:
             if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
                 if database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]:
                     raise InvalidFile(f"{self.path} is the database of another program: name another file")
-                for statement in SCHEMA.split(";"):
-                    database.execute(statement)
-                database.execute("INSERT INTO secret VALUES (?)", (os.urandom(32),))
+                _create(database, serial="", bytes="BLOB", strict="STRICT")
+                database.execute(f"PRAGMA application_id = {APPLICATION}")
             (self._secret,) = database.execute("SELECT key FROM secret").fetchone()
 
     def _check_file(self) -> None:
@@ -188,9 +205,12 @@ class Ledger:
                     f"{self.path} can be read by other users (mode {mode:o}), and it holds keys: chmod 600 it"
                 ) from None
 
+    def _transaction(self) -> AbstractContextManager[Any]:
+        return self._file_transaction() if self._server is None else self._server.transaction()
+
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Connection that holds the lock of writers; commits at the end, or rolls back on an error."""
+    def _file_transaction(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection that holds the lock of writers; commit at the end, or roll back on an error."""
         try:
             with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as database:
                 for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
@@ -211,7 +231,7 @@ class Ledger:
 
     @property
     def digest_key(self) -> bytes:
-        """Key of digests of inputs. A plain digest would tell one label to whoever knows all others."""
+        """Key of digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
         return hmac.digest(self._secret, b"digests of inputs", "sha256")
 
     def begin(
@@ -226,7 +246,7 @@ class Ledger:
         again : bool
             Release labels that were released before. Costs add up.
         budget : Spent or float, optional
-            What all releases of the dataset may cost together.
+            Largest total cost of all releases of the dataset.
 
         Returns
         -------
@@ -289,7 +309,8 @@ class Ledger:
                 raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
             if publish is not None:
                 publish()
-            database.executemany("UPDATE release SET state = 'complete', key = NULL, plan = NULL WHERE id = ?", ids)
+            for one in ids:
+                database.execute("UPDATE release SET state = 'complete', key = NULL, plan = NULL WHERE id = ?", one)
 
     def withdraw(self, release: str) -> None:
         """Give up an unfinished release: its key is erased, and what it has cost stays spent.
@@ -305,16 +326,16 @@ class Ledger:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
     def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
-        """All releases, of one dataset if it is named, the oldest first."""
+        """Return all releases, or those of one dataset, the oldest first."""
         with self._transaction() as database:
             rows = database.execute(
-                f"SELECT {COLUMNS} FROM release WHERE ? IS NULL OR dataset = ? ORDER BY rowid",  # noqa: S608
-                (dataset, dataset),
+                f"SELECT {COLUMNS} FROM release WHERE dataset = COALESCE(?, dataset) ORDER BY rowid",  # noqa: S608
+                (dataset,),
             ).fetchall()
         return tuple(_charge(row) for row in rows)
 
     def spent(self, dataset: str, label: str | None = None) -> Spent:
-        """What the releases of a dataset, or of one column of it, have cost by basic composition."""
+        """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
         with self._transaction() as database:
             return _spent(database, dataset, label)
 
@@ -328,13 +349,25 @@ def default_path() -> Path:
 
 
 def check_name(name: object, what: str) -> str:
-    """Return a name, refused unless it is one line of at most 200 characters without spaces around it."""
+    """Return a name without its case, since `Census` and `census` are one dataset.
+
+    Raises
+    ------
+    InvalidInput
+        The name is not one line of 1 to 200 characters, or has a space at either end.
+    """
     if not isinstance(name, str) or not name or name != name.strip() or len(name) > 200 or not name.isprintable():
         raise InvalidInput(f"{what} is no name: expected one line of at most 200 characters, no space at either end")
-    return unicodedata.normalize("NFC", name)
+    return unicodedata.normalize("NFC", name.casefold())
 
 
-def _row(database: sqlite3.Connection, condition: str, values: Sequence[object]) -> Charge | None:
+def _create(database: Any, **words: str) -> None:
+    for statement in SCHEMA.format(**words).split(";"):
+        database.execute(statement)
+    database.execute("INSERT INTO secret VALUES (?)", (os.urandom(32),))
+
+
+def _row(database: Any, condition: str, values: Sequence[object]) -> Charge | None:
     query = f"SELECT {COLUMNS} FROM release WHERE {condition} ORDER BY rowid DESC LIMIT 1"  # noqa: S608
     row = database.execute(query, values).fetchone()
     return None if row is None else _charge(row)
@@ -348,7 +381,7 @@ def _charge(row: Sequence[object]) -> Charge:
     return Charge(**fields)
 
 
-def _insert(database: sqlite3.Connection, charge: Charge) -> Charge:
+def _insert(database: Any, charge: Charge) -> Charge:
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     made = replace(charge, id=uuid.uuid4().hex, key=os.urandom(32), begun=begun)
     values = [getattr(made, name) for name in COLUMNS.split(", ")]
@@ -357,7 +390,7 @@ def _insert(database: sqlite3.Connection, charge: Charge) -> Charge:
     return made
 
 
-def _unfinished(database: sqlite3.Connection, charge: Charge, *, again: bool) -> Charge | None:
+def _unfinished(database: Any, charge: Charge, *, again: bool) -> Charge | None:
     """Find the open release that the request goes on with; with `again`, only one that was itself another release."""
     same = "key IS NOT NULL AND dataset = ? AND label = ? AND question = ? AND output = ? AND again >= ?"
     values = (charge.dataset, charge.label, charge.question, charge.output, int(again))
@@ -370,15 +403,15 @@ def _unfinished(database: sqlite3.Connection, charge: Charge, *, again: bool) ->
     return found
 
 
-def _spent(database: sqlite3.Connection, dataset: str, label: str | None = None) -> Spent:
+def _spent(database: Any, dataset: str, label: str | None = None) -> Spent:
     rows = database.execute(
-        "SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND (? IS NULL OR label = ?) GROUP BY epsilon",
-        (dataset, label, label),
+        "SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND label = COALESCE(?, label) GROUP BY epsilon",
+        (dataset, label),
     )
     return Spent(sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction()))
 
 
-def _check_first(database: sqlite3.Connection, charge: Charge) -> None:
+def _check_first(database: Any, charge: Charge) -> None:
     spent = _spent(database, charge.dataset, charge.label)
     if not spent.epsilon:
         return

@@ -1,4 +1,4 @@
-"""What each row of a table has paid, exactly, however often and in whatever batches it was used."""
+"""Exact account of each row of a table, however often and in whatever batches it was used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Odometer:
     rows : int
         How many there are.
     budget : Spent, optional
-        What no row may exceed.
+        Largest sum that a row may pay.
 
     Notes
     -----
@@ -62,14 +62,14 @@ class Odometer:
         rows : (m,) array of int
             Distinct places, from 0.
         spent : Spent
-            What each of them pays.
+            Cost for each of them.
 
         Raises
         ------
         OverBudget
             A row would exceed the budget.
         InvalidInput
-            A row that is none, or the same row twice.
+            A place outside the table, or the same row twice.
         """
         places = self._places(rows)
         if np.unique(places).size != places.size:
@@ -99,12 +99,12 @@ class Odometer:
 
     @property
     def realised(self) -> Spent:
-        """The most that a row has paid: what the whole table has, as a neighbour differs in one row."""
+        """Largest sum that a row has paid. It is the cost of the whole table, since neighbours differ in one row."""
         with self._lock:
             return Spent.most(self._sums[code] for code in np.unique(self._codes).tolist())
 
     def of_rows(self, rows: ArrayLike) -> tuple[Spent, ...]:
-        """What each of some rows has paid."""
+        """Return the sum that each of some rows has paid."""
         places = self._places(rows)
         with self._lock:
             return tuple(self._sums[code] for code in self._codes[places].tolist())

@@ -59,19 +59,19 @@ class Spent:
         object.__setattr__(self, "exact", flag(exact, "exact"))
 
     def __add__(self, other: Spent) -> Spent:
-        """Basic composition: both were spent on the same labels."""
+        """Add two costs of the same labels (basic composition)."""
         if not isinstance(other, Spent):
             return NotImplemented
         return Spent(self.epsilon + other.epsilon, self.delta + other.delta, exact=self.exact and other.exact)
 
     @classmethod
     def total(cls, parts: Iterable[Spent]) -> Spent:
-        """Basic composition of many."""
+        """Add the costs of the same labels (basic composition)."""
         return sum(parts, cls())
 
     @classmethod
     def most(cls, parts: Iterable[Spent]) -> Spent:
-        """Parallel composition: each was spent on other records, so that a record pays at most the maximum.
+        """Return the cost of disjoint sets of records: each pays at most the maximum (parallel composition).
 
         Examples
         --------

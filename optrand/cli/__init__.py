@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    """Run the command line; wrong usage, too, is answered in JSON where that is asked for."""
+    """Run the command line; answer wrong usage in JSON, too, if `--json` is given."""
     try:
         app()
     except SystemExit as ended:

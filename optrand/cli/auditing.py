@@ -27,26 +27,29 @@ def audit(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Probabilities, comma-separated, one line a label; names of outputs in a first line and of labels in "
-            "a first column are read where they stand.",
+            help="CSV of probabilities, one row per label. A first row may name outputs, a first column labels.",
         ),
     ],
     epsilon: Epsilon,
     labels: Annotated[
-        str | None, typer.Option("--labels", metavar="SET", help=f"What the lines stand for, in order: {LABEL_FORMS}")
+        str | None, typer.Option("--labels", metavar="SET", help=f"Labels of the rows, in order: {LABEL_FORMS}")
     ] = None,
     outputs: Annotated[
-        str | None, typer.Option("--outputs", metavar="SET", help="What the columns stand for, in order, likewise.")
+        str | None, typer.Option("--outputs", metavar="SET", help="Outputs of the columns, in the same forms.")
     ] = None,
     prior: Annotated[
         Path | None,
-        typer.Option("--prior", metavar="FILE", help="Two columns: label, count or probability, for a loss."),
+        typer.Option(
+            "--prior",
+            metavar="FILE",
+            help="CSV of two columns, label and count (or probability): the losses are computed for it.",
+        ),
     ] = None,
 ) -> None:
     """Audit somebody else's randomizer: its exact epsilon, rows, bias, and distance from the optimum.
 
-    The exit code is 3 where it is not private as stated. Entries of 15 digits or more are taken for printed floats,
-    whose rounding, up to a billionth of epsilon, is said and forgiven.
+    The exit code is 3 if it is not private as stated. Entries of 15 digits or more are taken for printed floats: what
+    their rounding costs, up to a billionth of epsilon, is reported and allowed.
     """
     import numpy as np
 
@@ -80,7 +83,7 @@ def audit(
 
 
 def _members(found: Audit) -> dict[str, object]:
-    """Findings for a JSON answer."""
+    """Return the findings for a JSON answer."""
     worst = found.worst
     members: dict[str, object] = {
         "private": found.private,

@@ -86,7 +86,7 @@ Command = TypeVar("Command", bound=Callable[..., None])
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the standard output, in place of lines.")]
 
 _answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
-"""What is printed as JSON at the end of a command; None where lines are printed."""
+"""JSON answer of the command, printed at its end; None if lines are printed."""
 
 _released: ContextVar[list[str]] = ContextVar("released")
 """Names of tables that a command has released."""
@@ -153,13 +153,13 @@ def in_options(message: str) -> str:
 
 
 def _after(message: str) -> str:
-    """Message of an error after a release."""
+    """Return the message of an error that came after a release."""
     tables = ", ".join(_released.get())
     return f"{message}; {tables} had been released completely by then" if tables else message
 
 
 def _finish(code: int, error: str | None = None) -> None:
-    """Print the answer, where it is JSON."""
+    """Print the answer if it is JSON."""
     answer = _answer.get()
     if answer is not None:
         document = {**answer, "exit": code, **({} if error is None else {"error": error})}
@@ -167,7 +167,7 @@ def _finish(code: int, error: str | None = None) -> None:
 
 
 def drop_unwritten() -> None:
-    """Drop the rest of what the standard output cannot take, as where its reader, such as `head`, has closed the pipe.
+    """Drop output that cannot be written because its reader, such as `head`, has closed the pipe.
 
     The interpreter would try again at its end, and lose the exit code.
     """
@@ -178,7 +178,7 @@ def drop_unwritten() -> None:
 
 
 def wrong_usage(message: str, code: int) -> None:
-    """Print the answer of a call that no command was found for, or that its options do not fit."""
+    """Print the JSON answer to a call with wrong usage."""
     typer.echo(json.dumps({"exit": code, "error": " ".join(message.split())}))
 
 
@@ -188,7 +188,7 @@ def released(target: Path) -> None:
 
 
 def _judged(error: Exception) -> tuple[str, int]:
-    """Message of an error, and the exit code."""
+    """Return the message of an error, and the exit code."""
     if isinstance(error, ModuleNotFoundError):
         error = missing_extra(error) or error
     if isinstance(error, Interrupted):
@@ -207,7 +207,7 @@ def _judged(error: Exception) -> tuple[str, int]:
 
 
 def _spent(error: BaseException) -> list[str]:
-    """Notes of our own on an error; those of others may hold a label."""
+    """Return our own notes on an error; those of other libraries may hold a label."""
     return [in_options(note) for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote)]
 
 
@@ -219,68 +219,57 @@ def _origin(error: Exception) -> str:
 
 
 EVERY = 10.0
-"""Seconds between lines of progress, where nobody is looking at a terminal."""
+"""Seconds between lines of progress if the standard error is no terminal."""
 
 
 class Announce:
-    """Progress of a command, told stage by stage and in rows.
+    """Progress of a command, told stage by stage and in rows: a spinner on a terminal, else a line at times.
 
     Parameters
     ----------
-    update : callable
-        Given a stage, or a stage with rows and their rate.
+    bar : rich.progress.Progress
+        Disabled if nobody is looking.
     """
 
-    def __init__(self, update: Callable[[str], object]) -> None:
-        self._update, self._stage, self._begun = update, "starting", time.monotonic()
+    def __init__(self, bar: Progress) -> None:
+        self._bar, self._task = bar, bar.add_task("starting", total=None)
+        self._stage = self._told = "starting"
+        self._start = self._begun = time.monotonic()
 
     def __call__(self, stage: str) -> None:
-        """Tell what comes next."""
+        """Name the next stage."""
         self._stage, self._begun = stage, time.monotonic()
-        self._update(stage)
+        self._tell(stage)
 
     def rows(self, done: int) -> None:
-        """Tell how many rows of this stage are done."""
+        """State how many rows of this stage are done."""
         rate = done / max(time.monotonic() - self._begun, 1e-3)
-        self._update(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
+        self._tell(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
+
+    def _tell(self, words: str) -> None:
+        self._told = words
+        self._bar.update(self._task, description=words)
+
+    def print_lines(self, over: threading.Event) -> None:
+        """Print a line every :data:`EVERY` seconds, in a long stage too, until all is over."""
+        while not over.wait(EVERY):
+            typer.echo(f"{self._told} ({time.monotonic() - self._start:.0f} s)", err=True)
 
 
 @contextmanager
-def progress(*, quiet: bool = False) -> Iterator[Announce]:
-    """Progress and elapsed time on the standard error: gone when it is over on a terminal, else a line at times."""
+def progress() -> Iterator[Announce]:
+    """Progress and elapsed time on the standard error."""
     console = Console(stderr=True)
-    if quiet:
-        yield Announce(lambda _: None)
-    elif not console.is_terminal:
-        told = _Lines()
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    over = threading.Event()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        announce = Announce(bar)
+        if not console.is_terminal:
+            threading.Thread(target=announce.print_lines, args=(over,), daemon=True).start()
         try:
-            yield Announce(told)
+            yield announce
         finally:
-            told.end()
-    else:
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("starting", total=None)
-            yield Announce(lambda stage: bar.update(task, description=stage))
-
-
-class _Lines:
-    """Lines on the standard error, one every :data:`EVERY` seconds, in a long stage too; none of a short command."""
-
-    def __init__(self) -> None:
-        self._begun, self._stage, self._over = time.monotonic(), "starting", threading.Event()
-        threading.Thread(target=self._tell, daemon=True).start()
-
-    def __call__(self, stage: str) -> None:
-        self._stage = stage
-
-    def end(self) -> None:
-        """Tell no more."""
-        self._over.set()
-
-    def _tell(self) -> None:
-        while not self._over.wait(EVERY):
-            typer.echo(f"{self._stage} ({time.monotonic() - self._begun:.0f} s)", err=True)
+            over.set()
 
 
 def say(line: str) -> None:
@@ -317,7 +306,7 @@ def also(**members: object) -> None:
 
 
 def _plain(fact: object) -> object:
-    """Fact as JSON has it; infinities are text."""
+    """Return a fact as JSON has it; infinities are text."""
     if isinstance(fact, Mapping):
         return {str(name): _plain(one) for name, one in fact.items()}
     if isinstance(fact, list | tuple):
@@ -327,7 +316,7 @@ def _plain(fact: object) -> object:
 
 
 def note(message: str) -> None:
-    """Tell something on the standard error."""
+    """Print a note on the standard error."""
     typer.echo(f"note: {message}", err=True)
 
 

@@ -36,9 +36,10 @@ def plot(
 ) -> None:
     """Draw a saved mechanism, or that of a release.
 
-    A picture shows the probabilities of the outputs of up to six labels; of a release by groups, the prior of each and
-    the noise of its mechanism. A page of HTML needs no network and no script: it holds what `verify` proves, what the
-    budget means, and every picture. If the proof fails the page says so, and the exit code is 3.
+    A picture shows the probabilities of the outputs of up to six labels. For a release by groups it shows the prior of
+    each group and the noise of its mechanism. A page of HTML needs no network and no script: it holds the facts that
+    `verify` proves, the meaning of the budget, and every picture. If the proof fails, the page says so and the exit
+    code is 3.
     """
     mechanism, record = read_saved(saved)
     ending = output.suffix.lower()

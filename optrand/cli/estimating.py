@@ -22,12 +22,13 @@ __all__ = ["estimate"]
 @reported
 def estimate(
     saved: Annotated[Path, typer.Argument(metavar="RECORD", help="Record of the release, OUT.release.json.")],
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, as it was released.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, unchanged.")],
 ) -> None:
     """Estimate the mean and the histogram of the labels behind a released table.
 
-    Errors are those of the noise, about the table that was released: the spread of people is not in them. What the
-    mechanism does not admit is said in its place. Labels that were passed on as missing are left out.
+    The errors are standard deviations of the noise alone: they do not contain the spread of people. Missing labels are
+    left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place;
+    if it admits neither, the exit code is 2.
     """
     from optrand.estimate import histogram, mean
 
@@ -65,6 +66,8 @@ def estimate(
     if counts:
         also(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
         lines("label,share,standard error", *[f"{n},{s:.6g},{shown_above(e, 3)}" for n, s, e in counts])
+    elif "mean" not in facts or str(facts["mean"]).startswith("not estimated"):
+        raise InvalidInput("nothing can be estimated from this release")
 
 
 def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
@@ -72,17 +75,13 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from optrand.release.cells import LabelColumn
-    from optrand.release.question import Question
     from optrand.release.tables import find_column, open_table
 
     stated = record.table
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}
     table = open_table(path, **signs)
     label = find_column(table, record.label)
-    declared: dict[str, Any] = {"labels": record.labels} if record.classes is None else {"classes": record.classes}
-    question = Question(label=label, epsilon=record.epsilon, nulls=record.nulls, **declared)  # type: ignore[arg-type]
-    column = LabelColumn(question, table.schema.field(label).type, table.decimal)
+    column = record.column(table.schema.field(label).type, table.decimal)
     parts, groups = [], []
     for _, batch in table.batches([label, *record.groups]):
         parts.append(column.numbers(batch.column(batch.schema.get_field_index(label))))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from optrand.cli.console import also, lines, reported, say
-from optrand.cli.options import LedgerFile
+from optrand.cli.options import LedgerName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,35 +20,39 @@ __all__ = ["ledger"]
 
 @reported
 def ledger(
-    path: LedgerFile = None,
-    dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Only releases of one.")] = None,
+    path: LedgerName = None,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="NAME", help="Only releases of this dataset.")
+    ] = None,
     withdraw: Annotated[
         str | None,
         typer.Option(
-            "--withdraw", metavar="ID", help="Give up an unfinished release: its key is erased, its cost stays spent."
+            "--withdraw", metavar="ID", help="Give up an unfinished release: erase its key. Its cost stays spent."
         ),
     ] = None,
 ) -> None:
-    """List every release that was charged, with what it cost, and the totals of each dataset and column.
+    """List every release with its cost, and the totals of each dataset and column.
 
-    Whatever its state is, all of a release is spent: nothing is ever refunded.
+    Every release that is listed is spent in full, also if it is unfinished or withdrawn.
     """
     from optrand.accounting import Ledger, default_path
     from optrand.accounting.ledger import check_name
+    from optrand.accounting.server import SCHEMES
     from optrand.errors import InvalidInput
 
-    chosen = default_path() if path is None else path
-    name = None if dataset is None else check_name(dataset, "--dataset")
-    exists = chosen.exists() or chosen.is_symlink()
+    chosen = str(default_path()) if path is None else path
+    owner = None if dataset is None else check_name(dataset, "--dataset")
+    found = Ledger(chosen) if chosen.startswith(SCHEMES) or os.path.lexists(chosen) else None
+    name = chosen if found is None else found.name
     if withdraw is not None:
-        if not exists:
-            raise InvalidInput(f"there is no ledger {chosen}")
-        Ledger(chosen).withdraw(withdraw)
+        if found is None:
+            raise InvalidInput(f"there is no ledger {name}")
+        found.withdraw(withdraw)
         say(f"withdrawn  {withdraw}")
-    charges: Sequence[Charge] = Ledger(chosen).entries(name) if exists else ()
-    also(**_document(charges, chosen))
+    charges: Sequence[Charge] = () if found is None else found.entries(owner)
+    also(**_document(charges, name))
     if not charges:
-        lines(f"nothing was spent{'' if name is None else f' on dataset {name!r}'}, says {chosen}")
+        lines(f"nothing was spent{'' if owner is None else f' on dataset {owner!r}'}, says {name}")
         return
     for charge in charges:
         parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())
@@ -70,7 +74,7 @@ def _totals(charges: Sequence[Charge]) -> dict[tuple[str, str | None], Spent]:
     return {unit: total for unit, total in totals.items() if unit[1] is not None or unit[0] in several}
 
 
-def _document(charges: Sequence[Charge], path: Path) -> dict[str, Any]:
+def _document(charges: Sequence[Charge], name: str) -> dict[str, Any]:
     entries = [
         {
             "release": charge.id,
@@ -88,4 +92,4 @@ def _document(charges: Sequence[Charge], path: Path) -> dict[str, Any]:
         {"dataset": table, "label": column, "epsilon": str(total.epsilon)}
         for (table, column), total in _totals(charges).items()
     ]
-    return {"ledger": str(path), "entries": entries, "totals": totals}
+    return {"ledger": name, "entries": entries, "totals": totals}

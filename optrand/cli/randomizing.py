@@ -12,7 +12,7 @@ import typer
 
 from optrand.base.numerals import shown_above, shown_spent
 from optrand.cli.console import WRONG_INPUT, also, gap_words, in_options, progress, released, reported, show
-from optrand.cli.options import LABEL_FORMS, OUTPUT_FORMS, Epsilon, Force, LedgerFile
+from optrand.cli.options import LABEL_FORMS, OUTPUT_FORMS, Epsilon, Force, LedgerName
 from optrand.cli.reading import (
     parse_classes,
     parse_columns,
@@ -47,7 +47,7 @@ def randomize(
     source: Annotated[
         Path, typer.Argument(metavar="IN", help="Table: .csv, .tsv, either with .gz, .parquet, or a Parquet folder.")
     ],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The released table, of any of these kinds.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The table to write, of any of these kinds.")],
     label: Annotated[str, _text("--label", "COLUMN", "Column of private labels.")],
     epsilon: Epsilon,
     labels: Annotated[
@@ -55,7 +55,7 @@ def randomize(
         _text("--labels", "SET", f"All numbers that can occur: {LABEL_FORMS} For text use --classes."),
     ] = None,
     classes: Annotated[
-        str | None, _text("--classes", "NAMES", "All classes that can occur: yes,no or @FILE with a name on each line.")
+        str | None, _text("--classes", "NAMES", "All classes that can occur: yes,no, or @FILE with one name per line.")
     ] = None,
     dataset: Annotated[
         str | None,
@@ -66,29 +66,36 @@ def randomize(
             "also after adding or reordering rows.",
         ),
     ] = None,
-    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Charge no ledger: YOU keep account.")] = False,
-    ledger: LedgerFile = None,
+    no_ledger: Annotated[
+        bool, typer.Option("--no-ledger", help="Charge no ledger. You must keep account of epsilon yourself.")
+    ] = False,
+    ledger: LedgerName = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Release a column that was released before: the epsilons add up.")
+        bool, typer.Option("--again", help="Release a column that was released before. The epsilons add up.")
     ] = False,
     budget: Annotated[
-        str | None, _text("--budget", "NATS", "Refuse if all releases of the dataset would cost more together.")
+        str | None,
+        _text("--budget", "NATS", "Refuse the release if all releases of the dataset together would cost more."),
     ] = None,
     nulls: Annotated[
         Literal["refuse", "drop", "pass", "class"],
         typer.Option(
             "--nulls",
-            help="Missing labels: refuse stops, which reveals that there is one. drop leaves their rows out and pass "
-            "leaves them missing: both make PUBLIC which labels are missing. class, with --classes, makes them one "
-            "more class and reveals nothing.",
+            help="Missing labels. refuse: stop, which reveals that there is one. drop: leave out their rows. pass: "
+            "keep them missing. Both drop and pass make PUBLIC which labels are missing. class (with --classes): treat "
+            "missing as one more class, which reveals nothing.",
         ),
     ] = "refuse",
     groups: Annotated[
         str | None,
-        _text("--groups", "COLUMNS", "Public columns a,b: each group has a prior and a randomizer, for one epsilon."),
+        _text(
+            "--groups",
+            "COLUMNS",
+            "Public columns a,b. Each group of rows gets a prior and a randomizer of its own, all for one epsilon.",
+        ),
     ] = None,
     ids: Annotated[
-        str | None, _text("--ids", "COLUMNS", "Columns that identify a record. Default: row numbers.")
+        str | None, _text("--ids", "COLUMNS", "Columns that together identify a record. Default: row numbers.")
     ] = None,
     keep: Annotated[str | None, _text("--keep", "COLUMNS", "Copy only these other columns. Default: all.")] = None,
     drop: Annotated[str | None, _text("--drop", "COLUMNS", "Do not copy these other columns.")] = None,
@@ -97,9 +104,9 @@ def randomize(
         _text(
             "--randomizer",
             "NAME",
-            "Default: the optimal one, mixed slightly so that histograms can be estimated; rr for classes. With a "
-            "prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], rr-on-bins, gap-response. Without: rr, "
-            "debiased-rr, minimax. Or FILE.json, a mechanism saved for these labels.",
+            "Default: the optimal randomizer, mixed slightly so that histograms can be estimated; rr for classes. "
+            "Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], rr-on-bins, gap-response. "
+            "Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for these labels.",
         ),
     ] = None,
     prior: Annotated[
@@ -108,7 +115,7 @@ def randomize(
             "--prior",
             "NATS|FILE",
             "Part of epsilon spent on estimating the label distribution. Default: sqrt(labels / rows), at most "
-            "epsilon / 20. Or a file (label, count) that is TRUSTED to be public and costs nothing.",
+            "epsilon / 20. Or a CSV of two columns, label and count, which costs nothing and must be PUBLIC.",
         ),
     ] = None,
     loss: Annotated[
@@ -116,14 +123,16 @@ def randomize(
         _text(
             "--loss",
             "LOSS",
-            "Cost of an error: squared, absolute, poisson, zero-one, or @FILE, a CSV of numbers with a row for each "
-            "label and a column for each output.",
+            "Cost of an error: squared, absolute, poisson, zero-one, or @FILE, a CSV with one row per label and one "
+            "column per output.",
         ),
     ] = None,
     bias_penalty: Annotated[
         str | None,
         _text(
-            "--bias-penalty", "PENALTY", "Weight of squared bias. inf (default for squared loss): unbiased. 0: ignored."
+            "--bias-penalty",
+            "PENALTY",
+            "Weight of squared bias. inf (default for squared loss): unbiased. 0: ignore bias.",
         ),
     ] = None,
     outputs: Annotated[
@@ -133,29 +142,32 @@ def randomize(
         bool, typer.Option("--clip", help="Move labels beyond the ends of the declared set to the nearest end.")
     ] = False,
     separator: Annotated[
-        str | None, _text("--separator", "CHARACTER", "Between cells of IN. Default: that of its kind.")
+        str | None,
+        _text("--separator", "CHARACTER", "Character between the cells of IN. Default: comma for .csv, tab for .tsv."),
     ] = None,
-    decimal: Annotated[str | None, _text("--decimal", "CHARACTER", "Decimal point of labels in IN: . or ,")] = None,
+    decimal: Annotated[
+        str | None, _text("--decimal", "CHARACTER", "Decimal point of the labels in IN, . or , Default: .")
+    ] = None,
     diagnose: Annotated[
         bool,
         typer.Option(
             "--diagnose",
-            help="Only count, for the owner of the labels, those that are missing, no numbers or not declared. The "
-            "counts are NOT private. Nothing is released or spent.",
+            help="Release nothing. Print how many labels are missing, no numbers or not declared, for the owner of the "
+            "labels. These counts are NOT private.",
         ),
     ] = False,
     force: Force = False,
 ) -> None:
     """Replace every label of a table by a private one.
 
-    OUT.release.json beside OUT records what was spent, what can be estimated, and the mechanisms with their proofs;
-    verify, plot and estimate read it. Every other column is copied as it is: drop columns that were computed from the
-    labels. Nothing that is printed or saved is computed from the true labels, except the prior, which is paid for, the
-    number of rows, and whether all labels are declared; --diagnose alone tells more.
+    OUT.release.json beside OUT records the budget that was spent, the estimates that are possible, and the mechanisms
+    with their proofs. The commands verify, plot and estimate read it. All other columns are copied unchanged: drop
+    those that were computed from the labels. Nothing printed or saved is computed from the true labels except the
+    prior, which is paid for, the number of rows, and whether all labels are declared. Only --diagnose tells more.
 
-    All of epsilon is charged to the ledger before anything is drawn, and never refunded. The same column of the same
-    dataset again is refused unless you say --again. An interrupted run is continued by the same command, at no further
-    cost and with the same noise.
+    All of epsilon is charged to the ledger before anything is drawn, and never refunded. A second release of the same
+    column of the same dataset is refused unless you add --again. To continue an interrupted run, repeat the command: it
+    costs nothing more and draws the same noise.
     """
     _use_system_memory_pool()
     from optrand.release.files import diagnose_table, randomize_table, record_path
@@ -229,7 +241,7 @@ def _randomizer(name: str | None) -> Any:
 
 
 def _account(
-    source: Path, dataset: str | None, ledger: Path | None, budget: str | None, *, again: bool, no_ledger: bool
+    source: Path, dataset: str | None, ledger: str | None, budget: str | None, *, again: bool, no_ledger: bool
 ) -> dict[str, Any]:
     if no_ledger:
         given = {"--dataset": dataset, "--ledger": ledger, "--budget": budget, "--again": again or None}

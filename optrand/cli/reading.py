@@ -308,20 +308,19 @@ def parse_epsilon(text: str, name: str = "--epsilon") -> float:
 
 def parse_penalty(text: str, name: str = "--bias-penalty") -> float:
     """Return a bias penalty."""
-    expected = "a number from 0 to inf"
-    penalty = math.inf if text == "inf" else number(text, name, expected)
-    if penalty < 0:
-        raise InvalidInput(f"{name} is {text!r}, expected {expected}")
-    return penalty + 0.0
+    return math.inf if text == "inf" else _parse_from_zero(text, name, "a number from 0 to inf")
 
 
 def parse_gap(text: str, name: str = "--gap") -> float:
     """Return a relative gap."""
-    expected = "a share of at least 0, such as 1e-6"
-    gap = number(text, name, expected)
-    if gap < 0:
+    return _parse_from_zero(text, name, "a share of at least 0, such as 1e-6")
+
+
+def _parse_from_zero(text: str, name: str, expected: str) -> float:
+    found = number(text, name, expected)
+    if found < 0:
         raise InvalidInput(f"{name} is {text!r}, expected {expected}")
-    return gap
+    return found + 0.0
 
 
 def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> list[float]:

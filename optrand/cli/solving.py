@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["note_prior", "solve", "sweep"]
 
-SEVERAL = "One or more: a list such as 0.5,1,2 or LOW:HIGH:N for N evenly spaced ones, or both."
+SEVERAL = "One or more: a list such as 0.5,1,2, or LOW:HIGH:N for N evenly spaced ones, or both."
 
 
 def note_prior(path: object, absent: int) -> None:
@@ -49,14 +49,14 @@ def solve(
     labels: Labels,
     prior: Prior,
     epsilon: Epsilon,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to save the mechanism.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File for the mechanism.")],
     outputs: Annotated[
         str,
         typer.Option(
             "--outputs",
             metavar="SET",
-            help=f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs, placed for the prior: adaptive:12 for at "
-            "most 12 of them, adaptive:0.01 for as few as lose at most 1 % of the optimum.",
+            help=f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
+            "for at most 12, adaptive:0.01 for as few as possible within 1 % of the optimum.",
         ),
     ] = "line",
     bias_penalty: Annotated[
@@ -64,7 +64,7 @@ def solve(
         typer.Option(
             "--bias-penalty",
             metavar="PENALTY",
-            help="Weight of half the squared bias beside half the squared error, from 0 (ignored) to inf (unbiased).",
+            help="Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
         ),
     ] = "inf",
     knots: Annotated[
@@ -72,8 +72,8 @@ def solve(
         typer.Option(
             "--knots",
             metavar="N",
-            help="Labels are all numbers between the ends: place N knots, to which labels are rounded without bias, "
-            "and randomize the knots.",
+            help="For labels that are all numbers between the two ends: place N knots, round labels to them without "
+            "bias, and randomize the knots.",
         ),
     ] = None,
     force: Force = False,
@@ -86,14 +86,10 @@ def solve(
     placement = _parse_placement(outputs)
     if placement is not None and knots is not None:
         raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: give one of them")
-    problem = _read_problem(
-        labels,
-        prior,
-        epsilon,
-        outputs="line" if placement is not None else outputs,
-        bias_penalty=bias_penalty,
-        check=lambda: check_target(output, prior, overwrite=force),
-    )
+    allowed = "line" if placement is not None else outputs
+    problem, absent = _read_problem(labels, prior, [parse_epsilon(epsilon)], [parse_penalty(bias_penalty)], allowed)
+    check_target(output, prior, overwrite=force)
+    note_prior(prior, absent)
     facts: dict[str, object] = {}
     with progress() as announce:
         announce("1 of 2, solving and making it exact")
@@ -110,19 +106,19 @@ def solve(
 
 
 def _read_problem(
-    labels: str, prior: Path, epsilon: str, *, outputs: str, bias_penalty: str, check: Callable[[], None]
-) -> Problem:
-    """Return the problem that options state; `check` is called before the user is told how the prior is taken."""
+    labels: str, prior: Path, epsilons: Sequence[float], penalties: Sequence[float], outputs: str
+) -> tuple[Problem, int]:
+    """Return the least demanding problem of several, and the number of labels that the prior leaves out.
+
+    All have the outputs of the smallest epsilon: a grid is the widest for it.
+    """
     from optrand.model.problem import regression
 
-    budget, penalty = parse_epsilon(epsilon), parse_penalty(bias_penalty)
     names = parse_labels(labels)
-    allowed = allowed_outputs(parse_outputs(outputs), names, budget)
+    allowed = allowed_outputs(parse_outputs(outputs), names, min(epsilons))
     public = read_prior(prior, names)
-    problem = regression(names, public.probabilities, budget, bias_penalty=penalty, outputs=allowed)
-    check()
-    note_prior(prior, public.absent)
-    return problem
+    problem = regression(names, public.probabilities, max(epsilons), bias_penalty=min(penalties), outputs=allowed)
+    return problem, public.absent
 
 
 def _parse_placement(text: str) -> dict[str, float | int] | None:
@@ -180,34 +176,33 @@ def sweep(
     epsilons: Annotated[str, typer.Option("--epsilon", metavar="NATS", help=f"Privacy budget. {SEVERAL}")],
     bias_penalties: Annotated[
         str,
-        typer.Option("--bias-penalty", metavar="PENALTIES", help=f"From 0 (ignored) to inf (unbiased). {SEVERAL}"),
+        typer.Option("--bias-penalty", metavar="PENALTIES", help=f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}"),
     ] = "inf",
     outputs: Outputs = "line",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to save all columns: .csv or .parquet.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File for all columns of the result: .csv or .parquet."),
     ] = None,
     picture: Annotated[
         Path | None,
-        typer.Option("--picture", metavar="FILE", help="Where to draw variance against bias: .png, .svg or .pdf."),
+        typer.Option(
+            "--picture", metavar="FILE", help="File for a picture of variance against bias: .png, .svg or .pdf."
+        ),
     ] = None,
     force: Force = False,
 ) -> None:
-    """Compute what privacy and unbiasedness cost: one certified row for every epsilon and bias penalty.
+    """Compute the cost of privacy and of unbiasedness: one certified row for every epsilon and bias penalty.
 
-    A grid is the same in every row: that of the smallest epsilon, the widest of them. Rows whose outputs admit no
-    unbiased randomizer say so. A row without a proof ends the command with exit code 3, when all others are done.
+    All rows have the same grid of outputs, that of the smallest epsilon, which is the widest. A row whose outputs admit
+    no unbiased randomizer says so. If a row has no proof, the exit code is 3; all other rows are computed first.
     """
     from optrand.base.files import check_target, write_atomically
-    from optrand.model.problem import regression
     from optrand.studies.sweeps import sweep as run_sweep
 
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
-    names = parse_labels(labels)
-    allowed = allowed_outputs(parse_outputs(outputs), names, min(budgets))
-    public = read_prior(prior, names)
-    # The least demanding problem of all: if it is refused, no row has an answer.
-    problem = regression(names, public.probabilities, max(budgets), bias_penalty=min(penalties), outputs=allowed)
+    # If the least demanding problem is refused, no row has an answer.
+    problem, absent = _read_problem(labels, prior, budgets, penalties, outputs)
     if output is not None:
         if output.suffix.lower() not in WRITERS:
             ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
@@ -218,7 +213,7 @@ def sweep(
 
         check_ending(picture)
         check_target(picture, prior, overwrite=force)
-    note_prior(prior, public.absent)
+    note_prior(prior, absent)
     with progress() as announce:
         table = run_sweep(
             problem,

@@ -24,7 +24,7 @@ def theory(
         typer.Option(
             "--claim",
             metavar="NAME",
-            help="Only one claim, as printed: 'Lemma 8', or a part of its name: LP1. Shows all facts about it.",
+            help="Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail.",
         ),
     ] = None,
     times: Annotated[
@@ -36,10 +36,10 @@ def theory(
     listed: Annotated[bool, typer.Option("--list", help="List the claims and their statements, and try none.")] = False,
     force: Force = False,
 ) -> None:
-    """Try the claims of the papers and show a verdict on each.
+    """Test the numbered claims of the papers and print a finding for each.
 
-    A claim holds, holds as corrected, is refuted by a counterexample, or is undecided: it has a quantifier that no
-    computation settles. Every check also refutes a deliberately false variant of its claim, or fails.
+    A claim holds, holds as corrected, is refuted by a counterexample, or is undecided because no computation settles
+    one of its quantifiers. Every test must also refute a deliberately false variant of its claim.
     """
     from optrand.base.files import refuse_target, write_atomically
     from optrand.theory import BlindCheck, Finding, check, find, writing

@@ -25,20 +25,20 @@ __all__ = ["proven", "verify"]
 
 @reported
 def verify(
-    saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or a release's record.")],
+    saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release.")],
     gap: Annotated[
         str | None, typer.Option("--gap", metavar="SHARE", help="Fail unless the verified gap is at most this.")
     ] = None,
     table: Annotated[
         Path | None,
-        typer.Option("--table", metavar="FILE", help="Fail unless this is, byte by byte, the table of the release."),
+        typer.Option("--table", metavar="FILE", help="Fail unless this file is the released table, byte by byte."),
     ] = None,
 ) -> None:
     """Verify a saved mechanism or a release record.
 
-    Nothing but the file is trusted. A mechanism is checked in exact arithmetic, and `python -m optrand.checker` does
-    the same with none of this code. The record of a release, OUT.release.json, states the total epsilon, and its
-    mechanisms are verified too.
+    Everything is computed again from the file, in exact arithmetic. `python -m optrand.checker` checks a mechanism
+    with code of its own. The record of a release, OUT.release.json, states the total epsilon and holds its mechanisms,
+    which are verified too.
     """
     from optrand.programs.mechanism import FORMAT as PROGRAM
     from optrand.programs.mechanism import ProgramMechanism

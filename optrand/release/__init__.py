@@ -1,10 +1,10 @@
-"""Releases of private labels: what is asked (:class:`Question`), arrays, frames and tables, and their records.
+"""Releases of private labels: requests (:class:`Question`), arrays, frames and tables, and their records.
 
 ==========================  ===================================================
 :func:`randomize`           arrays, columns and frames in memory
 :func:`randomize_table`     files and folders of any size
 :func:`load_release`        the record of a release, verified again
-:class:`Question`           what is asked of one column
+:class:`Question`           request for one column
 :class:`ReleaseRecord`      what was spent, and what can be estimated
 ==========================  ===================================================
 

@@ -17,7 +17,17 @@ from optrand.base.validation import MAX_INTEGER, Floats, as_declared, as_doubles
 from optrand.errors import InvalidInput
 from optrand.release.question import Question
 
-__all__ = ["MISSING", "NO_LABEL", "UNDECLARED", "LabelColumn", "Places", "as_arrow", "plain", "refuse_labels"]
+__all__ = [
+    "MISSING",
+    "NO_LABEL",
+    "UNDECLARED",
+    "LabelColumn",
+    "Places",
+    "as_arrow",
+    "is_bytes",
+    "plain",
+    "refuse_labels",
+]
 
 MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
 """In place of the place of a label: no label was given, a cell that holds none, or one that was not declared."""
@@ -35,15 +45,7 @@ NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Reading and writing of one column of labels.
-
-    Parameters
-    ----------
-    question : Question
-    kind : pyarrow.DataType
-        Of the private labels.
-    decimal : str, optional
-        The decimal point if cells are text, as in CSV.
+    """Reading and writing of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV.
 
     Raises
     ------
@@ -73,7 +75,7 @@ class LabelColumn:
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
                 raise InvalidInput(f"{words}, expected numbers")
             return
-        text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_bytes(kind)
+        text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_bytes(kind)
         whole = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         if not (text or whole or pa.types.is_boolean(kind)):
             raise InvalidInput(f"{words}, expected text, integers or booleans for classes")
@@ -111,13 +113,22 @@ class LabelColumn:
         return of_cells.astype(np.int32)[at]
 
     def numbers(self, column: Any) -> Floats:
-        """Return cells as numbers, and classes as their places, NaN for a missing one or one that holds none."""
-        cells, at = distinct_cells(plain(column))
-        if pa.types.is_null(cells.type):
-            return np.full(len(column), np.nan)
+        """Return released cells as numbers, and classes as their places, NaN for a missing one.
+
+        Raises
+        ------
+        InvalidInput
+            A class that is not declared, or one that is missing although none may be.
+        """
         if self.question.names is None:
+            cells, at = distinct_cells(plain(column))
             return np.append(_numbers_of(cells, self.decimal), np.nan)[at]
         found = self.places(column)
+        strangers = int((found < (MISSING if self.question.nulls == "pass" else 0)).sum())
+        if strangers:
+            raise InvalidInput(
+                f"{strangers} of {found.size} released values are no classes of the record: pass what was released"
+            )
         return np.where(found < 0, np.nan, found)
 
     def _numbers(self, cells: Any) -> NDArray[np.intp]:
@@ -142,9 +153,9 @@ class LabelColumn:
             return as_arrow(noisy, gaps)
         kind = self.released_kind
         names: list[Any] = list(self.question.names)
-        if _is_bytes(kind):
+        if is_bytes(kind):
             names = [None if name is None else name.encode("utf-8", "surrogateescape") for name in names]
-        classes = pa.array(names, kind) if _is_bytes(kind) else pa.array(names, pa.string()).cast(kind)
+        classes = pa.array(names, kind) if is_bytes(kind) else pa.array(names, pa.string()).cast(kind)
         return classes.take(as_arrow(noisy.astype(np.int64), gaps))
 
 
@@ -206,8 +217,10 @@ def _plain_type(kind: Any) -> Any:
     return kind
 
 
-def _is_bytes(kind: Any) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+def is_bytes(kind: Any) -> bool:
+    """Decide whether an Arrow type holds bytes."""
+    known = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    return any(of_kind(kind) for of_kind in known)
 
 
 def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
@@ -281,7 +294,7 @@ def _converted(cells: Any) -> Floats:
 def _texts_of(cells: Any) -> list[str | None]:
     """Return cells as names of classes: text as it is, integers, whole floats and booleans as they are written."""
     kind = cells.type
-    if _is_bytes(kind):
+    if is_bytes(kind):
         return [None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in cells.to_pylist()]
     if pa.types.is_floating(kind):
         # Integers beside missing cells are floats in pandas.

@@ -6,7 +6,9 @@ in a line feed, and a byte-order mark and blank lines go.
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import os
 import re
 import zlib
@@ -20,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from optrand.errors import InvalidInput
+from optrand.release.cells import is_bytes
 from optrand.release.sources import Table
 
 __all__ = ["CsvFormat", "CsvTable", "CsvWriter", "check_writable"]
@@ -69,13 +72,6 @@ class Blocks:
     """Blocks of whole records of a file, unpacked, with their quotes checked on the way.
 
     pyarrow reads a quote that is never closed up to the next one, so that labels would become part of a public cell.
-
-    Parameters
-    ----------
-    stream : binary file
-    name : str
-        For errors.
-    separator : str
 
     Attributes
     ----------
@@ -164,11 +160,6 @@ class Blocks:
 class CsvTable(Table):
     """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
 
-    Parameters
-    ----------
-    path : path
-    layout : CsvFormat
-
     Raises
     ------
     InvalidInput
@@ -180,9 +171,14 @@ class CsvTable(Table):
     def __init__(self, path: Path, layout: CsvFormat) -> None:
         self.path, self.layout, self.decimal, self.cut = path, layout, layout.decimal, False
         with path.open("rb") as stream:
-            first = self._parse(next(iter(Blocks(stream, path.name, layout.separator))), None)
-        self.header: list[bytes | None] = [column[0].as_py() for column in first.columns]
-        names = [(name or b"").decode("utf-8", "backslashreplace") for name in self.header]
+            first = next(iter(Blocks(stream, path.name, layout.separator)))
+        text = io.StringIO(first.decode("utf-8", "surrogateescape"), newline="")
+        try:
+            cells = next(csv.reader(text, delimiter=layout.separator))
+        except csv.Error:
+            raise self._unreadable() from None
+        self.header = [cell.encode("utf-8", "surrogateescape") for cell in cells]
+        names = [name.decode("utf-8", "backslashreplace") for name in self.header]
         self.schema = pa.schema([(name, pa.binary()) for name in names])
         self.files = (path,)
 
@@ -204,54 +200,41 @@ class CsvTable(Table):
         if rows == 0:
             raise InvalidInput(f"{self.path.name} has a header and no rows: there is nothing to randomize")
 
-    def _parse(self, block: bytes, wanted: Sequence[int] | None) -> Any:
-        """Parse all records of a block as columns of bytes; the header alone, if nothing is known of them yet."""
-        if wanted is None:
-            # One record, with as many columns as it has.
-            end = self._end_of_first(block)
-            block, width = block[:end], None
-        else:
-            width = len(self.schema)
-        options: dict[str, Any] = {"block_size": len(block) + 1, "use_threads": False}
+    def _parse(self, block: bytes, wanted: Sequence[int]) -> Any:
+        """Parse all records of a block as columns of bytes."""
+        width = len(self.schema)
+        names = [f"f{i}" for i in range(width)]
+        read = pa.csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False)
         parse = pa.csv.ParseOptions(
             delimiter=self.layout.separator,
             newlines_in_values=True,
             # In a table of one column a blank line is a missing label.
             ignore_empty_lines=width != 1,
         )
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.binary()),
+            include_columns=[names[i] for i in wanted],
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            check_utf8=False,
+        )
         try:
-            if width is None:
-                read = pa.csv.ReadOptions(autogenerate_column_names=True, **options)
-                names = pa.csv.open_csv(pa.BufferReader(block), read, parse).schema.names
-            else:
-                names = [f"f{i}" for i in range(width)]
-            convert = pa.csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.binary()),
-                include_columns=None if wanted is None else [names[i] for i in wanted],
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                check_utf8=False,
-            )
-            read = pa.csv.ReadOptions(column_names=names, **options)
             return pa.csv.read_csv(pa.BufferReader(block), read, parse, convert)
         except (pa.ArrowInvalid, UnicodeDecodeError) as error:
             # pyarrow's own message quotes the row.
-            if width is not None and re.search(r"Expected \d+ columns, got \d+", str(error)):
+            if re.search(r"Expected \d+ columns, got \d+", str(error)):
                 raise InvalidInput(
                     f"{self.path.name} has at least one row with more or fewer cells than its header, which has "
                     f"{width}: quote cells that hold {self.layout.separator!r}"
                 ) from None
-            raise InvalidInput(
-                f"{self.path.name} cannot be read as CSV: expected text with a header and {self.layout.separator!r} "
-                "between cells"
-            ) from None
+            raise self._unreadable() from None
 
-    def _end_of_first(self, block: bytes) -> int:
-        separator = re.escape(self.layout.separator.encode())
-        cell = rb'(?:"(?:[^"]++|"")*+"|(?!")[^' + separator + rb"\r\n]*+)"
-        first = re.match(rb"(?:" + cell + separator + rb")*+" + cell + rb"(?:\r\n|\n|\r|\Z)", block)
-        return first.end() if first else len(block)
+    def _unreadable(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self.path.name} cannot be read as CSV: expected text with a header and {self.layout.separator!r} "
+            "between cells"
+        )
 
 
 def check_writable(kind: Any, name: str) -> None:
@@ -272,12 +255,12 @@ def check_writable(kind: Any, name: str) -> None:
     """
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     try:
-        if isinstance(plain, pa.BaseExtensionType) and _is_bytes(plain.storage_type):
+        if isinstance(plain, pa.BaseExtensionType) and is_bytes(plain.storage_type):
             raise pa.ArrowNotImplementedError
         if pa.types.is_timestamp(plain):
             # The zone is looked up for a time alone.
             pa.array([0], pa.int64()).cast(plain).cast(pa.string())
-        elif not _is_bytes(plain):
+        elif not is_bytes(plain):
             pa.array([], plain).cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         raise InvalidInput(
@@ -286,20 +269,12 @@ def check_writable(kind: Any, name: str) -> None:
 
 
 class CsvWriter:
-    """A CSV file that is being written: bytes as they are, other types as text, floats as they read back.
+    """A new CSV file, which only its owner can read: bytes as they are, other types as text, floats as they read back.
 
-    Parameters
-    ----------
-    path : path
-        A new file, which only its owner can read.
-    header : list of bytes or None
-        Names of the columns; None for an empty one without quotes.
-    layout : CsvFormat
-    compress : bool
-        Whether to gzip, without a name or a time, so that the same table gives the same bytes.
+    It is compressed without a name or a time, so that the same table gives the same bytes.
     """
 
-    def __init__(self, path: Path, header: Sequence[bytes | None], layout: CsvFormat, *, compress: bool) -> None:
+    def __init__(self, path: Path, header: Sequence[bytes], layout: CsvFormat, *, compress: bool) -> None:
         self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self.stream: Any = (
             gzip.GzipFile(filename="", mode="wb", fileobj=self.file, mtime=0, compresslevel=6)
@@ -309,7 +284,7 @@ class CsvWriter:
         self.layout = layout
         self._special = [b'"', b"\r", b"\n", layout.separator.encode()]
         self._pattern = '["\r\n' + f"\\x{ord(layout.separator):02x}]"
-        names = self._quote(pa.array(header, pa.binary()))
+        names = self._quote(pa.array([name or None for name in header], pa.binary()))
         self.stream.write(layout.separator.encode().join(names.to_pylist()) + b"\n")
 
     def write(self, part: int, batch: Any) -> None:  # noqa: ARG002
@@ -342,7 +317,7 @@ class CsvWriter:
                 repr(number).replace(".", self.layout.decimal).encode() for number in encoded.dictionary.to_pylist()
             ]
             return self._quote(pa.array(texts, pa.binary()).take(encoded.indices))
-        if not _is_bytes(kind):
+        if not is_bytes(kind):
             column = column.cast(pa.string())
         return self._quote(column.cast(pa.binary()))
 
@@ -356,11 +331,6 @@ class CsvWriter:
         quote = pa.scalar(b'"')
         quoted = pc.binary_join_element_wise(quote, pc.replace_substring(cells, '"', '""'), quote, pa.scalar(b""))
         return pc.fill_null(pc.if_else(special, quoted, cells), b"")
-
-
-def _is_bytes(kind: Any) -> bool:
-    known = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
-    return any(of_kind(kind) for of_kind in known)
 
 
 def _bytes_of(cells: Any) -> bytes:

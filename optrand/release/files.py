@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,23 @@ from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED, LabelColumn
+from optrand.release.parquet_tables import conform
 from optrand.release.plan import Plan
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
-from optrand.release.run import Account, Listener, Reader, Rows, release
+from optrand.release.run import Account, Listener, Reader, Rows, Sink, release
 from optrand.release.tables import Output, find_column, open_table, plan_output
 
-__all__ = ["Diagnosis", "check_output", "diagnose_table", "finished_record", "randomize_table", "record_path"]
+__all__ = [
+    "Diagnosis",
+    "FileSink",
+    "check_output",
+    "diagnose_table",
+    "finished_record",
+    "randomize_table",
+    "record_path",
+]
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:
@@ -65,12 +74,12 @@ def randomize_table(
     question : Question
     dataset : str, optional
         Name under which a ledger charges the release. Without one nothing is charged.
-    ledger : Ledger, path or None
-        By default the user's own.
+    ledger : Ledger, path, URL or None
+        By default the user's own. Or a file, or ``postgresql://user@host/database``.
     again : bool
         Release a column that was released before. Costs add up.
     budget : float or Spent, optional
-        What all releases of the dataset may cost together.
+        Largest total cost of all releases of the dataset.
     keep, drop : sequence of str, optional
         The only other columns to release, or those not to release.
     separator, decimal : str, optional
@@ -122,7 +131,7 @@ def randomize_table(
         table = open_table(path, separator=separator, decimal=decimal)
         (column,) = Reader.of(table, [question], account).columns
         planned = plan_output(table, column, output, keep=keep, drop=drop)
-        sink = _FileSink(staging, planned, output, table.files[0], signals, question.label, replace=replaced)
+        sink = FileSink(staging, planned, output, table.files[0], signals, question.label, replace=replaced)
         (record,) = release(table, [question], sink, account, listener)
     return record
 
@@ -140,38 +149,42 @@ def check_output(output: Path, account: Account, *, force: bool) -> bool:
         return True
     if output.exists():
         raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
-    if not record.exists():
-        return False
-    try:
-        left = load_release(record)
-        ledger = account.ledger
-        known = ledger is not None and any(one.open and one.id == left.release for one in ledger.entries())
-    except (InvalidFile, InvalidInput, AttributeError):
-        known = False
-    if not known:
+    if record.exists() and _unfinished(output, account) is None:
         raise InvalidInput(
             f"{record} is left over from another release: remove it, or choose another name for the output"
         )
-    return True
+    return record.exists()
 
 
 def finished_record(output: Path, question: Question, account: Account) -> ReleaseRecord | None:
     """Complete a release that was stopped after its files had their names, and return its record; None of any other."""
-    if account.ledger is None or not (output.exists() and record_path(output).exists()):
+    found = _unfinished(output, account) if output.exists() else None
+    if found is None or account.ledger is None:
         return None
+    record, charge = found
+    try:
+        record.verify_table(output)
+    except (InvalidFile, InvalidInput):
+        return None
+    if charge.question != question.digest:
+        return None
+    account.ledger.complete([charge])
+    return record
+
+
+def _unfinished(output: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
+    """Return the record beside an output and its charge, if the ledger has it as unfinished."""
     try:
         record = load_release(record_path(output))
-        record.verify_table(output)
-    except (InvalidFile, InvalidInput, AttributeError):
+    except (InvalidFile, InvalidInput):
         return None
-    for one in account.ledger.entries(account.dataset):
-        if one.open and one.id == record.release and one.question == question.digest:
-            account.ledger.complete([one])
-            return record if isinstance(record, ReleaseRecord) else None
-    return None
+    if account.ledger is None or not isinstance(record, ReleaseRecord):
+        return None
+    charge = next((one for one in account.ledger.entries(account.dataset) if one.id == record.release), None)
+    return None if charge is None or not charge.open else (record, charge)
 
 
-class _FileSink:
+class FileSink(Sink):
     """A table that is written to a staging folder, and published with its record."""
 
     def __init__(
@@ -179,7 +192,7 @@ class _FileSink:
         staging: Staging,
         planned: Output,
         target: Path,
-        like: Path,
+        like: Path | None,
         signals: Signals,
         label: str,
         *,
@@ -187,30 +200,19 @@ class _FileSink:
     ) -> None:
         self.staging, self.planned, self.target, self.like = staging, planned, target, like
         self.signals, self.label, self.replace = signals, label, replace
+        self.output, self.folder = str(target.absolute()), staging.folder
+        self.checked = () if planned.texts is None else tuple(planned.texts.names)
         self._names = set(planned.names)
-        self.output, self.checked = str(target.absolute()), planned.checked
+        # A name that is there twice cannot be read by it.
+        self.columns = planned.names if len(self._names) == len(planned.names) else None
         self.rows = 0
         self._writer: Any = None
         self._record: ReleaseRecord | None = None
 
-    @property
-    def folder(self) -> Path:
-        """Folder for temporary files."""
-        return self.staging.folder
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """Columns that are written."""
-        # A name that is there twice cannot be read by it.
-        return self.planned.names if len(set(self.planned.names)) == len(self.planned.names) else None
-
     def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
         """Refuse cells that the format cannot hold."""
         if self.checked:
-            self.planned.check(batch.select(list(self.checked)))
-
-    def rehearse(self, reader: Reader) -> None:
-        """Do nothing: the schema was checked."""
+            conform(batch.select(list(self.checked)), self.planned.texts)
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
         """Write a batch."""
@@ -227,13 +229,12 @@ class _FileSink:
 
     def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
         """Finish the table, and return its record."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         layout = self.planned.layout
         signs = (None, None) if layout is None else (layout.separator, layout.decimal)
         table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.planned.names, *signs)
-        self._record = ReleaseRecord.of(plans[0], release=charges[0].id, dataset=account.dataset, table=table)
-        if account.ledger is None:
-            self._record = replace(self._record, dataset=None)
+        self._record = ReleaseRecord.of(plans[0], release=charges[0].id, dataset=account.charged, table=table)
         return [self._record]
 
     def abandon(self) -> None:

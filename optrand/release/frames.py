@@ -22,12 +22,10 @@ from optrand.errors import InvalidInput
 
 __all__ = [
     "arrow_column",
+    "as_table",
     "check_frame",
     "is_frame",
     "materialize",
-    "read_any",
-    "released_cells",
-    "released_numbers",
     "replace_labels",
 ]
 
@@ -91,12 +89,7 @@ def arrow_column(data: Any, name: Any = None) -> Any:
 def check_frame(data: Any, label: Any, labels: Any) -> None:
     """Refuse a frame of pandas whose index is named like the labels or equals them, since it would be released too.
 
-    Parameters
-    ----------
-    data : object
-    label : object
-        Name of the labels, None if they have none.
-    labels : pyarrow.Array
+    The `label` is the name of the `labels`, None if they have none.
     """
     if not _is_of(data, "pandas", "DataFrame", "Series"):
         return
@@ -134,7 +127,7 @@ def replace_labels(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> An
         if _is_of(data, "polars", "DataFrame"):
             rest = data if kept is None else data.filter(kept.tolist())
             return rest.with_columns([_to_polars(labels, rest.get_column(name)) for name, labels in noisy.items()])
-        table = _replace_in_table(_as_table(data), noisy, kept)
+        table = _replace_in_table(as_table(data), noisy, kept)
         return table.combine_chunks().to_batches()[0] if isinstance(data, pa.RecordBatch) else table
     (labels,) = noisy.values()
     if _is_of(data, "pandas", "Series"):
@@ -146,32 +139,6 @@ def replace_labels(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> An
     if isinstance(data, np.ndarray | list | tuple | range):
         return _to_array(labels, data, kept)
     return pa.chunked_array([labels]) if isinstance(data, pa.ChunkedArray) else labels
-
-
-def read_any(data: Any) -> Any:
-    """Return a frame as an Arrow table, and a column as an Arrow array."""
-    return _as_table(data) if is_frame(data) else arrow_column(data)
-
-
-def released_numbers(released: Any) -> Any:
-    """Return released numbers as an array of their shape, NaN in place of masked cells and nulls."""
-    if isinstance(released, np.ndarray) and not np.ma.isMaskedArray(released) and released.dtype != object:
-        return released
-    try:
-        column = arrow_column(released)
-    except InvalidInput:
-        return released
-    numbers = column.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
-    return numbers.reshape(np.shape(released))
-
-
-def released_cells(released: Any) -> list[Any]:
-    """Return released cells one after the other, None in place of masked cells and nulls."""
-    if isinstance(released, list | tuple) and not has_masked_cells(released):
-        # Of mixed types, some of which are no labels, Arrow makes no column.
-        return np.array(released, dtype=object).ravel().tolist()
-    cells: list[Any] = arrow_column(released).to_pylist()
-    return cells
 
 
 def _is_of(data: object, module: str, *names: str) -> bool:
@@ -199,7 +166,9 @@ def _import(make: Any) -> Any:
 
 
 def _one_chunk(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    """Return one array. Categories are what occurred: they are never taken as declared, nor is their order."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _single(columns: Sequence[Any], wanted: Any) -> int:
@@ -209,7 +178,8 @@ def _single(columns: Sequence[Any], wanted: Any) -> int:
     return names.index(wanted)
 
 
-def _as_table(data: Any) -> Any:
+def as_table(data: Any) -> Any:
+    """Return a frame as an Arrow table."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -224,7 +194,7 @@ def _column_of_frame(data: Any, name: Any) -> Any:
         return _from_pandas(data.iloc[:, _single(data.columns, name)])
     if _is_of(data, "polars", "DataFrame"):
         return _from_polars(data.to_series(_single(data.columns, name)))
-    table = _as_table(data)
+    table = as_table(data)
     return _one_chunk(table.column(_single(table.schema.names, name)))
 
 
@@ -285,7 +255,7 @@ def _replace_in_table(table: Any, noisy: Mapping[Any, Any], kept: Kept | None) -
 def materialize(data: Any) -> Any:
     """Return a frame that can be read more than once: an Arrow table in place of what only exports Arrow."""
     known = isinstance(data, pa.Table | pa.RecordBatch) or _is_of(data, "pandas", "DataFrame")
-    return _as_table(data) if is_frame(data) and not (known or _is_of(data, "polars", "DataFrame")) else data
+    return as_table(data) if is_frame(data) and not (known or _is_of(data, "polars", "DataFrame")) else data
 
 
 def _replace_in_pandas(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> Any:
@@ -298,16 +268,9 @@ def _replace_in_pandas(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -
 
 
 def _from_pandas(series: Any) -> Any:
-    kind = str(series.dtype)
-    if kind == "category":
-        # Categories are what occurred: they are never taken as declared, nor is their order.
-        values = series if hasattr(series, "cat") else series.to_series()
-        categories = values.cat.categories
-        # Integers have no gaps.
-        series = values.astype(object if values.hasnans and categories.dtype.kind in "iub" else categories.dtype)
-    elif kind.startswith("Sparse"):
+    if str(series.dtype).startswith("Sparse"):
         series = series.astype(series.dtype.subtype)
-    elif kind == "object" and len(series) and all(isinstance(cell, uuid.UUID) for cell in series):
+    elif series.dtype == object and len(series) and all(isinstance(cell, uuid.UUID) for cell in series):
         return pa.array([cell.bytes for cell in series], pa.binary(16))
     return _one_chunk(_import(lambda: pa.array(series, from_pandas=True)))
 
@@ -344,7 +307,7 @@ def _from_polars(series: Any) -> Any:
             raise pa.ArrowInvalid
     except pa.ArrowException:
         raise InvalidInput(f"a column is of type {series.dtype}, which Arrow does not have: cast it first") from None
-    return found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
+    return _one_chunk(found)
 
 
 def _to_polars(labels: Any, like: Any) -> Any:

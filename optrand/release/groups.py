@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from optrand.base.validation import Floats
 from optrand.errors import InputChanged, InvalidInput
 from optrand.release.cells import plain
+from optrand.release.frames import arrow_column, as_table, is_frame
 from optrand.sampling.priors import EstimatedPrior
 from optrand.sampling.smoothing import smoothed_prior
 
@@ -128,26 +129,18 @@ class Groups:
             ) from None
 
 
-def group_columns(given: Any, columns: tuple[str, ...], read: Any) -> Mapping[str, Any]:
-    """Return columns of groups by name, from a frame, a mapping, or the one column itself.
-
-    Parameters
-    ----------
-    given : object
-    columns : tuple of str
-    read : callable
-        Makes an Arrow array of a column, or an Arrow table of a frame.
-    """
+def group_columns(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
+    """Return columns of groups by name, from a frame, a mapping, or the one column itself."""
     if given is None:
         raise InvalidInput(f"the release is by groups of {', '.join(columns)}: pass their columns, groups=...")
     if isinstance(given, Mapping):
-        return {name: read(column) for name, column in given.items()}
-    found = read(given)
-    if isinstance(found, pa.Table):
-        return {name: found.column(name) for name in columns if name in found.schema.names}
+        return {name: arrow_column(column) for name, column in given.items()}
+    if is_frame(given):
+        table = as_table(given)
+        return {name: table.column(name) for name in columns if name in table.schema.names}
     if len(columns) > 1:
         raise InvalidInput(f"groups are made by {len(columns)} columns: pass a frame, or a mapping of their names")
-    return {columns[0]: found}
+    return {columns[0]: arrow_column(given)}
 
 
 ONE_GROUP = Groups()
@@ -220,7 +213,7 @@ def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: fl
     rows : (pools,) array of int
         Sizes of the pools, public.
     epsilon : float
-        What the histograms spent.
+        Budget that the histograms spent.
 
     Examples
     --------

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 import tempfile
 from collections.abc import Sequence
@@ -214,21 +213,23 @@ def _sum(blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.array([blocks[:, 0].sum(dtype=np.uint64), blocks[:, 1].sum(dtype=np.uint64)])
 
 
-PARTITIONS = 256
+PARTS = 128
+"""Temporary files, by hashes of ids."""
+
 BUFFERED = 1 << 18
-"""Ids held before they are written out by their partitions."""
+"""Ids held in memory before they are written to these files."""
 
 
 class UniqueIds:
     """Exact check that no id occurs twice, in some ten megabytes of memory for any number of ids.
 
-    Runs of consecutive integers are kept as their ends. All others are hashed into 256 parts of a temporary file that
-    only its owner can read; each part is sorted in memory.
+    Runs of consecutive integers are kept as their ends. All others are hashed into temporary files that only their
+    owner can read, 16 bytes an id; each file is sorted in memory.
 
     Parameters
     ----------
     folder : path, optional
-        For the temporary file, of 8 bytes for an integer and 16 for another id; the system's by default.
+        For the temporary files; the system's by default.
 
     Examples
     --------
@@ -243,20 +244,19 @@ class UniqueIds:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
-        self._file: Any = None
+        self._files: list[Any] = []
         self._runs: list[tuple[int, int]] = []
         self._held: list[Ids] = []
         self._count = 0
-        self._spills: list[tuple[int, int, NDArray[np.intp]]] = []
-        # Secret factors, so that no choice of ids fills one part alone.
-        self._factors = [np.uint64(secrets.randbits(64) | 1) for _ in range(2)]
+        # Secret odd factors, so that no choice of ids fills one file alone.
+        self._factors = np.array([secrets.randbits(64) | 1 for _ in range(2)], dtype=np.uint64)
 
     def __enter__(self) -> UniqueIds:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        for file in self._files:
+            file.close()
 
     def add(self, ids: Ids) -> None:
         """Add the ids of some rows."""
@@ -277,24 +277,20 @@ class UniqueIds:
             self._spill()
 
     def _spill(self) -> None:
+        if not self._files:
+            self._files = [tempfile.TemporaryFile(dir=self._folder, buffering=0) for _ in range(PARTS)]  # noqa: SIM115
         ids = np.concatenate(self._held)
         self._held, self._count = [], 0
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
-        wide = bool(ids[:, 1].any())
-        # Multiply and shift: any two ids share a part with probability 2 / PARTITIONS at most.
-        mixed = ids[:, 0] * self._factors[0]
-        if wide:
-            mixed += ids[:, 1] * self._factors[1]
-        parts = (mixed >> np.uint64(56)).astype(np.uint8)
+        # Multiply and shift: any two ids share a file with probability 2 / PARTS at most.
+        mixed = ids[:, 0] * self._factors[0] + ids[:, 1] * self._factors[1]
+        parts = (mixed >> np.uint64(57)).astype(np.uint8)
         order = np.argsort(parts, kind="stable")
-        bounds = np.searchsorted(parts[order], np.arange(PARTITIONS + 1))
-        ordered = (ids if wide else np.ascontiguousarray(ids[:, 0]))[order]
-        offset = self._file.seek(0, os.SEEK_END)
-        data = ordered.data.cast("B")
-        while data:
-            data = data[self._file.write(data) :]
-        self._spills.append((offset, 16 if wide else 8, bounds))
+        bounds = np.searchsorted(parts[order], np.arange(PARTS + 1, dtype=np.uint8))
+        ordered = ids[order]
+        for file, low, high in zip(self._files, bounds, bounds[1:], strict=False):
+            data = ordered[low:high].tobytes()
+            while data:
+                data = data[file.write(data) :]
 
     def check(self) -> None:
         """Compare all ids that were added.
@@ -304,33 +300,18 @@ class UniqueIds:
         InvalidInput
             At least one occurs twice: neither which nor how often is said.
         OSError
-            The temporary file cannot be written or read.
+            A temporary file cannot be written or read.
         """
         runs = np.array(sorted(self._runs), dtype=np.uint64).reshape(-1, 2)
         if (runs[1:, 0] < runs[:-1, 1]).any():
             raise _repeated()
-        if self._file is None:
-            parts = [np.concatenate(self._held)] if self._held else []
-            for ids in parts:
-                _check_part(ids, runs)
-            return
-        if self._held:
+        if self._held and not self._files:
+            _check_part(np.concatenate(self._held), runs)
+        elif self._held:
             self._spill()
-        for part in range(PARTITIONS):
-            _check_part(self._read(part), runs)
-
-    def _read(self, part: int) -> Ids:
-        """Return the ids of one part."""
-        pieces = []
-        for offset, width, bounds in self._spills:
-            low, high = int(bounds[part]), int(bounds[part + 1])
-            self._file.seek(offset + low * width)
-            data = self._file.read((high - low) * width)
-            if len(data) != (high - low) * width:
-                raise OSError("the temporary file of record ids was cut")
-            read = np.frombuffer(data, dtype=np.uint64)
-            pieces.append(read.reshape(-1, 2) if width == 16 else _integers(read))
-        return np.concatenate(pieces)
+        for file in self._files:
+            file.seek(0)
+            _check_part(np.fromfile(file, dtype=np.uint64).reshape(-1, 2), runs)
 
 
 def _check_part(ids: Ids, runs: NDArray[np.uint64]) -> None:

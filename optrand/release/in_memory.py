@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from optrand.release.frames import arrow_column, check_frame, is_frame, material
 from optrand.release.plan import Plan
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
-from optrand.release.run import Account, Listener, Reader, Rows, release
+from optrand.release.run import Account, Listener, Reader, Rows, Sink, release
 from optrand.release.tables import MemoryTable
 from optrand.sampling.entropy import without_seed
 
@@ -83,19 +82,20 @@ def randomize(
         See :class:`~optrand.release.question.Question`. Either `labels` (numbers) or `classes` (names) that can occur
         are declared, from public knowledge.
     ids : names of columns, or array, optional
-        What identifies a record: one column, several together, or an array of ids in the order of the labels. By
+        Identity of each record: one column, several together, or an array of ids in the order of the labels. By
         default row numbers; an index is not looked at.
     groups : names of columns, or array, optional
         Public columns that partition the rows: each group has a prior and a best randomizer of its own, all for one
         epsilon; small ones are pooled. Estimates then take ``groups=``, too.
     dataset : str, optional
         Name under which the release is charged to a ledger, together with the column.
-    ledger : Ledger, path or None
-        The user's own by default. None, or no dataset: nothing is charged.
+    ledger : Ledger, path, URL or None
+        The user's own by default, or a file, or ``postgresql://user@host/database``. None, or no dataset: nothing is
+        charged.
     again : bool
         Release a column of the dataset that was released before. Costs add up.
     budget : float or Spent, optional
-        What all releases of the dataset may cost together.
+        Largest total cost of all releases of the dataset.
 
     Returns
     -------
@@ -141,26 +141,40 @@ def randomize(
         "nulls": nulls,
         "gap": gap,
     }
-    defaults = {"clip": False, "nulls": "refuse", "gap": 1e-6}
-    public = _Public.of(data, ids, groups, framed=framed)
+    id_columns = _public_columns(data, ids, "ids", framed=framed)
+    group_columns = _public_columns(data, groups, "groups", framed=framed)
     questions = []
     for name in chosen:
-        options = {
-            option: value.get(name, defaults.get(option)) if several and isinstance(value, Mapping) else value
-            for option, value in given.items()
-        }
-        if options["epsilon"] is None:
+        options = _options_of(given, name) if several else given
+        if "epsilon" not in options:
             raise InvalidInput(f"there is no epsilon for column {name!r}: name one for each")
-        questions.append(Question(label=_name(data, name), groups=public.groups, ids=public.ids, **options))
+        questions.append(
+            Question(label=_name(data, name), groups=tuple(group_columns), ids=tuple(id_columns), **options)
+        )
     account = Account.open(dataset, ledger, again=again, budget=budget)
     private = {q.label: arrow_column(data, name if framed else None) for q, name in zip(questions, chosen, strict=True)}
     for name, column in zip(chosen, private.values(), strict=True):
         check_frame(data, name, column)
-    table = MemoryTable(pa.table({**private, **public.columns(len(next(iter(private.values()))))}))
+    rows = len(next(iter(private.values())))
+    for what, column in {**id_columns, **group_columns}.items():
+        if len(column) != rows:
+            raise InvalidInput(f"there are {len(column)} {what} for {rows} labels, expected one for each")
+    table = MemoryTable(pa.table({**private, **id_columns, **group_columns}))
     sink = _MemorySink(data, {q.label: name for q, name in zip(questions, chosen, strict=True)})
     records = release(table, questions, sink, account, Listener(warn=_warn))
     by_name = dict(zip(chosen, records, strict=True))
     return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
+
+
+def _options_of(given: Mapping[str, Any], name: Any) -> dict[str, Any]:
+    """Return the options of one of several columns: those in dicts by column if they name it."""
+    options = {}
+    for option, value in given.items():
+        if not isinstance(value, Mapping):
+            options[option] = value
+        elif name in value:
+            options[option] = value[name]
+    return options
 
 
 def _check_columns(data: Any, chosen: Sequence[Any], *, framed: bool) -> None:
@@ -182,50 +196,22 @@ def _name(data: Any, label: Any) -> str:
     return own if isinstance(own, str) and own else "labels"
 
 
-class _Public(NamedTuple):
-    """Public columns that a release reads: those of ids and groups."""
-
-    ids: tuple[str, ...]
-    groups: tuple[str, ...]
-    found: dict[str, Any]
-
-    @classmethod
-    def of(cls, data: Any, ids: Any, groups: Any, *, framed: bool) -> _Public:
-        found: dict[str, Any] = {}
-        names: dict[str, tuple[str, ...]] = {}
-        for what, given in (("ids", ids), ("groups", groups)):
-            if given is None:
-                names[what] = ()
-            elif framed and (isinstance(given, str) or _lists_names(given)):
-                wanted = (given,) if isinstance(given, str) else tuple(given)
-                found.update({name: arrow_column(data, name) for name in wanted})
-                names[what] = wanted
-            elif isinstance(given, str):
-                raise InvalidInput(f"labels have no columns that could hold {what}: pass the {what} themselves")
-            else:
-                found[what] = arrow_column(given)
-                names[what] = (what,)
-        return cls(names["ids"], names["groups"], found)
-
-    def columns(self, rows: int) -> dict[str, Any]:
-        """Return the columns, each of so many rows."""
-        for name, column in self.found.items():
-            if len(column) != rows:
-                raise InvalidInput(f"there are {len(column)} {name} for {rows} labels, expected one for each")
-        return self.found
+def _public_columns(data: Any, given: Any, what: str, *, framed: bool) -> dict[str, Any]:
+    """Return columns of ids or groups by name: those that are named in a frame, or one that is given itself."""
+    if given is None:
+        return {}
+    names = [given] if isinstance(given, str) else given
+    if framed and isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
+        return {name: arrow_column(data, name) for name in names}
+    if isinstance(given, str):
+        raise InvalidInput(f"labels have no columns that could hold {what}: pass the {what} themselves")
+    return {what: arrow_column(given)}
 
 
-def _lists_names(given: Any) -> bool:
-    return isinstance(given, list | tuple) and all(isinstance(name, str) for name in given)
-
-
-class _MemorySink:
-    """Noisy labels in memory, and the object that they go into."""
+class _MemorySink(Sink):
+    """Noisy labels in memory, and the object that they go into. The caller has it once the release is complete."""
 
     output = "in memory"
-    checked: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    folder: Path | None = None
 
     def __init__(self, data: Any, names: Mapping[str, Any]) -> None:
         self.data, self.names = data, names
@@ -275,17 +261,10 @@ class _MemorySink:
         """Put the noisy labels in place of the private ones."""
         columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
         self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)
-        dataset = None if account.ledger is None else account.dataset
         return [
-            ReleaseRecord.of(plan, release=charge.id, dataset=dataset)
+            ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
             for plan, charge in zip(plans, charges, strict=True)
         ]
-
-    def abandon(self) -> None:
-        """Do nothing: nobody has the labels."""
-
-    def publish(self) -> None:
-        """Do nothing: the caller has it once the release is complete."""
 
 
 def _warn(words: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,19 +19,20 @@ import pyarrow.parquet
 from optrand.errors import InvalidInput
 from optrand.release.sources import Table
 
-__all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_pandas", "released_schema"]
+__all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_pandas", "conform", "released_schema"]
 
 BATCH_ROWS = 1 << 16
 ROW_GROUP = 1 << 18
+"""Rows of a row group, unless they are so wide that it would exceed :data:`LARGEST_GROUP`."""
+
+LARGEST_GROUP = 1 << 26
+"""Bytes in memory."""
+
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ParquetTable(Table):
     """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified.
-
-    Parameters
-    ----------
-    path : path
 
     Raises
     ------
@@ -137,11 +138,12 @@ class ParquetWriter:
         self.held: list[Any] = []
 
     def write(self, part: int, batch: Any) -> None:
-        """Append the rows of a batch of a part."""
+        """Append the rows of a batch of a part, its columns brought to the types of the schema."""
         while self.part < part:
             self._next()
-        self.held.append(batch)
-        if sum(held.num_rows for held in self.held) >= BATCH_ROWS:
+        self.held.append(conform(batch, self.schema))
+        rows, size = (sum(getattr(one, name) for one in self.held) for name in ("num_rows", "nbytes"))
+        if rows >= ROW_GROUP or size >= LARGEST_GROUP:
             self._flush()
 
     def close(self) -> None:
@@ -168,10 +170,9 @@ class ParquetWriter:
 
     def _flush(self) -> None:
         if self.held:
-            table = pa.Table.from_batches(self.held, self.schema)
+            # Each call makes a row group.
+            self.writer.write_table(pa.Table.from_batches(self.held, self.schema))
             self.held = []
-            for piece in table.to_batches():
-                self.writer.write_batch(piece, ROW_GROUP)
 
     def _finish(self) -> None:
         if self.writer is not None:
@@ -183,43 +184,60 @@ class ParquetWriter:
             self.writer = None
 
 
+def conform(batch: Any, schema: Any) -> Any:
+    """Return a batch with the types and names of a schema.
+
+    Raises
+    ------
+    InvalidInput
+        A cell that is no UTF-8 text where text is wanted.
+    """
+    try:
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(batch.columns, schema, strict=True)
+        ]
+    except pa.ArrowInvalid:
+        raise InvalidInput("at least one cell is no UTF-8 text, as Parquet needs: save the table as UTF-8") from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def released_schema(schema: Any, label: str, kind: Any) -> Any:
     """Return the schema of a released table: the label's column of a new type, and no metadata of the true labels.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Of the private table, perhaps without some columns.
-    label : str
-    kind : pyarrow.DataType
-        Of the noisy labels.
-
-    Returns
-    -------
-    pyarrow.Schema
-        What pandas notes of other columns is kept, its index among it; all else that was said of the table goes.
+    It keeps the notes of pandas on other columns, its index among them, and no other metadata.
     """
-    at = schema.names.index(label)
-    noted = (schema.metadata or {}).get(b"pandas")
-    fields = schema.set(at, pa.field(label, kind)).with_metadata(None)
-    try:
-        frame = json.loads(noted) if noted else None
-        columns = [column for column in frame["columns"] if _stored_name(column) in schema.names] if frame else []
-    except (ValueError, TypeError, KeyError):
-        frame = None
-    if not frame:
+    fields = schema.set(schema.names.index(label), pa.field(label, kind)).with_metadata(None)
+    notes, columns = _pandas_notes(schema)
+    if not columns:
         return fields
-    known = {"name": label, "field_name": label, "metadata": None}
-    types = {"pandas_type": str(kind).replace("double", "float64"), "numpy_type": kind.to_pandas_dtype().__name__}
-    index = [entry for entry in frame.get("index_columns", []) if _is_public_index(entry, schema.names, label)]
+    if label in columns:
+        pandas_type = str(kind).replace("double", "float64")
+        columns[label] = {
+            "name": label,
+            "field_name": label,
+            "metadata": None,
+            "pandas_type": pandas_type,
+            "numpy_type": kind.to_pandas_dtype().__name__,
+        }
+    index = [entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, label)]
     kept = {
         "index_columns": index,
-        "column_indexes": frame.get("column_indexes", []),
-        "columns": [{**known, **types} if _stored_name(column) == label else column for column in columns],
-        "creator": frame.get("creator"),
-        "pandas_version": frame.get("pandas_version"),
+        "column_indexes": notes.get("column_indexes", []),
+        "columns": [column for name, column in columns.items() if name in schema.names],
+        "creator": notes.get("creator"),
+        "pandas_version": notes.get("pandas_version"),
     }
     return fields.with_metadata({"pandas": json.dumps(kept)})
+
+
+def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what pandas noted of a frame, and of its columns by the names that the file has for them."""
+    try:
+        notes = json.loads((schema.metadata or {})[b"pandas"])
+        return notes, {column.get("field_name") or column["name"]: column for column in notes["columns"]}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return {}, {}
 
 
 def check_storable(schema: Any) -> None:
@@ -246,12 +264,6 @@ def check_storable(schema: Any) -> None:
             ) from None
 
 
-def _stored_name(column: Mapping[str, Any]) -> str | None:
-    """Return the name under which the file has a column that pandas describes."""
-    name: str | None = column.get("field_name") or column["name"]
-    return name
-
-
 def _is_public_index(entry: Any, names: Sequence[str], label: str) -> bool:
     """Decide whether an index of pandas is a released column, or a range that is not named like the label."""
     return entry in names if isinstance(entry, str) else entry.get("name") != label
@@ -267,12 +279,8 @@ def columns_named_by_pandas(schema: Any, label: str) -> tuple[str, ...]:
     >>> columns_named_by_pandas(pa.Table.from_pandas(frame).schema, "y")
     ('__index_level_0__',)
     """
-    try:
-        columns = json.loads((schema.metadata or {})[b"pandas"])["columns"]
-        named = {_stored_name(column) for column in columns if column["name"] == label}
-    except (KeyError, ValueError, TypeError):
-        return ()
-    return tuple(name for name in schema.names if name in named and name != label)
+    _, columns = _pandas_notes(schema)
+    return tuple(name for name in schema.names if name != label and columns.get(name, {}).get("name") == label)
 
 
 def _has_iceberg_metadata(folder: Path) -> bool:
@@ -280,7 +288,7 @@ def _has_iceberg_metadata(folder: Path) -> bool:
 
 
 def _refuse_table_formats(path: Path) -> None:
-    """Refuse a table whose log, not its files, says which rows it has: rows that were removed would be released."""
+    """Refuse a table whose rows are listed in a log beside its files: rows that were removed would be released."""
     marks = {"_delta_log": "Delta", ".hoodie": "Hudi", "_spark_metadata": "Spark's streams"}
     above = (path.resolve(), *path.resolve().parents)
     found = [name for mark, name in marks.items() if any((folder / mark).is_dir() for folder in above)]

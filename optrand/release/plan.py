@@ -1,4 +1,4 @@
-"""What the labels are drawn with: a mechanism for each pool of groups, found once the prior has been paid for."""
+"""Mechanisms of a release, one for each pool of groups, computed once the prior has been paid for."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shri
 from optrand.release.ids import Ids
 from optrand.release.question import Question
 from optrand.release.randomizers import (
-    document_of,
     mechanism_for,
     mechanism_of_document,
     mechanism_without_prior,
     noisy_label_loss,
     objective,
-    variances,
 )
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.keyed import RecordStreams, subkey
@@ -40,7 +38,7 @@ Announce = Callable[[str], object]
 
 
 def _ignore(_: str) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def rehearse(question: Question, rows: int) -> None:
@@ -157,7 +155,7 @@ class Plan:
 
     @property
     def split(self) -> BudgetSplit:
-        """What prior and labels cost."""
+        """Cost of the prior and of the labels."""
         return self.question.split(self.rows)
 
     @property
@@ -188,24 +186,14 @@ class Plan:
 
     @property
     def realised_epsilon(self) -> float:
-        """What prior and labels together have spent at most, rounded up."""
+        """Upper end of the epsilon that prior and labels spend together, rounded up."""
         labels = max(Fraction(least_reading(proof.epsilon)) for proof in self.proofs)
         return budget_above(decimal_value(self.split.prior) + labels)
-
-    @property
-    def gap(self) -> float:
-        """Largest proven gap to the optimum of the prior of a pool."""
-        return max(proof.gap for proof in self.proofs)
 
     @property
     def bias(self) -> float:
         """Largest absolute bias over labels and pools."""
         return max(proof.bias for proof in self.proofs)
-
-    @property
-    def variance(self) -> float:
-        """Largest variance over labels and pools."""
-        return max(float(variances(one).max()) for one in self.mechanisms)
 
     @cached_property
     def noisy_label_loss(self) -> float:
@@ -215,7 +203,7 @@ class Plan:
 
     @property
     def prior_words(self) -> str:
-        """Where the prior came from."""
+        """Origin of the prior, in words."""
         if isinstance(self.question.prior, np.ndarray):
             return "public: trusted as given, nothing spent on it"
         if self.question.randomizer == "minimax":
@@ -229,7 +217,7 @@ class Plan:
 
     @property
     def histogram_words(self) -> str:
-        """What can be estimated of the labels' histogram, in a line."""
+        """Precision of the histogram of the labels, in a line."""
         obstacle = next((fit.obstacle for fit in self.fits if not fit.possible), None)
         if obstacle is not None:
             return f"no histogram, no loss of a label: {obstacle}"
@@ -269,7 +257,7 @@ class Plan:
         distinct = {one.digest: one for one in self.mechanisms}
         return {
             "noisy": None if self.noisy is None else self.noisy.tolist(),
-            "mechanisms": [document_of(one) for one in distinct.values()],
+            "mechanisms": [one._document for one in distinct.values()],
             "fits": [[list(distinct).index(fit.mechanism.digest), fit.weight, fit.cost] for fit in self.fits],
             "relative_loss": self.relative_loss,
         }
@@ -329,7 +317,7 @@ def _priors(question: Question, sizes: NDArray[Any], noisy: NDArray[np.int64] | 
 def _find_best(question: Question, problem: Any) -> Mechanism:
     """Return the mechanism of a problem, proven to be within the gap of the question."""
     best = mechanism_for(problem, question.randomizer or "")
-    # Of a randomizer that is asked for by name and is no optimum, the gap is stated, whatever it is.
+    # Named randomizers that are no optima are released with any gap, which the record states.
     stated = question.rule in ("rr-top-k", "gap-response")
     certify(best).require(gap=math.inf if stated else question.gap)
     return best

@@ -150,23 +150,12 @@ class Staging:
     def publish(self, record: Path, content: bytes, *, replace: bool, like: Path | None = None) -> None:
         """Give the record its name, then the table.
 
-        Parameters
-        ----------
-        record : path
-            Beside the table.
-        content : bytes
-            Of the record.
-        replace : bool
-            Whether files of these names may be replaced.
-        like : path, optional
-            A file whose permissions those of the table will not exceed.
+        The permissions of the table do not exceed those of the file `like`.
 
         Raises
         ------
         InvalidInput
-            A name is taken.
-        OSError
-            As from the operating system.
+            A name is taken, and files may not be replaced.
         """
         staged = self.folder / "record"
         with temporary_file(staged) as stream:
@@ -214,7 +203,7 @@ class Signals:
     Attributes
     ----------
     outcome : str
-        What was and what was not released so far, for the message.
+        State of the release so far, for the message.
     released : bool
         Whether the release is complete.
     """

@@ -1,4 +1,4 @@
-"""What is asked of one column of private labels: one frozen record for Python, the command line and Spark.
+"""Request for the release of one column of labels: one frozen record for Python, the command line and Spark.
 
 Everything in it is public, and is checked before a private label is read.
 """
@@ -63,7 +63,7 @@ ORDERED = ("rr-on-bins", "gap-response", "debiased-rr", "minimax")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Question:
-    """What is asked of one column of labels.
+    """Request for the release of one column of private labels.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Question:
     clip : bool
         Whether numbers beyond the ends of the declared set count as the nearest end.
     nulls : {"refuse", "drop", "pass", "class"}
-        What becomes of missing labels.
+        Treatment of missing labels.
     groups : tuple of str
         Public columns whose values partition the rows: each group has a prior and a randomizer of its own.
     ids : tuple of str

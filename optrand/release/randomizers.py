@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -23,13 +22,11 @@ from optrand.solvers import solve
 from optrand.studies import minimax
 
 __all__ = [
-    "document_of",
     "mechanism_for",
     "mechanism_of_document",
     "mechanism_without_prior",
     "noisy_label_loss",
     "objective",
-    "variances",
 ]
 
 
@@ -76,16 +73,6 @@ def mechanism_without_prior(name: str, problem: Problem) -> Mechanism:
     if isinstance(problem.outputs, Grid):
         raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: leave the grid out")
     return minimax(problem.labels, problem.epsilon, bias_penalty=problem.bias_penalty, outputs=problem.outputs)
-
-
-def variances(mechanism: Mechanism) -> Floats:
-    """Return the variance of the noise on each label, shape ``(k,)``."""
-    return mechanism.table.variances
-
-
-def document_of(mechanism: Mechanism) -> dict[str, Any]:
-    """Return the content of the file of a mechanism."""
-    return mechanism._document
 
 
 def mechanism_of_document(document: object) -> Mechanism:

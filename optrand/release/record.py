@@ -17,6 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base import strict_json
@@ -29,12 +31,13 @@ from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Drawn, Released
 from optrand.release import FORMAT
-from optrand.release.frames import read_any, released_cells, released_numbers
+from optrand.release.cells import LabelColumn
+from optrand.release.frames import arrow_column
 from optrand.release.groups import Groups, group_columns
 from optrand.release.plan import Plan
 from optrand.release.publish import digest_of
-from optrand.release.question import class_text
-from optrand.release.randomizers import document_of, mechanism_of_document, variances
+from optrand.release.question import Nulls, Question
+from optrand.release.randomizers import mechanism_of_document
 from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["ENDING", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
@@ -70,8 +73,8 @@ class Estimates:
         Of one label.
     mean : float or None
         Of the mean of all rows; None if the mechanism is biased.
-    histogram, losses : bool
-        Whether the labels' histogram, and losses without the noise's bias, can be estimated.
+    histogram : bool
+        Whether the labels' histogram can be estimated, and with it losses without the noise's bias.
     counts : tuple of float, optional
         Of each label's count among all rows; None without a histogram, or if there are too many labels to compute it.
     multiple : float, optional
@@ -83,7 +86,6 @@ class Estimates:
     label: float
     mean: float | None
     histogram: bool
-    losses: bool
     counts: tuple[float, ...] | None
     multiple: float | None
     words: str
@@ -92,7 +94,7 @@ class Estimates:
     def of(cls, plan: Plan) -> Estimates:
         """Return what can be estimated from a release of a plan; the noise of its pools is independent."""
         sizes, labels = plan.pool_rows, plan.question.values
-        shares = [float(one.problem.prior @ variances(one)) for one in plan.mechanisms]
+        shares = [float(one.problem.prior @ one.table.variances) for one in plan.mechanisms]
         one = math.sqrt(float(sizes @ np.array(shares)) / plan.rows)
         errors = [fit.count_errors for fit in plan.fits]
         squares = [size * found**2 for size, found in zip(sizes, errors, strict=True) if found is not None]
@@ -101,7 +103,6 @@ class Estimates:
             label=one,
             mean=one / math.sqrt(plan.rows) if plan.bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
             histogram=plan.possible,
-            losses=plan.possible,
             counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) and plan.possible else None,
             multiple=worst if math.isfinite(worst) else None,
             words=plan.histogram_words,
@@ -125,7 +126,7 @@ class ReleaseRecord(Released):
     parts : BudgetSplit
         Of the prior and of the labels.
     realised_epsilon : float
-        What was verified to be spent at most.
+        Verified upper end of the epsilon that was spent.
     rows : int
         Labels that were drawn.
     labels : tuple of float
@@ -170,7 +171,7 @@ class ReleaseRecord(Released):
     rows: int
     labels: tuple[float, ...]
     classes: tuple[str | int | bool | None, ...] | None
-    nulls: str
+    nulls: Nulls
     ids: tuple[str, ...]
     groups: tuple[str, ...]
     prior: str
@@ -251,9 +252,9 @@ class ReleaseRecord(Released):
             randomizer=f"{named}{kind}, {max(one.n for one in mechanisms)} outputs from {low:g} to {high:g}",
             noisy_counts=None if noisy is None else tuple(noisy),
             estimates=Estimates.of(plan),
-            gap=plan.gap,
+            gap=max(proof.gap for proof in plan.proofs),
             bias=plan.bias,
-            variance=plan.variance,
+            variance=max(float(one.table.variances.max()) for one in mechanisms),
             noisy_label_loss=plan.noisy_label_loss,
             relative_loss=plan.relative_loss,
             table=table,
@@ -314,7 +315,7 @@ class ReleaseRecord(Released):
             return super().by_row(released, groups)
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
         known = Groups.named(self.groups, self.mechanisms)
-        codes = known.codes_of(group_columns(groups, self.groups, read_any), values.size)
+        codes = known.codes_of(group_columns(groups, self.groups), values.size)
         distinct = self.distinct
         digests = [one.digest for one in distinct]
         places = np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
@@ -328,19 +329,20 @@ class ReleaseRecord(Released):
         InvalidInput
             A name that is no class.
         """
-        if self.classes is None:
-            numbers: ArrayLike = released_numbers(released)
-            return numbers
-        places: dict[Any, float] = {class_text(name): place for place, name in enumerate(self.classes)}
-        if self.nulls == "pass":
-            places.setdefault(None, np.nan)
-        names = [_cell_text(cell) for cell in released_cells(released)]
-        strangers = sum(name not in places for name in names)
-        if strangers:
-            raise InvalidInput(
-                f"{strangers} of {len(names)} released values are no classes of the record: pass what was released"
-            )
-        return np.array([places[name] for name in names], dtype=np.float64)
+        if self.classes is None and type(released) is np.ndarray and released.dtype != object:
+            return released
+        column = arrow_column(released)
+        if pa.types.is_string(column.type):
+            # Empty text is a missing class to most readers of CSV, and to some of them itself.
+            column = pc.if_else(pc.equal(column, ""), None, column)
+        return self.column(column.type).numbers(column).reshape(np.shape(released))
+
+    def column(self, kind: Any, decimal: str | None = None) -> LabelColumn:
+        """Return what reads columns of released labels, of an Arrow type or of text with a decimal point."""
+        declared: Any = {"labels": self.labels} if self.classes is None else {"classes": self.classes}
+        return LabelColumn(
+            Question(label=self.label, epsilon=self.epsilon, nulls=self.nulls, **declared), kind, decimal
+        )
 
     def verify_table(self, path: str | os.PathLike[str]) -> None:
         """Refuse a table, a file or a folder, that is not the released one, byte by byte.
@@ -377,7 +379,7 @@ class ReleaseRecord(Released):
             "estimates": asdict(self.estimates),
             "table": None if self.table is None else asdict(self.table),
             "gap": self.gap if math.isfinite(self.gap) else None,
-            "mechanisms": [document_of(one) for one in distinct],
+            "mechanisms": [one._document for one in distinct],
             # Pairs, since a sorted object would lose their order.
             "mechanism_of_group": [[name, digests.index(one.digest)] for name, one in self.mechanisms.items()],
         }
@@ -500,13 +502,3 @@ def _drop_missing(numbers: ArrayLike) -> Floats:
     array: Floats = rectangular(numbers, "released values", np.float64)
     present: Floats = array[~np.isnan(array)]
     return present
-
-
-def _cell_text(cell: Any) -> Any:
-    """Return a released cell as a table of text would hold it, None for a missing one."""
-    if cell is None or cell != cell or cell == "":
-        return None
-    if isinstance(cell, bytes):
-        return cell.decode("utf-8", "replace")
-    # Integers beside missing cells come back from pandas as floats.
-    return class_text(int(cell) if isinstance(cell, float) and cell.is_integer() else cell)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,14 @@ from optrand.accounting.ledger import Charge, Ledger, check_name
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import decimal_value
 from optrand.base.validation import flag
-from optrand.errors import InputChanged, InvalidInput, SpentNote
+from optrand.errors import InvalidInput, SpentNote
 from optrand.release.cells import LabelColumn, Places, refuse_labels
 from optrand.release.groups import ONE_GROUP, Groups, Indices
-from optrand.release.ids import Ids, RowSums, UniqueIds, column_ids, row_ids
+from optrand.release.ids import Ids, RowSums, column_ids, row_ids
 from optrand.release.plan import Drawing, Plan, draw_histograms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
-from optrand.release.sources import Table
+from optrand.release.sources import Scan, Table
 from optrand.release.tables import find_column
 from optrand.sampling.keyed import KeyedEntropy, subkey
 
@@ -35,30 +35,28 @@ __all__ = [
     "Rows",
     "Sink",
     "begin_release",
-    "drawings_of",
     "make_plan",
     "release",
-    "spent_note",
 ]
 
 
 def _ignore(_: Any) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Whom a release tells how far it is.
+    """Callbacks of a release.
 
     Attributes
     ----------
     stage : callable
-        Told what comes next.
+        Called with the name of each stage.
     rows : callable
-        Told how many rows of a pass are done.
+        Called with the number of rows of a pass that are done.
     warn : callable
-        Told, for the owner of the labels alone, what is suspicious about the table, and before anything is drawn what
-        cannot be estimated from the release.
+        Called with warnings for the owner of the labels alone: a table that looks damaged and, before anything is
+        drawn, estimates that the release will not admit.
     """
 
     stage: Callable[[str], object] = _ignore
@@ -68,17 +66,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class Account:
-    """Ledger that is charged for a dataset, or none.
-
-    Attributes
-    ----------
-    ledger : Ledger or None
-    dataset : str or None
-    again : bool
-    budget : Spent, float or None
-    secret : bytes
-        Key of digests and of the hash of ids.
-    """
+    """Ledger that is charged for a dataset, or none, and the secret key of digests and of the hash of ids."""
 
     ledger: Ledger | None
     dataset: str | None
@@ -90,14 +78,7 @@ class Account:
     def open(
         cls, dataset: str | None, ledger: Any, *, again: bool = False, budget: Spent | float | None = None
     ) -> Account:
-        """Open the ledger, if a dataset is named.
-
-        Parameters
-        ----------
-        dataset : str or None
-        ledger : Ledger, path, "default" or None
-        again, budget
-            As for :meth:`.Ledger.begin`.
+        """Open the ledger, by default the user's own, if a dataset is named.
 
         Raises
         ------
@@ -117,6 +98,11 @@ class Account:
         name = check_name(dataset, "the dataset")
         opened = ledger if isinstance(ledger, Ledger) else Ledger(None if ledger == "default" else ledger)
         return cls(opened, name, again, limit, opened.digest_key)
+
+    @property
+    def charged(self) -> str | None:
+        """Dataset that a ledger charges; None without one."""
+        return None if self.ledger is None else self.dataset
 
     def begin(self, charges: Sequence[Charge]) -> list[Charge]:
         """Charge releases, or go on with unfinished ones; without a ledger each has a key of its own."""
@@ -165,17 +151,9 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reads and writes batches of a table. It can be pickled.
+    """Reading and drawing of batches, with a column and groups for each question. It can be pickled.
 
-    Attributes
-    ----------
-    columns : tuple of LabelColumn
-        One for each question.
-    groups : tuple of Groups
-        Likewise.
-    id_columns : tuple of str
-        Empty if row numbers are the ids.
-    id_key : bytes
+    Row numbers are the ids if there are no columns of ids.
     """
 
     columns: tuple[LabelColumn, ...]
@@ -252,8 +230,8 @@ class Reader:
         return noisy
 
 
-class Sink(Protocol):
-    """Where noisy labels go.
+class Sink:
+    """Place where noisy labels go.
 
     Attributes
     ----------
@@ -261,10 +239,16 @@ class Sink(Protocol):
         By which a retry is recognised.
     checked : tuple of str
         Columns with cells that it may not hold.
+    columns : tuple of str or None
+        Columns that the second pass reads beside those of the reader; None for all.
+    folder : Path or None
+        For temporary files; None for the system's.
     """
 
     output: str
-    checked: tuple[str, ...]
+    checked: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = ()
+    folder: Path | None = None
 
     def check(self, batch: Any, rows: Rows) -> None:
         """Look at a batch of the first pass, with the columns to check."""
@@ -272,67 +256,25 @@ class Sink(Protocol):
     def rehearse(self, reader: Reader) -> None:
         """Refuse what cannot be written, before anything is charged."""
 
-    @property
-    def columns(self) -> Sequence[str] | None:
-        """Columns that the second pass reads beside those of the reader; None for all."""
-
     def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
         """Write a batch of the second pass with noisy labels."""
+        raise NotImplementedError
 
     def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
-        """Finish what was written, and return the records of the release."""
+        """Finish the table, and return the records of the release."""
+        raise NotImplementedError
 
     def abandon(self) -> None:
         """Close what was written, which is of no use."""
 
     def publish(self) -> None:
-        """Give it its final name."""
-
-    @property
-    def folder(self) -> Path | None:
-        """Folder for temporary files; None for the system's."""
-
-
-@dataclass
-class _Scan:
-    """Sums over a table. Private, except the number of rows.
-
-    Attributes
-    ----------
-    rows : int
-    counts : list of (groups, k) arrays
-    sums : list of RowSums
-    """
-
-    rows: int
-    counts: list[NDArray[np.intp]]
-    sums: list[RowSums]
-
-    @classmethod
-    def empty(cls, reader: Reader) -> _Scan:
-        shapes = [(len(g), q.k) for g, q in zip(reader.groups, reader.questions, strict=True)]
-        return cls(0, [np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums.zero() for _ in shapes])
-
-    def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
-        self.rows += len(rows.ids)
-        for number, counts in enumerate(self.counts):
-            counts += rows.counts(number, *counts.shape)
-            self.sums[number] = self.sums[number] + sums[number]
+        """Give the table its final name."""
 
 
 def release(
     table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener
 ) -> list[ReleaseRecord]:
-    """Release columns of a table, each charged for its epsilon before anything is drawn.
-
-    Parameters
-    ----------
-    table : Table
-    questions : sequence of Question
-        With the same ids.
-    sink : Sink
-    account : Account
-    listener : Listener
+    """Release columns of a table with the same ids, each charged for its epsilon before anything is drawn.
 
     Raises
     ------
@@ -345,23 +287,29 @@ def release(
     """
     listener.stage("reading the table")
     reader = Reader.of(table, questions, account)
-    scan = _read_once(table, reader, sink, account, listener)
+    found = table.scan(reader, sink, account, listener)
+    if not all(counts.any() for counts in found.counts):
+        raise InvalidInput("there are no rows with a label: there is nothing to randomize")
     if table.cut and table.path is not None:
         listener.warn(
             f"the last line of {table.path.name} has no end: a copy of the table may have broken off in it and its "
             "label be cut, as 44 to 4"
         )
     sink.rehearse(reader)
-    charges = begin_release(reader, scan.counts, scan.sums, sink.output, account)
+    charges = begin_release(reader, found, sink.output, account)
     try:
         plans = [
             make_plan(question, groups, counts, charge, account, listener)
             for question, groups, counts, charge in zip(
-                reader.questions, reader.groups, scan.counts, charges, strict=True
+                reader.questions, reader.groups, found.counts, charges, strict=True
             )
         ]
         listener.stage("drawing labels")
-        _draw_all(table, reader, sink, account, scan, drawings_of(plans, charges, account), listener)
+        drawings = [
+            plan.drawing(charge.key or b"", release=charge.id, dataset=account.dataset or "")
+            for plan, charge in zip(plans, charges, strict=True)
+        ]
+        table.draw(reader, sink, account, found, drawings, listener)
         records = sink.close(plans, charges, account)
         listener.stage("publishing")
         if account.ledger is None:
@@ -370,36 +318,16 @@ def release(
             account.ledger.complete(charges, sink.publish)
     except BaseException as error:
         sink.abandon()
-        if not getattr(error, "released", False) and (note := spent_note(charges, account)):
+        if not getattr(error, "released", False) and (note := _spent_note(charges, account)):
             error.add_note(note)
         raise
     return records
 
 
-def _read_once(table: Table, reader: Reader, sink: Sink, account: Account, listener: Listener) -> _Scan:
-    """Make the first pass: count labels, check ids, sum rows."""
-    scan = _Scan.empty(reader)
-    columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
-    with UniqueIds(sink.folder) as unique:
-        for _, batch in table.batches(columns):
-            rows = reader.read(batch, scan.rows)
-            sink.check(batch, rows)
-            scan.add(rows, reader.sums(rows, account.secret))
-            if reader.id_columns:
-                unique.add(rows.ids)
-            listener.rows(scan.rows)
-        unique.check()
-    if not all(counts.any() for counts in scan.counts):
-        raise InvalidInput("there are no rows with a label: there is nothing to randomize")
-    return scan
-
-
-def begin_release(
-    reader: Reader, counts: Sequence[NDArray[Any]], sums: Sequence[RowSums], output: str, account: Account
-) -> list[Charge]:
+def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
     """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
     charges = []
-    for question, groups, found, total in zip(reader.questions, reader.groups, counts, sums, strict=True):
+    for question, groups, found, total in zip(reader.questions, reader.groups, scan.counts, scan.sums, strict=True):
         rows = int(found.sum())
         rehearse(question, rows)
         split = question.split(rows)
@@ -408,7 +336,7 @@ def begin_release(
             Charge(
                 dataset=account.dataset or "",
                 label=question.label,
-                # The whole decimal that was asked for, of which rounding leaves the labels a little less.
+                # The decimal of the question. Rounding leaves the labels a little less.
                 epsilon=decimal_value(question.epsilon if split.prior else split.labels),
                 prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
                 question=question.digest,
@@ -445,39 +373,7 @@ def make_plan(
     return Plan.of_document(question, sizes, groups, json.loads(document))
 
 
-def drawings_of(plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[Drawing]:
-    """Return what draws the labels of each question."""
-    return [
-        plan.drawing(charge.key or b"", release=charge.id, dataset=account.dataset or "")
-        for plan, charge in zip(plans, charges, strict=True)
-    ]
-
-
-def _draw_all(
-    table: Table,
-    reader: Reader,
-    sink: Sink,
-    account: Account,
-    scan: _Scan,
-    drawings: Sequence[Drawing],
-    listener: Listener,
-) -> None:
-    """Make the second pass: read again, draw and write."""
-    again = _Scan.empty(reader)
-    wanted = sink.columns
-    columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
-    for part, batch in table.batches(columns):
-        rows = reader.read(batch, again.rows)
-        again.add(rows, reader.sums(rows, account.secret))
-        sink.write(part, batch, reader.draw(rows, drawings), rows)
-        listener.rows(again.rows)
-    if [sums.to_bytes() for sums in again.sums] != [sums.to_bytes() for sums in scan.sums]:
-        raise InputChanged(
-            "the table was changed while it was read: nothing was released; start again once nobody writes to it"
-        )
-
-
-def spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
+def _spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
     """Return what has been spent when a release breaks off after it was charged."""
     if account.ledger is None:
         priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))

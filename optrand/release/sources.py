@@ -1,12 +1,48 @@
-"""Tables to be read and to be written, whatever their kind."""
+"""Tables of any kind, which a release reads twice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Table", "Writer"]
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.errors import InputChanged
+from optrand.release.ids import RowSums, UniqueIds
+
+if TYPE_CHECKING:
+    from optrand.release.plan import Drawing
+    from optrand.release.run import Account, Listener, Reader, Rows, Sink
+
+__all__ = ["Scan", "Table"]
+
+
+@dataclass
+class Scan:
+    """Counts of labels, shape ``(groups, k)``, and keyed sums over the rows of a table, for each question.
+
+    Private, except the number of rows.
+    """
+
+    rows: int
+    counts: list[NDArray[np.intp]]
+    sums: list[RowSums]
+
+    @classmethod
+    def empty(cls, reader: Reader) -> Scan:
+        """Return the scan of no rows."""
+        shapes = [(len(g), q.k) for g, q in zip(reader.groups, reader.questions, strict=True)]
+        return cls(0, [np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums.zero() for _ in shapes])
+
+    def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
+        """Add the rows of a batch."""
+        self.rows += len(rows.ids)
+        for number, counts in enumerate(self.counts):
+            counts += rows.counts(number, *counts.shape)
+            self.sums[number] = self.sums[number] + sums[number]
 
 
 class Table:
@@ -37,15 +73,52 @@ class Table:
         """Yield the number of a file and a record batch of its next rows, of some columns, by default of all."""
         raise NotImplementedError
 
+    def scan(self, reader: Reader, sink: Sink, account: Account, listener: Listener) -> Scan:
+        """Make the first pass: count labels, check ids, sum rows.
 
-class Writer(Protocol):
-    """A table that is being written."""
+        Raises
+        ------
+        InvalidInput
+            A label, an id or a cell that cannot be released.
+        """
+        found = Scan.empty(reader)
+        columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
+        with UniqueIds(sink.folder) as unique:
+            for _, batch in self.batches(columns):
+                rows = reader.read(batch, found.rows)
+                sink.check(batch, rows)
+                found.add(rows, reader.sums(rows, account.secret))
+                if reader.id_columns:
+                    unique.add(rows.ids)
+                listener.rows(found.rows)
+            unique.check()
+        return found
 
-    def write(self, part: int, batch: Any) -> None:
-        """Append the rows of a batch of a part."""
+    def draw(
+        self,
+        reader: Reader,
+        sink: Sink,
+        account: Account,
+        found: Scan,
+        drawings: Sequence[Drawing],
+        listener: Listener,
+    ) -> None:
+        """Make the second pass: read again, draw and write.
 
-    def close(self) -> None:
-        """Write what is left and flush it to the disk."""
-
-    def abandon(self) -> None:
-        """Close the files as they are; what was written is of no use."""
+        Raises
+        ------
+        InputChanged
+            The rows are not those of the first pass.
+        """
+        again = Scan.empty(reader)
+        wanted = sink.columns
+        columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
+        for part, batch in self.batches(columns):
+            rows = reader.read(batch, again.rows)
+            again.add(rows, reader.sums(rows, account.secret))
+            sink.write(part, batch, reader.draw(rows, drawings), rows)
+            listener.rows(again.rows)
+        if [sums.to_bytes() for sums in again.sums] != [sums.to_bytes() for sums in found.sums]:
+            raise InputChanged(
+                "the table was changed while it was read: nothing was released; start again once nobody writes to it"
+            )

@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 from optrand.accounting.spent import Spent
 from optrand.base.files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, MissingExtra, OptrandError
-from optrand.release.files import check_output, finished_record, record_path
+from optrand.release.files import FileSink, check_output, finished_record
 from optrand.release.ids import RowSums, column_ids
 from optrand.release.parquet_tables import ParquetWriter, check_storable
 from optrand.release.plan import Drawing
-from optrand.release.publish import Signals, Staging, check_place, digest_of
+from optrand.release.publish import Signals, Staging, check_place
 from optrand.release.question import Question
-from optrand.release.record import ReleaseRecord, TableFile
-from optrand.release.run import Account, Listener, Reader, begin_release, drawings_of, make_plan, spent_note
-from optrand.release.sources import Table
-from optrand.release.tables import released_names
+from optrand.release.record import ReleaseRecord
+from optrand.release.run import Account, Listener, Reader, release
+from optrand.release.sources import Scan, Table
+from optrand.release.tables import Output, released_names
 
 __all__ = ["randomize_frame"]
 
@@ -107,7 +107,6 @@ def randomize_frame(
             "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
             "ends; start the session with spark.io.encryption.enabled=true"
         )
-    source = _SparkTable(frame)
     if not question.ids:
         raise InvalidInput("frames have no order: name columns that identify a record, ids=...")
     if not output.is_absolute():
@@ -121,35 +120,11 @@ def randomize_frame(
         if done is not None:
             return done
         replaced = check_output(output, account, force=force)
-        listener.stage("reading the table")
-        reader = Reader.of(source, [question], account)
+        source = _SparkTable(frame, broadcast)
         names = released_names(source, question.label, keep, drop)
         check_storable(pa.schema([source.schema.field(name) for name in names]))
-        tasks = _Tasks(reader, names, account.secret)
-        found = _scan(source, tasks, broadcast)
-        rows = replace(found.sums, ids=np.zeros(2, dtype=np.uint64))
-        charges = begin_release(reader, [found.counts], [rows], str(output), account)
-        (charge,) = charges
-        try:
-            plan = make_plan(question, reader.groups[0], found.counts, charge, account, listener)
-            listener.stage("drawing labels")
-            drawn = replace(tasks, drawings=tuple(drawings_of([plan], charges, account)))
-            _write(source, drawn, broadcast, found, staging)
-            table = TableFile(output.name, digest_of(staging.table), found.released, names)
-            known = None if account.ledger is None else account.dataset
-            record = ReleaseRecord.of(plan, release=charge.id, dataset=known, table=table)
-
-            def publish() -> None:
-                with signals.held():
-                    staging.publish(record_path(output), record.to_bytes(), replace=replaced)
-                    signals.outcome, signals.released = f"the release was complete by then: {output}", True
-
-            listener.stage("publishing")
-            publish() if account.ledger is None else account.ledger.complete(charges, publish)
-        except BaseException as error:
-            if not getattr(error, "released", False) and (note := spent_note(charges, account)):
-                error.add_note(note)
-            raise
+        sink = FileSink(staging, Output(names), output, None, signals, question.label, replace=replaced)
+        (record,) = release(source, [question], sink, account, listener)
     return record
 
 
@@ -169,13 +144,13 @@ def _context_of(frame: Any) -> Any:
 
 
 class _SparkTable(Table):
-    """Columns and types of a Spark frame, and the distinct values of its groups."""
+    """A Spark frame: the driver reads the distinct values of its groups, tasks read its rows in both passes."""
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, broadcast: Callable[[_Tasks], Any]) -> None:
         from pyspark.errors import PySparkException
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        self.frame = frame
+        self.frame, self.broadcast = frame, broadcast
         if len({name.lower() for name in frame.columns}) < len(frame.columns):
             raise InvalidInput("the frame has two columns whose names differ in their case at most: rename one")
         try:
@@ -205,6 +180,48 @@ class _SparkTable(Table):
             cells.append(cell.alias(name))
         return self.frame.select(cells).groupBy([_quote(name) for name in columns]).count()
 
+    def scan(self, reader: Reader, sink: Any, account: Account, listener: Listener) -> Scan:  # noqa: ARG002
+        """Make the first pass: labels and ids, and everything that must be refused."""
+        held = self.broadcast(_Tasks(reader, sink.planned.names, account.secret))
+        shape = len(reader.groups[0]), reader.questions[0].k
+        found = _Report.collect(self.select(reader.needed), _count_labels(held), shape)
+        if found.refused is not None:
+            raise InvalidInput(found.refused)
+        ids = _Report.collect(self.distinct_ids(reader.id_columns), _check_ids(held), (0, 0))
+        if ids.refused is not None:
+            raise InvalidInput(ids.refused)
+        if (ids.sums.rows, ids.sums.ids.tolist()) != (found.sums.rows, found.sums.ids.tolist()):
+            raise _changed()
+        sink.rows = found.released
+        sums = replace(found.sums, ids=np.zeros(2, dtype=np.uint64))
+        return Scan(found.sums.rows, [found.counts.astype(np.intp)], [sums])
+
+    def draw(
+        self,
+        reader: Reader,
+        sink: Any,
+        account: Account,
+        found: Scan,
+        drawings: Sequence[Drawing],
+        listener: Listener,  # noqa: ARG002
+    ) -> None:
+        """Make the second pass: a file for each partition, under its hidden name."""
+        names, staged = sink.planned.names, sink.staging.table
+        attempts = sink.staging.folder / "attempts"
+        attempts.mkdir(mode=0o700)
+        held = self.broadcast(_Tasks(reader, names, account.secret, tuple(drawings)))
+        frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
+        written = _Report.collect(frame, _write_labels(held, str(attempts)), (0, 0))
+        same = (written.sums.rows, written.sums.labels.tolist()) == (found.rows, found.sums[0].labels.tolist())
+        if written.refused is not None or not same:
+            raise _changed()
+        staged.mkdir(mode=0o700)
+        for number, file in enumerate(written.files):
+            if not (attempts / file).is_file():
+                raise InvalidInput("a worker wrote its part elsewhere: name a folder on a disk that all machines share")
+            (attempts / file).rename(staged / f"part-{number:05}.parquet")
+        sync_directory(staged)
+
 
 def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
@@ -212,7 +229,7 @@ def _quote(name: str) -> str:
 
 @dataclass(frozen=True)
 class _Tasks:
-    """What tasks need; only broadcast, since plans and logs show what a function holds itself."""
+    """Input of the tasks. It is broadcast, since plans and logs show the objects that a function holds itself."""
 
     reader: Reader = field(repr=False)
     names: tuple[str, ...]
@@ -222,7 +239,7 @@ class _Tasks:
 
 @dataclass(frozen=True)
 class _Report:
-    """What became of a partition, or of several. Private, except `rows` and `released`."""
+    """Result of a partition, or of several. Private, except `rows` and `released`."""
 
     sums: RowSums
     released: int = 0
@@ -249,24 +266,6 @@ class _Report:
         refused = min((row.refused for row in rows if row.refused is not None), default=None)
         files = tuple(sorted(row.file for row in rows if row.file is not None))
         return cls(total, released, counts.reshape(shape), refused, files)
-
-
-def _scan(source: _SparkTable, tasks: _Tasks, broadcast: Callable[[_Tasks], Any]) -> _Report:
-    """Make the first pass: labels and ids, and everything that must be refused."""
-    reader = tasks.reader
-    shape = len(reader.groups[0]), reader.questions[0].k
-    held = broadcast(tasks)
-    found = _Report.collect(source.select(reader.needed), _count_labels(held), shape)
-    if found.refused is not None:
-        raise InvalidInput(found.refused)
-    if not found.counts.any():
-        raise InvalidInput("there are no rows with a label: there is nothing to randomize")
-    ids = _Report.collect(source.distinct_ids(reader.id_columns), _check_ids(held), (0, 0))
-    if ids.refused is not None:
-        raise InvalidInput(ids.refused)
-    if (ids.sums.rows, ids.sums.ids.tolist()) != (found.sums.rows, found.sums.ids.tolist()):
-        raise _changed()
-    return found
 
 
 def _count_labels(held: Any) -> Callable[[Batches], Iterator[Any]]:
@@ -361,26 +360,6 @@ def _write_partition(tasks: _Tasks, folder: Path, batches: Batches) -> _Report:
             path.unlink(missing_ok=True)
         raise
     return _Report(sums, released, refused=refused, files=() if writer is None else (path.name,))
-
-
-def _write(
-    source: _SparkTable, tasks: _Tasks, broadcast: Callable[[_Tasks], Any], found: _Report, staging: Staging
-) -> None:
-    """Make the second pass: a file for each partition, under its hidden name."""
-    attempts = staging.folder / "attempts"
-    attempts.mkdir(mode=0o700)
-    columns = tuple(dict.fromkeys((*tasks.names, *tasks.reader.needed)))
-    shape = (0, 0)
-    written = _Report.collect(source.select(columns), _write_labels(broadcast(tasks), str(attempts)), shape)
-    same = (written.sums.rows, written.sums.labels.tolist()) == (found.sums.rows, found.sums.labels.tolist())
-    if written.refused is not None or not same:
-        raise _changed()
-    staging.table.mkdir(mode=0o700)
-    for number, file in enumerate(written.files):
-        if not (attempts / file).is_file():
-            raise InvalidInput("a worker wrote its part elsewhere: name a folder on a disk that all machines share")
-        (attempts / file).rename(staging.table / f"part-{number:05}.parquet")
-    sync_directory(staging.table)
 
 
 def _changed() -> InputChanged:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from optrand.base.suggestions import missing, same_but_spelling
 from optrand.errors import InvalidInput
@@ -26,7 +25,7 @@ from optrand.release.parquet_tables import (
     columns_named_by_pandas,
     released_schema,
 )
-from optrand.release.sources import Table, Writer
+from optrand.release.sources import Table
 
 __all__ = ["MemoryTable", "Output", "find_column", "format_of", "open_table", "plan_output", "released_names"]
 
@@ -184,20 +183,17 @@ class Output:
     names : tuple of str
         Its columns, in their order.
     begin : callable
-        Opens it under a name that nobody sees yet.
-    checked : tuple of str
-        Columns with cells that the format may not hold.
-    check : callable
-        Refuses a batch of these columns.
+        Opens it under a name that nobody sees yet; nothing if others write it.
     layout : CsvFormat or None
         None for Parquet.
+    texts : pyarrow.Schema or None
+        Columns of bytes that the format holds as UTF-8 text only.
     """
 
     names: tuple[str, ...]
-    begin: Callable[[Path], Writer]
+    begin: Callable[[Path], Any] = lambda _: None
     layout: CsvFormat | None = None
-    checked: tuple[str, ...] = ()
-    check: Callable[[Any], object] = lambda _: None
+    texts: Any = None
 
 
 def plan_output(
@@ -210,14 +206,7 @@ def plan_output(
 ) -> Output:
     """Plan the file or folder to write a released table to.
 
-    Parameters
-    ----------
-    table : CsvTable or ParquetTable
-    column : LabelColumn
-    target : path
-        Its name decides on the format; a folder of Parquet files becomes one with the same files.
-    keep, drop : sequence of str, optional
-        The only other columns to release, or those not to release; by default all are released.
+    The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
 
     Raises
     ------
@@ -247,16 +236,12 @@ def plan_output(
     schema = released_schema(pa.schema(fields, table.schema.metadata), label, kind)
     check_storable(schema)
 
-    def begin(staged: Path) -> Writer:
+    def begin(staged: Path) -> ParquetWriter:
         paths = [staged / file.relative_to(table.path) for file in table.files] if folder else [staged]
-        writer = ParquetWriter(schema, paths, distinct=column.question.ids)
-        return _Converted(writer, schema)
+        return ParquetWriter(schema, paths, distinct=column.question.ids)
 
-    if not text:
-        return Output(names, begin)
-    public = tuple(name for name in names if name != label)
-    texts = pa.schema([pa.field(name, pa.string()) for name in public])
-    return Output(names, begin, None, public, lambda batch: _converted(batch, texts))
+    texts = pa.schema([(name, pa.string()) for name in names if name != label]) if text else None
+    return Output(names, begin, texts=texts)
 
 
 def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
@@ -276,7 +261,7 @@ def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: S
 def _plan_csv(table: CsvTable | ParquetTable, label: str, names: tuple[str, ...], target: Path) -> Output:
     if any("=" in part for part in _folders(table)):
         raise InvalidInput(f"{table.path.name} has columns in the names of its folders: release it as a folder")
-    header: list[bytes | None] = [name.encode() for name in names]
+    header = [name.encode() for name in names]
     layout = format_of(target)
     if isinstance(table, CsvTable):
         header = [raw for raw, name in zip(table.header, table.schema.names, strict=True) if name in names]
@@ -289,34 +274,3 @@ def _plan_csv(table: CsvTable | ParquetTable, label: str, names: tuple[str, ...]
             check_writable(table.schema.field(table.schema.names.index(name)).type, name)
     chosen, packed = layout, suffix_of(target).endswith(".gz")
     return Output(names, lambda staged: CsvWriter(staged, header, chosen, compress=packed), layout)
-
-
-@dataclass(frozen=True)
-class _Converted:
-    """A table whose batches are brought to a schema before they are written."""
-
-    writer: Writer
-    schema: Any
-
-    def write(self, part: int, batch: Any) -> None:
-        """See :class:`Writer`."""
-        self.writer.write(part, _converted(batch, self.schema))
-
-    def close(self) -> None:
-        """See :class:`Writer`."""
-        self.writer.close()
-
-    def abandon(self) -> None:
-        """See :class:`Writer`."""
-        self.writer.abandon()
-
-
-def _converted(batch: Any, schema: Any) -> Any:
-    try:
-        columns = [
-            column if column.type == f.type else pc.cast(column, f.type)
-            for column, f in zip(batch.columns, schema, strict=True)
-        ]
-    except pa.ArrowInvalid:
-        raise InvalidInput("at least one cell is no UTF-8 text, as Parquet needs: save the table as UTF-8") from None
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
