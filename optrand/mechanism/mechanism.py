@@ -255,7 +255,9 @@ class Mechanism(ExactMechanism[Certificate]):
         rows : int
             Number of released labels whose mean is described.
         """
-        return Summary.of(self.problem, self.randomizer, rows=rows)
+        biases = np.array([float(bias) for bias in self.exact_biases])
+        figures = {"biases": biases, "variances": self.table.variances}
+        return Summary.of(self.problem, outputs=self.n, value=self.value, rows=rows, **figures)
 
     def _repr_html_(self) -> str:
         """Summary as a table, in a notebook."""

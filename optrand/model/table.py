@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import gcd, inf, lcm
+from operator import lt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,7 +78,7 @@ class Table(Record):
         if len(self.columns) != self.n:
             raise InvalidInput(f"there are {len(self.columns)} columns for {self.n} outputs, expected one each")
         object.__setattr__(self, "extremes", [_extremes(column, self.k, at) for at, column in enumerate(self.columns)])
-        totals = self.row_sums([1] * self.n)
+        totals = self._sum_rows()
         other = next((y for y, total in enumerate(totals) if total != totals[0]), None)
         if other is not None:
             raise InvalidInput(f"row {other} of weights has another total than row 0, expected one total for all rows")
@@ -150,6 +151,13 @@ class Table(Record):
                 steps[y] += height * amount
         return list(accumulate(steps))
 
+    def _sum_rows(self) -> list[int]:
+        steps = [0] * self.k
+        for column in self.columns:
+            for y, height in column:
+                steps[y] += height
+        return list(accumulate(steps))
+
     @cached_property
     def weights(self) -> Integers:
         """Dense array of the weights, shape ``(k, n)``, read-only."""
@@ -160,6 +168,28 @@ class Table(Record):
         array: Integers = np.cumsum(dense, axis=0)
         array.flags.writeable = False
         return array
+
+    def combine(self, other: Table, factor: Fraction) -> Table:
+        """Add the columns of another table for the same labels to `factor` times those of this one.
+
+        `factor` is at least 0. Weights are multiplied by its denominator.
+
+        Examples
+        --------
+        >>> coin = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
+        >>> coin.combine(Table.of_rows([0, 1], [1, 2], [[1, 1], [1, 1]]), Fraction(1, 2)).weights.tolist()
+        [[3, 3, 2], [1, 5, 2]]
+        """
+        columns = dict[float, dict[int, int]]()
+        for table, scale in zip((self, other), factor.as_integer_ratio(), strict=True):
+            for v, column in zip(table.outputs.tolist(), table.columns, strict=True):
+                steps = columns.setdefault(v, {})
+                for y, height in column:
+                    steps[y] = steps.get(y, 0) + scale * height
+        outputs = sorted(v for v, steps in columns.items() if any(steps.values()))
+        steps_of = (sorted(columns[v].items()) for v in outputs)
+        added = tuple(tuple((y, step) for y, step in steps if step) for steps in steps_of)
+        return Table(self.labels, outputs, added)  # type: ignore[arg-type]
 
     @property
     def matrix(self) -> Floats:
@@ -320,22 +350,26 @@ class Table(Record):
 
 def _extremes(column: Column, k: int, at: int) -> tuple[int, int]:
     """Check a column, and return its smallest and its largest weight."""
-    before, height = -1, 0
-    heights = [0] if column and column[0][0] else []
-    for y, step in column:
-        # Subclasses of int could compare as they like.
-        if type(y) is not int or type(step) is not int or not before < y < k or not step:
-            raise InvalidInput(
-                f"steps of output {at} must be integers other than 0 at increasing labels from 0 to {k - 1}"
-            )
-        before, height = y, height + step
-        heights.append(height)
+    places, steps = zip(*column, strict=True) if column else ((), ())
+    # Subclasses of int could compare as they like.
+    are_integers = set(map(type, places + steps)) <= {int}
+    if not are_integers or not _increase(places, k) or not all(steps):
+        raise InvalidInput(f"steps of output {at} must be integers other than 0 at increasing labels from 0 to {k - 1}")
+    heights = list(accumulate(steps))
     low, high = min(heights, default=0), max(heights, default=0)
+    if places and places[0]:
+        low, high = min(low, 0), max(high, 0)
     if low < 0:
         raise InvalidInput(f"output {at} has a negative weight, expected integers of at least 0")
     if high == 0:
         raise InvalidInput(f"output {at} never occurs: leave it out")
     return low, high
+
+
+def _increase(places: tuple[int, ...], k: int) -> bool:
+    if not places:
+        return True
+    return places[0] >= 0 and places[-1] < k and all(map(lt, places, places[1:]))
 
 
 def _intervals(column: Column, least: int, k: int) -> Iterator[tuple[int, int, int]]:

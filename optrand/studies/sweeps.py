@@ -264,7 +264,7 @@ def _answer(task: tuple[Problem, Solver | None]) -> SweepRow:
         bias_penalty=problem.bias_penalty,
         value=proof.lower if proof.maximised else proof.upper,
         **_proven(proof),
-        variance=float(problem.prior @ mechanism.randomizer.variances),
+        variance=float(problem.prior @ mechanism.table.variances),
         squared_bias=float(problem.prior @ biases**2),
         outputs=count_outputs(mechanism),
         seconds=seconds,
