@@ -213,6 +213,12 @@ class ExactColumns:
         return total
 
     @property
+    def values(self) -> list[int | Fraction]:
+        """Output of each column less the origin, in units of ``2**-digits``."""
+        divided = zip(map(divmod, self.moments, self.masses), self.masses, strict=True)
+        return [whole + Fraction(rest, mass) if rest else whole for (whole, rest), mass in divided]
+
+    @property
     def outputs(self) -> list[Fraction]:
         """Output of each column."""
         zero = Fraction(self.origin)
@@ -246,27 +252,25 @@ class ExactColumns:
         pieces = list[tuple[float, int, int]]()
         for j, (mass, (below, above, up, coarse)) in enumerate(zip(self.masses, parts, strict=True)):
             high = up << (finer - coarse)
-            pieces.append((below, j, (mass << finer) - high))
             if high:
                 pieces.append((above, j, high))
-        common = math.gcd(*(mass for _, _, mass in pieces))
+            pieces.append((below, j, (mass << finer) - high))
+        common = math.gcd(*[mass for _, _, mass in pieces])
         runs = list[list[tuple[int, int]]]([] for _ in self.masses)
         ends = (part.tolist() for part in (self.sets.owner, self.sets.start, self.sets.stop))
         for j, start, stop in zip(*ends, strict=True):
             runs[j].append((start, stop))
-        (low, more), k = self.factors, self.sets.k
-        columns = dict[float, dict[int, int]]()
+        steps = dict[float, list[tuple[int, int]]]()
+        low, more = self.factors
         for output, j, mass in pieces:
-            mass //= common
-            steps = columns.setdefault(output, {0: 0})
-            steps[0] += low * mass
-            rise = more * mass
+            whole = mass // common
+            rise = more * whole
+            own = steps.setdefault(output, [])
+            own.append((0, low * whole))
             for start, stop in runs[j]:
-                steps[start] = steps.get(start, 0) + rise
-                if stop < k:
-                    steps[stop] = steps.get(stop, 0) - rise
-        outputs = sorted(output for output, steps in columns.items() if steps[0])
-        return Table(labels, outputs, tuple(_in_order(columns[output]) for output in outputs))  # type: ignore[arg-type]
+                own += ((start, rise), (stop, -rise))
+        outputs = sorted(steps)
+        return Table(labels, outputs, tuple(_sum_steps(steps[v], self.sets.k) for v in outputs))  # type: ignore[arg-type]
 
     def _split(self) -> tuple[list[tuple[float, float, int, int]], int]:
         """Floats around each output, the mass of the upper one over a power of two, and the largest such power."""
@@ -293,8 +297,14 @@ class ExactColumns:
         return parts, finer
 
 
-def _in_order(steps: dict[int, int]) -> Column:
-    return tuple(sorted([step for step in steps.items() if step[1]]))
+def _sum_steps(steps: list[tuple[int, int]], k: int) -> Column:
+    """Column of the steps, those at one label added up."""
+    if len(steps) == 3 and steps[1][0] > 0:
+        return tuple(steps) if steps[2][0] < k else tuple(steps[:2])
+    heights = dict[int, int]()
+    for y, height in steps:
+        heights[y] = heights.get(y, 0) + height
+    return tuple(sorted([(y, height) for y, height in heights.items() if height and y < k]))
 
 
 def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:

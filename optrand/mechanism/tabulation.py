@@ -329,14 +329,14 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
 
     The loss changes by as little as the biases are small. Columns of one output stay together if they can.
     """
-    outputs, labels = columns.outputs, problem.labels
+    values, labels = columns.values, problem.labels
     if isinstance(problem.outputs, Line):
-        inside = np.ones(len(outputs), dtype=bool)
+        inside = np.ones(len(values), dtype=bool)
     else:
         low, high = problem.outputs.low, problem.outputs.high
-        inside = np.array([low < v < high and not isinstance(problem.outputs, Grid) for v in outputs])
-    shared = Counter(outputs)
-    alone = np.array([shared[v] == 1 for v in outputs])
+        inside = np.array([low < v < high and not isinstance(problem.outputs, Grid) for v in columns.outputs])
+    shared = Counter(values)
+    alone = np.array([shared[v] == 1 for v in values])
     moved = _moved(problem, columns, inside & alone)
     if moved is not None:
         return moved.table(labels)

@@ -13,7 +13,6 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import gcd, inf, lcm
-from operator import lt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -77,7 +76,7 @@ class Table(Record):
         object.__setattr__(self, "columns", tuple(map(tuple, self.columns)))
         if len(self.columns) != self.n:
             raise InvalidInput(f"there are {len(self.columns)} columns for {self.n} outputs, expected one each")
-        object.__setattr__(self, "extremes", [_extremes(column, self.k, at) for at, column in enumerate(self.columns)])
+        object.__setattr__(self, "extremes", _check_columns(self.columns, self.k))
         totals = self._sum_rows()
         other = next((y for y, total in enumerate(totals) if total != totals[0]), None)
         if other is not None:
@@ -348,28 +347,35 @@ class Table(Record):
         return f"<Table: {self.k} labels, {self.n} outputs>"
 
 
-def _extremes(column: Column, k: int, at: int) -> tuple[int, int]:
-    """Check a column, and return its smallest and its largest weight."""
-    places, steps = zip(*column, strict=True) if column else ((), ())
-    # Subclasses of int could compare as they like.
-    are_integers = set(map(type, places + steps)) <= {int}
-    if not are_integers or not _increase(places, k) or not all(steps):
-        raise InvalidInput(f"steps of output {at} must be integers other than 0 at increasing labels from 0 to {k - 1}")
-    heights = list(accumulate(steps))
-    low, high = min(heights, default=0), max(heights, default=0)
-    if places and places[0]:
-        low, high = min(low, 0), max(high, 0)
-    if low < 0:
-        raise InvalidInput(f"output {at} has a negative weight, expected integers of at least 0")
-    if high == 0:
-        raise InvalidInput(f"output {at} never occurs: leave it out")
-    return low, high
+def _check_columns(columns: tuple[Column, ...], k: int) -> list[tuple[int, int]]:
+    """Check all columns, and return the smallest and the largest weight of each."""
+    for at, column in enumerate(columns):
+        if not _is_column(column, k):
+            raise InvalidInput(
+                f"steps of output {at} must be integers other than 0 at increasing labels from 0 to {k - 1}"
+            )
+    extremes = []
+    for at, column in enumerate(columns):
+        heights = list(accumulate([height for _, height in column]))
+        if not column or column[0][0]:
+            heights.append(0)
+        low, high = min(heights), max(heights)
+        if low < 0:
+            raise InvalidInput(f"output {at} has a negative weight, expected integers of at least 0")
+        if high == 0:
+            raise InvalidInput(f"output {at} never occurs: leave it out")
+        extremes.append((low, high))
+    return extremes
 
 
-def _increase(places: tuple[int, ...], k: int) -> bool:
-    if not places:
-        return True
-    return places[0] >= 0 and places[-1] < k and all(map(lt, places, places[1:]))
+def _is_column(column: Column, k: int) -> bool:
+    before = -1
+    for y, height in column:
+        # Subclasses of int could compare as they like.
+        if type(y) is not int or type(height) is not int or y <= before or not height:
+            return False
+        before = y
+    return before < k
 
 
 def _intervals(column: Column, least: int, k: int) -> Iterator[tuple[int, int, int]]:
