@@ -40,6 +40,11 @@ def logarithm(x: Fraction) -> tuple[Fraction, Fraction]:
     return Fraction(numerator[0] - denominator[1]), Fraction(numerator[1] - denominator[0])
 
 
+def largest_ratio(matrix) -> float:
+    """Largest ratio of two probabilities of one output, in floats."""
+    return max(float(column.max() / column.min()) for column in matrix.T if column.max() > 0)
+
+
 def grid_of(problem) -> list[float] | None:
     values = getattr(problem.outputs, "values", None)
     return None if values is None else values.tolist()

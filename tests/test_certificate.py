@@ -168,7 +168,7 @@ def test_a_loss_that_overflows_is_a_finding():
 
 def test_the_gap_is_relative_to_the_value_and_absolute_at_zero():
     def made(lower, upper, maximised=False):
-        return Certificate(lower, upper, 1.0, 1.0, 0.0, (), maximised)
+        return Certificate(lower=lower, upper=upper, target_epsilon=1.0, epsilon=1.0, bias=0.0, maximised=maximised)
 
     assert made(1.0, 2.0).gap == 0.5
     assert made(0.5, 1.0, maximised=True).gap == 1.0

@@ -10,6 +10,7 @@ from tables import layered_arcs, rows_of
 from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
 from optrand.model.arcs import IntegerArcs
+from optrand.model.table import Table
 
 RATIOS = [Fraction(2), Fraction(5, 3), privacy_ratio(0.7), privacy_ratio(40.0)]
 
@@ -28,8 +29,8 @@ def test_the_table_and_its_sums_are_those_of_the_definition():
         assert arcs.table(ratio).tolist() == rows
         assert {arcs.total(ratio)} == {sum(row) for row in rows}
         values = [7 * i - 3 for i in range(arcs.n)]
-        amounts = [mass * values[at] for mass, at in zip(arcs.masses.tolist(), arcs.at.tolist(), strict=True)]
-        assert arcs.row_sums(ratio, amounts) == [sum(w * v for w, v in zip(r, values, strict=True)) for r in rows]
+        table = Table.of_arcs(np.arange(arcs.k), np.arange(arcs.n), arcs, ratio)
+        assert table.row_sums(values) == [sum(w * v for w, v in zip(row, values, strict=True)) for row in rows]
 
 
 def test_the_largest_ratio_is_that_of_the_table():
@@ -37,7 +38,7 @@ def test_the_largest_ratio_is_that_of_the_table():
     for arcs, ratio in cases(200):
         columns = list(zip(*rows_of(arcs, ratio), strict=True))
         expected = max(Fraction(max(column), min(column)) for column in columns)
-        assert arcs.largest_ratio(ratio) == expected
+        assert Table.of_arcs(np.arange(arcs.k), np.arange(arcs.n), arcs, ratio).largest_ratio == expected
         seen.add("none" if expected == 1 else "full" if expected == ratio else "between")
     assert seen == {"none", "full", "between"}
 

@@ -12,10 +12,11 @@ from flows import arcs_of, forward, mixed
 
 import optrand
 from optrand import Mechanism
+from optrand.errors import InvalidInput
 from optrand.mechanism import decompose_paths
 from optrand.mechanism.paths import Paths, merge_neighbours
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs
+from optrand.model.arcs import Arcs, IntegerArcs
 from optrand.model.randomizer import Randomizer
 from tests.tables import mechanism_of
 
@@ -113,7 +114,7 @@ def test_the_optimum_of_four_labels_by_hand() -> None:
 
 def test_what_is_no_sum_of_intervals_is_refused() -> None:
     apart = Randomizer([0, 1, 2], [0, 1], [[0.75, 0.25], [0.25, 0.75], [0.75, 0.25]], math.log(3))
-    with pytest.raises(optrand.errors.InvalidInput, match=r"1 column\(s\) favour labels that are no interval"):
+    with pytest.raises(optrand.errors.InvalidInput, match="columns favour labels that are no interval"):
         decompose_paths(apart)
     with pytest.raises(optrand.errors.InvalidInput, match="not a list"):
         decompose_paths([[0.5, 0.5]])  # type: ignore[arg-type]
@@ -136,3 +137,25 @@ def test_ten_thousand_labels_are_decomposed_without_writing_all_paths_out() -> N
     assert peak < 50e6
     assert sum(paths.masses) == mechanism.arcs.coverage[0]  # type: ignore[union-attr]
     assert all(path.last[-1] == k - 1 for path in some)
+
+
+def test_pairs_of_neighbouring_floats_are_merged_and_nothing_else() -> None:
+    problem = optrand.regression([0.0], [1.0], 1.0)
+    ones = [0.0, math.nextafter(1, 0), 1.0, math.nextafter(1, 2), 1 + 2**-51, 1 + 2**-50]
+    arcs = IntegerArcs(1, [0] * 6, [0] * 6, [0, 1, 2, 3, 4, 5], [1, 1, 2, 3, 3, 4])
+    outputs, merged = merge_neighbours(mechanism_of(problem, None, ones, arcs, Fraction(2)))
+    assert outputs.tolist() == [0.0, 1.0, math.nextafter(1, 2), 1 + 2**-50], "chains are not"
+    assert merged.masses.tolist() == [1, 3, 6, 4]
+    pair = [1.0, math.nextafter(1, 2)]
+    line, grid = (optrand.regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=outputs) for outputs in (None, pair))
+    for asked, arcs in (
+        (line, IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])),
+        (grid, IntegerArcs(2, [0, 0], [1, 1], [0, 1], [1, 1])),
+    ):
+        kept = merge_neighbours(mechanism_of(asked, None, pair, arcs, Fraction(2)))[0]
+        assert kept.tolist() == pair, "columns of other intervals, and values of grids"
+    # Of no intervals at a ratio below 4.
+    three = optrand.regression([0.0, 1.0, 2.0], [0.5, 0.25, 0.25], 1.0)
+    table = mechanism_of(three, None, [0.0, 1.0], [[5, 2], [2, 5], [5, 2]])
+    with pytest.raises(InvalidInput, match="is a table"):
+        merge_neighbours(table)

@@ -39,11 +39,11 @@ def test_one_answer_is_proven_once(tmp_path: Path) -> None:
     problem, stated = counted(lambda: optrand.unbiased_regression(np.arange(53), prior, 1.0))
     assert (stated["validation.labels"], stated["validation.prior"], stated["validation.epsilon"]) == (1, 1, 1)
     mechanism, solved = counted(lambda: optrand.solve(problem))
-    assert (solved["gaps._evaluate"], solved["bound.lower_bound"], solved["exact_means.with_exact_means"]) == (1, 1, 1)
+    assert (solved["gaps._evaluate"], solved["bound.lower_bound"], solved["tabulation._with_exact_means"]) == (1, 1, 1)
     assert solved["gaps._bound"] <= 1
-    assert (solved["flow_tabulation.rounded_flow"], solved["table.largest_ratio"]) == (1, 1)
+    assert (solved["tabulation._round"], solved["table.largest_ratio"]) == (1, 1)
     proof, certified = counted(lambda: mechanism.certificate)
-    assert (certified["bound.lower_bound"], certified["exact_means.with_exact_means"]) == (0, 0)
+    assert (certified["bound.lower_bound"], certified["tabulation._with_exact_means"]) == (0, 0)
     assert proof.require(gap=1e-12).bias == 0
     again, kept_proof = counted(lambda: mechanism.certificate)
     assert again is proof

@@ -108,7 +108,9 @@ def test_outputs_too_narrow_for_a_small_epsilon_make_a_row_that_says_so():
 
 
 def test_a_solve_that_fails_is_a_row_with_what_was_proven(problem, monkeypatch):
-    known = Certificate(1.0, 5.0, 1.0, math.inf, 0.25, False, ("not private",))
+    known = Certificate(
+        lower=1.0, upper=5.0, target_epsilon=1.0, epsilon=math.inf, bias=0.25, findings=("not private",)
+    )
 
     def fails(question, _):
         if question.epsilon == 2.0:

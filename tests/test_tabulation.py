@@ -1,18 +1,25 @@
-"""Exact mechanisms from designs in floats: private and normalised to the last integer, whatever went in."""
+"""Exact mechanisms from designs in floats: private, normalised and unbiased to the last integer, whatever went in."""
 
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from flows import arcs_of, forward, mixed
 
 import optrand
+from optrand import Interval, Problem
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms.debiased import design_debiased_rr
-from optrand.mechanism.tabulation import tabulate
+from optrand.errors import NotCertified
+from optrand.mechanism.tabulation import round_randomizer, tabulate
+from optrand.model.arcs import Arcs
 from optrand.model.randomizer import Randomizer
+from optrand.model.staircase import decompose
 from optrand.solvers import LinearProgram, design
 
 EPSILONS = (1e-6, 1e-3, 0.01, 0.1, 1.0, 4.0, 8.0, 20.0, 40.0)
@@ -54,6 +61,13 @@ def check_exact(mechanism: optrand.Mechanism, epsilon: float) -> None:
     tops, bottoms = mechanism.weights.max(axis=0), mechanism.weights.min(axis=0)
     assert (tops * ratio.denominator <= bottoms * ratio.numerator).all()
     assert (bottoms > 0).all()
+
+
+def brute_biases(mechanism: optrand.Mechanism) -> list[Fraction]:
+    """``E[M(y)] - y`` from the definition, in fractions."""
+    outputs = [Fraction(v) for v in mechanism.outputs.tolist()]
+    rows = zip(mechanism.labels.tolist(), mechanism.weights.tolist(), strict=True)
+    return [sum(w * v for w, v in zip(row, outputs, strict=True)) / sum(row) - Fraction(y) for y, row in rows]
 
 
 @pytest.mark.nightly
@@ -128,3 +142,229 @@ def test_zeros_of_a_simplex_answer_are_mended_and_a_broken_design_is_not() -> No
         tabulate(problem, broken)
     with pytest.raises(optrand.errors.InvalidInput, match="labels"):
         tabulate(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0))
+
+
+# ------------------------------------------------------------------------------------------------- interval columns
+
+
+def some_prior(rng: np.random.Generator, k: int) -> np.ndarray:
+    """Rough, and a third of it zero."""
+    prior = rng.dirichlet(np.full(k, 0.5)) * (rng.random(k) < 0.67)
+    prior[rng.integers(k)] += 0.1
+    return prior / prior.sum()
+
+
+def best_outputs(problem: Problem, arcs: Arcs) -> np.ndarray:
+    """The outputs of least loss among those that make these masses unbiased, from dense equations."""
+    ratio = math.exp(problem.epsilon)
+    inside = (arcs.first <= np.arange(arcs.k)[:, np.newaxis]) & (np.arange(arcs.k)[:, np.newaxis] <= arcs.last)
+    table = np.where(inside, ratio, 1.0) * arcs.masses
+    curvature = np.diag(problem.prior @ table)
+    system = np.block([[curvature, table.T], [table, np.zeros((arcs.k, arcs.k))]])
+    right = np.concatenate(((problem.prior * problem.labels) @ table, problem.labels))
+    return np.linalg.lstsq(system, right, rcond=None)[0][: arcs.n]
+
+
+def two_ends(labels: np.ndarray, epsilon: float, low: float, high: float) -> Arcs:
+    """Randomized response of the lowest and the highest label, the others rounded at random to these: 2 k - 2 arcs."""
+    k, steps = labels.size, np.diff(labels) / np.ptp(labels) / (1 + math.exp(epsilon))
+    first = np.concatenate((np.zeros(k - 1, dtype=int), np.arange(1, k)))
+    last = np.concatenate((np.arange(k - 1), np.full(k - 1, k - 1)))
+    return Arcs(k, first, last, np.repeat([low, high], k - 1), np.concatenate((steps, steps)))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 4.0, 8.0, 12.0])
+def test_flows_become_unbiased_to_the_last_bit(epsilon: float) -> None:
+    rng = np.random.default_rng(int(1000 * epsilon))
+    for k in (2, 3, 5, 17, 60):
+        for _ in range(2):
+            labels = np.cumsum(rng.exponential(size=k)) - 3
+            problem = optrand.unbiased_regression(labels, some_prior(rng, k), epsilon)
+            arcs = arcs_of(problem, forward(rng, k))
+            arcs = Arcs(k, arcs.first, arcs.last, np.sort(rng.normal(size=arcs.n)), arcs.masses)
+            mechanism = tabulate(problem, Randomizer.of_arcs(labels, arcs, epsilon))
+            check_exact(mechanism, epsilon)
+            # Some columns lie between two floats, and are split between them.
+            assert mechanism.n <= 2 * arcs.n
+            assert brute_biases(mechanism) == [0] * k
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_outputs_move_to_where_the_loss_is_least(epsilon: float) -> None:
+    # It starts from the best of all outputs, so that the least change ends at the best of the unbiased.
+    rng = np.random.default_rng(5)
+    for k in (3, 6, 12):
+        problem = optrand.unbiased_regression(np.sort(rng.normal(size=k)), rng.dirichlet(np.ones(k)), epsilon)
+        arcs = arcs_of(problem, forward(rng, k))
+        table = Randomizer.of_arcs(problem.labels, arcs, epsilon)
+        expected = Arcs(k, arcs.first, arcs.last, best_outputs(problem, arcs), arcs.masses)
+        unbiased = Randomizer.of_arcs(problem.labels, expected, epsilon)
+        assert problem.value(table) < problem.value(unbiased)
+        assert tabulate(problem, table).value == pytest.approx(problem.value(unbiased), rel=1e-9)
+
+
+@pytest.mark.parametrize("columns", [forward, mixed], ids=["forward", "nested"])
+def test_any_flow_is_rounded_to_one_that_is_exact_and_near(columns: object) -> None:
+    rng = np.random.default_rng(11)
+    for k in (1, 2, 7, 40, 300):
+        for size in (2, 5):
+            problem = optrand.regression(np.arange(k), np.full(k, 1 / k), 1.0)
+            arcs = arcs_of(problem, forward(rng, k, size) if columns is forward else mixed(rng, k, size))
+            table = round_randomizer(Randomizer.of_arcs(problem.labels, arcs, 1.0))
+            assert np.array_equal(table.outputs, np.unique(arcs.outputs))
+            np.testing.assert_allclose(table.matrix, arcs.table(math.e)[1], rtol=1e-12, atol=1e-15)
+
+
+def test_arcs_that_round_to_nothing_vanish() -> None:
+    arcs = Arcs(2, [0, 1, 0], [0, 1, 1], [-0.5, 1.5, 7.0], [0.25, 0.25, 1e-22])
+    table = round_randomizer(Randomizer.of_arcs([0, 1], arcs, math.log(3)))
+    assert table.outputs.tolist() == [-0.5, 1.5]
+    assert table.biases[0] == -table.biases[1]
+
+
+def test_shared_outputs_move_together_and_masses_where_outputs_are_too_few() -> None:
+    """Randomized response of labels 0 and 4, label 1 rounded at random to its neighbours: two outputs, three labels."""
+    third = 1 / (1 + math.e)
+    arcs = Arcs(3, [0, 0, 1, 2], [0, 1, 2, 2], [-2.3, -2.3, 6.3, 6.3], np.array([0.25, 0.75, 0.25, 0.75]) * third)
+    problem = optrand.unbiased_regression([0, 1, 4], [0.5, 0.0, 0.5], 1.0)
+    mechanism = tabulate(problem, Randomizer.of_arcs(problem.labels, arcs, 1.0))
+    outputs = mechanism.outputs
+    assert brute_biases(mechanism) == [0, 0, 0]
+    # At the exact ratio the outputs of debiased randomized response on 0 and 4.
+    overhang = 4 / float(privacy_ratio(1.0) - 1)
+    nearest = np.where(outputs < 2, -overhang, 4 + overhang)
+    assert outputs.tolist() == pytest.approx(nearest.tolist(), rel=1e-14)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("overhang", [0.0, 1e-3, 0.1, 1.0])
+def test_outputs_in_a_box_stay_in_it_and_masses_make_up_for_those_on_its_ends(epsilon: float, overhang: float) -> None:
+    rng = np.random.default_rng(17)
+    for k in (3, 8, 20):
+        labels = np.sort(rng.normal(size=k))
+        low, high = optrand.unbiased_range(labels, epsilon)
+        box = Interval(low - overhang * (high - low), high + overhang * (high - low))
+        problem = optrand.unbiased_regression(labels, rng.dirichlet(np.ones(k)), epsilon, outputs=box)
+        arcs = two_ends(labels, epsilon, low, high)
+        nearly = arcs.outputs + 1e-7 * (high - low) * rng.normal(size=arcs.n)
+        outputs = np.clip(nearly, box.low, box.high)
+        arcs = Arcs(k, arcs.first, arcs.last, outputs, arcs.masses)
+        mechanism = tabulate(problem, Randomizer.of_arcs(labels, arcs, epsilon))
+        assert box.low <= mechanism.outputs[0] < mechanism.outputs[-1] <= box.high
+        assert mechanism.bias == 0
+
+
+def test_on_a_grid_outputs_stay_and_masses_bring_the_means() -> None:
+    labels = np.arange(8.0)
+    for epsilon in (0.3, 1.0, 4.0):
+        # Debiased randomized response of the two ends for half the budget: prefixes, suffixes, and all labels at once.
+        low, high = optrand.unbiased_range(labels, epsilon / 2)
+        upper = (labels - low) / (high - low)
+        design = Randomizer(labels, [low, high], np.column_stack((1 - upper, upper)), epsilon)
+        columns = decompose(design, math.exp(epsilon))
+        first, last = columns.members.argmax(axis=0), 7 - columns.members[::-1].argmax(axis=0)
+        # The values of the grid are not quite those that the masses were made for.
+        grid = [low - 1e-4, 3.0, high + 2e-4]
+        outputs = np.where(columns.outputs < 3, grid[0], grid[2])
+        problem = optrand.unbiased_regression(labels, np.full(8, 1 / 8), epsilon, outputs=grid)
+        arcs = Arcs(8, first, last, outputs, columns.masses)
+        assert np.abs(Randomizer.of_arcs(labels, arcs, epsilon).biases).max() > 1e-5
+        mechanism = tabulate(problem, Randomizer.of_arcs(labels, arcs, epsilon))
+        assert mechanism.outputs.tolist() == [grid[0], grid[2]]
+        assert mechanism.bias == 0
+
+
+def test_a_problem_that_cares_for_bias_only_so_much_keeps_its_outputs() -> None:
+    rng = np.random.default_rng(2)
+    for penalty in (0.0, 2.0):
+        problem = optrand.regression(np.arange(9), some_prior(rng, 9), 1.0, bias_penalty=penalty)
+        arcs = arcs_of(problem, mixed(rng, 9, 3))
+        solution_table = Randomizer.of_arcs(problem.labels, arcs, 1.0)
+        mechanism = tabulate(problem, solution_table)
+        assert np.array_equal(mechanism.outputs, solution_table.outputs)
+        assert problem.value(mechanism.randomizer) == pytest.approx(problem.value(solution_table), rel=1e-13)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_what_was_optimal_stays_proven_optimal(epsilon: float) -> None:
+    for k, penalty in ((2, math.inf), (7, math.inf), (20, math.inf), (7, 0.0), (7, 3.0)):
+        problem = optrand.regression(
+            np.arange(k), np.arange(1, k + 1) / (k * (k + 1) / 2), epsilon, bias_penalty=penalty
+        )
+        solution = design(problem)
+        columns = decompose(solution.randomizer, math.exp(epsilon), negligible=1e-9)
+        first, last = columns.members.argmax(axis=0), k - 1 - columns.members[::-1].argmax(axis=0)
+        assert np.array_equal(columns.members.sum(axis=0), last - first + 1)
+        arcs = Arcs(k, first, last, columns.outputs, columns.masses)
+        mechanism = tabulate(problem, Randomizer.of_arcs(problem.labels, arcs, epsilon), solution.dual)
+        proof = optrand.certify(mechanism).require(gap=1e-9)
+        assert proof.upper <= tabulate(solution).value * (1 + 1e-9)
+        assert penalty < math.inf or mechanism.bias == 0
+
+
+@pytest.mark.parametrize(
+    ("masses", "reason"),
+    [
+        ([0.25, 0.25 + 1e-5], r"rows are off 1 by 3e-05"),
+        ([0.3, 0.3], r"rows are off 1 by 0\.2"),
+        ([0.0, 0.0], "rows are off 1 by 1"),
+    ],
+)
+def test_designs_that_are_broken_by_more_than_rounding_are_refused(masses: list[float], reason: str) -> None:
+    problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], math.log(3))
+    arcs = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], masses)
+    with pytest.raises(optrand.errors.NotCertified, match=reason):
+        tabulate(problem, Randomizer.of_arcs([0, 1], arcs, math.log(3)))
+    negative = Arcs(2, [0, 1, 0, 0], [0, 1, 1, 1], [-0.5, 1.5, 2.0, 3.0], [0.25, 0.25, 1e-4, -1e-4])
+    with pytest.raises(optrand.errors.NotCertified, match=r"negative masses account for 0\.0003"):
+        tabulate(problem, Randomizer.of_arcs([0, 1], negative, math.log(3)))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 40.0, 700.0])
+def test_budgets_outside_the_solved_range_are_exact_all_the_same(epsilon: float) -> None:
+    problem = optrand.unbiased_regression([0, 1, 3], [0.2, 0.5, 0.3], epsilon)
+    share = math.exp(-epsilon) / (1 + 2 * math.exp(-epsilon))
+    arcs = Arcs(3, [0, 1, 2], [0, 1, 2], [-1.0, 1.0, 4.0], np.full(3, share))
+    assert tabulate(problem, Randomizer.of_arcs([0, 1, 3], arcs, epsilon)).bias == 0
+
+
+@pytest.mark.nightly
+def test_ten_thousand_labels_fit() -> None:
+    k = 10_001
+    rng = np.random.default_rng(7)
+    problem = optrand.unbiased_regression(np.arange(k), rng.dirichlet(np.ones(k)), 1.0)
+    arcs = arcs_of(problem, forward(rng, k, 6))
+    randomizer = Randomizer.of_arcs(problem.labels, arcs, 1.0)
+    tracemalloc.start()
+    mechanism = tabulate(problem, randomizer)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # A dense table of floats alone would take a gigabyte.
+    assert peak < 200e6
+    assert mechanism.bias == 0
+
+
+@pytest.mark.parametrize("room", [0.0, 1e-6, 0.1])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 6.0])
+def test_ends_of_an_interval_stay_and_means_are_right(epsilon: float, room: float) -> None:
+    rng = np.random.default_rng(8)
+    labels = np.cumsum(rng.exponential(size=9))
+    low, high = optrand.unbiased_range(labels, epsilon)
+    box = Interval(low - room * (high - low), high + room * (high - low))
+    problem = optrand.unbiased_regression(labels, rng.dirichlet(np.ones(9)), epsilon, outputs=box)
+    mechanism = optrand.solve(problem)
+    assert not any(mechanism.exact_biases)
+    assert box.low <= mechanism.outputs[0] <= mechanism.outputs[-1] <= box.high
+
+
+def test_outputs_that_leave_no_room_are_refused() -> None:
+    low, high = optrand.unbiased_range([0, 1, 2], 1.0)
+    short = Interval(math.nextafter(low, 0), math.nextafter(high, 0))
+    problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=short)
+    with pytest.raises(NotCertified, match="leave no room"):
+        optrand.solve(problem)
+    ends = Arcs(
+        3, [0, 0, 1, 2], [0, 1, 2, 2], [short.low, short.low, short.high, short.high], np.full(4, 1 / (2 + 2 * math.e))
+    )
+    with pytest.raises(NotCertified, match="leave no room to take it out; let them reach a little further"):
+        tabulate(problem, Randomizer.of_arcs([0, 1, 2], ends, 1.0))

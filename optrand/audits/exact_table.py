@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import Integers, exact_integers
+from optrand.base.arithmetic import Integers, exact_integers, places, scaled
 from optrand.base.decimals import decimal
 from optrand.base.records import Record
-from optrand.base.validation import rectangular
+from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidInput
 from optrand.model.table import Table
 
-__all__ = ["TOLERANCE", "ExactTable", "Extremes"]
+__all__ = ["TOLERANCE", "ExactTable", "Extremes", "deviations"]
 
 Shares = NDArray[Any]
 """Probabilities as fractions."""
@@ -178,3 +178,24 @@ def _exact(entry: Any, y: int, i: int) -> Fraction:
         raise InvalidInput(f"{where} is {entry}, expected a probability")
     # Floats of more digits than Python's are not rounded to them.
     return Fraction(*entry.as_integer_ratio()) if isinstance(entry, (Decimal, np.floating)) else Fraction(float(entry))
+
+
+def deviations(
+    weights: Integers, labels: Floats, outputs: Floats, power: int = 1, *, total: int | None = None
+) -> list[Fraction]:
+    """Compute ``E[(v - y)**power]`` of each row of an integer table, over a total, by default the row's own.
+
+    Examples
+    --------
+    >>> table = np.array([[3, 1], [1, 3]], dtype=object), np.array([0.0, 1.0]), np.array([-0.5, 1.5])
+    >>> deviations(*table), deviations(*table, power=2)
+    ([Fraction(0, 1), Fraction(0, 1)], [Fraction(3, 4), Fraction(3, 4)])
+    """
+    digits, totals = max(places(labels), places(outputs)), weights.sum(axis=1)
+    rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (labels, outputs))
+    if power == 1:
+        sums = weights @ columns - totals * rows
+    else:
+        sums = (weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
+    pairs = zip(sums.tolist(), totals.tolist(), strict=True)
+    return [Fraction(moment, (total or own) << (power * digits)) for moment, own in pairs]

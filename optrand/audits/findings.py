@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.audits.exact_table import TOLERANCE, ExactTable, Extremes
+from optrand.audits.exact_table import TOLERANCE, ExactTable, Extremes, deviations
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
@@ -24,7 +24,6 @@ from optrand.base.validation import prior as checked_prior
 from optrand.base.validation import values as checked_values
 from optrand.certificates.certificate import Certificate
 from optrand.errors import InvalidInput
-from optrand.model.exact_columns import deviations
 from optrand.model.problem import classification, regression
 from optrand.solvers import solve
 

@@ -17,14 +17,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn, Protocol, TypeVar, overload, runtime_checkable
+from typing import Protocol, TypeVar
 
 from optrand.base.arithmetic import float_above, float_below, log_above
-from optrand.base.numerals import shown_above, shown_below
+from optrand.base.numerals import shown_above
 from optrand.base.validation import expect, flag
 from optrand.certificates import bound as dual_bound
 from optrand.certificates.loss import exact_objective
-from optrand.errors import InvalidInput, NotCertified
+from optrand.certificates.proof import Proof
+from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
@@ -33,26 +34,24 @@ from optrand.model.table import Table
 __all__ = ["Certificate", "certify", "certify_table", "lower_bound"]
 
 
-@dataclass(frozen=True)
-class Certificate:
+@dataclass(frozen=True, kw_only=True)
+class Certificate(Proof):
     """Verified facts of a mechanism and of the problem that it answers.
+
+    One end of the interval is the exact loss of the mechanism as it is drawn, column for column, the other is the bound
+    of the dual. If rounding outputs to floats costs loss, the two are apart by that much. A problem of classification
+    is maximised.
 
     Attributes
     ----------
-    lower, upper : float
-        Bounds of the optimal value, rounded outward; infinite where there is none. One is the exact loss of the
-        mechanism as it is drawn, column for column, the other is the bound of the dual. Where rounding outputs to
-        floats costs loss, the two are apart by that much.
+    lower, upper, maximised, findings
+        As in :class:`~optrand.certificates.proof.Proof`.
     target_epsilon : float
         Budget of the problem, in nats.
     epsilon : float
         Realised privacy loss, rounded up.
     bias : float
         Largest ``|E[M(y)] - y|`` over the labels, in units of the labels, rounded up.
-    findings : tuple of str
-        Reasons why the mechanism does not answer the problem; empty if it does.
-    maximised : bool
-        Whether the problem is one of classification, where the mechanism's own value is `lower` and the bound `upper`.
 
     Examples
     --------
@@ -63,90 +62,29 @@ class Certificate:
     (True, 0.584847, True)
     """
 
-    lower: float
-    upper: float
     target_epsilon: float
     epsilon: float
     bias: float
-    findings: tuple[str, ...]
-    maximised: bool = False
 
-    def __bool__(self) -> NoReturn:
-        """Refuse to be true or false: a certificate that proves nothing is an object, too."""
-        raise TypeError("a certificate is neither true nor false: use its require(gap=...), which raises if it fails")
-
-    @property
-    def gap(self) -> float:
-        """Gap ``upper - lower`` relative to the value of the randomizer, absolute where that is 0; rounded up."""
-        value = self.lower if self.maximised else self.upper
-        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
-            return math.inf
-        return float_above((Fraction(self.upper) - Fraction(self.lower)) / (abs(Fraction(value)) or 1))
-
-    def require(self, gap: float = 1e-9) -> Certificate:
-        """Return this certificate, or raise if it does not prove feasibility and a relative gap of at most `gap`.
-
-        Raises
-        ------
-        NotCertified
-            With the reason, and this certificate attached.
-        """
-        if self.findings:
-            raise NotCertified("; ".join(self.findings), certificate=self)
-        if not self.gap <= gap:
-            raise NotCertified(
-                f"the verified gap is {shown_above(self.gap, 3)}, more than the {gap:.3g} that was required: the "
-                f"optimum lies between {shown_below(self.lower, 10)} and {shown_above(self.upper, 10)}",
-                certificate=self,
-            )
-        return self
-
-    def __str__(self) -> str:
-        """Summary in one line."""
-        verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
-        return (
-            f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}], "
-            f"gap {shown_above(self.gap, 2)}; realised epsilon {shown_above(self.epsilon, 10)} "
-            f"of {self.target_epsilon:g}; "
-            f"largest bias {shown_above(self.bias, 2)}; {verdict}"
-        )
+    def _facts(self) -> list[str]:
+        return [
+            f"realised epsilon {shown_above(self.epsilon, 10)} of {self.target_epsilon:g}",
+            f"largest bias {shown_above(self.bias, 2)}",
+        ]
 
 
-Proof = TypeVar("Proof", covariant=True)
+AnyProof = TypeVar("AnyProof", bound=Proof, covariant=True)
 
 
-@runtime_checkable
-class Certifying(Protocol):
-    """A mechanism of a problem."""
+class Certifying(Protocol[AnyProof]):
+    """A mechanism, or an answer of :mod:`optrand.programs`: each has a certificate of its own kind."""
 
-    @property
-    def problem(self) -> Problem:
-        """Problem that the mechanism answers."""
-        ...
-
-    @property
-    def table(self) -> Table:
-        """Exact table."""
-        ...
-
-    def certify(self, *, worst_case: bool = ...) -> Certificate:
-        """Compute the certificate from the problem, the table and the multipliers."""
-        ...
-
-
-class SelfCertifying(Protocol[Proof]):
-    """A mechanism or an answer of :mod:`optrand.programs`, which has a certificate of its own kind."""
-
-    def certify(self) -> Proof:
+    def certify(self) -> AnyProof:
         """Compute the certificate from the exact table or the point, and the multipliers."""
         ...
 
 
-@overload
-def certify(mechanism: Certifying, /, *, worst_case: bool = ...) -> Certificate: ...
-@overload
-def certify(mechanism: SelfCertifying[Proof], /) -> Proof: ...
-def certify(mechanism: Any, /, *, worst_case: bool = False) -> Any:
+def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> AnyProof:
     """Certify privacy, unbiasedness and optimality of a mechanism; a bad one gives findings, not an exception.
 
     Everything is computed again from the problem, the table and the multipliers alone.
@@ -188,9 +126,9 @@ def certify(mechanism: Any, /, *, worst_case: bool = False) -> Any:
         )
     if not worst_case:
         return mechanism.certify()
-    if not isinstance(mechanism, Certifying):
+    if not isinstance(getattr(mechanism, "problem", None), Problem):
         raise InvalidInput("worst_case=True takes a mechanism of squared loss, not that of a program")
-    return mechanism.certify(worst_case=True)
+    return mechanism.certify(worst_case=True)  # type: ignore[call-arg]
 
 
 def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_case: bool = False) -> Certificate:

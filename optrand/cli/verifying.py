@@ -40,7 +40,6 @@ def verify(
     with code of its own. The record of a release, OUT.release.json, states the total epsilon and holds its mechanisms,
     which are verified too.
     """
-    from optrand.programs.mechanism import FORMAT as PROGRAM
     from optrand.programs.mechanism import ProgramMechanism
     from optrand.release import FORMAT
 
@@ -53,7 +52,7 @@ def verify(
             _verify_mechanism(mechanism, required)
     elif table is not None:
         raise InvalidInput(f"{saved} is no record of a release, which alone knows its table: give OUT.release.json")
-    elif kind == PROGRAM:
+    elif kind == ProgramMechanism.FORMAT:
         program = ProgramMechanism.from_bytes(saved.read_bytes())
         show({**_proven_program(program), "digest": program.digest})
         program.certificate.require(gap=required)

@@ -133,7 +133,7 @@ def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
     try:
         debiasing = Debiasing.of(mechanism)
     except InvalidInput:
-        most = float(mechanism.randomizer.variances.max())
+        most = float(mechanism.table.variances.max())
         noise = min(_sample_variance(tallies, mechanism.outputs), most) if tallies.sum() > 1 else most
     else:
         noise = _noise_variance(debiasing, tallies, mechanism.outputs, mechanism.labels)

@@ -17,7 +17,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from optrand.base.arithmetic import float_above, float_below
-from optrand.model.problem import Problem
+from optrand.model.table import Table
 
 __all__ = ["Completion"]
 
@@ -97,14 +97,6 @@ class Completion:
             doublings = max(0, doublings - 3)
 
     @classmethod
-    def of_biases(cls, problem: Problem, biases: list[Fraction], ratio: Fraction) -> Completion | None:
-        """First private completion that takes out the biases of a table; None where the problem leaves no room."""
-        middle = Fraction(float(problem.labels[problem.k // 2]))
-        labels = [Fraction(y) - middle for y in problem.labels.tolist()]
-        means = [y + bias for y, bias in zip(labels, biases, strict=True)]
-        return cls.of((problem.outputs.low, problem.outputs.high), labels, means, ratio, origin=middle)
-
-    @classmethod
     def _sharing(
         cls,
         share: Fraction,
@@ -135,3 +127,21 @@ class Completion:
         """Whether a higher label is at least as likely to get the high output, and at most as likely the low one."""
         rising = all(before <= after for before, after in pairwise(self.at_high))
         return rising and all(before >= after for before, after in pairwise(self.at_low))
+
+    def mix(self, table: Table) -> Table:
+        """Mix the table in, whose means are those that were given.
+
+        Examples
+        --------
+        >>> rough = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
+        >>> means = [y + bias for y, bias in enumerate(rough.biases)]
+        >>> found = Completion.of((-1.0, 2.0), [Fraction(0), Fraction(1)], means, Fraction(4))
+        >>> [str(bias) for bias in found.mix(rough).biases]
+        ['0', '0']
+        """
+        unit = math.lcm(*(chance.denominator for chance in [*self.at_low, *self.at_high]))
+        rows = [[int(unit * chance) for chance in pair] for pair in zip(self.at_low, self.at_high, strict=True)]
+        ends = Table.of_rows(table.labels, [self.low, self.high], rows)
+        # Weights of both become probabilities times the same number.
+        share, other = self.kept / table.total, Fraction(1, unit)
+        return table.combine(ends, share / other)

@@ -5,29 +5,26 @@ The sampler reads the table that was verified and nothing else.
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from optrand.base import strict_json
-from optrand.base.arithmetic import Integers, float_above, float_below, log_above, privacy_ratio, quotient
-from optrand.base.files import write_atomically
-from optrand.base.records import Record
-from optrand.base.suggestions import missing
+from optrand.base.arithmetic import float_above, float_below, log_above, privacy_ratio, quotient
+from optrand.base.strict_json import Document
 from optrand.base.validation import Floats, exactly
 from optrand.base.validation import values as checked_values
 from optrand.certificates.certificate import Certificate, certify_table
 from optrand.certificates.loss import exact_objective
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import file_format
+from optrand.mechanism.exact import ExactMechanism, read_file
 from optrand.mechanism.privacy import LARGEST, check_ratio
 from optrand.mechanism.privacy_loss import DominatingPair
 from optrand.model import losses
@@ -40,18 +37,16 @@ from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.model.summary import Summary
 from optrand.model.table import Table
-from optrand.sampling import Sampler
 from optrand.sampling.draw import LabelIndex
-from optrand.sampling.entropy import EntropySource, RecordEntropy, without_seed
 
-__all__ = ["Mechanism", "decode", "load"]
+__all__ = ["Mechanism", "load"]
 
 DENSE = 1 << 18
 """Entries of a table up to which :attr:`Mechanism.randomizer` is dense."""
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism(Record):
+class Mechanism(ExactMechanism[Certificate]):
     """Epsilon-DP randomizer in exact integers, proven private at construction.
 
     Label ``y`` produces output ``i`` with probability ``weights[y, i] / total``, exactly.
@@ -88,6 +83,9 @@ class Mechanism(Record):
     True
     """
 
+    FORMAT = strict_json.FORMAT
+    QUESTION = ("problem", "dual")
+
     problem: Problem
     table: Table
     dual: Dual | None = None
@@ -104,11 +102,6 @@ class Mechanism(Record):
         check_ratio(ratio, self.epsilon)
         if self.total >= LARGEST:
             raise InvalidInput(f"the weights' total has more than {strict_json.MAX_DIGITS} digits: divide the weights")
-
-    @cached_property
-    def certificate(self) -> Certificate:
-        """Proven bounds of the optimum, realised epsilon and bias, computed once; see :func:`optrand.certify`."""
-        return self.certify()
 
     def certify(self, *, worst_case: bool = False) -> Certificate:
         """Compute the certificate from the problem, the table and the multipliers alone; see :func:`optrand.certify`.
@@ -132,34 +125,9 @@ class Mechanism(Record):
         return self.problem.epsilon
 
     @property
-    def labels(self) -> Floats:
-        """Increasing labels, one per row of :attr:`weights`."""
-        return self.problem.labels
-
-    @property
     def prior(self) -> Floats:
         """Probabilities of the labels."""
         return self.problem.prior
-
-    @property
-    def outputs(self) -> Floats:
-        """Increasing outputs, one per column of :attr:`weights`."""
-        return self.table.outputs
-
-    @property
-    def total(self) -> int:
-        """Sum of the weights of each row."""
-        return self.table.total
-
-    @property
-    def weights(self) -> Integers:
-        """Table of integers, shape ``(k, n)``, read-only and written out on first use."""
-        return self.table.weights
-
-    @property
-    def matrix(self) -> Floats:
-        """Probabilities in floats, shape ``(k, n)``. Draws use the exact table."""
-        return self.table.matrix
 
     @cached_property
     def _intervals(self) -> tuple[IntegerArcs, Fraction] | None:
@@ -242,59 +210,6 @@ class Mechanism(Record):
         claimed = self.epsilon if math.isclose(logarithm, self.epsilon, rel_tol=2**-49) else logarithm
         return Randomizer.of_arcs(self.labels, arcs, claimed)
 
-    @property
-    def n(self) -> int:
-        """Number of outputs."""
-        return self.outputs.size
-
-    @cached_property
-    def sampler(self) -> Sampler:
-        """Sampler of the table; prepared once."""
-        return Sampler(self.table)
-
-    @without_seed
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """One output for every label in `values`, drawn with exactly the probabilities of the table.
-
-        Parameters
-        ----------
-        values : array of labels, any shape
-        source : EntropySource, optional
-            By default the operating system, the only choice for a release.
-
-        Returns
-        -------
-        array of outputs, of the shape of `values`
-
-        Raises
-        ------
-        InvalidInput
-            Values that are no labels; the message tells neither which nor how many.
-        """
-        return self.sampler.sample(values, source=source)
-
-    def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
-        """One output for every label, the same for the same record whatever the batch, the order or the partition.
-
-        Parameters
-        ----------
-        values : (n,) array of labels
-        ids : (n, 2) array of uint64
-            Ids of the records, distinct over the whole release.
-        streams : RecordEntropy
-            Such as :class:`~optrand.sampling.keyed.RecordStreams`.
-
-        Returns
-        -------
-        (n,) array of outputs
-
-        Raises
-        ------
-        InvalidInput
-            As from :meth:`sample`, or ids of another type or number.
-        """
-        return self.sampler.sample_records(values, ids, streams)
-
     exact: ClassVar[Literal[True]] = True
 
     def moments(self, labels: ArrayLike) -> Moments:
@@ -316,42 +231,21 @@ class Mechanism(Record):
         """How many outputs there are, and between which."""
         return f"{self.n} values from {self.outputs[0]:g} to {self.outputs[-1]:g}"
 
-    @cached_property
-    def _document(self) -> dict[str, Any]:
-        return strict_json.sealed(
-            {
-                "problem": file_format.problem_document(self.problem),
-                "dual": file_format.dual_document(self.dual),
-                "outputs": self.outputs.tolist(),
-                "columns": file_format.columns_document(self.table),
-            },
-        )
+    def _encode_question(self) -> Document:
+        return {
+            "problem": file_format.problem_document(self.problem),
+            "dual": file_format.dual_document(self.dual),
+        }
 
-    @property
-    def digest(self) -> str:
-        """Digest ``sha256:...`` of the file's content, by which a ledger identifies the mechanism."""
-        return str(self._document["digest"])
-
-    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the mechanism as canonical JSON, atomically; :func:`load` reads it back and verifies it again.
-
-        Raises
-        ------
-        InvalidInput
-            `path` is a symbolic link, or exists without `overwrite`, or the problem's loss is the user's own and has no
-            name.
-        OSError
-            As from the operating system; nothing is left behind.
-        """
-        write_atomically(path, strict_json.canonical(self._document), overwrite=overwrite)
-
-    def __eq__(self, other: object) -> bool:
-        """Equal where every field of the file is."""
-        return isinstance(other, Mechanism) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        """Hash of the digest."""
-        return hash(self.digest)
+    @classmethod
+    def _decode(cls, content: Document, outputs: Any) -> Self:
+        problem = file_format.read_problem(content["problem"])
+        dual = file_format.read_dual(content["dual"])
+        columns = file_format.read_columns(content["columns"])
+        try:
+            return cls(problem, Table(problem.labels, outputs, columns), dual)
+        except InvalidInput as error:
+            raise InvalidFile(f"the file does not hold a private mechanism: {error}") from error
 
     def summary(self, rows: int = 10_000) -> Summary:
         """Summarise value, noise and bias in plain words.
@@ -361,7 +255,9 @@ class Mechanism(Record):
         rows : int
             Number of released labels whose mean is described.
         """
-        return Summary.of(self.problem, self.randomizer, rows=rows)
+        biases = np.array([float(bias) for bias in self.exact_biases])
+        figures = {"biases": biases, "variances": self.table.variances}
+        return Summary.of(self.problem, outputs=self.n, value=self.value, rows=rows, **figures)
 
     def _repr_html_(self) -> str:
         """Summary as a table, in a notebook."""
@@ -397,37 +293,7 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
     ...     load(f"{directory}/coin.json") == mechanism
     True
     """
-    file = Path(path)
-    if not file.exists() or file.is_dir():
-        kind, code = (IsADirectoryError, errno.EISDIR) if file.is_dir() else (FileNotFoundError, errno.ENOENT)
-        raise kind(code, f"the mechanism is {missing(file)}: name a file of Mechanism.save", str(file))
-    return decode(file.read_bytes())
-
-
-def decode(data: bytes) -> Mechanism:
-    """Build the mechanism of a file's bytes, with all of its checks; see :func:`load`.
-
-    Raises
-    ------
-    InvalidFile
-        As from :func:`load`.
-    """
-    content = strict_json.unsealed(data, ["problem", "dual", "outputs", "columns"])
-    problem = file_format.read_problem(content["problem"])
-    dual = file_format.read_dual(content["dual"])
-    outputs = strict_json.numbers(content["outputs"], "outputs")
-    columns = file_format.read_columns(content["columns"])
-    try:
-        mechanism = Mechanism(problem, Table(problem.labels, outputs, columns), dual)  # type: ignore[arg-type]
-    except InvalidInput as error:
-        raise InvalidFile(f"the file does not hold a private mechanism: {error}") from error
-    written = {name: mechanism._document[name] for name in content}
-    if strict_json.canonical(written) != strict_json.canonical(content):
-        raise InvalidFile(
-            "the file is not written as Mechanism.save writes it, and the digest of its mechanism is another: look for "
-            "-0.0 in place of 0.0"
-        )
-    return mechanism
+    return Mechanism.from_bytes(read_file(path))
 
 
 def _check_types(problem: Problem, table: Table, dual: Dual | None) -> None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.table import Table
 
 __all__ = ["mixture"]
 
@@ -55,15 +54,9 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     if not 0 < weight < 1:
         raise InvalidInput(f"weight is {weight:g}, expected a probability between 0 and 1")
     odds = Fraction(second.total, first.total) * (1 / Fraction(weight) - 1)
-    columns = dict[float, dict[int, int]]()
-    for mechanism, factor in zip((first, second), _small(odds), strict=True):
-        for v, column in zip(mechanism.outputs.tolist(), mechanism.table.columns, strict=True):
-            steps = columns.setdefault(v, {})
-            for y, height in column:
-                steps[y] = steps.get(y, 0) + factor * height
-    outputs = sorted(columns)
-    mixed = tuple(tuple((y, step) for y, step in sorted(columns[v].items()) if step) for v in outputs)
-    return Mechanism(first.problem, Table(first.labels, outputs, mixed), first.dual)  # type: ignore[arg-type]
+    own, others = _small(odds)
+    table = first.table.combine(second.table, Fraction(own, others))
+    return Mechanism(first.problem, table, first.dual)
 
 
 def _small(odds: Fraction) -> tuple[int, int]:

@@ -52,13 +52,11 @@ import numpy as np
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
-from optrand.mechanism.flow_tabulation import rounded_flow
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.arcs import Arcs, Indices, IntegerArcs
-from optrand.model.exact_columns import in_order
+from optrand.mechanism.tabulation import round_randomizer
+from optrand.model.arcs import Indices, IntegerArcs
 from optrand.model.outputs import Grid
 from optrand.model.randomizer import Randomizer
-from optrand.model.staircase import decompose, rounding_noise
 
 __all__ = ["HasRandomizer", "Path", "Paths", "count_outputs", "decompose_paths", "merge_neighbours"]
 
@@ -185,7 +183,7 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
     subject : Mechanism, Randomizer or Solution
         Of an exact mechanism made of arcs the masses are its own, those of an interval at two neighbouring floats as
         one (:func:`merge_neighbours`). Of anything else they are rounded to integers first
-        (:func:`optrand.mechanism.flow_tabulation.rounded_flow`).
+        (:func:`optrand.mechanism.tabulation.round_randomizer`).
 
     Returns
     -------
@@ -272,7 +270,12 @@ def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
         if same and i != merged and math.nextafter(at[i], math.inf) == at[j]:
             at[j] = at[j] if masses[j] > masses[i] else at[i]
             masses[i], masses[j], merged = 0, masses[i] + masses[j], j
-    return in_order(arcs.k, arcs.first, arcs.last, at, masses)
+    kept = np.array([mass > 0 for mass in masses])
+    order = np.lexsort((arcs.last, arcs.first, at))
+    order = order[kept[order]]
+    distinct, places = np.unique(at[order], return_inverse=True)
+    left = np.array([masses[j] for j in order.tolist()], dtype=object)
+    return distinct, IntegerArcs(arcs.k, arcs.first[order], arcs.last[order], places, left)
 
 
 def count_outputs(mechanism: Mechanism) -> int:
@@ -320,20 +323,8 @@ def _flow(subject: Mechanism | Randomizer | HasRandomizer) -> tuple[Floats, Inte
     randomizer = subject if isinstance(subject, Randomizer) else getattr(subject, "randomizer", None)
     if not isinstance(randomizer, Randomizer):
         raise InvalidInput(f"paths need a Mechanism, Randomizer or Solution, not a {type(subject).__name__}")
-    return *rounded_flow(randomizer.epsilon, _intervals(randomizer)), privacy_ratio(randomizer.epsilon)
-
-
-def _intervals(randomizer: Randomizer) -> Arcs:
-    """Interval columns of a randomizer."""
-    if randomizer.arcs is not None:
-        return randomizer.arcs
-    found = decompose(randomizer, math.exp(randomizer.epsilon), negligible=rounding_noise(randomizer.epsilon))
-    first = found.members.argmax(axis=0)
-    last = randomizer.k - 1 - found.members[::-1].argmax(axis=0)
-    broken = found.members.sum(axis=0) != last + 1 - first
-    if broken.any():
-        raise InvalidInput(
-            f"{int(broken.sum())} column(s) favour labels that are no interval, the first at output "
-            f"{found.outputs[broken][0]:g}: only interval columns are paths on a line"
-        )
-    return Arcs(randomizer.k, first, last, found.outputs, found.masses)
+    ratio, table = privacy_ratio(randomizer.epsilon), round_randomizer(randomizer)
+    arcs = table.arcs(ratio)
+    if arcs is None or not len(set(arcs.coverage)) == 1:
+        raise InvalidInput("columns favour labels that are no interval: only interval columns are paths on a line")
+    return table.outputs, arcs, ratio

@@ -1,50 +1,78 @@
-r"""Tabulation: from a randomizer in floats to an exact mechanism with integer masses of staircase columns.
+r"""Tabulation: from a randomizer in floats to the exact table of integers that is drawn.
 
-Round the masses of the staircase columns :math:`(S_j, v_j, c_j)` of the table
-(:func:`optrand.model.staircase.decompose`) to integers :math:`C_j`, and replace :math:`e^\epsilon` by a rational
-:math:`R = 1 + q/d \leq e^\epsilon`:
+1. Write the randomizer as staircase columns :math:`(S_j, v_j, c_j)`: interval columns are such, and a dense table is
+   their sum (:func:`optrand.model.staircase.decompose`).
+2. Round the masses to integers that cover every label equally, and replace :math:`e^\epsilon` by a rational :math:`R
+   \leq e^\epsilon`. From here on privacy and the totals of rows are integer identities
+   (:mod:`optrand.mechanism.columns`).
+3. If the problem is unbiased, correct the outputs at the least cost, found in floats from exact residuals until nothing
+   shrinks:
 
-.. math:: W_{y i} = \sum_{j : v_j = v_i} C_j \, (d + q\, [y \in S_j]).
+   .. math:: \min \tfrac12 \sum_j P_j c_j \, \Delta v_j^2 \quad \text{such that all means are right}, \qquad
+             P_j = \sum_y s_j(y) \, p_y.
 
-This is private whatever the integers are, and normalised once every label is *covered* equally
-(``docs/mathematics.md``, Proposition 13): rounding leaves labels short by a few units of 2\ :sup:`-100`, for which
-singletons :math:`\{y\}` make up. Exact residuals of the means move the outputs, or on a grid refine the masses before
-they are rounded; a share of two outputs takes out the last bits of bias (:mod:`optrand.mechanism.completion`).
-
-Arcs are never written out as a table: :mod:`optrand.mechanism.flow_tabulation`.
+   It keeps optimal outputs optimal. If outputs alone do not reach, because they lie on a grid or on the ends of an
+   interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`
+   (:mod:`optrand.model.feasibility`).
+4. Take out the last bits of bias exactly: by moments along a tree of intervals, or by a small share of two outputs
+   (:mod:`optrand.mechanism.completion`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
-from optrand.base.arithmetic import Integers, privacy_ratio
+from optrand.base.arithmetic import privacy_ratio, quotient
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, NotCertified
+from optrand.mechanism.columns import (
+    ExactColumns,
+    LabelSets,
+    conserve_flow,
+    cover_equally,
+    move_along_tree,
+    scale_columns,
+)
 from optrand.mechanism.completion import Completion
-from optrand.mechanism.flow_tabulation import tabulated_flow
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.exact_columns import deviations
-from optrand.model.feasibility import movable_outputs, moved_outputs
-from optrand.model.outputs import Grid
+from optrand.model.arcs import Indices
+from optrand.model.feasibility import flow_change
+from optrand.model.outputs import Grid, Interval, Line
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
-from optrand.model.staircase import Staircase, decompose, merged, rounding_noise
+from optrand.model.staircase import decompose, rounding_noise
 from optrand.model.table import Table
 
-__all__ = ["tabulate"]
+__all__ = ["round_randomizer", "tabulate"]
 
-BITS = 100
-"""Masses are integers that sum to about ``2**BITS``."""
+BITS = 60
+"""Masses are integers that sum to about ``2**BITS``; on a grid, where masses alone make means right, twice as long."""
 
 TOLERANCE = 1e-6
-"""Tolerance: largest probability mass that a row may need to become private."""
+"""Largest probability that a row may lack or exceed, made private, and that negative masses may have."""
+
+ROUNDED = 1e-13
+"""Share of the labels' range below which biases are left to exact moments."""
+
+ROUNDS = 12
+"""Largest number of corrections; two or three suffice."""
+
+FINER = 70
+"""Binary digits of outputs that may move, below the largest distance from the origin."""
+
+NEARLY = 1 + Fraction(1, 10**12)
+"""Largest factor of the loss for which columns of one output stay together."""
 
 
 @overload
@@ -54,14 +82,15 @@ def tabulate(subject: Problem, randomizer: Randomizer, /, dual: Dual | None = ..
 def tabulate(
     subject: Solution | Problem, randomizer: Randomizer | None = None, /, dual: Dual | None = None
 ) -> Mechanism:
-    """Exact mechanism nearest to a randomizer: private, normalised and, if the problem is unbiased, unbiased exactly.
+    """Return the exact mechanism nearest to a randomizer: private, normalised, and unbiased if the problem is.
 
     Parameters
     ----------
     subject : Solution or Problem
         A solution brings its randomizer and dual; a problem needs a randomizer beside it.
     randomizer : Randomizer
-        Any design whose privacy is broken by rounding at most.
+        Any design whose privacy is broken by rounding at most. If the problem is unbiased, outputs are moved until all
+        means are right, whatever the biases are.
     dual : Dual, optional
         Kept in the mechanism, so that its optimality can be proven again.
 
@@ -78,8 +107,8 @@ def tabulate(
 
     Notes
     -----
-    Cost ``O(k n)`` integer operations, and for unbiased problems a least-squares problem of ``k`` by ``n`` floats. Of
-    arcs ``O(k + n)`` integers, and sparse systems of that size.
+    Cost ``O(n log n)`` integer operations and a few sparse factorisations for `n` interval columns, of which no array
+    of size ``k n`` is made. Sets of labels that are not intervals cost as much for each of their runs.
 
     Examples
     --------
@@ -103,121 +132,258 @@ def tabulate(
         problem = subject
     if not np.array_equal(problem.labels, randomizer.labels):
         raise InvalidInput("the randomizer's labels are not those of the problem")
-    if randomizer.arcs is not None:
-        columns = tabulated_flow(problem.within(randomizer.epsilon), randomizer.arcs)
-        return Mechanism(problem, Table.of_arcs(problem.labels, *columns), dual)
-    _check_private(problem, randomizer)
-    arcs, ratio = _integers(problem, randomizer), privacy_ratio(problem.epsilon)
-    if not problem.unbiased:
-        outputs, weights = _table(arcs, ratio)
-    elif isinstance(problem.outputs, Grid):
-        outputs, weights = _completed(problem, *_table(_refined(problem, arcs, ratio), ratio), ratio)
-    else:
-        outputs, weights = _completed(problem, *_unbiased_outputs(problem, arcs, ratio), ratio)
-    return Mechanism(problem, Table.of_rows(problem.labels, outputs, weights), dual)
+    # Arcs are columns of the ratio that they claim.
+    narrowed = problem if randomizer.arcs is None else problem.within(randomizer.epsilon)
+    return Mechanism(problem, _tabulate(narrowed, randomizer), dual)
 
 
-def _check_private(problem: Problem, randomizer: Randomizer) -> None:
-    matrix = randomizer.matrix
-    lifted = np.maximum(matrix.max(axis=0) * math.exp(-problem.epsilon) - matrix, 0.0)
-    needed = float(lifted.sum(axis=1).max())
-    if needed > TOLERANCE or np.abs(matrix.sum(axis=1) - 1).max() > TOLERANCE:
-        raise NotCertified(
-            f"the table is not {problem.epsilon:g}-DP: a row would have to gain {needed:.3g} of probability, and "
-            f"rounding accounts for {TOLERANCE:g} at most; optrand.audit(matrix, epsilon) tells where"
-        )
+def round_randomizer(randomizer: Randomizer) -> Table:
+    """Return the exact table nearest to a randomizer, private at its epsilon, whatever its biases.
 
+    Raises
+    ------
+    NotCertified
+        More than rounding keeps it from being private.
 
-def _integers(problem: Problem, randomizer: Randomizer) -> Staircase:
-    """Staircase decomposition with integer masses; level sets that only rounding tells apart become one."""
-    found = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
-    unit = Fraction(2**BITS) / sum(map(Fraction, found.masses.tolist()), Fraction(0))
-    return replace(found, masses=np.array([round(Fraction(c) * unit) for c in found.masses.tolist()], dtype=object))
-
-
-def _table(arcs: Staircase, ratio: Fraction) -> tuple[Floats, Integers]:
-    """Distinct outputs, increasing, and integer weights whose rows have one total; unused outputs are left out."""
-    coverage = arcs.coverage
-    return _used(*arcs.covered(coverage < coverage.max()).table(ratio.numerator, ratio.denominator))
-
-
-def _used(outputs: Floats, weights: Integers) -> tuple[Floats, Integers]:
-    used = weights.max(axis=0) > 0
-    return outputs[used], weights[:, used]
-
-
-def _refined(problem: Problem, arcs: Staircase, ratio: Fraction, rounds: int = 12) -> Staircase:
-    """Masses changed, each by a share of itself, and free outputs moved, until coverage and means are right.
-
-    Residuals are exact, changes the least in floats. On a grid each round gains about ten digits, down to the integer;
-    where outputs move, down to their rounding.
+    Examples
+    --------
+    >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
+    >>> table = round_randomizer(coin)
+    >>> table.outputs.tolist(), float(table.largest_ratio)
+    ([-0.5, 1.5], 3.0)
     """
-    best, least = arcs, math.inf
-    for _ in range(rounds):
-        width = float(np.abs(arcs.outputs - problem.labels[:, np.newaxis]).max()) or 1.0
-        columns, coverage = arcs.columns(ratio.numerator, ratio.denominator), arcs.coverage
-        total, most = int(columns[0].sum()), max(1, int(coverage.max()))
-        missing = ((most - coverage) / most).astype(np.float64)
-        residual = np.concatenate((missing, -_exact_biases(problem, arcs.outputs, columns) / width))
-        size = float(np.abs(residual).max())
-        if not size < least / 2:
-            break
-        best, least = arcs, size
-        free = np.flatnonzero(movable_outputs(problem, arcs.outputs) & (not isinstance(problem.outputs, Grid)))
-        cover = (np.where(arcs.members, arcs.masses, 0) / most).astype(np.float64)
-        table = (columns / total).astype(np.float64)
-        pull = table * (arcs.outputs - problem.labels[:, np.newaxis]) / width
-        nothing = np.zeros((problem.k, free.size))
-        system = np.block(
-            [[cover, -np.ones((problem.k, 1)), nothing], [pull, np.zeros((problem.k, 1)), table[:, free]]]
-        )
-        change = np.linalg.lstsq(system, residual, rcond=1e-14)[0]
-        shares = np.clip(change[: arcs.masses.size], -0.5, 1.0).tolist()
-        masses = [c + round(Fraction(x) * c) for c, x in zip(arcs.masses.tolist(), shares, strict=True)]
-        outputs = arcs.outputs.copy()
-        outputs[free] += width * change[arcs.masses.size + 1 :]
-        outputs = np.clip(outputs, problem.outputs.low, problem.outputs.high)
-        arcs = replace(arcs, masses=np.array(masses, dtype=object), outputs=outputs)
-    return best
+    ratio, origin = privacy_ratio(randomizer.epsilon), 0.0
+    sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin, BITS)
+    return scale_columns(randomizer.labels, sets, masses, offsets, ratio).table(randomizer.labels)
 
 
-def _unbiased_outputs(problem: Problem, arcs: Staircase, ratio: Fraction) -> tuple[Floats, Integers]:
-    """Outputs moved until the exact means are right to a rounding; where that cannot be, masses change too."""
-    outputs, weights = _table(arcs, ratio)
-    table = (weights / weights[0].sum()).astype(np.float64)
-    spread = float(np.ptp(problem.labels)) or 1.0
-    best, least = outputs, math.inf
-    for _ in range(6):
-        biases = _exact_biases(problem, outputs, weights)
-        size = float(np.abs(biases).max())
-        if not size < least:
-            break
-        best, least = outputs, size
-        outputs = moved_outputs(problem, table, outputs, -biases, movable_outputs(problem, outputs))
-    if least > 1e-13 * spread and not movable_outputs(problem, best).all():
-        return _table(_refined(problem, arcs, ratio), ratio)
-    return _used(*merged(best, weights))
-
-
-def _completed(problem: Problem, outputs: Floats, weights: Integers, ratio: Fraction) -> tuple[Floats, Integers]:
-    """Table with means that are right exactly, by a share of two outputs (:mod:`optrand.mechanism.completion`)."""
-    biases = deviations(weights, problem.labels, outputs)
-    if not any(biases):
-        return outputs, weights
-    found = Completion.of_biases(problem, biases, ratio)
-    if found is None:
+def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
+    # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
+    is_grid = isinstance(problem.outputs, Grid)
+    origin = 0.0 if is_grid or problem.loss.positive_outputs else problem.origin
+    bits = 2 * BITS if is_grid and problem.unbiased else BITS
+    rounded = _Rounded(
+        problem, *_round(randomizer, problem.epsilon, origin, bits), privacy_ratio(problem.epsilon), origin
+    )
+    columns = rounded.scaled()
+    if not problem.unbiased or not any(columns.deviations):
+        return columns.table(problem.labels)
+    if is_grid or columns.largest_bias > ROUNDED * np.ptp(problem.labels):
+        columns = rounded.unbiased().scaled()
+    table = _with_exact_means(problem, columns)
+    if table is None:
         raise NotCertified(
-            f"no mechanism near this table is unbiased: its largest bias is {float(max(map(abs, biases))):.3g}, and "
-            f"the allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, leave no room to take it "
-            "out; let them reach a little further"
+            f"no mechanism near this randomizer is unbiased: its largest bias is {columns.largest_bias:.3g}, and the "
+            f"allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, leave no room to take it out; "
+            "let them reach a little further"
         )
-    kept = found.kept / int(weights[0].sum())
-    unit = math.lcm(kept.denominator, *(chance.denominator for chance in [*found.at_low, *found.at_high]))
-    at_ends = [[int(unit * chance) for chance in chances] for chances in (found.at_low, found.at_high)]
-    columns = np.hstack((weights * int(unit * kept), np.array(at_ends, dtype=object).T))
-    return _used(*merged(np.append(outputs, [found.low, found.high]), columns))
+    return table
 
 
-def _exact_biases(problem: Problem, outputs: Floats, weights: Integers) -> Floats:
-    """``E[M(y)] - y`` from exact sums, each rounded once; rows may have different totals."""
-    return np.array([float(bias) for bias in deviations(weights, problem.labels, outputs)])
+def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> tuple[LabelSets, Floats, list[int]]:
+    """Sets of labels, outputs less the origin, and integer masses that cover every label equally.
+
+    Raises
+    ------
+    NotCertified
+        More than rounding keeps the randomizer from being private.
+    """
+    arcs = randomizer.arcs
+    if arcs is not None:
+        sets, offsets, masses = LabelSets.of_intervals(arcs.k, arcs.first, arcs.last), arcs.offsets(origin), arcs.masses
+    else:
+        found = decompose(randomizer, math.exp(epsilon), negligible=rounding_noise(epsilon))
+        sets, offsets, masses = LabelSets.of_members(found.members), found.outputs - origin, found.masses
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = masses.sum() + math.expm1(epsilon) * sets.coverage(masses)
+        off = float(np.abs(rows - 1).max())
+        negative = float(-masses[masses < 0].sum()) * math.exp(epsilon)
+    if not max(off, negative) <= TOLERANCE:
+        raise NotCertified(
+            f"the randomizer is not {epsilon:g}-DP: made private, its rows are off 1 by {off:.3g}, and negative masses "
+            f"account for {negative:.3g}; rounding accounts for {TOLERANCE:g} at most; optrand.audit(matrix, epsilon) "
+            "tells where"
+        )
+    shares = np.maximum(masses, 0.0)
+    wanted = [int(mass) for mass in np.rint(shares / shares.sum() * 2.0**bits).tolist()]
+    return _cover(sets, offsets, wanted)
+
+
+def _cover(sets: LabelSets, offsets: Floats, wanted: list[int]) -> tuple[LabelSets, Floats, list[int]]:
+    """Columns with masses near the wanted ones that cover every label equally; those without mass are left out."""
+    if sets.are_intervals:
+        masses = conserve_flow(sets, wanted)
+    else:
+        sets, offsets, masses = cover_equally(sets, offsets, wanted)
+    kept = np.array([mass > 0 for mass in masses])
+    return sets.only(kept), offsets[kept], [mass for mass in masses if mass]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rounded:
+    """Columns with integer masses, and outputs in floats whose biases are to vanish."""
+
+    problem: Problem
+    sets: LabelSets
+    offsets: Floats
+    masses: list[int]
+    ratio: Fraction
+    origin: float
+
+    def scaled(self) -> ExactColumns:
+        """Exact columns, with digits of movable outputs that only lengthen the integers rounded off."""
+        finest = None
+        if self.problem.unbiased and not isinstance(self.problem.outputs, Grid):
+            reach = float(np.abs(self.offsets).max()) or 1.0
+            finest = max(0, FINER - math.frexp(reach)[1])
+        ends = self.problem.outputs.low, self.problem.outputs.high
+        columns = self.sets, self.masses, self.offsets, self.ratio
+        return scale_columns(self.problem.labels, *columns, origin=self.origin, ends=ends, finest=finest)
+
+    def unbiased(self) -> _Rounded:
+        """Columns with means right to a rounding of the outputs, by moving outputs if that is enough."""
+        if isinstance(self.problem.outputs, Grid):
+            return self.corrected_often(masses=True)
+        best = self.corrected_often(masses=False) if self.movable.all() else self
+        rounding = float(np.spacing(np.abs(best.offsets).max()))
+        if best.exact.largest_bias <= rounding:
+            return best
+        return min(best, best.corrected_often(masses=True), key=_sum_of_biases)
+
+    def corrected_often(self, *, masses: bool) -> _Rounded:
+        """Columns corrected until the biases, which are exact, shrink no more."""
+        best = columns = self
+        for _ in range(ROUNDS):
+            before, columns = columns, columns.corrected(masses=masses)
+            best = min(best, columns, key=_sum_of_biases)
+            # A correction that ran into an end of the interval is followed by one that knows so.
+            if not columns.sum_of_biases < before.sum_of_biases / 2 and columns.movable.sum() == before.movable.sum():
+                break
+        return best
+
+    @cached_property
+    def exact(self) -> ExactColumns:
+        """Exact columns of these outputs, none of which is rounded."""
+        return scale_columns(self.problem.labels, self.sets, self.masses, self.offsets, self.ratio, origin=self.origin)
+
+    @cached_property
+    def sum_of_biases(self) -> float:
+        """Sum of the absolute biases: some may shrink while the largest one cannot."""
+        return quotient(sum(map(abs, self.exact.deviations)), self.exact.total << self.exact.digits)
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """Ends of the allowed outputs, less the origin."""
+        return self.problem.outputs.low - self.origin, self.problem.outputs.high - self.origin
+
+    @cached_property
+    def distinct(self) -> tuple[Floats, Indices]:
+        """Distinct outputs less the origin, and the index of that of each column."""
+        outputs, at = np.unique(self.offsets, return_inverse=True)
+        return outputs, at.astype(np.int64)
+
+    @cached_property
+    def movable(self) -> NDArray[np.bool_]:
+        """Mask of the distinct outputs strictly inside the allowed interval; on a grid, none."""
+        low, high = self.ends
+        outputs = self.distinct[0]
+        inside: NDArray[np.bool_] = (outputs > low) & (outputs < high)
+        return inside & (not isinstance(self.problem.outputs, Grid))
+
+    def corrected(self, *, masses: bool) -> _Rounded:
+        """Columns with the outputs, or the masses as well, changed at the least cost."""
+        (outputs, at), epsilon = self.distinct, self.problem.epsilon
+        labels, total = self.problem.labels - self.origin, self.exact.total
+        width = float(max(outputs[-1] - labels[0], labels[-1] - outputs[0])) or 1.0
+        shares, moves = flow_change(
+            self.sets.node_equations(epsilon),
+            self.sets.weights(self.problem.prior, epsilon),
+            np.array([mass * self.ratio.numerator / total for mass in self.masses]),
+            at,
+            rows=np.zeros(self.sets.k) if masses else None,
+            means=self._residual() / width,
+            pull=(self.offsets - outputs.mean()) / width,
+            free=self.movable,
+        )
+        offsets = np.clip(outputs + width * moves, *self.ends)[at]
+        if not masses:
+            return replace(self, offsets=offsets)
+        changes = zip(self.masses, np.clip(shares, -0.5, 1.0).tolist(), strict=True)
+        wanted = [mass + round(Fraction(share) * mass) for mass, share in changes]
+        sets, offsets, covering = _cover(self.sets, offsets, wanted)
+        return replace(self, sets=sets, offsets=offsets, masses=covering)
+
+    def _residual(self) -> Floats:
+        """Residuals of the means at the nodes: that of the first mean, then differences of neighbours."""
+        unit = self.exact.total << self.exact.digits
+        residuals = [(before - after) / unit for before, after in pairwise([0, *self.exact.deviations])]
+        return np.array(residuals) / -math.expm1(-self.problem.epsilon)
+
+
+def _sum_of_biases(columns: _Rounded) -> float:
+    return columns.sum_of_biases
+
+
+def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
+    """Table with means that are right exactly; None if the allowed outputs leave no room for that.
+
+    The loss changes by as little as the biases are small. Columns of one output stay together if they can.
+    """
+    values, labels = columns.values, problem.labels
+    if isinstance(problem.outputs, Line):
+        inside = np.ones(len(values), dtype=bool)
+    else:
+        low, high = problem.outputs.low, problem.outputs.high
+        inside = np.array([low < v < high and not isinstance(problem.outputs, Grid) for v in columns.outputs])
+    shared = Counter(values)
+    alone = np.array([shared[v] == 1 for v in values])
+    moved = _moved(problem, columns, inside & alone)
+    if moved is not None:
+        return moved.table(labels)
+    rough = columns.table(labels)
+    mixed = list(_complete(problem, columns, rough))
+    error = _squared_error(problem, rough)
+    errors = [_squared_error(problem, table) for table in mixed]
+    for table, own in zip(mixed, errors, strict=True):
+        if own <= NEARLY * error:
+            return table
+    moved = _moved(problem, columns, inside)
+    if moved is None and isinstance(problem.outputs, Interval):
+        # An output that rounding moved onto an end of the interval may belong just within it.
+        moved = _moved(problem, columns, np.ones_like(inside))
+    if moved is not None:
+        return moved.table(labels)
+    return mixed[errors.index(min(errors))] if mixed else None
+
+
+def _moved(problem: Problem, columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
+    """Columns moved along a tree; None if the movable ones do not reach, or leave the allowed outputs."""
+    moved = move_along_tree(columns, movable)
+    if moved is None or isinstance(problem.outputs, Line):
+        return moved
+    low, high = problem.outputs.low, problem.outputs.high
+    return moved if all(low <= v <= high for v, free in zip(moved.outputs, movable, strict=True) if free) else None
+
+
+def _complete(problem: Problem, columns: ExactColumns, rough: Table) -> Iterator[Table]:
+    """Generate mixtures of a table with two outputs that take out its biases, as far as the outputs leave room.
+
+    The two are the ends of the allowed outputs. On the line they are the table's own, or any if its sets are not
+    intervals. If they are, the first mixture is a sum of intervals as well: the probabilities of the two outputs rise
+    or fall with the label, which may take more of them.
+    """
+    zero = Fraction(float(problem.labels[problem.k // 2]))
+    labels = [Fraction(y) - zero for y in problem.labels.tolist()]
+    means = [y + bias for y, bias in zip(labels, rough.biases, strict=True)]
+    ends, are_intervals = (problem.outputs.low, problem.outputs.high), columns.sets.are_intervals
+    if isinstance(problem.outputs, Line) and are_intervals:
+        ends = float(rough.outputs[0]), float(rough.outputs[-1])
+    for monotone in (True, False) if are_intervals else (False,):
+        found = Completion.of(ends, labels, means, columns.ratio, origin=zero, monotone=monotone)
+        if found is not None:
+            yield found.mix(rough)
+
+
+def _squared_error(problem: Problem, table: Table) -> Fraction:
+    pairs = zip(map(Fraction, problem.prior.tolist()), table.squared_errors, strict=True)
+    return sum((p * error for p, error in pairs), Fraction(0))

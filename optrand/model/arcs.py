@@ -11,11 +11,9 @@ it, all rows have the total :math:`d \sum_j C_j + (r - d) t`. Both are decided i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate, groupby
-from operator import itemgetter
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 
-__all__ = ["Arcs", "Indices", "IntegerArcs", "extremes", "weighted"]
+__all__ = ["Arcs", "Indices", "IntegerArcs"]
 
 Indices = NDArray[np.int64]
 
@@ -146,38 +144,6 @@ class Arcs(Record):
         return outputs, table
 
 
-def weighted(
-    k: int, first: Sequence[int], last: Sequence[int], amounts: Sequence[int], low: int, more: int
-) -> list[int]:
-    """Sum of amounts, one an arc, for each label: times `low`, and `more` in addition where the arc favours it."""
-    steps, base = [0] * (k + 1), low * sum(amounts)
-    for a, b, amount in zip(first, last, amounts, strict=True):
-        steps[a] += amount
-        steps[b + 1] -= amount
-    return [base + more * favoured for favoured in accumulate(steps[:-1])]
-
-
-def extremes(k: int, columns: Iterable[tuple[int, int, int, int]], low: int, more: int) -> Iterator[tuple[int, int]]:
-    """Least and largest weight of each output, of columns ``(output, first, last, mass)`` in their order.
-
-    The arcs of an output are swept from end to end, labels are not: cost ``O(n log n)``.
-    """
-    for _, group in groupby(columns, key=itemgetter(0)):
-        arcs = list(group)
-        if len(arcs) == 1:
-            ((_, first, last, mass),) = arcs
-            top = (low + more) * mass
-            yield (top if last - first == k - 1 else low * mass), top
-            continue
-        steps, base = {0: 0, k: 0}, 0
-        for _, first, last, mass in arcs:
-            steps[first] = steps.get(first, 0) + mass
-            steps[last + 1] = steps.get(last + 1, 0) - mass
-            base += mass
-        favoured = list(accumulate(steps[y] for y in sorted(steps)))[:-1]
-        yield low * base + more * min(favoured), low * base + more * max(favoured)
-
-
 @dataclass(frozen=True, eq=False)
 class IntegerArcs(Record):
     """Columns ``(interval, output, integer mass)`` over ``k`` labels, in increasing order of outputs.
@@ -238,39 +204,21 @@ class IntegerArcs(Record):
     @property
     def coverage(self) -> list[int]:
         """Mass that favours each label."""
-        return weighted(self.k, self.first.tolist(), self.last.tolist(), self.masses.tolist(), 0, 1)
-
-    def row_sums(self, ratio: Fraction, amounts: list[int]) -> list[int]:
-        """Sum of some integers, one an arc, for each label: times ``r`` where the arc favours it, else times ``d``.
-
-        The sums of the masses are the totals of the rows, those of ``mass * output`` the rows' first moments. Cost
-        ``O(k + n)``.
-        """
-        factors = ratio.denominator, ratio.numerator - ratio.denominator
-        return weighted(self.k, self.first.tolist(), self.last.tolist(), amounts, *factors)
+        steps = [0] * (self.k + 1)
+        for first, last, mass in zip(self.first.tolist(), self.last.tolist(), self.masses.tolist(), strict=True):
+            steps[first] += mass
+            steps[last + 1] -= mass
+        return list(accumulate(steps[:-1]))
 
     def total(self, ratio: Fraction) -> int:
         """Common total of all rows of the table; :class:`InvalidInput` where they differ."""
-        totals = self.row_sums(ratio, self.masses.tolist())
-        other = next((y for y, total in enumerate(totals) if total != totals[0]), None)
+        coverage = self.coverage
+        other = next((y for y, covered in enumerate(coverage) if covered != coverage[0]), None)
         if other is not None:
             raise InvalidInput(f"row {other} is not covered as row 0 is: the rows of weights would have other totals")
-        return totals[0]
-
-    def largest_ratio(self, ratio: Fraction) -> Fraction:
-        """Largest ratio of two weights of one output; `ratio` as soon as an arc that is alone favours only some.
-
-        Examples
-        --------
-        >>> IntegerArcs(3, [0, 1, 0], [1, 2, 2], [0, 0, 1], [1, 1, 5]).largest_ratio(Fraction(3))
-        Fraction(3, 2)
-        """
-        alone = (np.bincount(self.at) == 1)[self.at]
-        if (alone & ((self.first > 0) | (self.last < self.k - 1))).any():
-            return ratio
-        columns = zip(self.at.tolist(), self.first.tolist(), self.last.tolist(), self.masses.tolist(), strict=True)
-        ends = extremes(self.k, columns, ratio.denominator, ratio.numerator - ratio.denominator)
-        return max(Fraction(top, bottom) for bottom, top in ends)
+        low, high = ratio.denominator, ratio.numerator
+        total: int = low * sum(self.masses.tolist()) + (high - low) * coverage[0]
+        return total
 
     def table(self, ratio: Fraction) -> Integers:
         """Dense ``(k, n)`` table of integers, read-only."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,6 @@ __all__ = [
     "least_change",
     "mass_equations",
     "mend_masses",
-    "movable_outputs",
-    "moved_outputs",
     "node_equations",
 ]
 
@@ -38,6 +37,9 @@ RIDGE = 1e-14
 
 FEW = 256
 """Largest number of unknowns, and a quarter of that of equations, that are solved as dense systems."""
+
+DENSE = 1 << 13
+"""Largest number of entries of a system for masses and outputs that is solved as a dense one."""
 
 BALANCED = 1e-14
 """Residual of rows and means that needs no change."""
@@ -154,8 +156,8 @@ def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
 
 
 def flow_change(
-    problem: Problem,
-    ends: tuple[Indices, Indices],
+    nodes: sparse.csr_array,
+    weights: Floats,
     favoured: Floats,
     at: Indices,
     *,
@@ -164,15 +166,16 @@ def flow_change(
     pull: Floats | None = None,
     free: NDArray[np.bool_] | None = None,
 ) -> tuple[Floats, Floats]:
-    """Least change of a flow that removes residuals: of rows by masses, of means by outputs, or of both by both.
+    """Least change of columns that removes residuals: of rows by masses, of means by outputs, or of both by both.
 
     Parameters
     ----------
-    problem : Problem
-    ends : pair of (n,) arrays
-        First and last label that each arc favours.
+    nodes : (k, n) sparse array
+        Node equations of the columns.
+    weights : (n,) array
+        Cost of a squared step of each column's output.
     favoured, at : (n,) arrays
-        Probability of each arc where it favours a label, and the index of its output.
+        Probability of each column where it favours a label, and the index of its output.
     rows, means : (k,) arrays, optional
         Residuals of the node equations, in floats.
     pull, free : (n,) and bool arrays
@@ -183,22 +186,38 @@ def flow_change(
     shares, moves : (n,) array and array
         Changes of masses as shares of themselves, and of outputs in the unit of `means`; zeros without their residuals.
     """
-    nodes = node_equations(problem.k, *ends, problem.epsilon) @ sparse.diags_array(favoured)
+    scaled = sparse.csr_array(nodes @ sparse.diags_array(favoured))
     if means is None or free is None:
-        change = least_change(sparse.csr_array(nodes), 1 / favoured, rows if rows is not None else np.zeros(problem.k))
+        change = least_change(scaled, 1 / favoured, rows if rows is not None else np.zeros(scaled.shape[0]))
         return change, np.zeros(int(at.max()) + 1)
     moves = np.zeros(free.size)
     to_output = sparse.csr_array((np.ones(at.size), (np.arange(at.size), at)), shape=(at.size, free.size))
-    weights = np.bincount(at, favoured * column_weights(problem.prior, *ends, problem.epsilon), free.size)
-    system, reach = sparse.csr_array(nodes @ to_output)[:, free], 1 / weights[free]
+    costs = np.bincount(at, favoured * weights, free.size)
+    system, reach = sparse.csr_array(scaled @ to_output)[:, free], 1 / costs[free]
     if rows is None or pull is None:
         moves[free] = least_change(sparse.csr_array(system), reach, means)
         return np.zeros(at.size), moves
-    pulls, none = sparse.csr_array(nodes @ sparse.diags_array(pull)), sparse.csr_array((problem.k, reach.size))
-    joint = sparse.csr_array(sparse.block_array([[sparse.csr_array(nodes), none], [pulls, system]]))
-    both = least_change(joint, np.append(1 / favoured, reach), np.append(rows, means))
+    pulls = sparse.csr_array(scaled @ sparse.diags_array(pull))
+    none = sparse.csr_array((scaled.shape[0], reach.size))
+    joint = sparse.csr_array(sparse.block_array([[scaled, none], [pulls, system]]))
+    widths = np.append(1 / favoured, reach)
+    if joint.shape[0] * joint.shape[1] <= DENSE:
+        both = _dense_change(joint.toarray(), widths, rows, means)
+    else:
+        both = least_change(joint, widths, np.append(rows, means))
     moves[free] = both[at.size :]
     return both[: at.size], moves
+
+
+def _dense_change(joint: Floats, reach: Floats, rows: Floats, means: Floats) -> Floats:
+    """Least change by the equations of labels, which are sums of those of nodes.
+
+    If not all residuals can be removed, as at degenerate vertices on a grid, one label's does not spread to others.
+    """
+    of_labels = np.cumsum(joint.reshape(2, rows.size, -1), axis=1).reshape(joint.shape)
+    residual = np.append(np.cumsum(rows), np.cumsum(means))
+    change: Floats = np.sqrt(reach) * np.linalg.lstsq(of_labels * np.sqrt(reach), residual, rcond=RIDGE)[0]
+    return change
 
 
 def _changed(problem: Problem, arcs: Arcs) -> Arcs:
@@ -211,18 +230,19 @@ def _changed(problem: Problem, arcs: Arcs) -> Arcs:
         return arcs
     low, high = problem.outputs.low, problem.outputs.high
     free = (arcs.outputs > low) & (arcs.outputs < high) & (not isinstance(problem.outputs, Grid))
-    ends, each, favoured = (arcs.first, arcs.last), np.arange(arcs.n), math.exp(problem.epsilon) * arcs.masses
+
+    def change(arcs: Arcs, **residuals: Any) -> Arcs:
+        nodes = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
+        weights = column_weights(problem.prior, arcs.first, arcs.last, problem.epsilon)
+        favoured = math.exp(problem.epsilon) * arcs.masses
+        return _after(problem, arcs, *flow_change(nodes, weights, favoured, np.arange(arcs.n), **residuals))
+
     rows, means = _residuals(problem, arcs)
     if problem.unbiased and not free.all():
         pull = (arcs.outputs - problem.labels[0]) / _width(problem, arcs)
-        change = flow_change(problem, ends, favoured, each, rows=rows, means=means, pull=pull, free=free)
-        return _after(problem, arcs, *change)
-    arcs = _after(problem, arcs, *flow_change(problem, ends, favoured, each, rows=rows))
-    if not problem.unbiased:
-        return arcs
-    ends, favoured = (arcs.first, arcs.last), math.exp(problem.epsilon) * arcs.masses
-    means = _residuals(problem, arcs)[1]
-    return _after(problem, arcs, *flow_change(problem, ends, favoured, each, means=means, free=free))
+        return change(arcs, rows=rows, means=means, pull=pull, free=free)
+    arcs = change(arcs, rows=rows)
+    return change(arcs, means=_residuals(problem, arcs)[1], free=free) if problem.unbiased else arcs
 
 
 def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
@@ -288,21 +308,3 @@ def _top_up(arcs: Staircase, ratio: float) -> Staircase:
     lack = coverage.max() - coverage
     even = arcs.covered(lack > 4 * np.finfo(float).eps * coverage.max())
     return replace(even, masses=even.masses / (even.masses.sum() + (ratio - 1) * coverage.max()))
-
-
-def movable_outputs(problem: Problem, outputs: Floats) -> NDArray[np.bool_]:
-    """Mask of the outputs strictly inside the allowed range, with some room to move."""
-    room = 1e-9 * (float(np.ptp(outputs)) or 1.0)
-    movable: NDArray[np.bool_] = (outputs > problem.outputs.low + room) & (outputs < problem.outputs.high - room)
-    return movable
-
-
-def moved_outputs(
-    problem: Problem, table: Floats, outputs: Floats, residual: Floats, movable: NDArray[np.bool_]
-) -> Floats:
-    """Outputs moved at the least cost so that the mean of each label changes by `residual`."""
-    curvature = table.T @ np.maximum(problem.prior, 1 / (1e6 * problem.k))
-    reach = np.where(movable, 1 / np.sqrt(curvature), 0.0)
-    step = np.linalg.lstsq(table * reach, residual, rcond=RANK)[0]
-    moved: Floats = np.clip(outputs + reach * step, problem.outputs.low, problem.outputs.high)
-    return moved

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import float_above, float_below, privacy_ratio, quotient
+from optrand.base.arithmetic import float_above, float_below, privacy_ratio
 from optrand.base.records import Record
 from optrand.base.validation import Floats, exactly, frozen, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
@@ -205,12 +205,8 @@ class Problem(Record):
 
     def value(self, randomizer: Randomizer) -> float:
         """Objective at `randomizer`, in floats; for classification the probability that the output is the label."""
-        if randomizer.intervals is not None and self.loss == losses.squared:
-            error = randomizer.intervals.squared_error(self.prior)
-            expected = quotient(error.numerator, 2 * error.denominator)
-        elif randomizer.intervals is not None and self.loss == losses.absolute:
-            error = randomizer.intervals.absolute_error(self.prior)
-            expected = quotient(error.numerator, error.denominator)
+        if randomizer.arcs is not None and self.loss == losses.squared:
+            expected = float(self.prior @ randomizer.squared_errors) / 2
         else:
             blocks = randomizer.blocks()
             expected = sum(float(self.prior @ np.einsum("ki,ki->k", m, self.loss_table(v))) for v, m in blocks)

@@ -1,7 +1,6 @@
 """Randomizers in floats: channels from labels to distributions of outputs, as a table or as interval columns.
 
-Figures of arcs are computed in integers and rounded once (:mod:`optrand.model.exact_columns`), those of tables in
-floats.
+They are the candidates of solvers, and a form for plots. A :class:`~optrand.model.table.Table` is exact.
 """
 
 from __future__ import annotations
@@ -9,25 +8,24 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import places, quotient, quotients, scaled
 from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.model import losses
-from optrand.model.arcs import Arcs, extremes
-from optrand.model.exact_columns import ExactColumns, deviations
+from optrand.model.arcs import Arcs
 from optrand.model.losses import Loss, Tabulated
 
 __all__ = ["Randomizer"]
+
+Extended = NDArray[np.longdouble]
 
 BLOCK = 1 << 22
 """Entries of a table that are worked on at a time."""
@@ -56,8 +54,8 @@ class Randomizer(Record):
     Examples
     --------
     >>> coin = Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], epsilon=1.1)
-    >>> round(coin.realised_epsilon, 12), coin.means.tolist()
-    (1.098612288668, [0.25, 0.75])
+    >>> coin.means.tolist(), coin.signature().tolist()
+    ([0.25, 0.75], [['S', 'S'], ['S', 'S']])
     """
 
     labels: Floats
@@ -149,13 +147,6 @@ class Randomizer(Record):
         """Arrays that the channel is made of."""
         return (self.columns,) if isinstance(self.columns, np.ndarray) else self.columns.numbers
 
-    @cached_property
-    def intervals(self) -> ExactColumns | None:
-        """Arcs in integers, if the channel was made of arcs."""
-        if self.arcs is None:
-            return None
-        return ExactColumns.of_arcs(self.labels, self.arcs, math.exp(self.epsilon))
-
     @property
     def k(self) -> int:
         """Number of labels."""
@@ -166,42 +157,52 @@ class Randomizer(Record):
         """Number of outputs."""
         return self.outputs.size
 
-    @property
-    def rows(self) -> Floats:
-        """Sum of the probabilities of each label, shape ``(k,)``."""
-        return self.matrix.sum(axis=1) if self.intervals is None else self.intervals.rows
+    def _mix(self, arcs: Arcs, amounts: Extended) -> Extended:
+        """Sum of amounts of arcs under each label, in extended precision."""
+        steps = np.zeros(self.k + 1, np.longdouble)
+        np.add.at(steps, arcs.first, amounts)
+        np.subtract.at(steps, arcs.last + 1, amounts)
+        sums: Extended = amounts.sum() + (np.longdouble(math.exp(self.epsilon)) - 1) * np.cumsum(steps[:-1])
+        return sums
+
+    def _sum_powers(self, highest: int) -> list[Extended]:
+        """Sums over the outputs of probability times ``(output - label)**power``, for powers from 0 on."""
+        if self.arcs is None:
+            apart = self.outputs - self.labels[:, np.newaxis]
+            return [np.einsum("ki,ki->k", self.matrix, apart**power) for power in range(highest + 1)]
+        # Measured from a label, numbers far from zero keep their digits.
+        middle, masses = float(self.labels[self.k // 2]), self.arcs.masses.astype(np.longdouble)
+        offsets, back = self.arcs.offsets(middle).astype(np.longdouble), -(self.labels - np.longdouble(middle))
+        sums = [self._mix(self.arcs, masses * offsets**power) for power in range(highest + 1)]
+        return [
+            np.sum([math.comb(power, i) * sums[i] * back ** (power - i) for i in range(power + 1)], axis=0)
+            for power in range(highest + 1)
+        ]
 
     @property
     def means(self) -> Floats:
         """Expected output of each label, shape ``(k,)``."""
-        means: Floats = self.matrix @ self.outputs if self.intervals is None else self.intervals.means
-        return means
+        return self.biases + self.labels
 
     @property
     def biases(self) -> Floats:
         """``E[M(y)] - y`` for each label; summed around the label, so that far-off labels lose no digits."""
-        if self.intervals is not None:
-            return np.array([quotient(*bias.as_integer_ratio()) for bias in self.intervals.biases])
-        biases: Floats = np.einsum("ki,ki->k", self.matrix, self.outputs - self.labels[:, np.newaxis])
-        return biases
-
-    @property
-    def largest_bias(self) -> Fraction:
-        """Largest ``|E[M(y)] - y|`` over the labels, exactly, in one integer operation an entry of the table."""
-        if self.intervals is not None:
-            return self.intervals.largest_bias
-        finer = places(self.matrix.ravel())
-        weights = np.array(scaled(self.matrix.ravel(), finer), dtype=object).reshape(self.matrix.shape)
-        return max(map(abs, deviations(weights, self.labels, self.outputs, total=1 << finer)))
+        return self._sum_powers(1)[1].astype(np.float64)
 
     @property
     def variances(self) -> Floats:
-        """Variance of the output of each label, shape ``(k,)``."""
-        if self.intervals is not None:
-            return self.intervals.variances
-        spread = self.outputs - self.means[:, np.newaxis]
-        variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
-        return variances
+        """Variance of the output of each label, shape ``(k,)``, in extended precision for arcs."""
+        if self.arcs is None:
+            spread = self.outputs - (self.matrix @ self.outputs)[:, np.newaxis]
+            variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
+            return variances
+        mass, bias, square = self._sum_powers(2)
+        return (square - bias**2 * (2 - mass)).astype(np.float64)
+
+    @property
+    def squared_errors(self) -> Floats:
+        """Expected squared distance of the output from each label, shape ``(k,)``."""
+        return self._sum_powers(2)[2].astype(np.float64)
 
     def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
         r"""Expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2` of its bias, shape ``(k,)``.
@@ -214,49 +215,20 @@ class Randomizer(Record):
         >>> coin.losses().tolist()
         [0.375, 0.375]
         """
-        if self.intervals is not None and loss == losses.squared:
-            expected = np.array([float(error) for error in self.intervals.squared_errors()]) / 2
+        if loss == losses.squared:
+            expected = self.squared_errors / 2
         else:
             blocks = [np.einsum("ki,ki->k", m, loss.table(self.labels, v)) for v, m in self.blocks()]
             expected = np.sum(blocks, axis=0)
         return expected + bias_penalty * self.biases**2 / 2 if 0 < bias_penalty < math.inf else expected
 
-    @cached_property
-    def extremes(self) -> tuple[Floats, Floats]:
-        """Smallest and largest probability of each output, shape ``(n,)`` each."""
-        if self.arcs is None or self.intervals is None or self.arcs.rests.any():
-            return self.matrix.min(axis=0), self.matrix.max(axis=0)
-        bottoms, tops = zip(*self._extremes(), strict=True)
-        return quotients(bottoms, self.intervals.total), quotients(tops, self.intervals.total)
-
-    def _extremes(self) -> Iterator[tuple[int, int]]:
-        """Yield the least and the largest weight of each output of arcs, in integers; cost ``O(n log n)``."""
-        arcs, exact = cast(Arcs, self.arcs), cast(ExactColumns, self.intervals)
-        columns = sorted(zip(arcs.places.tolist(), exact.first, exact.last, exact.masses, strict=True))
-        return extremes(self.k, columns, *exact.factors)
-
-    @property
-    def realised_ratio(self) -> float:
-        """Largest ratio of two probabilities of one output; infinite where one is 0 and the other is not."""
-        bottom, top = self.extremes
-        used = top > 0
-        if (bottom < 0).any() or (bottom[used] == 0).any():
-            return math.inf
-        with np.errstate(over="ignore"):
-            return float((top[used] / bottom[used]).max(initial=1.0))
-
-    @property
-    def realised_epsilon(self) -> float:
-        """Logarithm of :attr:`realised_ratio`, in floats (a certificate rounds it up)."""
-        return math.log(self.realised_ratio)
-
     def signature(self, tolerance: float = 1e-9) -> NDArray[np.str_]:
         """Staircase signature, the place of each probability in its column ([B23], Definition 10), shape ``(k, n)``.
 
-        ``U`` for the largest and ``L`` for the smallest where their ratio is ``exp(epsilon)``, ``0`` for an output that
+        ``U`` for the largest and ``L`` for the smallest if their ratio is ``exp(epsilon)``, ``0`` for an output that
         never occurs, ``S`` for anything else; probabilities within the relative `tolerance` count as equal.
         """
-        bottom, top = self.extremes
+        bottom, top = self.matrix.min(axis=0), self.matrix.max(axis=0)
         full = top >= math.exp(self.epsilon) * bottom * (1 - tolerance)
         marks: NDArray[np.str_] = np.full(self.matrix.shape, "S")
         marks[full & (self.matrix <= bottom * (1 + tolerance))] = "L"

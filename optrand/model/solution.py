@@ -142,7 +142,9 @@ class Solution(Record):
         ... of the mean of 10,000 rows        0.01972535 (label units)
         root mean squared bias                0 (label units)
         """
-        return Summary.of(self.problem, self.randomizer, rows=rows)
+        design = self.randomizer
+        figures = {"biases": design.biases, "variances": design.variances}
+        return Summary.of(self.problem, outputs=design.n, value=self.value, rows=rows, **figures)
 
     def __eq__(self, other: object) -> bool:
         """Equal where problem, randomizer and dual are, however they were found."""

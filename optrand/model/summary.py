@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from optrand.base.validation import integer
+from optrand.base.validation import Floats, integer
 from optrand.model import losses
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
 
 __all__ = ["Summary"]
 
@@ -63,23 +62,37 @@ class Summary:
     rows: int
 
     @classmethod
-    def of(cls, problem: Problem, randomizer: Randomizer, *, rows: int) -> Summary:
-        """Summary of a randomizer as an answer to a problem.
+    def of(
+        cls, problem: Problem, *, outputs: int, value: float, biases: Floats, variances: Floats, rows: int
+    ) -> Summary:
+        """Summarize an answer to a problem by its figures.
+
+        Parameters
+        ----------
+        problem : Problem
+        outputs : int
+            Number of outputs.
+        value : float
+            Objective.
+        biases, variances : (k,) arrays
+            Of the output of each label.
+        rows : int
+            Number of released labels whose mean is described.
 
         Raises
         ------
         InvalidInput
-            A number of rows that is no positive integer.
+            A number of rows that is not a positive integer.
         """
         count = integer(rows, "rows", 1)
-        parts: dict[str, Any] = {"labels": problem.k, "outputs": randomizer.n, "epsilon": problem.epsilon}
-        parts |= {"value": problem.value(randomizer), "rows": count, "value_name": _value_name(problem)}
+        parts: dict[str, Any] = {"labels": problem.k, "outputs": outputs, "epsilon": problem.epsilon}
+        parts |= {"value": value, "rows": count, "value_name": _value_name(problem)}
         if problem.loss == losses.zero_one:
-            return cls(**parts, deviation=None, mean_deviation=None, bias=None, kept=parts["value"])
+            return cls(**parts, deviation=None, mean_deviation=None, bias=None, kept=value)
         occurs = problem.prior > 0
-        prior, biases = problem.prior[occurs], randomizer.biases[occurs]
-        deviation = math.sqrt(float(prior @ randomizer.variances[occurs]))
-        bias = math.sqrt(float(prior @ np.square(biases)))
+        prior = problem.prior[occurs]
+        deviation = math.sqrt(float(prior @ variances[occurs]))
+        bias = math.sqrt(float(prior @ np.square(biases[occurs])))
         bias = bias if bias > ROUNDING * max(deviation, float(np.ptp(problem.labels))) else 0.0
         return cls(**parts, deviation=deviation, mean_deviation=deviation / math.sqrt(count), bias=bias, kept=None)
 

@@ -76,8 +76,8 @@ class Table(Record):
         object.__setattr__(self, "columns", tuple(map(tuple, self.columns)))
         if len(self.columns) != self.n:
             raise InvalidInput(f"there are {len(self.columns)} columns for {self.n} outputs, expected one each")
-        object.__setattr__(self, "extremes", [_extremes(column, self.k, at) for at, column in enumerate(self.columns)])
-        totals = self.row_sums([1] * self.n)
+        object.__setattr__(self, "extremes", _check_columns(self.columns, self.k))
+        totals = self._sum_rows()
         other = next((y for y, total in enumerate(totals) if total != totals[0]), None)
         if other is not None:
             raise InvalidInput(f"row {other} of weights has another total than row 0, expected one total for all rows")
@@ -150,6 +150,13 @@ class Table(Record):
                 steps[y] += height * amount
         return list(accumulate(steps))
 
+    def _sum_rows(self) -> list[int]:
+        steps = [0] * self.k
+        for column in self.columns:
+            for y, height in column:
+                steps[y] += height
+        return list(accumulate(steps))
+
     @cached_property
     def weights(self) -> Integers:
         """Dense array of the weights, shape ``(k, n)``, read-only."""
@@ -160,6 +167,28 @@ class Table(Record):
         array: Integers = np.cumsum(dense, axis=0)
         array.flags.writeable = False
         return array
+
+    def combine(self, other: Table, factor: Fraction) -> Table:
+        """Add the columns of another table for the same labels to `factor` times those of this one.
+
+        `factor` is at least 0. Weights are multiplied by its denominator.
+
+        Examples
+        --------
+        >>> coin = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
+        >>> coin.combine(Table.of_rows([0, 1], [1, 2], [[1, 1], [1, 1]]), Fraction(1, 2)).weights.tolist()
+        [[3, 3, 2], [1, 5, 2]]
+        """
+        columns = dict[float, dict[int, int]]()
+        for table, scale in zip((self, other), factor.as_integer_ratio(), strict=True):
+            for v, column in zip(table.outputs.tolist(), table.columns, strict=True):
+                steps = columns.setdefault(v, {})
+                for y, height in column:
+                    steps[y] = steps.get(y, 0) + scale * height
+        outputs = sorted(v for v, steps in columns.items() if any(steps.values()))
+        steps_of = (sorted(columns[v].items()) for v in outputs)
+        added = tuple(tuple((y, step) for y, step in steps if step) for steps in steps_of)
+        return Table(self.labels, outputs, added)  # type: ignore[arg-type]
 
     @property
     def matrix(self) -> Floats:
@@ -318,24 +347,35 @@ class Table(Record):
         return f"<Table: {self.k} labels, {self.n} outputs>"
 
 
-def _extremes(column: Column, k: int, at: int) -> tuple[int, int]:
-    """Check a column, and return its smallest and its largest weight."""
-    before, height = -1, 0
-    heights = [0] if column and column[0][0] else []
-    for y, step in column:
-        # Subclasses of int could compare as they like.
-        if type(y) is not int or type(step) is not int or not before < y < k or not step:
+def _check_columns(columns: tuple[Column, ...], k: int) -> list[tuple[int, int]]:
+    """Check all columns, and return the smallest and the largest weight of each."""
+    for at, column in enumerate(columns):
+        if not _is_column(column, k):
             raise InvalidInput(
                 f"steps of output {at} must be integers other than 0 at increasing labels from 0 to {k - 1}"
             )
-        before, height = y, height + step
-        heights.append(height)
-    low, high = min(heights, default=0), max(heights, default=0)
-    if low < 0:
-        raise InvalidInput(f"output {at} has a negative weight, expected integers of at least 0")
-    if high == 0:
-        raise InvalidInput(f"output {at} never occurs: leave it out")
-    return low, high
+    extremes = []
+    for at, column in enumerate(columns):
+        heights = list(accumulate([height for _, height in column]))
+        if not column or column[0][0]:
+            heights.append(0)
+        low, high = min(heights), max(heights)
+        if low < 0:
+            raise InvalidInput(f"output {at} has a negative weight, expected integers of at least 0")
+        if high == 0:
+            raise InvalidInput(f"output {at} never occurs: leave it out")
+        extremes.append((low, high))
+    return extremes
+
+
+def _is_column(column: Column, k: int) -> bool:
+    before = -1
+    for y, height in column:
+        # Subclasses of int could compare as they like.
+        if type(y) is not int or type(height) is not int or y <= before or not height:
+            return False
+        before = y
+    return before < k
 
 
 def _intervals(column: Column, least: int, k: int) -> Iterator[tuple[int, int, int]]:

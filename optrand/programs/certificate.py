@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.arithmetic import float_above, float_below
-from optrand.base.numerals import shown_above, shown_below
+from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
-from optrand.errors import NotCertified
+from optrand.certificates.proof import Proof
 from optrand.programs.model import Model
 from optrand.programs.rows import Rows, Sense, Side
 
@@ -36,81 +36,51 @@ CLOSE = 1e-9
 """Largest violation of a row, relative to its largest coefficient, of a point in floats that counts as feasible."""
 
 
-@dataclass(frozen=True)
-class ProgramCertificate:
+@dataclass(frozen=True, kw_only=True)
+class ProgramCertificate(Proof):
     """Proven facts of a point and of the program that it answers.
 
     Attributes
     ----------
-    value : float
-        Objective at the point, rounded to the unfavourable side.
-    bound : float
-        What no feasible point passes, rounded to the safe side; infinite if the multipliers prove nothing.
+    lower, upper, maximised, findings
+        As in :class:`~optrand.certificates.proof.Proof`.
     violation : float
         Largest violation of a row or of a sign, relative to the largest coefficient of the row, rounded up. Of an
         exact table it is 0.
-    maximize : bool
-        Whether the program is a maximisation.
     realised : tuple of (str, float)
         For each notion of privacy its name and the table's own number, rounded up; empty for points in floats.
-    findings : tuple of str
-        Reasons why the point is not feasible; empty if it is.
     """
 
-    value: float
-    bound: float
     violation: float
-    maximize: bool
     realised: tuple[tuple[str, float], ...] = ()
-    findings: tuple[str, ...] = ()
 
-    @property
-    def lower(self) -> float:
-        """Lower end of an interval that holds the optimum if the point is feasible."""
-        return self.value if self.maximize else self.bound
+    @classmethod
+    def of(
+        cls,
+        program: Model,
+        value: Fraction | None,
+        limit: Fraction,
+        *,
+        violation: float = 0.0,
+        realised: tuple[tuple[str, float], ...] = (),
+        findings: tuple[str, ...] = (),
+    ) -> ProgramCertificate:
+        """Round the value of a point, if there is one, and the bound of the minimisation."""
+        if program.maximize:
+            lower, upper = math.nan if value is None else float_below(value), float_above(-limit)
+        else:
+            lower, upper = float_below(limit), math.nan if value is None else float_above(value)
+        return cls(
+            lower=lower,
+            upper=upper,
+            maximised=program.maximize,
+            findings=findings,
+            violation=violation,
+            realised=realised,
+        )
 
-    @property
-    def upper(self) -> float:
-        """Upper end of that interval."""
-        return self.bound if self.maximize else self.value
-
-    @property
-    def gap(self) -> float:
-        """``upper - lower`` relative to the value, absolute if that is 0, and rounded up. It is never negative."""
-        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
-            return math.inf
-        difference = Fraction(self.upper) - Fraction(self.lower)
-        return float_above(max(Fraction(0), difference) / (abs(Fraction(self.value)) or 1))
-
-    def require(self, gap: float = 1e-9) -> ProgramCertificate:
-        """Return this certificate, or raise if the point is not feasible or the gap is larger.
-
-        Raises
-        ------
-        NotCertified
-            With the reason, and this certificate attached.
-        """
-        if self.findings:
-            raise NotCertified("; ".join(self.findings), certificate=self)
-        if not self.gap <= gap:
-            raise NotCertified(
-                f"the verified gap is {shown_above(self.gap, 3)}, more than the {gap:.3g} that was required: the "
-                f"optimum lies between {shown_below(self.lower, 10)} and {shown_above(self.upper, 10)}",
-                certificate=self,
-            )
-        return self
-
-    def __bool__(self) -> bool:
-        """Refuse to be a condition."""
-        raise TypeError("the truth of a certificate is ambiguous: call .require(gap=1e-9), or compare .gap")
-
-    def __str__(self) -> str:
-        """Summary in one line."""
-        facts = [f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}]"]
-        facts.append(f"gap {shown_above(self.gap, 2)}")
-        facts += [f"{name} {shown_above(number, 8)}" for name, number in self.realised]
-        facts.append("not feasible: " + "; ".join(self.findings) if self.findings else "feasible")
-        return "; ".join(facts)
+    def _facts(self) -> list[str]:
+        return [f"{name} {shown_above(number, 8)}" for name, number in self.realised]
 
 
 def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) -> Fraction:
@@ -184,16 +154,16 @@ def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason
     reason : str
         Finding of the certificate if there is no point.
     """
-    findings = list[str]()
     limit = bound(program, multipliers)
-    value, violation = math.nan, math.inf
-    if floats.size:
-        point = [Fraction(x) for x in floats.tolist()]
-        exact, violation = exact_cost(program, point), float_above(largest_violation(program, point))
-        value = float_below(exact) if program.maximize else float_above(exact)
-        if violation > CLOSE:
-            findings.append(f"a row is violated by {shown_above(violation, 3)} of its largest coefficient")
-    else:
-        findings.append(reason)
-    proven = float_above(-limit) if program.maximize else float_below(limit)
-    return ProgramCertificate(value, proven, violation, program.maximize, (), tuple(findings))
+    if not floats.size:
+        return ProgramCertificate.of(program, None, limit, violation=math.inf, findings=(reason,))
+    point = [Fraction(x) for x in floats.tolist()]
+    violation = float_above(largest_violation(program, point))
+    findings = (f"a row is violated by {shown_above(violation, 3)} of its largest coefficient",)
+    return ProgramCertificate.of(
+        program,
+        exact_cost(program, point),
+        limit,
+        violation=violation,
+        findings=findings if violation > CLOSE else (),
+    )

@@ -6,21 +6,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import lcm
-from pathlib import Path
-from typing import Any
+from os import PathLike
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from optrand.base import strict_json
-from optrand.base.arithmetic import float_above, float_below
-from optrand.base.files import write_atomically
 from optrand.base.strict_json import Document
 from optrand.base.validation import Floats
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism.file_format import columns_document, read_columns
+from optrand.mechanism.exact import ExactMechanism, read_file
+from optrand.mechanism.file_format import read_columns
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.mechanism import load as load_mechanism
 from optrand.model.table import Table
 from optrand.programs import document
 from optrand.programs.backends import Backend, find
@@ -28,17 +25,12 @@ from optrand.programs.certificate import ProgramCertificate, bound
 from optrand.programs.exact_point import exact_point
 from optrand.programs.program import Program
 from optrand.programs.rows import Sense, Side
-from optrand.sampling import Sampler
-from optrand.sampling.entropy import EntropySource, RecordEntropy, without_seed
 
-__all__ = ["FORMAT", "ProgramMechanism", "load", "solve_program"]
-
-FORMAT = "optrand.program"
-"""Format that files state."""
+__all__ = ["ProgramMechanism", "load", "solve_program"]
 
 
 @dataclass(frozen=True, eq=False)
-class ProgramMechanism:
+class ProgramMechanism(ExactMechanism[ProgramCertificate]):
     """Exact randomizer that keeps every row of a program, with multipliers that bound the program's optimum.
 
     Parameters
@@ -63,6 +55,9 @@ class ProgramMechanism:
     >>> round(mechanism.value, 6), mechanism.sample([0, 1, 1]).shape
     (0.08782, (3,))
     """
+
+    FORMAT = "optrand.program"
+    QUESTION = ("program", "multipliers")
 
     program: Program
     table: Table
@@ -116,31 +111,14 @@ class ProgramMechanism:
             for name, notion in zip(names, self.program.privacy, strict=True)
         ]
 
-    @cached_property
-    def certificate(self) -> ProgramCertificate:
-        """Proven bounds of the optimum and the table's own privacy; see :meth:`certify`."""
-        return self.certify()
-
     def certify(self) -> ProgramCertificate:
         """Compute the certificate again from the program, the table and the multipliers alone."""
-        maximize = self.program.maximize
-        limit = bound(self.program, self.multipliers)
         cells = self.program.variables.cells
         value = sum(
             (Fraction(c) * x for c, x in zip(self.program.cost[:cells].tolist(), self._point, strict=True)), Fraction(0)
         )
-        return ProgramCertificate(
-            float_below(value) if maximize else float_above(value),
-            float_above(-limit) if maximize else float_below(limit),
-            0.0,
-            maximize,
-            tuple((name, number) for name, number, _ in self._realised),
-        )
-
-    @property
-    def labels(self) -> Floats:
-        """Increasing labels."""
-        return self.program.labels
+        realised = tuple((name, number) for name, number, _ in self._realised)
+        return ProgramCertificate.of(self.program, value, bound(self.program, self.multipliers), realised=realised)
 
     @property
     def prior(self) -> Floats:
@@ -148,95 +126,40 @@ class ProgramMechanism:
         return self.program.prior
 
     @property
-    def outputs(self) -> Floats:
-        """Increasing outputs that occur."""
-        return self.table.outputs
-
-    @property
-    def matrix(self) -> Floats:
-        """Probabilities in floats, shape ``(k, n)``; draws use the exact table."""
-        return self.table.matrix
-
-    @property
     def value(self) -> float:
         """Objective, rounded to the unfavourable side."""
         return self.certificate.value
 
-    @cached_property
-    def _sampler(self) -> Sampler:
-        return Sampler(self.table)
-
-    @without_seed
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw one output for every label in `values`, with exactly the probabilities of the table.
-
-        Parameters
-        ----------
-        values : array of labels, any shape
-        source : EntropySource, optional
-            By default the operating system, the only choice for a release.
-
-        Raises
-        ------
-        InvalidInput
-            Values that are no labels; the message tells neither which nor how many.
-        """
-        return self._sampler.sample(values, source=source)
-
-    def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
-        """Draw one output for every label, the same for the same record in any batch, order or partition."""
-        return self._sampler.sample_records(values, ids, streams)
-
-    @cached_property
-    def _document(self) -> Document:
-        content = {
+    def _encode_question(self) -> Document:
+        return {
             "program": document.encode_program(self.program),
             "multipliers": document.encode_sparse(self.multipliers),
-            "outputs": self.table.outputs.tolist(),
-            "columns": columns_document(self.table),
         }
-        return strict_json.sealed(content, kind=FORMAT)
-
-    @property
-    def digest(self) -> str:
-        """Digest ``sha256:...`` of the file's content."""
-        return str(self._document["digest"])
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write program, table and multipliers as one JSON file, which :func:`optrand.load` verifies again."""
-        write_atomically(path, strict_json.canonical(self._document), overwrite=overwrite)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> ProgramMechanism:
-        """Read a file's bytes: build the mechanism, with all of its checks, encode it, and compare the bytes.
+    def _decode(cls, content: Document, outputs: Any) -> Self:
+        try:
+            program = document.decode_program(content["program"])
+            table = Table(program.labels, outputs, read_columns(content["columns"]))
+            return cls(program, table, document.decode_sparse(content["multipliers"], program.rows))
+        except (InvalidInput, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
+            if isinstance(error, InvalidFile):
+                raise
+            raise InvalidFile(f"the file holds no mechanism that keeps its program: {error}") from error
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a file's bytes, which must be canonical; else as for any mechanism.
 
         Raises
         ------
         InvalidFile
             Damaged, edited, or a table that does not keep what its program promises.
         """
-        content = strict_json.unsealed(data, ["program", "multipliers", "outputs", "columns"], kind=FORMAT)
-        try:
-            program = document.decode_program(content["program"])
-            outputs = strict_json.numbers(content["outputs"], "outputs")
-            table = Table(program.labels, outputs, read_columns(content["columns"]))  # type: ignore[arg-type]
-            multipliers = document.decode_sparse(content["multipliers"], program.rows)
-            mechanism = cls(program, table, multipliers)
-        except (InvalidInput, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-            if isinstance(error, InvalidFile):
-                raise
-            raise InvalidFile(f"the file holds no mechanism that keeps its program: {error}") from error
+        mechanism = super().from_bytes(data)
         if strict_json.canonical(mechanism._document) != data:
             raise InvalidFile("the file is not written as optrand writes it: save the mechanism again")
         return mechanism
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Pickle the parts alone, so that nothing that was proven comes from outside."""
-        return {"program": self.program, "table": self.table, "multipliers": self.multipliers}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Rebuild and check."""
-        self.__init__(**state)  # type: ignore[misc]
 
     def __repr__(self) -> str:
         """One line."""
@@ -279,7 +202,7 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     return ProgramMechanism(program, table, answer.multipliers)
 
 
-def load(path: str | Path) -> Mechanism | ProgramMechanism:
+def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
     """Load a saved mechanism and verify it again.
 
     Raises
@@ -287,7 +210,6 @@ def load(path: str | Path) -> Mechanism | ProgramMechanism:
     InvalidFile
         No mechanism, a damaged one, or one that does not keep its promise.
     """
-    file = Path(path)
-    if file.is_file() and strict_json.stated_format(data := file.read_bytes()) == FORMAT:
-        return ProgramMechanism.from_bytes(data)
-    return load_mechanism(file)
+    data = read_file(path)
+    kind = ProgramMechanism if strict_json.stated_format(data) == ProgramMechanism.FORMAT else Mechanism
+    return kind.from_bytes(data)

@@ -13,7 +13,7 @@ from optrand.base.validation import Floats
 from optrand.certificates.certificate import Certificate
 from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism.mechanism import Mechanism, decode
+from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -85,7 +85,7 @@ def mechanism_of_document(document: object) -> Mechanism:
     """
     if not isinstance(document, dict):
         raise InvalidFile("a mechanism of the file is no object")
-    return decode(strict_json.canonical(document))
+    return Mechanism.from_bytes(strict_json.canonical(document))
 
 
 def noisy_label_loss(mechanism: Mechanism, proof: Certificate) -> float:

@@ -1,0 +1,463 @@
+r"""Staircase columns in integers: sets of labels, masses that cover every label equally, and exact moments.
+
+Column ``j`` favours a set :math:`S_j` of labels; it has an integer mass :math:`C_j` and a first moment :math:`x_j = C_j
+v_j`, so that its output :math:`v_j` is any rational. At the ratio :math:`R = r / d` its weight is :math:`C_j r` for the
+labels in its set and :math:`C_j d` for the others. Rows have one total if every label is *covered* by the same mass,
+``sum_{S has y} C``, and the table is private whatever the masses are (``docs/mathematics.md``, Proposition 13).
+
+A set is kept as its runs of consecutive labels. Sums over labels are running sums, so figures cost ``O(k + runs)``
+integer operations. An interval is one run, and intervals that cover labels equally are a flow (section 9).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+
+from optrand.base.arithmetic import places, quotient, scaled
+from optrand.base.validation import Floats
+from optrand.model.arcs import Indices
+from optrand.model.feasibility import column_weights, node_equations
+from optrand.model.table import Column, Table
+
+__all__ = ["ExactColumns", "LabelSets", "conserve_flow", "cover_equally", "move_along_tree", "scale_columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelSets:
+    """Sets of labels, one for each column, as runs ``start ... stop - 1``.
+
+    Attributes
+    ----------
+    k : int
+        Number of labels.
+    n : int
+        Number of sets.
+    owner, start, stop : (runs,) arrays of int
+        Each set has at least one run; runs are in the order of their sets.
+    """
+
+    k: int
+    n: int
+    owner: Indices
+    start: Indices
+    stop: Indices
+
+    @classmethod
+    def of_intervals(cls, k: int, first: Indices, last: Indices) -> LabelSets:
+        """Build the sets of intervals, given by their first and last labels."""
+        return cls(k, first.size, np.arange(first.size), first, last + 1)
+
+    @classmethod
+    def of_members(cls, members: NDArray[np.bool_]) -> LabelSets:
+        """Build sets from the (k, n) array of their members."""
+        edges = np.diff(members.T.astype(np.int8), prepend=0, append=0)
+        owner, start = np.nonzero(edges == 1)
+        k, n = members.shape
+        return cls(k, n, owner, start, np.nonzero(edges == -1)[1])
+
+    @property
+    def are_intervals(self) -> bool:
+        """Whether each set is one run of labels."""
+        return self.owner.size == self.n
+
+    def only(self, kept: NDArray[np.bool_]) -> LabelSets:
+        """Some of the sets."""
+        runs = kept[self.owner]
+        owner = (np.cumsum(kept) - 1)[self.owner[runs]]
+        return LabelSets(self.k, int(kept.sum()), owner, self.start[runs], self.stop[runs])
+
+    def with_singletons(self, labels: Iterable[int]) -> LabelSets:
+        """Further sets of one label each."""
+        added = np.array(list(labels), dtype=np.int64)
+        owner = np.concatenate((self.owner, self.n + np.arange(added.size)))
+        start, stop = np.concatenate((self.start, added)), np.concatenate((self.stop, added + 1))
+        return LabelSets(self.k, self.n + added.size, owner, start, stop)
+
+    def sum_over(self, amounts: list[int]) -> list[int]:
+        """Sum of the amounts of the sets that hold each label."""
+        steps = [0] * (self.k + 1)
+        for j, start, stop in zip(self.owner.tolist(), self.start.tolist(), self.stop.tolist(), strict=True):
+            steps[start] += amounts[j]
+            steps[stop] -= amounts[j]
+        return list(accumulate(steps[:-1]))
+
+    def coverage(self, masses: Floats) -> Floats:
+        """Mass of the sets that hold each label, in floats."""
+        over = np.bincount(self.start, masses[self.owner], self.k + 1)
+        coverage: Floats = np.cumsum(over - np.bincount(self.stop, masses[self.owner], self.k + 1))[:-1]
+        return coverage
+
+    def node_equations(self, epsilon: float) -> sparse.csr_array:
+        """Equations of :func:`optrand.model.feasibility.node_equations`, summed over the runs of each set."""
+        runs = node_equations(self.k, self.start, self.stop - 1, epsilon)
+        if self.are_intervals:
+            return runs
+        # Each run brings what its column is for all labels, which counts once.
+        again = 1 - np.bincount(self.owner, minlength=self.n)
+        places = np.zeros(self.n, dtype=int), np.arange(self.n)
+        first_row = sparse.csr_array((again / math.expm1(epsilon), places), shape=(self.k, self.n))
+        to_set = sparse.csr_array((np.ones(self.owner.size), (np.arange(self.owner.size), self.owner)))
+        return sparse.csr_array(runs @ to_set + first_row)
+
+    def weights(self, prior: Floats, epsilon: float) -> Floats:
+        """Cost of a squared step of each column's output: :func:`optrand.model.feasibility.column_weights`."""
+        others = math.exp(-epsilon)
+        inside = column_weights(prior, self.start, self.stop - 1, epsilon) - others
+        return (others + np.bincount(self.owner, inside, self.n)).astype(np.float64)
+
+
+def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
+    """Masses of intervals next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
+
+    From left to right the heaviest interval that begins at a node makes up the difference, and if it would turn
+    negative, the next one. Intervals from whose end none leads to the last label come to nothing.
+    """
+    k, ends = sets.k, sets.stop.tolist()
+    leaving: list[list[int]] = [[] for _ in range(k)]
+    for j, first in enumerate(sets.start.tolist()):
+        leaving[first].append(j)
+    leads = [False] * k + [True]
+    for node in reversed(range(k)):
+        leaving[node] = [j for j in leaving[node] if leads[ends[j]]]
+        leads[node] = bool(leaving[node])
+    masses = [0] * len(wanted)
+    arriving = [0] * (k + 1)
+    arriving[0] = sum(wanted[j] for j in leaving[0])
+    for node in range(k):
+        missing = arriving[node] - sum([wanted[j] for j in leaving[node]])
+        if len(leaving[node]) > 1:
+            leaving[node].sort(key=wanted.__getitem__, reverse=True)
+        for j in leaving[node]:
+            masses[j] = max(0, wanted[j] + missing)
+            missing -= masses[j] - wanted[j]
+            arriving[ends[j]] += masses[j]
+    return masses
+
+
+def cover_equally(sets: LabelSets, offsets: Floats, masses: list[int]) -> tuple[LabelSets, Floats, list[int]]:
+    """Columns that cover every label equally: singletons make up for labels that fall short.
+
+    A singleton has the output of the heaviest column whose set holds its label.
+    """
+    coverage, masses = sets.sum_over(masses), list(masses)
+    most, new = max(coverage), dict[int, int]()
+    own = {int(sets.start[j]): int(sets.owner[j]) for j in np.flatnonzero(sets.stop - sets.start == 1).tolist()}
+    alone = np.bincount(sets.owner, minlength=sets.n) == 1
+    for y, covered in enumerate(coverage):
+        if covered < most and y in own and alone[own[y]]:
+            masses[own[y]] += most - covered
+        elif covered < most:
+            holders = sets.owner[(sets.start <= y) & (y < sets.stop)].tolist() or range(sets.n)
+            new[y] = max(holders, key=masses.__getitem__)
+    outputs = np.append(offsets, offsets[list(new.values())]) if new else offsets
+    return sets.with_singletons(new), outputs, masses + [most - coverage[y] for y in new]
+
+
+@dataclass(frozen=True, eq=False)
+class ExactColumns:
+    """Columns in integers, measured from an origin.
+
+    Attributes
+    ----------
+    labels : list of int
+        Less the origin, in units of ``2**-digits``.
+    sets : LabelSets
+        They cover every label equally.
+    masses : list of int
+        Above 0.
+    moments : list of int
+        ``mass * (output - origin)`` of each column, in units of ``2**-digits``.
+    ratio : Fraction
+    digits : int
+    origin : float
+
+    Examples
+    --------
+    Randomized response of two labels at ``R = 3``:
+
+    >>> sets = LabelSets.of_intervals(2, np.array([0, 1]), np.array([0, 1]))
+    >>> coin = ExactColumns([0, 2], sets, [7, 7], [-7, 21], Fraction(3), 1)
+    >>> coin.total, [str(bias) for bias in coin.biases], coin.table(np.array([0.0, 1.0])).outputs.tolist()
+    (28, ['0', '0'], [-0.5, 1.5])
+    """
+
+    labels: list[int]
+    sets: LabelSets
+    masses: list[int]
+    moments: list[int]
+    ratio: Fraction
+    digits: int
+    origin: float = 0.0
+
+    @cached_property
+    def factors(self) -> tuple[int, int]:
+        """Factor of a mass for all labels, and the one in addition for those that its column favours."""
+        return self.ratio.denominator, self.ratio.numerator - self.ratio.denominator
+
+    @cached_property
+    def total(self) -> int:
+        """Sum of the weights of each row."""
+        low, more = self.factors
+        held = self.sets.owner[self.sets.start == 0].tolist()
+        total: int = low * sum(self.masses) + more * sum(self.masses[j] for j in held)
+        return total
+
+    @property
+    def values(self) -> list[int | Fraction]:
+        """Output of each column less the origin, in units of ``2**-digits``."""
+        divided = zip(map(divmod, self.moments, self.masses), self.masses, strict=True)
+        return [whole + Fraction(rest, mass) if rest else whole for (whole, rest), mass in divided]
+
+    @property
+    def outputs(self) -> list[Fraction]:
+        """Output of each column."""
+        zero = Fraction(self.origin)
+        return [zero + Fraction(x, mass << self.digits) for x, mass in zip(self.moments, self.masses, strict=True)]
+
+    @cached_property
+    def deviations(self) -> list[int]:
+        """``E[output] - label`` of each label, in units of ``2**-digits / total``."""
+        low, more = self.factors
+        every, total = low * sum(self.moments), self.total
+        sums = zip(self.sets.sum_over(self.moments), self.labels, strict=True)
+        return [every + more * inside - total * y for inside, y in sums]
+
+    @property
+    def biases(self) -> list[Fraction]:
+        """``E[output] - label`` of each label."""
+        unit, zero = self.total << self.digits, Fraction(0)
+        return [Fraction(deviation, unit) if deviation else zero for deviation in self.deviations]
+
+    @property
+    def largest_bias(self) -> float:
+        """Largest absolute value of :attr:`biases`, in floats."""
+        return quotient(max(map(abs, self.deviations)), self.total << self.digits)
+
+    def table(self, labels: Floats) -> Table:
+        """Table of these columns: one between two floats is split between them, so that its moment is kept.
+
+        The outputs of the parts are neighbouring floats (``docs/mathematics.md``, Proposition 17).
+        """
+        parts, finer = self._split()
+        pieces = list[tuple[float, int, int]]()
+        for j, (mass, (below, above, up, coarse)) in enumerate(zip(self.masses, parts, strict=True)):
+            high = up << (finer - coarse)
+            if high:
+                pieces.append((above, j, high))
+            pieces.append((below, j, (mass << finer) - high))
+        common = math.gcd(*[mass for _, _, mass in pieces])
+        runs = list[list[tuple[int, int]]]([] for _ in self.masses)
+        ends = (part.tolist() for part in (self.sets.owner, self.sets.start, self.sets.stop))
+        for j, start, stop in zip(*ends, strict=True):
+            runs[j].append((start, stop))
+        steps = dict[float, list[tuple[int, int]]]()
+        low, more = self.factors
+        for output, j, mass in pieces:
+            whole = mass // common
+            rise = more * whole
+            own = steps.setdefault(output, [])
+            own.append((0, low * whole))
+            for start, stop in runs[j]:
+                own += ((start, rise), (stop, -rise))
+        outputs = sorted(steps)
+        return Table(labels, outputs, tuple(_sum_steps(steps[v], self.sets.k) for v in outputs))  # type: ignore[arg-type]
+
+    def _split(self) -> tuple[list[tuple[float, float, int, int]], int]:
+        """Floats around each output, the mass of the upper one over a power of two, and the largest such power."""
+        (zero,) = scaled(np.array([self.origin]), self.digits)
+        parts, finer = list[tuple[float, float, int, int]](), 0
+        for x, mass in zip(self.moments, self.masses, strict=True):
+            moment, unit = x + zero * mass, mass << self.digits
+            nearest = quotient(moment, unit)
+            top, bottom = nearest.as_integer_ratio()
+            left = moment * bottom - unit * top
+            if not left:
+                parts.append((nearest, nearest, 0, 0))
+                continue
+            other = math.nextafter(nearest, math.inf if left > 0 else -math.inf)
+            below, above = (nearest, other) if left > 0 else (other, nearest)
+            top, bottom = below.as_integer_ratio()
+            up = moment * bottom - unit * top
+            # Neighbouring floats are a power of two apart.
+            coarse = bottom.bit_length() - 2 + self.digits + math.frexp(above - below)[1]
+            even = min((up & -up).bit_length() - 1, coarse)
+            up, coarse = (up >> even, coarse - even) if coarse > 0 else (up << -coarse, 0)
+            finer = max(finer, coarse)
+            parts.append((below, above, up, coarse))
+        return parts, finer
+
+
+def _sum_steps(steps: list[tuple[int, int]], k: int) -> Column:
+    """Column of the steps, those at one label added up."""
+    if len(steps) == 3 and steps[1][0] > 0:
+        return tuple(steps) if steps[2][0] < k else tuple(steps[:2])
+    heights = dict[int, int]()
+    for y, height in steps:
+        heights[y] = heights.get(y, 0) + height
+    return tuple(sorted([(y, height) for y, height in heights.items() if height and y < k]))
+
+
+def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
+    """Columns of intervals with moments of the movable ones changed so that all means are right.
+
+    Moments change along a spanning tree of the nodes and one path from node 0 to node ``k`` (``docs/mathematics.md``,
+    Proposition 16): with masses that are multiples of ``(r - d)(d L + r - d)``, ``L`` the length of the path, in
+    integers. Cost ``O(n log n)``. None if some set is not an interval, or if the movable ones do not reach all nodes.
+    """
+    if not columns.sets.are_intervals:
+        return None
+    tree, path = _spanning_tree(columns, movable), _widest_path(columns, movable)
+    if tree is None or path is None:
+        return None
+    starts, stops = columns.sets.start.tolist(), columns.sets.stop.tolist()
+    low, more = columns.factors
+    length = low * len(path) + more
+    factor, total = more * length, columns.total * length
+    moments = [moment * factor for moment in columns.moments]
+    # Residual of each node, divided by r - d, in the unit of moments.
+    residuals = [0, *((after - before) * total for before, after in pairwise(columns.labels)), 0]
+    for start, stop, moment in zip(starts, stops, moments, strict=True):
+        residuals[start] -= moment
+        residuals[stop] += moment
+    for node, j in tree:
+        start, stop = starts[j], stops[j]
+        change = residuals[node] if start == node else -residuals[node]
+        moments[j] += change
+        residuals[start] -= change
+        residuals[stop] += change
+    begun = sum(moment for moment, start in zip(moments, starts, strict=True) if start == 0)
+    step = (total * more * columns.labels[0] - low * sum(moments) - more * begun) // length
+    for j in path:
+        moments[j] += step
+    return replace(columns, masses=[mass * factor for mass in columns.masses], moments=moments)
+
+
+def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tuple[int, int]] | None:
+    """Inner nodes and the columns that make them right, each before the node at the other end of its column.
+
+    The tree is one of most mass, with node ``k`` for node 0. None if the movable columns do not reach all nodes.
+    """
+    k, sets = columns.sets.k, columns.sets
+    heavy = np.array(sorted(np.flatnonzero(movable).tolist(), key=columns.masses.__getitem__, reverse=True), dtype=int)
+    one, other = sets.start[heavy], sets.stop[heavy] % k
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    # The heaviest column between two nodes; its weight is its rank, from 1, for 0 would be no edge.
+    ranks = np.unique(low * k + high, return_index=True)[1]
+    ranks = ranks[low[ranks] != high[ranks]]
+    graph = sparse.csr_array((ranks + 1.0, (low[ranks], high[ranks])), shape=(k, k))
+    tree = minimum_spanning_tree(graph)
+    order, parents = breadth_first_order(tree, 0, directed=False)
+    if order.size < k:
+        return None
+    edges = tree.tocoo()
+    ends = zip(edges.row.tolist(), edges.col.tolist(), strict=True)
+    column = dict(zip(ends, heavy[edges.data.astype(int) - 1].tolist(), strict=True))
+    nodes = order[:0:-1].tolist()
+    above = parents[nodes].tolist()
+    return [(node, column[min(node, up), max(node, up)]) for node, up in zip(nodes, above, strict=True)]
+
+
+def _widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int] | None:
+    """Movable columns end to end from node 0 to node k, the lightest as heavy as can be. None if there are none."""
+    sets, masses = columns.sets, columns.masses
+    starts, stops = sets.start.tolist(), sets.stop.tolist()
+    widths, last = [0] * (sets.k + 1), [-1] * (sets.k + 1)
+    widths[0] = sum(masses)
+    order = np.flatnonzero(movable)
+    for j in order[np.argsort(sets.start[order], kind="stable")].tolist():
+        reached = min(widths[starts[j]], masses[j])
+        if reached > widths[stops[j]]:
+            widths[stops[j]], last[stops[j]] = reached, j
+    if not widths[sets.k]:
+        return None
+    path, node = list[int](), sets.k
+    while node:
+        path.append(last[node])
+        node = starts[path[-1]]
+    return path
+
+
+def scale_columns(
+    labels: Floats,
+    sets: LabelSets,
+    masses: list[int],
+    offsets: Floats,
+    ratio: Fraction,
+    *,
+    origin: float = 0.0,
+    ends: tuple[float, float] = (-math.inf, math.inf),
+    finest: int | None = None,
+) -> ExactColumns:
+    """Write columns with outputs in floats as exact ones. Columns of one interval and one output are joined.
+
+    Parameters
+    ----------
+    labels : (k,) array
+    sets : LabelSets
+    masses : list of int
+        Columns without mass are left out.
+    offsets : (n,) array
+        Outputs less the origin.
+    ratio : Fraction
+    origin : float
+    ends : pair of float
+        Outputs are clipped to these.
+    finest : int, optional
+        Most binary digits of an offset, to the nearest of which it is rounded. By default none is rounded.
+
+    Examples
+    --------
+    >>> sets = LabelSets.of_intervals(2, np.array([0, 1]), np.array([0, 1]))
+    >>> near = scale_columns(np.array([0.0, 1.0]), sets, [7, 7], np.array([-0.4, 1.4]), Fraction(3))
+    >>> [round(float(bias), 6) for bias in near.biases]
+    [0.05, -0.05]
+    """
+    if not all(masses):
+        kept = np.array([mass > 0 for mass in masses])
+        sets, offsets, masses = sets.only(kept), offsets[kept], [mass for mass in masses if mass]
+    middle, limits = np.array([origin]), np.array([end for end in ends if math.isfinite(end)])
+    own = places(offsets)
+    digits = max(own if finest is None else min(own, finest), *map(places, (labels, middle, limits)))
+    (zero,) = scaled(middle, digits)
+    below, above = (scaled(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in ends)
+    if own <= digits:
+        values = scaled(offsets, digits)
+    else:
+        # Half a unit is added before the further digits are cut off.
+        further = own - digits
+        values = [(value + (1 << (further - 1))) >> further for value in scaled(offsets, own)]
+    if limits.size:
+        values = [int(min(max(value, below), above)) for value in values]
+    if sets.are_intervals:
+        sets, masses, values = _join(sets, masses, values)
+    return ExactColumns(
+        [y - zero for y in scaled(labels, digits)],
+        sets,
+        masses,
+        [mass * value for mass, value in zip(masses, values, strict=True)],
+        ratio,
+        digits,
+        origin,
+    )
+
+
+def _join(sets: LabelSets, masses: list[int], values: list[int]) -> tuple[LabelSets, list[int], list[int]]:
+    """Join intervals of one output."""
+    together = dict[tuple[int, int, int], int]()
+    for key, mass in zip(zip(sets.start.tolist(), sets.stop.tolist(), values, strict=True), masses, strict=True):
+        together[key] = together.get(key, 0) + mass
+    if len(together) == len(masses):
+        return sets, masses, values
+    start, stop, joined = (list(part) for part in zip(*together, strict=True))
+    intervals = LabelSets.of_intervals(sets.k, np.array(start), np.array(stop) - 1)
+    return intervals, list(together.values()), joined
