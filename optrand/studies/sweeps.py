@@ -90,7 +90,7 @@ class SweepRow:
             float(penalty),
             value=proof.lower if proof.maximised else proof.upper,
             **_bounds(proof),
-            variance=float(prior @ result.randomizer.variances),
+            variance=float(prior @ result.table.variances),
             squared_bias=float(prior @ biases**2),
             outputs=count_outputs(result),
         )
