@@ -32,7 +32,7 @@ from optrand.states.channel import balance
 
 __all__ = ["bound_utility", "solve_limited"]
 
-SHY = 1e-7
+MARGIN = 1e-7
 """Share of the capacity that is left unused, for what rounding to an exact mechanism adds."""
 
 TOLERANCE = 1e-11
@@ -70,7 +70,7 @@ def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, fl
     private = _make_private(raw, math.exp(problem.epsilon))
     constant = np.zeros_like(private)
     constant[:, int(np.argmax(worth.sum(axis=0)))] = 1.0
-    inside = _shrink(private, constant, capacity * (1 - SHY), inputs)
+    inside = _shrink(private, constant, capacity * (1 - MARGIN), inputs)
     # The constraint that touches the information at the raw table. Of outputs that are not used, ratios of what the
     # interior point has left of them are as good as any.
     cut = inputs[:, np.newaxis] * (np.log2(raw / (inputs @ raw)) - SLACK)
@@ -119,10 +119,10 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
     table = cvxpy.Variable(worth.shape)
     floor, share = cvxpy.Variable((1, worth.shape[1])), cvxpy.Variable((1, worth.shape[1]))
     each = np.ones((worth.shape[0], 1))
-    told = cvxpy.sum(cvxpy.rel_entr(table, each @ share), axis=1) <= capacity * math.log(2)
+    limit = cvxpy.sum(cvxpy.rel_entr(table, each @ share), axis=1) <= capacity * math.log(2)
     private = [table >= each @ floor, table <= ratio * each @ floor, cvxpy.sum(table, axis=1) == 1]
     utility = cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(worth / scale, table)))
-    program = cvxpy.Problem(utility, [told, *private, cvxpy.sum(share) == 1])
+    program = cvxpy.Problem(utility, [limit, *private, cvxpy.sum(share) == 1])
     options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), TOLERANCE)
     with warnings.catch_warnings():
         # An answer short of the tolerance is judged by the certificate.
@@ -131,9 +131,9 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
             program.solve(solver="CLARABEL", max_iter=300, **options)
         except cvxpy.error.SolverError as error:
             raise SolverFailed(f"Clarabel has no answer: {error}") from error
-    if table.value is None or told.dual_value is None:
+    if table.value is None or limit.dual_value is None:
         raise SolverFailed(f"Clarabel ended with the status {program.status} and no answer to read")
-    prices = np.maximum(told.dual_value, 0.0)
+    prices = np.maximum(limit.dual_value, 0.0)
     inputs = prices / prices.sum() if prices.sum() > 0 else np.full(prices.size, 1 / prices.size)
     return np.maximum(table.value, TINY), inputs, float(prices.sum()) * scale * math.log(2)
 
@@ -142,7 +142,7 @@ def _shrink(table: Floats, constant: Floats, allowed: float, inputs: Floats) -> 
     """Find the last channel on the way from a constant one to a table that keeps within the allowed bits."""
     found = balance(table, limit=allowed, inputs=inputs)
     low, high = (1.0, 1.0) if found.upper <= allowed else (0.0, 1.0)
-    while high - low > SHY:
+    while high - low > MARGIN:
         middle = (low + high) / 2
         found = balance(constant + middle * (table - constant), limit=allowed, inputs=found.inputs)
         low, high = (middle, high) if found.upper <= allowed else (low, middle)
