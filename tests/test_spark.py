@@ -256,9 +256,10 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     with pytest.raises(OSError, match="a disk that all machines share"):
         list(write(batches))
     (tmp_path / "attempts").mkdir()
-    reports = [next(iter(write(each))).to_pylist()[0] for each in (batches, batches[::-1])]
-    assert reports[0]["sums"] == reports[1]["sums"]
-    first, second = (tmp_path / "attempts" / report["file"] for report in reports)
+    reports = [json.loads(next(iter(write(each)))["report"][0].as_py()) for each in (batches, batches[::-1])]
+    assert reports[0]["rows"] == reports[1]["rows"]
+    assert reports[0]["rows"]["rows"] == ROWS
+    first, second = (tmp_path / "attempts" / report["files"][0] for report in reports)
     assert first != second
     assert by_id(pq.read_table(first)) == by_id(pq.read_table(second))
     assert first.stat().st_mode & 0o777 == 0o600

@@ -35,7 +35,7 @@ class Scan:
     def empty(cls, reader: Reader) -> Scan:
         """Return the scan of no rows."""
         shapes = [(len(g), q.k) for g, q in zip(reader.groups, reader.questions, strict=True)]
-        return cls(0, [np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums.zero() for _ in shapes])
+        return cls(0, [np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums() for _ in shapes])
 
     def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
         """Add the rows of a batch."""
@@ -118,7 +118,7 @@ class Table:
             again.add(rows, reader.sums(rows, account.secret))
             sink.write(part, batch, reader.draw(rows, drawings), rows)
             listener.rows(again.rows)
-        if [sums.to_bytes() for sums in again.sums] != [sums.to_bytes() for sums in found.sums]:
+        if again.sums != found.sums:
             raise InputChanged(
                 "the table was changed while it was read: nothing was released; start again once nobody writes to it"
             )
