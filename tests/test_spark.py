@@ -22,7 +22,7 @@ from optrand.accounting import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput
 from optrand.release import Question, load_release, publish, randomize_table
 from optrand.release import run as orchestrator
-from optrand.release.run import Account, Listener, Reader
+from optrand.release.batches import Account, Listener
 from optrand.release.spark import _Tasks, _write_labels, randomize_frame
 from optrand.release.tables import MemoryTable
 
@@ -77,7 +77,7 @@ def by_id(table):
 
 def with_key(monkeypatch):
     """Give every release the same id and key, so that two engines draw for one release."""
-    monkeypatch.setattr(orchestrator.os, "urandom", lambda size: KEY[:size])
+    monkeypatch.setattr(os, "urandom", lambda size: KEY[:size])
 
 
 @pytest.mark.nightly
@@ -247,7 +247,7 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     table, account = private(), Account(None, None)
     mechanism = optrand.rr(range(5), 1.0)
     asked = question(randomizer=mechanism)
-    reader = Reader.of(MemoryTable(table), [asked], account)
+    reader = orchestrator.make_reader(MemoryTable(table), [asked], account)
     plan = orchestrator.Plan.make(asked, np.array([ROWS]), None)
     drawing = plan.drawing(KEY, release="0", dataset="")
     tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,))

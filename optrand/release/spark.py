@@ -22,6 +22,7 @@ import pyarrow as pa
 from optrand.accounting.spent import Spent
 from optrand.base.files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, MissingExtra, OptrandError
+from optrand.release.batches import Account, Listener, Reader, Scan
 from optrand.release.files import FileSink, check_output, finished_record
 from optrand.release.ids import RowSums, column_ids
 from optrand.release.parquet_tables import ParquetWriter, check_storable
@@ -29,8 +30,8 @@ from optrand.release.plan import Drawing
 from optrand.release.publish import Signals, Staging, check_place
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
-from optrand.release.run import Account, Listener, Reader, release
-from optrand.release.sources import Scan, Table
+from optrand.release.run import release
+from optrand.release.sources import Table
 from optrand.release.tables import Output, released_names
 
 __all__ = ["randomize_frame"]
