@@ -22,7 +22,7 @@ from optrand.accounting import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput
 from optrand.release import Question, load_release, publish, randomize_table
 from optrand.release import run as orchestrator
-from optrand.release.run import Account, Listener, Reader
+from optrand.release.batches import Account, Listener
 from optrand.release.spark import _Tasks, _write_labels, randomize_frame
 from optrand.release.tables import MemoryTable
 
@@ -77,7 +77,7 @@ def by_id(table):
 
 def with_key(monkeypatch):
     """Give every release the same id and key, so that two engines draw for one release."""
-    monkeypatch.setattr(orchestrator.os, "urandom", lambda size: KEY[:size])
+    monkeypatch.setattr(os, "urandom", lambda size: KEY[:size])
 
 
 @pytest.mark.nightly
@@ -247,7 +247,7 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     table, account = private(), Account(None, None)
     mechanism = optrand.rr(range(5), 1.0)
     asked = question(randomizer=mechanism)
-    reader = Reader.of(MemoryTable(table), [asked], account)
+    reader = orchestrator.make_reader(MemoryTable(table), [asked], account)
     plan = orchestrator.Plan.make(asked, np.array([ROWS]), None)
     drawing = plan.drawing(KEY, release="0", dataset="")
     tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,))
@@ -256,9 +256,10 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     with pytest.raises(OSError, match="a disk that all machines share"):
         list(write(batches))
     (tmp_path / "attempts").mkdir()
-    reports = [next(iter(write(each))).to_pylist()[0] for each in (batches, batches[::-1])]
-    assert reports[0]["sums"] == reports[1]["sums"]
-    first, second = (tmp_path / "attempts" / report["file"] for report in reports)
+    reports = [json.loads(next(iter(write(each)))["report"][0].as_py()) for each in (batches, batches[::-1])]
+    assert reports[0]["rows"] == reports[1]["rows"]
+    assert reports[0]["rows"]["rows"] == ROWS
+    first, second = (tmp_path / "attempts" / report["files"][0] for report in reports)
     assert first != second
     assert by_id(pq.read_table(first)) == by_id(pq.read_table(second))
     assert first.stat().st_mode & 0o777 == 0o600

@@ -170,9 +170,9 @@ def randomize(
     costs nothing more and draws the same noise.
     """
     _use_system_memory_pool()
+    from optrand.release.batches import Listener
     from optrand.release.files import diagnose_table, randomize_table, record_path
     from optrand.release.question import Question
-    from optrand.release.run import Listener
 
     names = None if classes is None else (*parse_classes(classes), *((None,) if nulls == "class" else ()))
     declared = None if labels is None else parse_labels(labels)

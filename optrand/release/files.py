@@ -15,13 +15,14 @@ from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.release.batches import Account, Listener, Rows, Sink
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED, LabelColumn
 from optrand.release.parquet_tables import conform
 from optrand.release.plan import Plan
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
-from optrand.release.run import Account, Listener, Reader, Rows, Sink, release
+from optrand.release.run import make_reader, release
 from optrand.release.tables import Output, find_column, open_table, plan_output
 
 __all__ = [
@@ -129,7 +130,7 @@ def randomize_table(
             return done
         replaced = check_output(output, account, force=force)
         table = open_table(path, separator=separator, decimal=decimal)
-        (column,) = Reader.of(table, [question], account).columns
+        (column,) = make_reader(table, [question], account).columns
         planned = plan_output(table, column, output, keep=keep, drop=drop)
         sink = FileSink(staging, planned, output, table.files[0], signals, question.label, replace=replaced)
         (record,) = release(table, [question], sink, account, listener)

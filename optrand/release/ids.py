@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import struct
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -141,9 +142,8 @@ class RowSums:
     Attributes
     ----------
     rows : int
-    ids, labels : (2,) arrays of uint64
-        Sums, modulo 2**64 each half, of the hashes of ids, and of ids with the codes of their labels. :meth:`of`
-        computes one of the two, and the other is 0.
+    halves : tuple of two int
+        Sums of both halves of the hashes, modulo 2**64.
 
     Notes
     -----
@@ -156,45 +156,32 @@ class RowSums:
     >>> codes = np.array([2, 0, -1])
     >>> whole = RowSums.of(bytes(32), row_ids(0, 3), codes)
     >>> parts = [RowSums.of(bytes(32), row_ids(i, 1), codes[i : i + 1]) for i in (2, 0, 1)]
-    >>> whole.digest(bytes(32)) == sum(parts, RowSums.zero()).digest(bytes(32))
+    >>> whole == sum(parts, RowSums())
     True
     """
 
-    rows: int
-    ids: NDArray[np.uint64]
-    labels: NDArray[np.uint64]
-
-    @classmethod
-    def zero(cls) -> Self:
-        """Return the sums of no rows."""
-        return cls(0, np.zeros(2, dtype=np.uint64), np.zeros(2, dtype=np.uint64))
+    rows: int = 0
+    halves: tuple[int, int] = (0, 0)
 
     @classmethod
     def of(cls, key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Self:
-        """Return the sums of some rows: of their ids alone if no codes are given, else of ids with codes alone."""
-        zero = np.zeros(2, dtype=np.uint64)
+        """Return the sums of some rows: of their ids, with the codes of their labels if they are given."""
         if codes is None:
-            return cls(len(ids), _sum(_encrypt(key, b"ids", ids)), zero)
-        blocks = _encrypt(key, b"rows", ids)
-        blocks[:, 0] ^= codes.astype(np.int64).view(np.uint64)
-        return cls(len(ids), zero, _sum(_encrypt(key, b"rows", blocks)))
+            hashes = _encrypt(key, b"ids", ids)
+        else:
+            blocks = _encrypt(key, b"rows", ids)
+            blocks[:, 0] ^= codes.astype(np.int64).view(np.uint64)
+            hashes = _encrypt(key, b"rows", blocks)
+        low, high = (int(hashes[:, half].sum(dtype=np.uint64)) for half in (0, 1))
+        return cls(len(ids), (low, high))
 
     def __add__(self, other: RowSums) -> RowSums:
-        return RowSums(self.rows + other.rows, self.ids + other.ids, self.labels + other.labels)
-
-    def to_bytes(self) -> bytes:
-        """Return both sums, little-endian."""
-        return self.ids.astype("<u8").tobytes() + self.labels.astype("<u8").tobytes()
-
-    @classmethod
-    def from_bytes(cls, rows: int, content: bytes) -> Self:
-        """Return sums from :meth:`to_bytes`."""
-        sums = np.frombuffer(content, dtype="<u8").astype(np.uint64)
-        return cls(rows, sums[:2], sums[2:])
+        low, high = ((mine + theirs) % 2**64 for mine, theirs in zip(self.halves, other.halves, strict=True))
+        return RowSums(self.rows + other.rows, (low, high))
 
     def digest(self, key: bytes, more: bytes = b"") -> str:
         """Return the digest of all rows, and of something else about the table, in hexadecimal."""
-        return hmac.digest(key, self.rows.to_bytes(8, "little") + self.to_bytes() + more, "sha256").hex()
+        return hmac.digest(key, struct.pack("<3Q", self.rows, *self.halves) + more, "sha256").hex()
 
 
 def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -206,11 +193,6 @@ def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[
     encrypted = bytearray(16 * len(blocks) + 15)
     cipher.encryptor().update_into(np.ascontiguousarray(blocks, dtype="<u8").data.cast("B"), encrypted)
     return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
-
-
-def _sum(blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sum both halves modulo 2**64."""
-    return np.array([blocks[:, 0].sum(dtype=np.uint64), blocks[:, 1].sum(dtype=np.uint64)])
 
 
 PARTS = 128

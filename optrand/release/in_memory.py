@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from optrand.accounting.ledger import Charge, Ledger
 from optrand.accounting.spent import Spent
 from optrand.errors import InvalidInput
+from optrand.release.batches import Account, Listener, Reader, Rows, Sink
 from optrand.release.frames import arrow_column, check_frame, is_frame, materialize, replace_labels
 from optrand.release.plan import Plan
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
-from optrand.release.run import Account, Listener, Reader, Rows, Sink, release
+from optrand.release.run import release
 from optrand.release.tables import MemoryTable
 from optrand.sampling.entropy import without_seed
 

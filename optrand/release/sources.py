@@ -3,46 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from optrand.errors import InputChanged
-from optrand.release.ids import RowSums, UniqueIds
+from optrand.release.batches import Account, Listener, Reader, Scan, Sink
+from optrand.release.ids import UniqueIds
+from optrand.release.plan import Drawing
 
-if TYPE_CHECKING:
-    from optrand.release.plan import Drawing
-    from optrand.release.run import Account, Listener, Reader, Rows, Sink
-
-__all__ = ["Scan", "Table"]
-
-
-@dataclass
-class Scan:
-    """Counts of labels, shape ``(groups, k)``, and keyed sums over the rows of a table, for each question.
-
-    Private, except the number of rows.
-    """
-
-    rows: int
-    counts: list[NDArray[np.intp]]
-    sums: list[RowSums]
-
-    @classmethod
-    def empty(cls, reader: Reader) -> Scan:
-        """Return the scan of no rows."""
-        shapes = [(len(g), q.k) for g, q in zip(reader.groups, reader.questions, strict=True)]
-        return cls(0, [np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums.zero() for _ in shapes])
-
-    def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
-        """Add the rows of a batch."""
-        self.rows += len(rows.ids)
-        for number, counts in enumerate(self.counts):
-            counts += rows.counts(number, *counts.shape)
-            self.sums[number] = self.sums[number] + sums[number]
+__all__ = ["Table"]
 
 
 class Table:
@@ -118,7 +87,7 @@ class Table:
             again.add(rows, reader.sums(rows, account.secret))
             sink.write(part, batch, reader.draw(rows, drawings), rows)
             listener.rows(again.rows)
-        if [sums.to_bytes() for sums in again.sums] != [sums.to_bytes() for sums in found.sums]:
+        if again.sums != found.sums:
             raise InputChanged(
                 "the table was changed while it was read: nothing was released; start again once nobody writes to it"
             )

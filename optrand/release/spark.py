@@ -6,22 +6,23 @@ cannot be released is therefore no exception but a word in the report of the tas
 
 from __future__ import annotations
 
+import json
 import os
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from optrand.accounting.spent import Spent
 from optrand.base.files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, MissingExtra, OptrandError
+from optrand.release.batches import Account, Listener, Reader, Scan
 from optrand.release.files import FileSink, check_output, finished_record
 from optrand.release.ids import RowSums, column_ids
 from optrand.release.parquet_tables import ParquetWriter, check_storable
@@ -29,24 +30,11 @@ from optrand.release.plan import Drawing
 from optrand.release.publish import Signals, Staging, check_place
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
-from optrand.release.run import Account, Listener, Reader, release
-from optrand.release.sources import Scan, Table
+from optrand.release.run import release
+from optrand.release.sources import Table
 from optrand.release.tables import Output, released_names
 
 __all__ = ["randomize_frame"]
-
-REPORT = "rows long, released long, sums binary, counts binary, refused string, file string"
-
-SCHEMA = pa.schema(
-    [
-        ("rows", pa.int64()),
-        ("released", pa.int64()),
-        ("sums", pa.binary()),
-        ("counts", pa.binary()),
-        ("refused", pa.string()),
-        ("file", pa.string()),
-    ]
-)
 
 Batches = Iterable[Any]
 
@@ -183,18 +171,17 @@ class _SparkTable(Table):
     def scan(self, reader: Reader, sink: Any, account: Account, listener: Listener) -> Scan:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
         held = self.broadcast(_Tasks(reader, sink.planned.names, account.secret))
-        shape = len(reader.groups[0]), reader.questions[0].k
-        found = _Report.collect(self.select(reader.needed), _count_labels(held), shape)
+        found = _Report.collect(self.select(reader.needed), _count_labels(held))
         if found.refused is not None:
             raise InvalidInput(found.refused)
-        ids = _Report.collect(self.distinct_ids(reader.id_columns), _check_ids(held), (0, 0))
+        ids = _Report.collect(self.distinct_ids(reader.id_columns), _check_ids(held))
         if ids.refused is not None:
             raise InvalidInput(ids.refused)
-        if (ids.sums.rows, ids.sums.ids.tolist()) != (found.sums.rows, found.sums.ids.tolist()):
+        if ids.ids != found.ids:
             raise _changed()
         sink.rows = found.released
-        sums = replace(found.sums, ids=np.zeros(2, dtype=np.uint64))
-        return Scan(found.sums.rows, [found.counts.astype(np.intp)], [sums])
+        counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups[0]), reader.questions[0].k)
+        return Scan(found.rows.rows, [counts], [found.rows])
 
     def draw(
         self,
@@ -211,12 +198,11 @@ class _SparkTable(Table):
         attempts.mkdir(mode=0o700)
         held = self.broadcast(_Tasks(reader, names, account.secret, tuple(drawings)))
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
-        written = _Report.collect(frame, _write_labels(held, str(attempts)), (0, 0))
-        same = (written.sums.rows, written.sums.labels.tolist()) == (found.rows, found.sums[0].labels.tolist())
-        if written.refused is not None or not same:
+        written = _Report.collect(frame, _write_labels(held, str(attempts)))
+        if written.refused is not None or written.rows != found.sums[0]:
             raise _changed()
         staged.mkdir(mode=0o700)
-        for number, file in enumerate(written.files):
+        for number, file in enumerate(sorted(written.files)):
             if not (attempts / file).is_file():
                 raise InvalidInput("a worker wrote its part elsewhere: name a folder on a disk that all machines share")
             (attempts / file).rename(staged / f"part-{number:05}.parquet")
@@ -239,33 +225,42 @@ class _Tasks:
 
 @dataclass(frozen=True)
 class _Report:
-    """Result of a partition, or of several. Private, except `rows` and `released`."""
+    """Result of a partition, or of several. Private, except the number of rows and `released`.
 
-    sums: RowSums
+    `rows` are sums over ids with labels, `ids` over ids alone.
+    """
+
+    rows: RowSums = field(default_factory=RowSums)
+    ids: RowSums = field(default_factory=RowSums)
     released: int = 0
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    counts: list[int] = field(default_factory=list, repr=False)
     refused: str | None = None
-    files: tuple[str, ...] = ()
+    files: list[str] = field(default_factory=list)
 
     def to_batch(self) -> Any:
-        file = self.files[0] if self.files else None
-        counts = self.counts.astype("<i8").tobytes()
-        cells = (self.sums.rows, self.released, self.sums.to_bytes(), counts, self.refused, file)
-        return pa.record_batch([pa.array([cell], one.type) for cell, one in zip(cells, SCHEMA, strict=True)], SCHEMA)
+        """Return the one row that a task yields."""
+        return pa.record_batch({"report": [json.dumps(asdict(self))]})
 
     @classmethod
-    def collect(cls, frame: Any, task: Callable[[Batches], Iterator[Any]], shape: tuple[int, int]) -> _Report:
+    def of_row(cls, text: str) -> _Report:
+        """Read what :meth:`to_batch` wrote."""
+        found = json.loads(text)
+        rows, ids = (RowSums(each["rows"], tuple(each["halves"])) for each in (found.pop("rows"), found.pop("ids")))
+        return cls(rows, ids, **found)
+
+    @classmethod
+    def collect(cls, frame: Any, task: Callable[[Batches], Iterator[Any]]) -> _Report:
         """Run a task on all partitions, and add their reports up."""
-        rows = frame.mapInArrow(task, REPORT).collect()
-        total, released, counts = RowSums.zero(), 0, np.zeros(shape[0] * shape[1], dtype=np.int64)
-        for row in rows:
-            total += RowSums.from_bytes(row.rows, bytes(row.sums))
-            released += row.released
-            if row.counts:
-                counts += np.frombuffer(bytes(row.counts), dtype="<i8")
-        refused = min((row.refused for row in rows if row.refused is not None), default=None)
-        files = tuple(sorted(row.file for row in rows if row.file is not None))
-        return cls(total, released, counts.reshape(shape), refused, files)
+        reports = [cls.of_row(row.report) for row in frame.mapInArrow(task, "report string").collect()]
+        counts = [np.array(each.counts, dtype=np.int64) for each in reports if each.counts]
+        return cls(
+            rows=sum((each.rows for each in reports), RowSums()),
+            ids=sum((each.ids for each in reports), RowSums()),
+            released=sum(each.released for each in reports),
+            counts=np.sum(counts, axis=0).tolist() if counts else [],
+            refused=min((each.refused for each in reports if each.refused is not None), default=None),
+            files=[file for each in reports for file in each.files],
+        )
 
 
 def _count_labels(held: Any) -> Callable[[Batches], Iterator[Any]]:
@@ -273,7 +268,7 @@ def _count_labels(held: Any) -> Callable[[Batches], Iterator[Any]]:
 
     def count_labels(batches: Batches) -> Iterator[Any]:
         with _mute():
-            tasks, sums, ids, refused, released = held.value, RowSums.zero(), RowSums.zero(), None, 0
+            tasks, sums, ids, refused, released = held.value, RowSums(), RowSums(), None, 0
             reader = tasks.reader
             groups, k = len(reader.groups[0]), reader.questions[0].k
             counts = np.zeros(groups * k, dtype=np.int64)
@@ -287,8 +282,7 @@ def _count_labels(held: Any) -> Callable[[Batches], Iterator[Any]]:
                 sums += reader.sums(rows, tasks.secret)[0]
                 ids += RowSums.of(tasks.secret, rows.ids)
                 released += batch.num_rows if rows.kept is None else int(rows.kept.sum())
-            both = RowSums(sums.rows, ids.ids, sums.labels)
-            yield _Report(both, released, counts, refused).to_batch()
+            yield _Report(sums, ids, released, counts.tolist(), refused).to_batch()
 
     return count_labels
 
@@ -298,7 +292,7 @@ def _check_ids(held: Any) -> Callable[[Batches], Iterator[Any]]:
 
     def check_ids(batches: Batches) -> Iterator[Any]:
         with _mute():
-            tasks, sums, refused = held.value, RowSums.zero(), None
+            tasks, sums, refused = held.value, RowSums(), None
             names = tasks.reader.id_columns
             for batch in batches:
                 if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
@@ -309,7 +303,7 @@ def _check_ids(held: Any) -> Callable[[Batches], Iterator[Any]]:
                     refused = str(error)
                     continue
                 sums += RowSums.of(tasks.secret, ids)
-            yield _Report(sums, refused=refused).to_batch()
+            yield _Report(ids=sums, refused=refused).to_batch()
 
     return check_ids
 
@@ -328,7 +322,7 @@ def _write_labels(held: Any, folder: str) -> Callable[[Batches], Iterator[Any]]:
 
 
 def _write_partition(tasks: _Tasks, folder: Path, batches: Batches) -> _Report:
-    reader, sums, released, refused = tasks.reader, RowSums.zero(), 0, None
+    reader, sums, released, refused = tasks.reader, RowSums(), 0, None
     path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
     writer = None
     try:
@@ -359,7 +353,7 @@ def _write_partition(tasks: _Tasks, folder: Path, batches: Batches) -> _Report:
             writer.abandon()
             path.unlink(missing_ok=True)
         raise
-    return _Report(sums, released, refused=refused, files=() if writer is None else (path.name,))
+    return _Report(sums, released=released, refused=refused, files=[] if writer is None else [path.name])
 
 
 def _changed() -> InputChanged:
