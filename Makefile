@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 FLOORS := .venv-floors
 NEWEST := .venv-newest
 
-.PHONY: help setup demo test floors newest package pythons lint format types docs notebooks bench-smoke nightly mutation spark torch system-deps clean
+.PHONY: help setup demo test floors newest package pythons lint format types docs notebooks bench-smoke nightly mutation server spark torch system-deps clean
 
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof and a new ledger, into demo/"
@@ -25,7 +25,8 @@ help:
 	@echo "make mutation     small changes of proofs, tables, draws and ledger that no test notices: MINUTES=30 of them"
 	@echo "make spark        pyspark (500 MB), without which make test leaves the releases on Spark out"
 	@echo "make torch        torch (200 MB as its CPU build), without which make test leaves the networks out"
-	@echo "make system-deps  chromium, in which a test opens a report, and Java 17 for Spark: as root, or with sudo"
+	@echo "make server       psycopg, without which make test leaves the ledger on a PostgreSQL out"
+	@echo "make system-deps  chromium for a report, Java 17 for Spark, and PostgreSQL: as root, or with sudo"
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -111,11 +112,15 @@ spark: $(STAMP)
 torch: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,torch]'
 
+server: $(STAMP)
+	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,server]'
+
 system-deps:
 	@lacking=; \
 	command -v chromium >/dev/null || lacking="$$lacking chromium"; \
 	command -v java >/dev/null || lacking="$$lacking openjdk-17-jre-headless"; \
-	if [ -z "$$lacking" ]; then echo "chromium and Java are installed"; exit; fi; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || lacking="$$lacking postgresql"; \
+	if [ -z "$$lacking" ]; then echo "chromium, Java and PostgreSQL are installed"; exit; fi; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "there is no apt-get here: install$$lacking in this system's own way" >&2; exit 1; fi; \
 	root=; [ "$$(id -u)" = 0 ] || root="sudo -n"; \
