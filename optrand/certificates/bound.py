@@ -424,14 +424,6 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
     places = [(v, v.log()) if form is POISSON else (v - origin, None) for v in map(arb, points.tolist())]
     steps = [[ZERO] * (n + 1) for _ in range(3)]
 
-    def count(curve: Curve, start: int, end: int, weight: arb | None = None) -> None:
-        if start < end:
-            for step, coefficient in zip(steps, curve, strict=True):
-                if coefficient is not ZERO:
-                    change = coefficient if weight is None else weight * coefficient
-                    step[start] += change
-                    step[end] -= change
-
     middles = np.searchsorted(points, problem.labels).tolist()
     guesses = _guesses(problem, dual, points)
     for curves, middle, guess in zip(_curves(problem, dual), middles, guesses, strict=True):
@@ -449,10 +441,21 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
         inside = (at(first), at(last - 1)) if first < last else ()
         outside = at(first - 1) if first > 0 else None, at(last) if last < n else None
         slack += _overstated(inside, outside, form, curves[0])
-        count(curves[0], 0, middle)
-        count(curves[-1], middle, n)
-        count(curves[0], first, min(middle, last), more)
-        count(curves[-1], max(middle, first), last, more)
+        # The first curve counts before the middle, the last from there on; within the range again, times `more`.
+        inner = min(max(middle, first), last)
+        for step, before, after in zip(steps, curves[0], curves[-1], strict=True):
+            if before is ZERO and after is ZERO:
+                continue
+            step[0] += before
+            if after is not before:
+                step[middle] += after - before
+            if first < last:
+                early = more * before
+                late = early if after is before else more * after
+                step[first] += early if first < inner else late
+                if first < inner < last:
+                    step[inner] += late - early
+                step[last] -= late if inner < last else early
     least = _Least()
     for curve, place in zip(zip(*(accumulate(step[:-1]) for step in steps), strict=True), places, strict=True):
         least.include(form.at(curve, *place)[0])
