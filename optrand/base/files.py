@@ -176,7 +176,7 @@ def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
 
 @contextmanager
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Stream to a file that appears under `path`, atomically, when the block ends without an error.
+    """Open a stream to a file that appears under `path`, atomically, when the block ends without an error.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def temporary_file(path: Path) -> Iterator[BinaryIO]:
-    """Stream to a new file that only its owner can read, flushed to the disk when the block ends without an error.
+    """Open a stream to a new file that only its owner can read, flushed when the block ends without an error.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def temporary_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def public_mode(like: Path | None = None) -> int:
-    """Permissions of a new file: what the umask leaves, and no more than those of another file, if one is named."""
+    """Return permissions of a new file: those of the umask, and at most those of another file."""
     mask = os.umask(0o077)
     os.umask(mask)
     allowed = 0o666 if like is None else stat.S_IMODE(like.stat().st_mode) & 0o666 | 0o600

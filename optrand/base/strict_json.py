@@ -50,7 +50,7 @@ _DIGITS = re.compile(r"0|[1-9][0-9]*")
 
 
 def canonical(document: Document) -> bytes:
-    r"""Canonical bytes of a document.
+    r"""Return the canonical bytes of a document.
 
     Examples
     --------
@@ -62,13 +62,13 @@ def canonical(document: Document) -> bytes:
 
 
 def digest(document: Document) -> str:
-    """``sha256:`` and the hexadecimal digest of the canonical bytes of all fields but ``digest``."""
+    """Return ``sha256:`` and the hexadecimal digest of the canonical bytes of all fields but ``digest``."""
     content = {name: value for name, value in document.items() if name != "digest"}
     return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
 
 
 def sealed(content: Document, *, kind: str = FORMAT) -> Document:
-    """Content under a format of this package and its schema, with its digest.
+    """Seal content under a format of this package and its schema, with its digest.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def sealed(content: Document, *, kind: str = FORMAT) -> Document:
 
 
 def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, kind: str = FORMAT) -> Document:
-    """Content of a sealed document, without ``format``, ``schema`` and ``digest``, after all structural checks.
+    """Check a sealed document, and return its content without ``format``, ``schema`` and ``digest``.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def numbers(value: object, where: str) -> list[float]:
 
 
 def integer(value: object, where: str) -> int:
-    """Integer of a string of at most 4,000 decimal digits.
+    """Return the integer of a string of at most 4,000 decimal digits.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def integer(value: object, where: str) -> int:
 
 
 def integers(value: object, where: str) -> list[int]:
-    """Integers of a list of such strings."""
+    """Return integers of a list of such strings."""
     return [integer(item, f"{where}[{i}]") for i, item in enumerate(listed(value, where))]
 
 

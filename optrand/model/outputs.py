@@ -105,7 +105,7 @@ OutputSet = Line | Interval | Grid
 
 
 def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
-    """Output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
+    """Return the output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
     if given is None:
         return Line()
     if isinstance(given, (Line, Interval, Grid)):
@@ -236,7 +236,7 @@ def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz:
 
 
 def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
-    """Lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
+    """Return the lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
     scale = common_scale(labels)
     whole = [int(Fraction(y) * scale) for y in labels.tolist()]
     total, lowest, highest = sum(whole), min(whole), max(whole)
@@ -247,7 +247,7 @@ def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
 
 
 def in_words(allowed: OutputSet) -> str:
-    """Allowed outputs in words.
+    """Return the allowed outputs in words.
 
     Examples
     --------
