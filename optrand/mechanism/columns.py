@@ -110,7 +110,7 @@ class LabelSets:
         return sparse.csr_array(runs @ to_set + first_row)
 
     def weights(self, prior: Floats, epsilon: float) -> Floats:
-        """Return the cost of a squared step of each column's output, as `column_weights` of :mod:`optrand.model.feasibility`."""
+        """Return the cost of a squared step of each column's output, which `column_weights` has for intervals."""
         others = math.exp(-epsilon)
         inside = column_weights(prior, self.start, self.stop - 1, epsilon) - others
         return (others + np.bincount(self.owner, inside, self.n)).astype(np.float64)
