@@ -20,7 +20,6 @@ from optrand.errors import InvalidInput
 __all__ = [
     "Integers",
     "budget_above",
-    "common_scale",
     "decimal_above",
     "decimal_below",
     "decimal_value",
@@ -266,11 +265,6 @@ def noise_scale(sensitivity: float, epsilon: float) -> float:
     6.0
     """
     return float_above(Fraction(sensitivity) / decimal_value(epsilon))
-
-
-def common_scale(numbers: Iterable[float]) -> int:
-    """Return the smallest ``2**s`` that turns every given float into an integer when multiplied by it."""
-    return max((float(x).as_integer_ratio()[1] for x in numbers), default=1)
 
 
 MANTISSA = 53
