@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -35,7 +34,6 @@ __all__ = [
     "places",
     "privacy_ratio",
     "quotient",
-    "quotients",
     "scaled",
 ]
 
@@ -302,11 +300,6 @@ def quotient(numerator: int, denominator: int) -> float:
         return numerator / denominator
     except OverflowError:
         return float("inf") if (numerator > 0) == (denominator > 0) else -float("inf")
-
-
-def quotients(numerators: Iterable[int], denominator: int) -> Floats:
-    """Return floats nearest to integers over one denominator."""
-    return np.array([quotient(numerator, denominator) for numerator in numerators])
 
 
 def _split(numbers: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -164,13 +164,8 @@ def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
         raise InvalidInput(f"{path.parent} is not a folder: make it first, or write elsewhere")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InvalidInput(f"{path.parent} is a folder that you may not write to: write elsewhere")
-    if path.is_symlink():
-        raise InvalidInput(f"{path} is a symbolic link: name the file itself")
-    if path.exists():
-        if read.exists() and path.samefile(read):
-            raise InvalidInput(f"{path} is the input itself: choose another name for the output")
-        if not path.is_file():
-            raise InvalidInput(f"{path} is not a regular file: choose another name for the output")
+    if not path.is_symlink() and path.exists() and read.exists() and path.samefile(read):
+        raise InvalidInput(f"{path} is the input itself: choose another name for the output")
     refuse_target(path, overwrite=overwrite)
 
 

@@ -27,7 +27,6 @@ __all__ = [
     "digest",
     "fields",
     "integer",
-    "integers",
     "listed",
     "number",
     "numbers",
@@ -79,7 +78,7 @@ def sealed(content: Document, *, kind: str = FORMAT) -> Document:
     return {**document, "digest": digest(document)}
 
 
-def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, kind: str = FORMAT) -> Document:
+def unsealed(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document:
     """Check a sealed document, and return its content without ``format``, ``schema`` and ``digest``.
 
     Parameters
@@ -88,8 +87,6 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
         A whole file.
     names : iterable of str
         The fields that the content must have, no more and no fewer.
-    one_of : iterable of str
-        Fields of which the content must have exactly one beside them.
     kind : str
         The format that the file must have.
 
@@ -105,11 +102,7 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
             name = kind.replace(".", " ")
             raise InvalidFile(f'the file is not an {name}: expected an object with "format": "{kind}"')
         _check_schema(document.get("schema"))
-        choices = list(one_of)
-        chosen = [name for name in choices if name in document]
-        if choices and len(chosen) != 1:
-            raise InvalidFile(f"the file has {len(chosen)} of the fields {', '.join(map(repr, choices))}, expected one")
-        names = [*names, *chosen]
+        names = list(names)
         fields(document, "the file", ["format", "schema", "digest", *names])
         if document["digest"] != digest(document):
             raise InvalidFile(
@@ -242,11 +235,6 @@ def integer(value: object, where: str) -> int:
             f"{where} is not a plain integer: expected decimal digits without sign, space or leading zero"
         )
     return int(value)
-
-
-def integers(value: object, where: str) -> list[int]:
-    """Return integers of a list of such strings."""
-    return [integer(item, f"{where}[{i}]") for i, item in enumerate(listed(value, where))]
 
 
 def positions(value: object, where: str) -> list[int]:
