@@ -154,15 +154,6 @@ def test_long_integers_are_read_and_absurd_ones_refused_without_converting_them(
         strict_json.integer("9" * 1_000_000, "total")
 
 
-def test_exactly_one_of_some_fields():
-    assert strict_json.unsealed(strict_json.canonical(SEALED), [], ["x", "y"]) == {"x": 1.5}
-    both = strict_json.canonical(strict_json.sealed({"x": 1.5, "y": 2.5}))
-    with pytest.raises(InvalidFile, match="has 2 of the fields 'x', 'y', expected one"):
-        strict_json.unsealed(both, [], ["x", "y"])
-    with pytest.raises(InvalidFile, match="has 0 of the fields 'z', expected one"):
-        strict_json.unsealed(both, ["x", "y"], ["z"])
-
-
 @pytest.mark.parametrize(
     ("part", "value", "message"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,13 +13,13 @@ from hypothesis import strategies as st
 from optrand.base.arithmetic import (
     DIGITS,
     SHORTFALL_BITS,
-    common_scale,
     decimal_value,
     exp_bracket,
     float_above,
     float_below,
     log_above,
     log_bracket,
+    places,
     privacy_ratio,
 )
 from optrand.errors import InvalidInput
@@ -164,8 +165,8 @@ def test_floats_on_either_side(x):
 @example([])
 @example([0.1, 0.5])
 @example([5e-324])
-def test_the_common_scale_is_the_least_that_makes_integers(numbers):
-    scale = common_scale(numbers)
+def test_the_scale_of_places_is_the_least_that_makes_integers(numbers):
+    scale = 1 << places(np.array(numbers, dtype=float))
     assert scale & (scale - 1) == 0
     assert all((Fraction(x) * scale).denominator == 1 for x in numbers)
     assert scale == 1 or any((Fraction(x) * scale / 2).denominator == 2 for x in numbers)

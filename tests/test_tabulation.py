@@ -118,6 +118,28 @@ def test_tables_become_unbiased_to_the_last_integer(epsilon: float) -> None:
         assert tabulate(problem, floats).bias == 0
 
 
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 30))])
+def test_unbiased_optima_of_any_loss_are_exact_and_as_good(seed: int) -> None:
+    """Sets of labels are no intervals for a loss that is drawn at random: every promise from the integers alone."""
+    rng = np.random.default_rng(seed)
+    kinds = set()
+    for _ in range(12):
+        k, epsilon = int(rng.integers(2, 8)), float(rng.choice([0.1, 1.0, 3.0]))
+        labels = np.cumsum(rng.exponential(size=k))
+        outputs = optrand.feasible_output_set(labels, epsilon, int(rng.integers(4, 12)))
+        loss = optrand.losses.Tabulated(rng.exponential(size=(k, outputs.values.size)))
+        prior = rng.dirichlet(np.full(k, float(rng.choice([0.3, 3.0]))))
+        problem = optrand.regression(labels, prior, epsilon, loss=loss, bias_penalty=math.inf, outputs=outputs)
+        solution = design(problem)
+        mechanism = tabulate(solution)
+        check_exact(mechanism, epsilon)
+        assert brute_biases(mechanism) == [0] * k
+        assert set(mechanism.outputs.tolist()) <= set(outputs.values.tolist())
+        assert mechanism.value == pytest.approx(solution.value, rel=1e-9)
+        kinds.add(mechanism.arcs is None)
+    assert kinds == {True, False}
+
+
 def test_the_ratio_falls_short_of_the_budget_by_2_to_the_minus_50_at_most() -> None:
     for epsilon in EPSILONS:
         mechanism = optrand.rr([0, 1, 2], epsilon)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 
@@ -20,7 +19,6 @@ from optrand.errors import InvalidInput
 __all__ = [
     "Integers",
     "budget_above",
-    "common_scale",
     "decimal_above",
     "decimal_below",
     "decimal_value",
@@ -36,7 +34,6 @@ __all__ = [
     "places",
     "privacy_ratio",
     "quotient",
-    "quotients",
     "scaled",
 ]
 
@@ -89,7 +86,7 @@ def _context(digits: int) -> decimal.Context:
 
 
 def _decimal_neighbours(value: decimal.Decimal, context: decimal.Context) -> tuple[Fraction, Fraction]:
-    """Numbers one unit in the last place below and above a correctly rounded ``value``."""
+    """Return numbers one unit in the last place below and above a correctly rounded ``value``."""
     return Fraction(context.next_minus(value)), Fraction(context.next_plus(value))
 
 
@@ -136,7 +133,7 @@ def decimal_below(x: Fraction) -> float:
 
 @lru_cache(maxsize=256)
 def exp_bracket(x: float | decimal.Decimal, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
-    """Rationals ``low < exp(x) < high``, ``high / low - 1`` about ``10**(1 - digits)``.
+    """Return rationals ``low < exp(x) < high``, ``high / low - 1`` about ``10**(1 - digits)``.
 
     Examples
     --------
@@ -149,7 +146,7 @@ def exp_bracket(x: float | decimal.Decimal, digits: int = DIGITS) -> tuple[Fract
 
 
 def log_bracket(x: Fraction, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
-    """Rationals ``low <= log(x) <= high`` for a rational ``x > 0``.
+    """Return rationals ``low <= log(x) <= high`` for a rational ``x > 0``.
 
     Examples
     --------
@@ -173,7 +170,7 @@ def log_bracket(x: Fraction, digits: int = DIGITS) -> tuple[Fraction, Fraction]:
 
 
 def float_below(x: Fraction) -> float:
-    """Largest float that is at most ``x``."""
+    """Return the largest float that is at most ``x``."""
     try:
         nearest = float(x)
     except OverflowError:
@@ -182,12 +179,12 @@ def float_below(x: Fraction) -> float:
 
 
 def float_above(x: Fraction) -> float:
-    """Smallest float that is at least ``x``; 0 without a sign."""
+    """Return the smallest float that is at least ``x``; 0 without a sign."""
     return 0.0 - float_below(-x)
 
 
 def log_above(x: Fraction) -> float:
-    """Smallest float that provably is at least ``log(x)``, as is its shortest decimal, for a rational ``x >= 1``.
+    """Return the smallest float that is at least ``log(x)``, as is its shortest decimal, for a rational ``x >= 1``.
 
     Examples
     --------
@@ -222,7 +219,7 @@ def decimal_above(x: Fraction) -> float:
 
 @lru_cache(maxsize=256)
 def privacy_ratio(epsilon: float) -> Fraction:
-    """Rational ratio ``R <= exp(epsilon)`` of mechanisms, less by at most ``2**-50`` of ``exp(epsilon) - 1``.
+    """Return the rational ratio of mechanisms, below ``exp(epsilon)`` by at most ``2**-50`` of ``exp(epsilon) - 1``.
 
     Here `epsilon` is the float or its shortest decimal, whichever is smaller, so that a mechanism of epsilon 0.1 costs
     no more than the tenth that it is charged for. Rounded *down*, so that the mechanism is epsilon-DP in exact
@@ -268,17 +265,12 @@ def noise_scale(sensitivity: float, epsilon: float) -> float:
     return float_above(Fraction(sensitivity) / decimal_value(epsilon))
 
 
-def common_scale(numbers: Iterable[float]) -> int:
-    """Smallest ``2**s`` that turns every given float into an integer when multiplied by it."""
-    return max((float(x).as_integer_ratio()[1] for x in numbers), default=1)
-
-
 MANTISSA = 53
 """Binary digits of a float."""
 
 
 def places(numbers: Floats) -> int:
-    """Smallest ``e >= 0`` for which ``numbers * 2**e`` are integers.
+    """Return the smallest ``e >= 0`` for which ``numbers * 2**e`` are integers.
 
     Examples
     --------
@@ -290,7 +282,7 @@ def places(numbers: Floats) -> int:
 
 
 def scaled(numbers: Floats, digits: int) -> list[int]:
-    """Integers ``numbers * 2**digits``, for at least as many digits as :func:`places` counts.
+    """Return integers ``numbers * 2**digits``, for at least as many digits as :func:`places` counts.
 
     Examples
     --------
@@ -303,20 +295,15 @@ def scaled(numbers: Floats, digits: int) -> list[int]:
 
 
 def quotient(numerator: int, denominator: int) -> float:
-    """Float nearest to ``numerator / denominator``, infinite beyond the range of floats."""
+    """Return the float nearest to ``numerator / denominator``, infinite beyond the range of floats."""
     try:
         return numerator / denominator
     except OverflowError:
         return float("inf") if (numerator > 0) == (denominator > 0) else -float("inf")
 
 
-def quotients(numerators: Iterable[int], denominator: int) -> Floats:
-    """Floats nearest to integers over one denominator."""
-    return np.array([quotient(numerator, denominator) for numerator in numerators])
-
-
 def _split(numbers: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Odd integers, or 0, and exponents of two whose products are the numbers."""
+    """Return the odd integers, or 0, and exponents of two whose products are the numbers."""
     fractions, exponents = np.frexp(numbers)
     integers = np.ldexp(fractions, MANTISSA).astype(np.int64)
     lowest = np.frexp((integers & -integers).astype(np.float64))[1].astype(np.int64) - 1

@@ -109,7 +109,7 @@ def _numba() -> Any:
 
 @cache
 def _digest(folder: Path) -> str:
-    """Digest of the modules in a folder."""
+    """Return the digest of the modules in a folder."""
     digest = hashlib.blake2b(digest_size=6)
     for module in sorted(folder.glob("*.py")):
         digest.update(module.read_bytes())

@@ -19,7 +19,7 @@ _WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 def decimal(text: str, where: str) -> Fraction:
-    """The exact value of a decimal; `where` names it in errors, for what a file holds is not repeated.
+    """Return the exact value of a decimal; `where` names it in errors, for what a file holds is not repeated.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def decimal(text: str, where: str) -> Fraction:
 
 
 def number(text: str, name: str, expected: str) -> float:
-    """The float nearest to a decimal that is public and may be repeated.
+    """Return the float nearest to a decimal that is public and may be repeated.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def number(text: str, name: str, expected: str) -> float:
 
 
 def whole(text: str) -> int | None:
-    """The whole number that a text writes, or None if it writes none of a useful size.
+    """Return the whole number that a text writes, or None if it writes none of a useful size.
 
     Examples
     --------

@@ -164,19 +164,14 @@ def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
         raise InvalidInput(f"{path.parent} is not a folder: make it first, or write elsewhere")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise InvalidInput(f"{path.parent} is a folder that you may not write to: write elsewhere")
-    if path.is_symlink():
-        raise InvalidInput(f"{path} is a symbolic link: name the file itself")
-    if path.exists():
-        if read.exists() and path.samefile(read):
-            raise InvalidInput(f"{path} is the input itself: choose another name for the output")
-        if not path.is_file():
-            raise InvalidInput(f"{path} is not a regular file: choose another name for the output")
+    if not path.is_symlink() and path.exists() and read.exists() and path.samefile(read):
+        raise InvalidInput(f"{path} is the input itself: choose another name for the output")
     refuse_target(path, overwrite=overwrite)
 
 
 @contextmanager
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
-    """Stream to a file that appears under `path`, atomically, when the block ends without an error.
+    """Open a stream to a file that appears under `path`, atomically, when the block ends without an error.
 
     Raises
     ------
@@ -207,7 +202,7 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 @contextmanager
 def temporary_file(path: Path) -> Iterator[BinaryIO]:
-    """Stream to a new file that only its owner can read, flushed to the disk when the block ends without an error.
+    """Open a stream to a new file that only its owner can read, flushed when the block ends without an error.
 
     Raises
     ------
@@ -224,7 +219,7 @@ def temporary_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def public_mode(like: Path | None = None) -> int:
-    """Permissions of a new file: what the umask leaves, and no more than those of another file, if one is named."""
+    """Return permissions of a new file: those of the umask, and at most those of another file."""
     mask = os.umask(0o077)
     os.umask(mask)
     allowed = 0o666 if like is None else stat.S_IMODE(like.stat().st_mode) & 0o666 | 0o600

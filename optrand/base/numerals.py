@@ -11,7 +11,7 @@ __all__ = ["shown_above", "shown_below", "shown_spent"]
 
 
 def shown_below(x: float | Fraction, digits: int | None = None) -> str:
-    """Largest numeral of so many significant digits that is at most `x`, in the look of ``format(x, ".3g")``.
+    """Return the largest numeral of some significant digits that is at most `x`, in the look of ``format(x, ".3g")``.
 
     Without `digits`, the shortest numeral that reads back as `x`, or as the float nearest to it, among those at or
     below it.
@@ -27,7 +27,7 @@ def shown_below(x: float | Fraction, digits: int | None = None) -> str:
 
 
 def shown_above(x: float | Fraction, digits: int | None = None) -> str:
-    """Smallest numeral of so many significant digits that is at least `x`, as :func:`shown_below`.
+    """Return the smallest numeral of so many significant digits that is at least `x`, as :func:`shown_below`.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def shown_above(x: float | Fraction, digits: int | None = None) -> str:
 
 
 def shown_spent(epsilon: float, target: float) -> str:
-    """Realised budget rounded up, or in the numeral of the requested one where the two are equal floats.
+    """Return the realised budget rounded up, or in the numeral of the requested one where the two are equal floats.
 
     The float 0.1 is a little above 1/10; a mechanism of that budget that spends all of it spends 0.1.
 
@@ -80,7 +80,7 @@ def _nearest(x: Fraction) -> float:
 
 
 def _written(number: decimal.Decimal, digits: int) -> str:
-    """Text that ``format(float, f".{digits}g")`` would write of a number that is not zero."""
+    """Return the text that ``format(float, f".{digits}g")`` would write of a number that is not zero."""
     exponent = number.adjusted()
     if -4 <= exponent < digits:
         return _trimmed(f"{number:f}")

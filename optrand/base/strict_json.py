@@ -27,7 +27,6 @@ __all__ = [
     "digest",
     "fields",
     "integer",
-    "integers",
     "listed",
     "number",
     "numbers",
@@ -50,7 +49,7 @@ _DIGITS = re.compile(r"0|[1-9][0-9]*")
 
 
 def canonical(document: Document) -> bytes:
-    r"""Canonical bytes of a document.
+    r"""Return the canonical bytes of a document.
 
     Examples
     --------
@@ -62,13 +61,13 @@ def canonical(document: Document) -> bytes:
 
 
 def digest(document: Document) -> str:
-    """``sha256:`` and the hexadecimal digest of the canonical bytes of all fields but ``digest``."""
+    """Return ``sha256:`` and the hexadecimal digest of the canonical bytes of all fields but ``digest``."""
     content = {name: value for name, value in document.items() if name != "digest"}
     return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
 
 
 def sealed(content: Document, *, kind: str = FORMAT) -> Document:
-    """Content under a format of this package and its schema, with its digest.
+    """Seal content under a format of this package and its schema, with its digest.
 
     Examples
     --------
@@ -79,8 +78,8 @@ def sealed(content: Document, *, kind: str = FORMAT) -> Document:
     return {**document, "digest": digest(document)}
 
 
-def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, kind: str = FORMAT) -> Document:
-    """Content of a sealed document, without ``format``, ``schema`` and ``digest``, after all structural checks.
+def unsealed(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document:
+    """Check a sealed document, and return its content without ``format``, ``schema`` and ``digest``.
 
     Parameters
     ----------
@@ -88,8 +87,6 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
         A whole file.
     names : iterable of str
         The fields that the content must have, no more and no fewer.
-    one_of : iterable of str
-        Fields of which the content must have exactly one beside them.
     kind : str
         The format that the file must have.
 
@@ -105,11 +102,7 @@ def unsealed(data: bytes, names: Iterable[str], one_of: Iterable[str] = (), *, k
             name = kind.replace(".", " ")
             raise InvalidFile(f'the file is not an {name}: expected an object with "format": "{kind}"')
         _check_schema(document.get("schema"))
-        choices = list(one_of)
-        chosen = [name for name in choices if name in document]
-        if choices and len(chosen) != 1:
-            raise InvalidFile(f"the file has {len(chosen)} of the fields {', '.join(map(repr, choices))}, expected one")
-        names = [*names, *chosen]
+        names = list(names)
         fields(document, "the file", ["format", "schema", "digest", *names])
         if document["digest"] != digest(document):
             raise InvalidFile(
@@ -221,7 +214,7 @@ def numbers(value: object, where: str) -> list[float]:
 
 
 def integer(value: object, where: str) -> int:
-    """Integer of a string of at most 4,000 decimal digits.
+    """Return the integer of a string of at most 4,000 decimal digits.
 
     Examples
     --------
@@ -242,11 +235,6 @@ def integer(value: object, where: str) -> int:
             f"{where} is not a plain integer: expected decimal digits without sign, space or leading zero"
         )
     return int(value)
-
-
-def integers(value: object, where: str) -> list[int]:
-    """Integers of a list of such strings."""
-    return [integer(item, f"{where}[{i}]") for i, item in enumerate(listed(value, where))]
 
 
 def positions(value: object, where: str) -> list[int]:

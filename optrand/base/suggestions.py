@@ -11,7 +11,7 @@ __all__ = ["missing", "nearby", "same_but_spelling"]
 
 
 def nearby(name: str, known: Iterable[str]) -> str:
-    """Sentence part that names the nearest of some public names, or all of them where none is near.
+    """Return the sentence part that names the nearest of some public names, or all of them where none is near.
 
     Examples
     --------
@@ -24,7 +24,7 @@ def nearby(name: str, known: Iterable[str]) -> str:
 
 
 def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
-    """Name that differs in case, spaces and punctuation only, if there is one: it tells nothing that was not given.
+    """Return the name that differs in case, spaces and punctuation only, if there is one: it tells nothing new.
 
     Examples
     --------

@@ -54,7 +54,7 @@ PLAIN = (int, float, str, bytes, type(None), np.generic)
 
 
 def frozen(array: ArrayLike) -> Floats:
-    """Read-only float copy of ``array``; what is none is refused."""
+    """Return a read-only float64 copy. Raise `InvalidInput` if `array` is not numeric."""
     copy = np.array(rectangular(array, "an argument", np.float64))
     copy.flags.writeable = False
     return copy
@@ -95,7 +95,7 @@ def flag(value: object, name: str) -> bool:
 
 
 def integer(value: object, name: str, least: int, most: float = math.inf, *, why: str = "") -> int:
-    """``value`` as an integer from ``least`` to ``most``; booleans, floats and strings are refused."""
+    """Return ``value`` as an integer from ``least`` to ``most``; booleans, floats and strings are refused."""
     given = value.item() if isinstance(value, np.generic) else value
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
         bounds = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
@@ -308,7 +308,7 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
 
 
 def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
-    """Values as class numbers ``0 ... k-1``, of their shape; a refusal tells neither which are none nor how many.
+    """Return values as class numbers ``0 ... k-1``, of their shape. Errors tell neither which are wrong nor how many.
 
     Examples
     --------

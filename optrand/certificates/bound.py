@@ -68,7 +68,7 @@ FLINT = RLock()
 
 
 def lower_bound(problem: Problem, dual: Dual) -> float:
-    """Lower bound of the loss of every epsilon-DP randomizer that the problem allows, rounded down to a float.
+    """Compute a lower bound of the loss of every epsilon-DP randomizer of the problem, rounded down to a float.
 
     It is a true bound for any multipliers, and at most one float below the bound of Theorem 3, unless that needs more
     than :data:`MOST_BITS` binary digits (it is zero, and a sum of irrational numbers): then it is the best so far.
@@ -118,7 +118,7 @@ def _float_below(number: arb) -> float:
 
 
 def _enclosure(problem: Problem, dual: Dual) -> Enclosure:
-    """Both ends of the bound."""
+    """Return both ends of the bound."""
     more, base, origin = arb(problem.epsilon).expm1(), ZERO, arb(dual.origin)
     for alpha in dual.alpha.tolist():
         base += arb(alpha)
@@ -209,7 +209,7 @@ class Form(NamedTuple):
 
 
 def _parabola_at(curve: Curve, x: arb, _log: arb | None) -> Place:
-    """``a x^2 + b x + c``."""
+    """Return ``a x^2 + b x + c``."""
     a, b, c = curve
     t = a * x + b
     return t * x + c, t + a * x
@@ -248,7 +248,7 @@ def _parabola_least(curve: Curve, left: arb, right: arb) -> arb:
 
 
 def _poisson_at(curve: Curve, x: arb, log: arb | None) -> Place:
-    """``b x - d log x + c``."""
+    """Return ``b x - d log x + c``."""
     d, b, c = curve
     t = b * x
     return t + c if d == 0 else t + c - d * (x.log() if log is None else log), t - d
@@ -262,7 +262,7 @@ def _poisson_depth(curve: Curve) -> arb:
 
 
 def _poisson_roots(curve: Curve) -> Enclosure | None:
-    """Roots by both branches of Lambert's W, for ``b >= 0``, as it is off a grid."""
+    """Return roots by both branches of Lambert's W, for ``b >= 0``, as it is off a grid."""
     d, b, c = curve
     if d == 0:
         return _parabola_roots(curve)
@@ -301,7 +301,7 @@ def _limits(problem: Problem, dual: Dual) -> Enclosure:
 
 
 def _limits_of_poisson(problem: Problem, more: arb) -> Enclosure:
-    """Outputs between which the price of Poisson log loss is least.
+    """Return outputs between which the price of Poisson log loss is least.
 
     Beyond the largest label of positive prior no reduced cost falls. Before the least one none rises, and neither does
     the sum of some of them, each counted between once and E times, before the mean of the labels over E.
@@ -388,7 +388,7 @@ def _overstated(inside: Iterable[Place], outside: tuple[Place | None, Place | No
 
 
 def _far(curve: Curve, end: arb) -> Place:
-    """Value and slope of a parabola at an infinite place."""
+    """Return the value and slope of a parabola at an infinite place."""
     a, b, c = curve
     if a == 0 and b == 0:
         return c, ZERO
@@ -412,7 +412,7 @@ def _sorted(events: list[Event]) -> list[Event]:
 
 
 def _candidates(problem: Problem) -> Floats:
-    """Labels and ends of the outputs: between them the price of absolute loss is concave."""
+    """Return labels and ends of the outputs: between them the price of absolute loss is concave."""
     low, high = problem.outputs.low, problem.outputs.high
     ends = [x for x in (low, high) if math.isfinite(x)]
     return np.union1d(np.clip(problem.labels, low, high), ends)
@@ -423,14 +423,6 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
     form, n, slack, origin = FORMS[problem.loss.name], points.size, ZERO, arb(dual.origin)
     places = [(v, v.log()) if form is POISSON else (v - origin, None) for v in map(arb, points.tolist())]
     steps = [[ZERO] * (n + 1) for _ in range(3)]
-
-    def count(curve: Curve, start: int, end: int, weight: arb | None = None) -> None:
-        if start < end:
-            for step, coefficient in zip(steps, curve, strict=True):
-                if coefficient is not ZERO:
-                    change = coefficient if weight is None else weight * coefficient
-                    step[start] += change
-                    step[end] -= change
 
     middles = np.searchsorted(points, problem.labels).tolist()
     guesses = _guesses(problem, dual, points)
@@ -449,10 +441,21 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
         inside = (at(first), at(last - 1)) if first < last else ()
         outside = at(first - 1) if first > 0 else None, at(last) if last < n else None
         slack += _overstated(inside, outside, form, curves[0])
-        count(curves[0], 0, middle)
-        count(curves[-1], middle, n)
-        count(curves[0], first, min(middle, last), more)
-        count(curves[-1], max(middle, first), last, more)
+        # The first curve counts before the middle, the last from there on; within the range again, times `more`.
+        inner = min(max(middle, first), last)
+        for step, before, after in zip(steps, curves[0], curves[-1], strict=True):
+            if before is ZERO and after is ZERO:
+                continue
+            step[0] += before
+            if after is not before:
+                step[middle] += after - before
+            if first < last:
+                early = more * before
+                late = early if after is before else more * after
+                step[first] += early if first < inner else late
+                if first < inner < last:
+                    step[inner] += late - early
+                step[last] -= late if inner < last else early
     least = _Least()
     for curve, place in zip(zip(*(accumulate(step[:-1]) for step in steps), strict=True), places, strict=True):
         least.include(form.at(curve, *place)[0])

@@ -160,7 +160,7 @@ def _find_bias(problem: Problem, bias: float) -> tuple[str, ...]:
 
 
 def _worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool) -> tuple[float, float]:
-    """Lower bound of every largest loss, and the largest loss of the table."""
+    """Compute a lower bound of every largest loss, and the largest loss of the table."""
     if problem.loss != losses.squared:
         raise InvalidInput(f"worst_case=True takes squared loss, not {problem.loss.name}")
     if math.isfinite(bound):
@@ -169,7 +169,7 @@ def _worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool)
 
 
 def lower_bound(problem: Problem, dual: Dual) -> float:
-    """Lower bound of the loss of every epsilon-DP randomizer with allowed outputs, by any multipliers, rounded down.
+    """Compute a lower bound of the loss of every epsilon-DP randomizer of a problem from any multipliers, rounded down.
 
     It is that of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the
     multipliers prove nothing.

@@ -126,5 +126,5 @@ def _tabulated(problem: Problem, parts: list[int], table: Table) -> Fraction:
 
 
 def _sums_from(amounts: Iterable[int]) -> list[int]:
-    """Sums of the amounts of all labels from each one on, and 0 at the end."""
+    """Return sums of the amounts of all labels from each one on, and 0 at the end."""
     return list(accumulate(reversed(list(amounts)), initial=0))[::-1]

@@ -74,7 +74,7 @@ class Proof:
         raise TypeError("a certificate is neither true nor false: use its require(gap=...), which raises if it fails")
 
     def _facts(self) -> list[str]:
-        """Further facts of the summary."""
+        """Return the further facts of the summary."""
         return []
 
     def __str__(self) -> str:

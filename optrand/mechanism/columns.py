@@ -71,13 +71,13 @@ class LabelSets:
         return self.owner.size == self.n
 
     def only(self, kept: NDArray[np.bool_]) -> LabelSets:
-        """Some of the sets."""
+        """Select some of the sets."""
         runs = kept[self.owner]
         owner = (np.cumsum(kept) - 1)[self.owner[runs]]
         return LabelSets(self.k, int(kept.sum()), owner, self.start[runs], self.stop[runs])
 
     def with_singletons(self, labels: Iterable[int]) -> LabelSets:
-        """Further sets of one label each."""
+        """Add sets of one label each."""
         added = np.array(list(labels), dtype=np.int64)
         owner = np.concatenate((self.owner, self.n + np.arange(added.size)))
         start, stop = np.concatenate((self.start, added)), np.concatenate((self.stop, added + 1))
@@ -92,13 +92,13 @@ class LabelSets:
         return list(accumulate(steps[:-1]))
 
     def coverage(self, masses: Floats) -> Floats:
-        """Mass of the sets that hold each label, in floats."""
+        """Return the mass of the sets that hold each label, in floats."""
         over = np.bincount(self.start, masses[self.owner], self.k + 1)
         coverage: Floats = np.cumsum(over - np.bincount(self.stop, masses[self.owner], self.k + 1))[:-1]
         return coverage
 
     def node_equations(self, epsilon: float) -> sparse.csr_array:
-        """Equations of :func:`optrand.model.feasibility.node_equations`, summed over the runs of each set."""
+        """Return equations of :func:`optrand.model.feasibility.node_equations`, summed over the runs of each set."""
         runs = node_equations(self.k, self.start, self.stop - 1, epsilon)
         if self.are_intervals:
             return runs
@@ -110,14 +110,14 @@ class LabelSets:
         return sparse.csr_array(runs @ to_set + first_row)
 
     def weights(self, prior: Floats, epsilon: float) -> Floats:
-        """Cost of a squared step of each column's output: :func:`optrand.model.feasibility.column_weights`."""
+        """Return the cost of a squared step of each column's output, which `column_weights` has for intervals."""
         others = math.exp(-epsilon)
         inside = column_weights(prior, self.start, self.stop - 1, epsilon) - others
         return (others + np.bincount(self.owner, inside, self.n)).astype(np.float64)
 
 
 def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
-    """Masses of intervals next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
+    """Find masses of intervals next to the wanted ones that conserve flow (``docs/mathematics.md``, Proposition 14).
 
     From left to right the heaviest interval that begins at a node makes up the difference, and if it would turn
     negative, the next one. Intervals from whose end none leads to the last label come to nothing.
@@ -145,7 +145,7 @@ def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
 
 
 def cover_equally(sets: LabelSets, offsets: Floats, masses: list[int]) -> tuple[LabelSets, Floats, list[int]]:
-    """Columns that cover every label equally: singletons make up for labels that fall short.
+    """Cover every label equally: singletons make up for labels that fall short.
 
     A singleton has the output of the heaviest column whose set holds its label.
     """
@@ -244,7 +244,7 @@ class ExactColumns:
         return quotient(max(map(abs, self.deviations)), self.total << self.digits)
 
     def table(self, labels: Floats) -> Table:
-        """Table of these columns: one between two floats is split between them, so that its moment is kept.
+        """Write the table of these columns: one between two floats is split between them, so that its moment is kept.
 
         The outputs of the parts are neighbouring floats (``docs/mathematics.md``, Proposition 17).
         """
@@ -273,7 +273,7 @@ class ExactColumns:
         return Table(labels, outputs, tuple(_sum_steps(steps[v], self.sets.k) for v in outputs))  # type: ignore[arg-type]
 
     def _split(self) -> tuple[list[tuple[float, float, int, int]], int]:
-        """Floats around each output, the mass of the upper one over a power of two, and the largest such power."""
+        """Return floats around each output, the mass of the upper one over a power of two, and the largest power."""
         (zero,) = scaled(np.array([self.origin]), self.digits)
         parts, finer = list[tuple[float, float, int, int]](), 0
         for x, mass in zip(self.moments, self.masses, strict=True):
@@ -298,7 +298,7 @@ class ExactColumns:
 
 
 def _sum_steps(steps: list[tuple[int, int]], k: int) -> Column:
-    """Column of the steps, those at one label added up."""
+    """Add up the steps of a column at one label."""
     if len(steps) == 3 and steps[1][0] > 0:
         return tuple(steps) if steps[2][0] < k else tuple(steps[:2])
     heights = dict[int, int]()
@@ -308,7 +308,7 @@ def _sum_steps(steps: list[tuple[int, int]], k: int) -> Column:
 
 
 def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
-    """Columns of intervals with moments of the movable ones changed so that all means are right.
+    """Change the moments of the movable ones of columns of intervals so that all means are right.
 
     Moments change along a spanning tree of the nodes and one path from node 0 to node ``k`` (``docs/mathematics.md``,
     Proposition 16): with masses that are multiples of ``(r - d)(d L + r - d)``, ``L`` the length of the path, in
@@ -343,7 +343,7 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
 
 
 def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tuple[int, int]] | None:
-    """Inner nodes and the columns that make them right, each before the node at the other end of its column.
+    """Return the inner nodes and the columns that make them right, each before the node at the other end of its column.
 
     The tree is one of most mass, with node ``k`` for node 0. None if the movable columns do not reach all nodes.
     """
@@ -368,7 +368,7 @@ def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tu
 
 
 def _widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int] | None:
-    """Movable columns end to end from node 0 to node k, the lightest as heavy as can be. None if there are none."""
+    """Return movable columns end to end from node 0 to node k, the lightest as heavy as can be. None without any."""
     sets, masses = columns.sets, columns.masses
     starts, stops = sets.start.tolist(), sets.stop.tolist()
     widths, last = [0] * (sets.k + 1), [-1] * (sets.k + 1)

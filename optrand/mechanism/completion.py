@@ -66,7 +66,7 @@ class Completion:
         origin: Fraction = ZERO,
         monotone: bool = False,
     ) -> Completion | None:
-        """First completion that is private; None where the allowed outputs leave no room.
+        """Return the first completion that is private; None where the allowed outputs leave no room.
 
         The share of the two outputs is tried in powers of two, from about the largest bias relative to the range of the
         labels, each time eight times as much, up to all.
@@ -106,7 +106,7 @@ class Completion:
         ratio: Fraction,
         origin: Fraction,
     ) -> Completion | None:
-        """Completion with a given share of the two outputs."""
+        """Return the completion with a given share of the two outputs."""
         wanted = [y + (1 / share - 1) * (y - mean) for y, mean in zip(labels, means, strict=True)]
         low, high = ends
         if not math.isfinite(low):

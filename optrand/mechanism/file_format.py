@@ -32,7 +32,7 @@ __all__ = [
 
 
 def problem_document(problem: Problem) -> Document:
-    """Problem as plain JSON values.
+    """Return the problem as plain JSON values.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def _outputs_document(outputs: OutputSet) -> Document:
 
 
 def read_problem(document: object) -> Problem:
-    """Problem that :func:`problem_document` wrote; :class:`InvalidFile` if it is none."""
+    """Return the problem that :func:`problem_document` wrote; :class:`InvalidFile` if it is none."""
     parts = fields(document, "problem", ["labels", "prior", "epsilon", "loss", "bias_penalty", "outputs"])
     penalty = parts["bias_penalty"]
     try:
@@ -124,7 +124,7 @@ def _read_outputs(document: object) -> OutputSet:
 
 
 def dual_document(dual: Dual | None) -> Document | None:
-    """Dual as plain JSON values, its origin only where it is not 0."""
+    """Return the dual as plain JSON values, its origin only where it is not 0."""
     if dual is None:
         return None
     origin = {"origin": dual.origin} if dual.origin else {}
@@ -132,7 +132,7 @@ def dual_document(dual: Dual | None) -> Document | None:
 
 
 def read_dual(document: object) -> Dual | None:
-    """Dual that :func:`dual_document` wrote; :class:`InvalidFile` if it is none."""
+    """Return the dual that :func:`dual_document` wrote; :class:`InvalidFile` if it is none."""
     if document is None:
         return None
     moved = isinstance(document, dict) and "origin" in document
@@ -148,7 +148,7 @@ def read_dual(document: object) -> Dual | None:
 
 
 def columns_document(table: Table) -> list[list[list[Any]]]:
-    """Columns of a table: for each output its steps, each a label's index and a height as digits.
+    """Return columns of a table: for each output its steps, each a label's index and a height as digits.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def columns_document(table: Table) -> list[list[list[Any]]]:
 
 
 def read_columns(document: object) -> tuple[Column, ...]:
-    """Columns that :func:`columns_document` wrote.
+    """Return columns that :func:`columns_document` wrote.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def read_columns(document: object) -> tuple[Column, ...]:
 
 
 def _height(digits: object, at: int) -> int:
-    """Integer of at most 4,000 digits, with a minus sign if it is negative."""
+    """Return the integer of at most 4,000 digits, with a minus sign if it is negative."""
     if isinstance(digits, str) and digits[:1] == "-":
         return -integer(digits[1:], f"columns[{at}]")
     return integer(digits, f"columns[{at}]")

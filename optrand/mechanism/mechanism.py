@@ -165,7 +165,7 @@ class Mechanism(ExactMechanism[Certificate]):
         return DominatingPair.of_table(self.table, self.epsilon)
 
     def privacy_loss_distribution(self, interval: float | None = None) -> Any:
-        """Privacy loss distribution for `dp_accounting`, by :meth:`DominatingPair.distribution`.
+        """Return the privacy loss distribution for `dp_accounting`, by :meth:`DominatingPair.distribution`.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Mechanism(ExactMechanism[Certificate]):
         return self.table.biases
 
     def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
-        """Expected loss of each label and the charge of its bias, shape ``(k,)``; squared loss exact and rounded up."""
+        """Compute the expected loss of each label and the charge of its bias, shape ``(k,)``; squared rounded up."""
         if loss != losses.squared:
             return self.randomizer.losses(loss, bias_penalty=bias_penalty)
         return np.array([float_above(exact) for exact in self.table.losses(bias_penalty)])
@@ -213,7 +213,7 @@ class Mechanism(ExactMechanism[Certificate]):
     exact: ClassVar[Literal[True]] = True
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Moments at some labels, each bias exact but for one rounding.
+        """Compute the moments at some labels, each bias exact but for one rounding.
 
         Raises
         ------
@@ -260,7 +260,7 @@ class Mechanism(ExactMechanism[Certificate]):
         return Summary.of(self.problem, outputs=self.n, value=self.value, rows=rows, **figures)
 
     def _repr_html_(self) -> str:
-        """Summary as a table, in a notebook."""
+        """Show the summary as a table, in a notebook."""
         return self.summary()._repr_html_()
 
     def __repr__(self) -> str:

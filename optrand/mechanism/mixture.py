@@ -60,7 +60,7 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
 
 
 def _small(odds: Fraction) -> tuple[int, int]:
-    """Two integers above 0 in a ratio near `odds`, the smaller at most :data:`LARGEST_DENOMINATOR`."""
+    """Return two integers above 0 in a ratio near `odds`, the smaller at most :data:`LARGEST_DENOMINATOR`."""
     if odds < 1:
         return _small(1 / odds)[::-1]
     near = odds.limit_denominator(LARGEST_DENOMINATOR)

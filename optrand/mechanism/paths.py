@@ -138,7 +138,7 @@ class Paths:
     leaving: tuple[tuple[int, ...], ...]
 
     def __len__(self) -> int:
-        """Number of paths."""
+        """Count the paths."""
         return len(self.phases) - 1
 
     def __getitem__(self, number: int) -> Path:
@@ -176,7 +176,7 @@ class Paths:
 
 
 def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths:
-    """Mixture of randomized responses on bins that a randomizer of interval columns is.
+    """Decompose a randomizer of interval columns into a mixture of randomized responses on bins.
 
     Parameters
     ----------

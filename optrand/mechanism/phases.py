@@ -129,13 +129,13 @@ class Phases(Record):
         return self.leaving[0] - self.passing[0]
 
     def bins(self, theta: int) -> Bins:
-        """Bins and outputs at a phase, from 0 to ``delay - 1``."""
+        """Return bins and outputs at a phase, from 0 to ``delay - 1``."""
         phase = integer(theta, "theta", 0, self.delay - 1)
         columns = [bisect_right(self.times, time) - 1 for time in range(phase, self.total, self.delay)]
         return Bins(self.first[columns], self.last[columns], self.outputs[columns])
 
     def weight(self, theta: int) -> int:
-        """Weight of a phase in its public distribution: the number of bins plus ``ratio - 1``, times a constant.
+        """Return the weight of a phase: the number of bins plus ``ratio - 1``, times a constant.
 
         The weights of all phases sum to the row total of the mechanism's table.
         """
@@ -143,7 +143,7 @@ class Phases(Record):
         return self.ratio.denominator * (count - 1) + self.ratio.numerator
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """One output for every label in `values`, by a public phase and a private bin, with exact probabilities.
+        """Draw one output for every label in `values`, by a public phase and a private bin, with exact probabilities.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Phases(Record):
 
 
 def phases_of(mechanism: Mechanism) -> Phases:
-    """Phases of a mechanism whose columns are intervals on a monotone path.
+    """Return phases of a mechanism whose columns are intervals on a monotone path.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def phases_of(mechanism: Mechanism) -> Phases:
 
 
 def _below(bounds: Integers, source: EntropySource) -> Integers:
-    """Independent uniform integers below bounds of any size, exactly."""
+    """Draw independent uniform integers below bounds of any size, exactly."""
     width = checked_width(source)
     words = -(-max(bounds).bit_length() // width)
     limits = (1 << (width * words)) // bounds * bounds

@@ -16,7 +16,7 @@ LARGEST = 10**MAX_DIGITS
 
 
 def _shown(ratio: Fraction) -> str:
-    """Ratio in a message: itself if it is short."""
+    """Return the ratio in a message: itself if it is short."""
     if ratio.numerator < 10**6:
         return str(ratio)
     return f"(about {float(ratio):.6g})" if ratio < 10**308 else "(beyond 1e308)"

@@ -80,7 +80,7 @@ class DominatingPair(Record):
 
     @classmethod
     def of_table(cls, table: Table, epsilon: float) -> DominatingPair:
-        """Pair that dominates all labels of an epsilon-DP table.
+        """Return the pair that dominates all labels of an epsilon-DP table.
 
         In ``O(n)`` if every column first rises and then falls, as sums of nested intervals do: then the first and the
         last label are furthest apart. Else in ``O(k^2 n)``, and of tables with more than :data:`LARGEST` entries the
@@ -109,7 +109,7 @@ class DominatingPair(Record):
         return self.mass * (self.ratio - 1)
 
     def delta(self, epsilon: float, *, releases: int = 1) -> float:
-        """Least delta for which so many releases of one label are (epsilon, delta)-DP, rounded up.
+        """Return the least delta for which so many releases of one label are (epsilon, delta)-DP, rounded up.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class DominatingPair(Record):
         return min(1.0, float_above(Fraction(sum(max(0, excess) for excess in over), 1 << (2 * BITS))))
 
     def epsilon(self, delta: float, *, releases: int = 1) -> float:
-        """Least float epsilon for which so many releases are proven (epsilon, delta)-DP.
+        """Return the least float epsilon for which so many releases are proven (epsilon, delta)-DP.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class DominatingPair(Record):
         return high
 
     def distribution(self, interval: float | None = None) -> Any:
-        """Privacy loss distribution of `dp_accounting`, to be composed with others of the same interval.
+        """Return the privacy loss distribution of `dp_accounting`, to be composed with others of the same interval.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ def _budget(epsilon: float) -> float:
 
 
 def _total_variation(weights: Integers, total: int) -> Fraction:
-    """Largest total variation of two rows: found in floats, computed in integers."""
+    """Return the largest total variation of two rows: found in floats, computed in integers."""
     k, n = weights.shape
     shares = (weights / total).astype(np.float64)
     found = np.zeros((k, k))
@@ -209,7 +209,7 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
 
 @lru_cache(maxsize=64)
 def _composed(pair: DominatingPair, releases: int) -> list[int]:
-    """Masses of the composed losses ``-n rho ... n rho`` in units of ``2**-BITS``, too low by less than ``2 n`` units.
+    """Return masses of the losses ``-n rho ... n rho`` in units of ``2**-BITS``, too low by less than ``2 n`` units.
 
     Masses sum to at most 1: products of some that are low by ``a`` and ``b`` units are low by less than ``a + b + 1``.
     """
@@ -224,7 +224,7 @@ def _composed(pair: DominatingPair, releases: int) -> list[int]:
 
 
 def _product(left: list[int], right: list[int]) -> list[int]:
-    """Product of two polynomials, as one product of integers in whose digits the coefficients stand; rounded down."""
+    """Multiply two polynomials as two integers whose digits are the coefficients, and round down."""
     width = (2 * BITS + min(len(left), len(right)).bit_length()) // 8 + 1
     packed = (int.from_bytes(b"".join(x.to_bytes(width, "little") for x in one), "little") for one in (left, right))
     count = len(left) + len(right) - 1

@@ -27,7 +27,7 @@ class Released(ABC):
         """Mechanism that drew the labels, verified."""
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
-        """Released labels as outputs of the mechanism; by default they are."""
+        """Return the released labels as outputs of the mechanism; by default they are."""
         return released
 
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
@@ -37,13 +37,13 @@ class Released(ABC):
         return [self.mechanism], np.zeros(numbers.size, dtype=np.intp), numbers
 
     def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
-        """Released labels by the mechanism that drew them; `groups`, which tells them apart, means nothing to one."""
+        """Split released labels by the mechanism that drew them. `groups` must be None for a single mechanism."""
         _refuse(groups)
         return [(self.mechanism, self.numbers(released))]
 
 
 def drawn_by(released: ArrayLike, given: Mechanism | Released, groups: Any = None) -> Drawn:
-    """Released labels by the mechanism that drew them.
+    """Split released labels by the mechanism that drew them.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def _refuse(groups: object) -> None:
 
 
 def mechanism_of(given: Mechanism | Released) -> Mechanism:
-    """Mechanism itself, or the one behind a release.
+    """Return the mechanism itself, or the one behind a release.
 
     Raises
     ------

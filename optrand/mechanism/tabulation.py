@@ -181,7 +181,7 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
 
 
 def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> tuple[LabelSets, Floats, list[int]]:
-    """Sets of labels, outputs less the origin, and integer masses that cover every label equally.
+    """Round to sets of labels, outputs less the origin, and integer masses that cover every label equally.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> 
 
 
 def _cover(sets: LabelSets, offsets: Floats, wanted: list[int]) -> tuple[LabelSets, Floats, list[int]]:
-    """Columns with masses near the wanted ones that cover every label equally; those without mass are left out."""
+    """Cover every label equally by masses near the wanted ones, and leave out columns without mass."""
     if sets.are_intervals:
         masses = conserve_flow(sets, wanted)
     else:
@@ -231,7 +231,7 @@ class _Rounded:
     origin: float
 
     def scaled(self) -> ExactColumns:
-        """Exact columns, with digits of movable outputs that only lengthen the integers rounded off."""
+        """Return the exact columns, with digits of movable outputs that only lengthen the integers rounded off."""
         finest = None
         if self.problem.unbiased and not isinstance(self.problem.outputs, Grid):
             reach = float(np.abs(self.offsets).max()) or 1.0
@@ -241,7 +241,7 @@ class _Rounded:
         return scale_columns(self.problem.labels, *columns, origin=self.origin, ends=ends, finest=finest)
 
     def unbiased(self) -> _Rounded:
-        """Columns with means right to a rounding of the outputs, by moving outputs if that is enough."""
+        """Make means right to a rounding of the outputs, by moving outputs if that is enough."""
         if isinstance(self.problem.outputs, Grid):
             return self.corrected_often(masses=True)
         best = self.corrected_often(masses=False) if self.movable.all() else self
@@ -251,7 +251,7 @@ class _Rounded:
         return min(best, best.corrected_often(masses=True), key=_sum_of_biases)
 
     def corrected_often(self, *, masses: bool) -> _Rounded:
-        """Columns corrected until the biases, which are exact, shrink no more."""
+        """Correct the columns until the biases, which are exact, shrink no more."""
         best = columns = self
         for _ in range(ROUNDS):
             before, columns = columns, columns.corrected(masses=masses)
@@ -291,7 +291,7 @@ class _Rounded:
         return inside & (not isinstance(self.problem.outputs, Grid))
 
     def corrected(self, *, masses: bool) -> _Rounded:
-        """Columns with the outputs, or the masses as well, changed at the least cost."""
+        """Change the outputs, or the masses as well, at the least cost."""
         (outputs, at), epsilon = self.distinct, self.problem.epsilon
         labels, total = self.problem.labels - self.origin, self.exact.total
         width = float(max(outputs[-1] - labels[0], labels[-1] - outputs[0])) or 1.0
@@ -314,7 +314,7 @@ class _Rounded:
         return replace(self, sets=sets, offsets=offsets, masses=covering)
 
     def _residual(self) -> Floats:
-        """Residuals of the means at the nodes: that of the first mean, then differences of neighbours."""
+        """Return residuals of the means at the nodes: that of the first mean, then differences of neighbours."""
         unit = self.exact.total << self.exact.digits
         residuals = [(before - after) / unit for before, after in pairwise([0, *self.exact.deviations])]
         return np.array(residuals) / -math.expm1(-self.problem.epsilon)
@@ -325,7 +325,7 @@ def _sum_of_biases(columns: _Rounded) -> float:
 
 
 def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
-    """Table with means that are right exactly; None if the allowed outputs leave no room for that.
+    """Make the means right exactly. None if the allowed outputs leave no room for that.
 
     The loss changes by as little as the biases are small. Columns of one output stay together if they can.
     """
@@ -357,7 +357,7 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
 
 
 def _moved(problem: Problem, columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
-    """Columns moved along a tree; None if the movable ones do not reach, or leave the allowed outputs."""
+    """Move columns along a tree. None if the movable ones do not reach all nodes, or leave the allowed outputs."""
     moved = move_along_tree(columns, movable)
     if moved is None or isinstance(problem.outputs, Line):
         return moved

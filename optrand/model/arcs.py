@@ -103,7 +103,7 @@ class Arcs(Record):
         return self.first, self.last, self.outputs, self.masses, self.rests
 
     def offsets(self, origin: float) -> Floats:
-        """Outputs less a number near them."""
+        """Return outputs less a number near them."""
         offsets: Floats = (self.outputs - origin) + self.rests
         return offsets
 
@@ -125,12 +125,12 @@ class Arcs(Record):
         return self.over(self.masses)
 
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
-        """Some of the arcs."""
+        """Select some of the arcs."""
         rests = self.rests[kept]
         return Arcs(self.k, self.first[kept], self.last[kept], self.outputs[kept], self.masses[kept], rests)
 
     def table(self, ratio: float) -> tuple[Floats, Floats]:
-        """Distinct outputs in increasing order, and the dense ``(k, n)`` table of their probabilities."""
+        """Return the distinct outputs in increasing order, and the dense ``(k, n)`` table of their probabilities."""
         outputs, where = np.unique(self.outputs, return_inverse=True)
         labels = np.arange(self.k)[:, np.newaxis]
         table = np.zeros((self.k, outputs.size))
@@ -211,7 +211,7 @@ class IntegerArcs(Record):
         return list(accumulate(steps[:-1]))
 
     def total(self, ratio: Fraction) -> int:
-        """Common total of all rows of the table; :class:`InvalidInput` where they differ."""
+        """Return the common total of all rows of the table; :class:`InvalidInput` where they differ."""
         coverage = self.coverage
         other = next((y for y, covered in enumerate(coverage) if covered != coverage[0]), None)
         if other is not None:
@@ -221,7 +221,7 @@ class IntegerArcs(Record):
         return total
 
     def table(self, ratio: Fraction) -> Integers:
-        """Dense ``(k, n)`` table of integers, read-only."""
+        """Return the dense ``(k, n)`` table of integers, read-only."""
         low, high = ratio.denominator, ratio.numerator
         favoured = np.zeros((self.k + 1, self.n), dtype=object)
         np.add.at(favoured, (self.first, self.at), self.masses)

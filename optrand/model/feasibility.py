@@ -52,7 +52,7 @@ NOTHING = 1e-100
 
 
 def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
-    """Outflow of a node less its inflow, of an amount an arc; the first row is the sum at the first label.
+    """Return the outflow of a node less its inflow, of an amount an arc; the first row is the sum at the first label.
 
     All rows are divided by ``1 - exp(-epsilon)``, and amounts are measured where arcs favour a label.
 
@@ -78,7 +78,7 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
 
 
 def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float) -> Floats:
-    """``P / E`` of each arc, ``P = sum_y s(y) p_y``: the cost of a squared step of its output."""
+    """Return ``P / E`` of each arc, ``P = sum_y s(y) p_y``: the cost of a squared step of its output."""
     inside = np.concatenate(([0.0], np.cumsum(prior)))
     others = math.exp(-epsilon)
     weights: Floats = others + (1 - others) * (inside[last + 1] - inside[first])
@@ -86,7 +86,7 @@ def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float)
 
 
 def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
-    """Vector ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, up to rounding.
+    """Compute the vector ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, up to rounding.
 
     Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
     """
@@ -105,7 +105,7 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
 
 
 def balanced(problem: Problem, arcs: Arcs) -> Arcs:
-    r"""Arcs whose rows sum to 1 and whose means are right to rounding, from arcs that are nearly so.
+    r"""Restore rows that sum to 1 and means that are right, to rounding, of arcs that nearly have them.
 
     Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost; of several
     rounds the arcs of the least error are returned.
@@ -132,17 +132,17 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
 
 
 def imbalance(problem: Problem, arcs: Arcs) -> float:
-    """Largest residual of rows from 1, and of means from their labels as a share of the spread of outputs."""
+    """Return the largest residual of rows, and of means as a share of the spread of outputs."""
     return float(max(np.abs(residual).max() for residual in _residuals(problem, arcs)))
 
 
 def _width(problem: Problem, arcs: Arcs) -> float:
-    """Unit of outputs: the range of the labels or of the outputs, if that is larger."""
+    """Return the unit of outputs: the range of the labels or of the outputs, if that is larger."""
     return float(max(np.ptp(problem.labels), np.ptp(arcs.outputs))) or 1.0
 
 
 def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
-    """Residuals of the equations of rows, and of those of means in the unit of outputs; none where bias is allowed."""
+    """Return residuals of rows, and of means in the unit of outputs, which are zero if bias is allowed."""
     equations = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
     favoured, share = math.exp(problem.epsilon) * arcs.masses, -math.expm1(-problem.epsilon)
     rows = -(equations @ favoured)
@@ -166,7 +166,7 @@ def flow_change(
     pull: Floats | None = None,
     free: NDArray[np.bool_] | None = None,
 ) -> tuple[Floats, Floats]:
-    """Least change of columns that removes residuals: of rows by masses, of means by outputs, or of both by both.
+    """Find the least change of columns that removes residuals of rows by masses, of means by outputs, or both by both.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def flow_change(
 
 
 def _dense_change(joint: Floats, reach: Floats, rows: Floats, means: Floats) -> Floats:
-    """Least change by the equations of labels, which are sums of those of nodes.
+    """Find the least change by the equations of labels, which are sums of those of nodes.
 
     If not all residuals can be removed, as at degenerate vertices on a grid, one label's does not spread to others.
     """
@@ -221,7 +221,7 @@ def _dense_change(joint: Floats, reach: Floats, rows: Floats, means: Floats) -> 
 
 
 def _changed(problem: Problem, arcs: Arcs) -> Arcs:
-    """Arcs with masses that make the rows right, and then with outputs that make the means right.
+    """Make the rows right by masses, and then the means by outputs.
 
     All at once where some outputs must stay: on an end of their interval, or on a grid.
     """
@@ -246,7 +246,7 @@ def _changed(problem: Problem, arcs: Arcs) -> Arcs:
 
 
 def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
-    """Arcs with masses changed by some shares, and outputs by some widths."""
+    """Change masses by some shares, and outputs by some widths."""
     masses, outputs = arcs.masses * (1 + np.clip(shares, -0.5, 1.0)), arcs.outputs
     if moved.any():
         outputs = np.clip(outputs + _width(problem, arcs) * moved, problem.outputs.low, problem.outputs.high)
@@ -259,7 +259,7 @@ RANK = 1e-13
 
 
 def mass_equations(problem: Problem, arcs: Staircase, ratio: float, means: bool) -> tuple[Floats, Floats]:
-    """Equations ``A @ (masses, coverage) = b`` of a feasible set of columns, as a (rows, arcs + 1) and a (rows,) array.
+    """Return equations ``A @ (masses, coverage) = b`` of feasible columns, as (rows, arcs + 1) and (rows,) arrays.
 
     Coverage of each label is the same, ``sum_{S has y} c = t``; a row sums to 1, ``sum c + (ratio - 1) t = 1``; and
     with `means`, ``sum_y c s_y v = y`` in units of the outputs' spread around their middle.

@@ -24,7 +24,7 @@ _RESULTS: dict[int, dict[str, tuple[Hashable, Any]]] = {}
 
 
 def content(problem: Problem, *arrays: Any) -> Hashable:
-    """Key of a problem and of arrays beside it, equal where all of their numbers are.
+    """Return the key of a problem and of arrays beside it, equal where all of their numbers are.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class Loss:
     positive_outputs: bool = False
 
     def table(self, labels: Floats, outputs: Floats) -> Floats:
-        """Loss of every output for every label, shape ``(k, n)``."""
+        """Return the loss of every output for every label, shape ``(k, n)``."""
         return self.evaluate(outputs[np.newaxis, :], labels[:, np.newaxis])
 
 
@@ -83,7 +83,7 @@ class Tabulated(Record):
         return hash(self.entries.tobytes())
 
     def table(self, labels: Floats, outputs: Floats) -> Floats:
-        """Entries, after checking their shape."""
+        """Return the entries, after checking their shape."""
         if self.entries.shape != (labels.size, outputs.size):
             raise InvalidInput(
                 f"the loss table has shape {self.entries.shape}, expected ({labels.size}, {outputs.size}): "
@@ -137,7 +137,7 @@ by_name = {loss.name: loss for loss in (squared, absolute, poisson_log, zero_one
 
 
 def unknown(given: object) -> str:
-    """Message for what is given as a loss and is none: the name of one is answered by the object of that name."""
+    """Return the error text for an argument that is not a loss. If it names one, say which object to pass."""
     if isinstance(given, str):
         if given in by_name:
             return f"loss is the text {given!r}, expected the loss itself: pass optrand.losses.{given}"

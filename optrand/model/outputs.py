@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import common_scale, float_above, float_below, privacy_ratio
+from optrand.base.arithmetic import float_above, float_below, places, privacy_ratio, scaled
 from optrand.base.records import Record
 from optrand.base.validation import Floats, distinct, frozen, integer, real, rectangular, squarable, values
 from optrand.base.validation import epsilon as checked_epsilon
@@ -105,7 +105,7 @@ OutputSet = Line | Interval | Grid
 
 
 def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
-    """Output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
+    """Return the output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
     if given is None:
         return Line()
     if isinstance(given, (Line, Interval, Grid)):
@@ -236,9 +236,9 @@ def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz:
 
 
 def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
-    """Lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
-    scale = common_scale(labels)
-    whole = [int(Fraction(y) * scale) for y in labels.tolist()]
+    """Return the lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
+    digits = places(labels)
+    scale, whole = 1 << digits, scaled(labels, digits)
     total, lowest, highest = sum(whole), min(whole), max(whole)
     reach = scale * (ratio - 1)
     low = Fraction(lowest, scale) - (total - len(whole) * lowest) / reach
@@ -247,7 +247,7 @@ def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
 
 
 def in_words(allowed: OutputSet) -> str:
-    """Allowed outputs in words.
+    """Return the allowed outputs in words.
 
     Examples
     --------

@@ -33,7 +33,7 @@ FAR = 16.0
 
 
 def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
-    """Narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
+    """Return the narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
 
     With ``E = exp(epsilon)`` they are ``(E y_min - y_max) / (E - 1)`` and ``(E y_max - y_min) / (E - 1)``
     (``docs/mathematics.md``, section 6), here for the rational ratio just below ``E`` of exact mechanisms
@@ -119,7 +119,7 @@ class Problem(Record):
             self._check_feasible()
 
     def within(self, epsilon: float) -> Problem:
-        """Problem at an epsilon that is no larger than its own: itself where the one given is not smaller."""
+        """Return the problem at the smaller of its own epsilon and the one given."""
         return self if epsilon >= self.epsilon else replace(self, epsilon=epsilon)
 
     def _check_loss(self) -> None:
@@ -194,7 +194,7 @@ class Problem(Record):
         return -1.0 if self.loss == losses.zero_one else 1.0
 
     def loss_table(self, outputs: Floats) -> Floats:
-        """Loss of each of some allowed outputs for every label, shape ``(k, len(outputs))``."""
+        """Return the loss of each of some allowed outputs for every label, shape ``(k, len(outputs))``."""
         if isinstance(self.loss, Loss):
             return self.loss.table(self.labels, outputs)
         grid = self.outputs.values if isinstance(self.outputs, Grid) else outputs
@@ -204,7 +204,7 @@ class Problem(Record):
         return self.loss.entries[:, where]
 
     def value(self, randomizer: Randomizer) -> float:
-        """Objective at `randomizer`, in floats; for classification the probability that the output is the label."""
+        """Compute the objective in floats; for classification the probability that the output is the label."""
         if randomizer.arcs is not None and self.loss == losses.squared:
             expected = float(self.prior @ randomizer.squared_errors) / 2
         else:
@@ -255,7 +255,7 @@ def regression(
     bias_penalty: float = 0.0,
     outputs: OutputSet | ArrayLike | None = None,
 ) -> Problem:
-    """Problem of the least expected loss, with a penalty on bias.
+    """State the problem of the least expected loss, with a penalty on bias.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def regression(
 def unbiased_regression(
     labels: ArrayLike, prior: ArrayLike, epsilon: float, *, outputs: OutputSet | ArrayLike | None = None
 ) -> Problem:
-    """Problem of the least expected squared error without bias ([B23], Algorithm 1, and beyond it the real line).
+    """State the problem of least expected squared error without bias ([B23], Algorithm 1, also on the real line).
 
     It is :func:`regression` with loss :math:`(v - y)^2 / 2` and an infinite bias penalty.
 
@@ -309,7 +309,7 @@ def unbiased_regression(
 
 
 def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None = None) -> Problem:
-    """Problem of the largest probability that the output is the label (LP1 of [G21]).
+    """State the problem of the largest probability that the output is the label (LP1 of [G21]).
 
     Parameters
     ----------

@@ -49,11 +49,11 @@ class Moments:
         return float(np.abs(self.biases).max())
 
     def variance(self, prior: ArrayLike) -> float:
-        """The mean variance under a prior."""
+        """Return the mean variance under a prior."""
         return self._mean(self.variances, prior)
 
     def loss(self, prior: ArrayLike) -> float:
-        """The noisy label loss under a prior: the mean half squared error of what is released ([B23], Section 2)."""
+        """Return the noisy label loss under a prior: the mean half squared error of a release ([B23], Section 2)."""
         return self._mean((self.variances + self.biases**2) / 2, prior)
 
     def _mean(self, amounts: Floats, prior: ArrayLike) -> float:
@@ -77,11 +77,11 @@ class LabelRandomizer(Protocol):
         ...
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[Any]:
-        """One output for every label in `values`; of vectors, an axis more."""
+        """Draw one output for every label in `values`; of vectors, an axis more."""
         ...
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """The moments at some labels."""
+        """Return the moments at some labels."""
         ...
 
 

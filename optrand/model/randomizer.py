@@ -76,7 +76,7 @@ class Randomizer(Record):
 
     @classmethod
     def of_arcs(cls, labels: ArrayLike, arcs: Arcs, epsilon: float) -> Randomizer:
-        """Channel of some arcs."""
+        """Return the channel of some arcs."""
         randomizer = object.__new__(cls)
         randomizer._set(labels, _distinct_outputs(arcs), epsilon)
         object.__setattr__(randomizer, "columns", randomizer._checked_arcs(arcs))
@@ -128,7 +128,7 @@ class Randomizer(Record):
         return self.columns
 
     def blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Blocks of outputs and their columns of the table; of arcs the whole of it is never made."""
+        """Return blocks of outputs and their columns of the table; of arcs the whole of it is never made."""
         if self.arcs is None:
             yield self.outputs, self.matrix
             return
@@ -166,7 +166,7 @@ class Randomizer(Record):
         return sums
 
     def _sum_powers(self, highest: int) -> list[Extended]:
-        """Sums over the outputs of probability times ``(output - label)**power``, for powers from 0 on."""
+        """Return sums over the outputs of probability times ``(output - label)**power``, for powers from 0 on."""
         if self.arcs is None:
             apart = self.outputs - self.labels[:, np.newaxis]
             return [np.einsum("ki,ki->k", self.matrix, apart**power) for power in range(highest + 1)]
@@ -205,7 +205,7 @@ class Randomizer(Record):
         return self._sum_powers(2)[2].astype(np.float64)
 
     def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
-        r"""Expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2` of its bias, shape ``(k,)``.
+        r"""Compute the expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2`, shape ``(k,)``.
 
         Nothing is charged at an infinite `bias_penalty`, which forbids bias.
 
@@ -223,7 +223,7 @@ class Randomizer(Record):
         return expected + bias_penalty * self.biases**2 / 2 if 0 < bias_penalty < math.inf else expected
 
     def signature(self, tolerance: float = 1e-9) -> NDArray[np.str_]:
-        """Staircase signature, the place of each probability in its column ([B23], Definition 10), shape ``(k, n)``.
+        """Return the place of each probability in its column ([B23], Definition 10: signature), shape ``(k, n)``.
 
         ``U`` for the largest and ``L`` for the smallest if their ratio is ``exp(epsilon)``, ``0`` for an output that
         never occurs, ``S`` for anything else; probabilities within the relative `tolerance` count as equal.
@@ -237,7 +237,7 @@ class Randomizer(Record):
         return marks
 
     def without_unused_outputs(self) -> Randomizer:
-        """Channel without the outputs that no label ever produces."""
+        """Return the channel without the outputs that no label ever produces."""
         if self.arcs is not None:
             return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
         used = (self.matrix != 0).any(axis=0)
@@ -252,7 +252,7 @@ def _increasing(given: ArrayLike, name: str) -> Floats:
 
 
 def _distinct_outputs(arcs: Arcs) -> Floats:
-    """Outputs of arcs in increasing order; what is not finite is refused."""
+    """Return the distinct outputs of arcs in increasing order. Raise `InvalidInput` if one is not finite."""
     outputs: Floats = np.unique(arcs.outputs) + 0.0
     if not (outputs.size and math.isfinite(outputs[0]) and math.isfinite(outputs[-1])):
         raise InvalidInput("the arcs' outputs hold NaN or infinite entries, or there are none: expected finite numbers")

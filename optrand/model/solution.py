@@ -122,7 +122,7 @@ class Solution(Record):
         return self.problem.value(self.randomizer)
 
     def summary(self, rows: int = 10_000) -> Summary:
-        """Numbers of this answer in plain words, in floats: :class:`~optrand.model.summary.Summary`.
+        """Return numbers of this answer in plain words, in floats: :class:`~optrand.model.summary.Summary`.
 
         Parameters
         ----------
@@ -167,5 +167,5 @@ class Solution(Record):
         )
 
     def _repr_html_(self) -> str:
-        """Summary as a table, in a notebook."""
+        """Show the summary as a table, in a notebook."""
         return self.summary()._repr_html_()

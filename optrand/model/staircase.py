@@ -44,7 +44,7 @@ class Staircase:
 
     @classmethod
     def of_arcs(cls, arcs: Arcs) -> Staircase:
-        """Interval columns with their sets of labels written out."""
+        """Return the interval columns with their sets of labels written out."""
         labels = np.arange(arcs.k)[:, np.newaxis]
         return cls((arcs.first <= labels) & (labels <= arcs.last), arcs.outputs, arcs.masses)
 
@@ -67,7 +67,7 @@ class Staircase:
         return coverage
 
     def covered(self, short: NDArray[np.bool_]) -> Staircase:
-        """Staircase with singletons for labels that fall short, at the output where each of them weighs most."""
+        """Add singletons for labels that fall short, at the output where each of them weighs most."""
         labels, coverage = np.flatnonzero(short), self.coverage
         heaviest = np.where(self.members[labels], self.masses, -1).argmax(axis=1) if labels.size else labels
         members = np.hstack((self.members, np.eye(coverage.size, dtype=bool)[:, labels]))
@@ -75,21 +75,21 @@ class Staircase:
         return Staircase(members, np.concatenate((self.outputs, self.outputs[heaviest])), masses)
 
     def columns(self, high: float, low: float = 1) -> Masses:
-        """Column of each arc, shape ``(k, arcs)``: times `high` for the labels in its set, `low` for the others."""
+        """Return the column of each arc, shape ``(k, arcs)``: `high` for labels in its set, `low` for others."""
         columns: Masses = np.where(self.members, high * self.masses, low * self.masses)
         return columns
 
     def table(self, high: float, low: float = 1) -> tuple[Floats, Masses]:
-        """Distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities or weights."""
+        """Return the distinct outputs, increasing, and the ``(k, n)`` table of their probabilities or weights."""
         return merged(self.outputs, self.columns(high, low))
 
     def only(self, kept: NDArray[np.bool_]) -> Staircase:
-        """Some of the arcs."""
+        """Select some of the arcs."""
         return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
 
 
 def merged(outputs: Floats, columns: Masses) -> tuple[Floats, Masses]:
-    """Columns in increasing order of outputs, those of one output added up."""
+    """Return columns in increasing order of outputs, those of one output added up."""
     distinct, where = np.unique(outputs, return_inverse=True)
     table = np.zeros((columns.shape[0], distinct.size), dtype=columns.dtype)
     np.add.at(table.T, where, columns.T)
@@ -97,7 +97,7 @@ def merged(outputs: Floats, columns: Masses) -> tuple[Floats, Masses]:
 
 
 def rounding_noise(epsilon: float) -> float:
-    """Relative difference of a column's entries that rounding alone can make."""
+    """Return the relative difference of a column's entries that rounding alone can make."""
     return min(1e-3, float(-64 * np.finfo(float).eps / math.expm1(-epsilon)))
 
 

@@ -112,7 +112,7 @@ class Summary:
         return facts
 
     def record(self) -> dict[str, Any]:
-        """Attributes by name, for JSON or a table."""
+        """Return attributes by name, for JSON or a table."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class Summary:
         return "\n".join(f"{name:<{width}}   {fact}" for name, fact in self.facts.items())
 
     def _repr_html_(self) -> str:
-        """Table of the facts, in a notebook."""
+        """Return the table of the facts, in a notebook."""
         rows = "".join(
             f'<tr><th style="text-align:left">{escape(name)}</th><td style="text-align:left">{escape(fact)}</td></tr>'
             for name, fact in self.facts.items()

@@ -208,14 +208,14 @@ class Table(Record):
         return Fraction(most, least) if least else None
 
     def pair_ratio(self, y: int, z: int) -> Fraction | None:
-        """Largest ratio ``M[y, o] / M[z, o]`` over the outputs. None if it is infinite."""
+        """Return the largest ratio ``M[y, o] / M[z, o]`` over the outputs. None if it is infinite."""
         pairs = [(a, b) for a, b in zip(self.weights[y], self.weights[z], strict=True) if a]
         if any(b == 0 for _, b in pairs):
             return None
         return max(Fraction(a, b) for a, b in pairs)
 
     def excess(self, ratio: Fraction) -> Fraction:
-        """Largest ``sum_o max(0, M[y, o] - ratio * M[z, o])`` over ordered pairs of labels: delta at that ratio.
+        """Return the largest ``sum_o max(0, M[y, o] - ratio * M[z, o])`` over pairs of labels: delta at that ratio.
 
         Examples
         --------
@@ -237,7 +237,7 @@ class Table(Record):
         return Fraction(sum(high for _, high in self.extremes), self.total)
 
     def pointwise_leakage(self, prior: Sequence[Fraction]) -> Fraction:
-        """Largest ratio of a probability to the prior average of its column."""
+        """Return the largest ratio of a probability to the prior average of its column."""
         unit = lcm(*(p.denominator for p in prior))
         shares = [int(p * unit) for p in prior]
         averages = [sum(s * w for s, w in zip(shares, column, strict=True)) for column in self.weights.T]
@@ -278,7 +278,7 @@ class Table(Record):
         )
 
     def losses(self, bias_penalty: float = 0.0) -> list[Fraction]:
-        """Half the squared error of each label and of the charge of its bias, exactly.
+        """Return the half the squared error of each label and of the charge of its bias, exactly.
 
         An infinite penalty forbids bias and charges nothing.
         """
@@ -293,7 +293,7 @@ class Table(Record):
         return np.array([float(error - bias * bias) for error, bias in pairs])
 
     def arcs(self, ratio: Fraction) -> IntegerArcs | None:
-        """Interval columns of one ratio that add up to a multiple of this table. None if there are none.
+        """Return the interval columns of one ratio that add up to a multiple of this table. None if there are none.
 
         Examples
         --------
@@ -379,7 +379,7 @@ def _is_column(column: Column, k: int) -> bool:
 
 
 def _intervals(column: Column, least: int, k: int) -> Iterator[tuple[int, int, int]]:
-    """Nested or disjoint intervals ``(first, last, height)`` that add up to a column less its least weight."""
+    """Split a column less its least weight into nested or disjoint intervals ``(first, last, height)``."""
     open_ = list[tuple[int, int]]()
     start = column[0][1] if column[0][0] == 0 else 0
     steps = [(0, start - least), *(column[1:] if column[0][0] == 0 else column), (k, 0)]

@@ -147,12 +147,12 @@ class Rows:
         return self.bound.size
 
     def matrix(self, columns: int) -> sparse.csr_array:
-        """Coefficients in floats, shape ``(count, columns)``."""
+        """Return coefficients in floats, shape ``(count, columns)``."""
         data = self.value * np.exp(self.power)
         return sparse.csr_array(sparse.coo_array((data, (self.row, self.column)), shape=(self.count, columns)))
 
     def limits(self) -> tuple[Floats, Floats]:
-        """Lower and upper limits of the rows in floats, infinite where there is none."""
+        """Return the lower and upper limits of the rows in floats, infinite where there is none."""
         bound = self.bound * np.exp(self.bound_power)
         none = np.full(self.count, np.inf)
         low = -none if self.sense is Sense.LESS else bound

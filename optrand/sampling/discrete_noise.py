@@ -27,7 +27,7 @@ class RandomBits:
         self._held = 0
 
     def take(self, count: int) -> int:
-        """Uniform integer of `count` bits."""
+        """Draw a uniform integer of `count` bits."""
         missing = -(-(count - self._held) // self._width)
         if missing > 0:
             for word in checked_words(self._source, missing).tolist():
@@ -39,14 +39,14 @@ class RandomBits:
         return value
 
     def below(self, bound: int) -> int:
-        """Uniform integer from 0 to ``bound - 1``, by rejection: fewer than two rounds on average."""
+        """Draw a uniform integer from 0 to ``bound - 1``, by rejection: fewer than two rounds on average."""
         bits = (bound - 1).bit_length()
         while (value := self.take(bits)) >= bound:
             pass
         return value
 
     def bernoulli_exp(self, numerator: int, denominator: int) -> bool:
-        """True with probability ``exp(-numerator / denominator)``, for a fraction from 0 to 1.
+        """Return True with probability ``exp(-numerator / denominator)``, for a fraction from 0 to 1.
 
         Draw coins of probability ``x / 1, x / 2, ...`` until one fails; the number of the first failure is odd with
         probability ``1 - x + x^2 / 2! - ... = exp(-x)``.
@@ -57,12 +57,12 @@ class RandomBits:
         return trial % 2 == 1
 
     def survives(self, rate: Fraction) -> bool:
-        """True with probability ``exp(-rate)``, for any `rate` of at least 0: one coin a unit, and one for the rest."""
+        """Return True with probability ``exp(-rate)`` for `rate >= 0`: a coin per unit and one for the rest."""
         whole, rest = divmod(rate.numerator, rate.denominator)
         return all(self.bernoulli_exp(1, 1) for _ in range(whole)) and self.bernoulli_exp(rest, rate.denominator)
 
     def geometric(self, scale: Fraction) -> int:
-        """Integer of at least 0 with ``Pr[x]`` proportional to ``exp(-x / scale)``."""
+        """Return the integer of at least 0 with ``Pr[x]`` proportional to ``exp(-x / scale)``."""
         steps, stride = scale.numerator, scale.denominator
         while not self.bernoulli_exp(within := self.below(steps), steps):
             pass
@@ -72,29 +72,29 @@ class RandomBits:
         return (within + steps * whole) // stride
 
     def laplace(self, scale: Fraction) -> int:
-        """One draw of discrete Laplace noise; see :func:`discrete_laplace`."""
+        """Draw once: of discrete Laplace noise; see :func:`discrete_laplace`."""
         return self._signed(lambda: self.geometric(scale))
 
     def _signed(self, size: Callable[[], int]) -> int:
-        """A size with a sign; a negative zero, which would make zero twice as likely, is drawn again."""
+        """Draw a size with a sign; a negative zero, which would make zero twice as likely, is drawn again."""
         while True:
             drawn, negative = size(), self.take(1) == 1
             if drawn or not negative:
                 return -drawn if negative else drawn
 
     def _lower(self, epsilon: Fraction, halves: int) -> bool:
-        """True with probability ``2**halves * exp(-epsilon)``, for at most `epsilon` halves."""
+        """Return True with probability ``2**halves * exp(-epsilon)``, for at most `epsilon` halves."""
         return all(self._two_over_e() for _ in range(halves)) and self.survives(epsilon - halves)
 
     def _two_over_e(self) -> bool:
-        """True with probability ``2 exp(-1) = 1 - 1 / 3 + 1 / (3 * 4) - ...``, as in :meth:`bernoulli_exp`."""
+        """Return True with probability ``2 exp(-1) = 1 - 1 / 3 + 1 / (3 * 4) - ...``, as in :meth:`bernoulli_exp`."""
         trial = 3
         while self.below(trial) == 0:
             trial += 1
         return trial % 2 == 1
 
     def staircase(self, epsilon: Fraction, sensitivity: int, rise: int) -> int:
-        """One draw of discrete staircase noise; see :func:`discrete_staircase`."""
+        """Draw once: of discrete staircase noise; see :func:`discrete_staircase`."""
         lower = sensitivity - rise
         # As many halves as bring the lower level below the upper one; of each, and of one unit, 2 / e is left.
         halves = min(int(epsilon), (-(-lower // rise) - 1).bit_length() if lower else 0)
@@ -112,7 +112,7 @@ class RandomBits:
 
 
 def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | None = None) -> tuple[int, ...]:
-    """Integers with ``Pr[x]`` exactly proportional to ``exp(-abs(x) / scale)``.
+    """Draw integers with ``Pr[x]`` exactly proportional to ``exp(-abs(x) / scale)``.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
 def discrete_staircase(
     epsilon: Fraction, count: int, *, sensitivity: int, rise: int, source: EntropySource | None = None
 ) -> tuple[int, ...]:
-    r"""Integers with exactly the probabilities of the staircase of [B23], Definition 19.
+    r"""Draw integers with exactly the probabilities of the staircase of [B23], Definition 19.
 
     .. math:: \Pr[x] \propto e^{-\varepsilon (\lfloor |x| / \Delta \rfloor + [|x| \bmod \Delta \geq r])}
 

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def without_seed(function: Callable[P, T]) -> Callable[P, T]:
-    """Function that answers ``seed=``, which other libraries have, by the two sources of noise that there are."""
+    """Answer the argument ``seed=`` of other libraries by an error that names the two sources of noise."""
 
     @wraps(function)
     def refusing(*args: P.args, **options: P.kwargs) -> T:
@@ -72,7 +72,7 @@ class EntropySource(Protocol):
         ...
 
     def words(self, count: int) -> Words:
-        """Independent words, each uniform on ``[0, 2**width)``, shape ``(count,)``."""
+        """Return independent words, each uniform on ``[0, 2**width)``, shape ``(count,)``."""
         ...
 
 
@@ -85,11 +85,11 @@ class RecordEntropy(Protocol):
         ...
 
     def first_words(self, ids: NDArray[np.uint64]) -> Words:
-        """First word of each of the ``(n, 2)`` ids, shape ``(n,)``."""
+        """Return the first word of each of the ``(n, 2)`` ids, shape ``(n,)``."""
         ...
 
     def substream(self, record: NDArray[np.uint64]) -> EntropySource:
-        """Further words of one id of shape ``(2,)``, independent of its first and always from the beginning."""
+        """Return further words of one id of shape ``(2,)``, independent of its first, always from the beginning."""
         ...
 
 
@@ -107,7 +107,7 @@ class SystemEntropy:
     private: ClassVar[bool] = True
 
     def words(self, count: int) -> Words:
-        """Fresh words, requested from the operating system at the time of the call."""
+        """Return the fresh words, requested from the operating system at the time of the call."""
         size = 8 * count
         if size <= BLOCK_BYTES:
             return np.frombuffer(os.urandom(size), dtype=np.uint64)
@@ -147,7 +147,7 @@ class SeededEntropy:
         self._generator = np.random.PCG64DXSM(self._seed)
 
     def words(self, count: int) -> Words:
-        """Next `count` words of the stream."""
+        """Return the next `count` words of the stream."""
         words: Words = self._generator.random_raw(count)
         return words
 
@@ -156,7 +156,7 @@ class SeededEntropy:
 
 
 def checked_width(source: EntropySource | RecordEntropy) -> int:
-    """Width of `source`, refused unless it is an integer from 1 to 64.
+    """Return the width of `source`, refused unless it is an integer from 1 to 64.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def checked_width(source: EntropySource | RecordEntropy) -> int:
 
 
 def checked_words(source: EntropySource, count: int) -> Words:
-    """Words of `source`, refused where their number, type or width is wrong.
+    """Return words of `source`, refused where their number, type or width is wrong.
 
     A word that is too wide would be read as a draw for another label.
 
@@ -185,7 +185,7 @@ def checked_words(source: EntropySource, count: int) -> Words:
 
 
 def checked_first_words(streams: RecordEntropy, ids: NDArray[np.uint64]) -> Words:
-    """First words of records, refused as those of :func:`checked_words` are."""
+    """Return the first words of records, refused as those of :func:`checked_words` are."""
     return _checked(streams.first_words(ids), len(ids), streams.width)
 
 

@@ -37,7 +37,7 @@ VERSION = b"optrand keyed 1"
 def subkey(
     master: bytes, *, release: str, dataset: str, column: str, purpose: str, group: str = "", mechanism: str = ""
 ) -> bytes:
-    """Key for one purpose, by HKDF-SHA256 of a master key, independent of the keys for all others.
+    """Return the key for one purpose, by HKDF-SHA256 of a master key, independent of the keys for all others.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _derived(key: bytes, *fields: str) -> bytes:
 
 
 def checked_key(key: object) -> bytes:
-    """Key, refused unless it is 32 bytes."""
+    """Return the key, refused unless it is 32 bytes."""
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         size = f"{len(key)} bytes" if isinstance(key, bytes) else f"of type {type(key).__name__}"
         raise InvalidInput(f"the key is {size}, expected {KEY_BYTES} bytes, such as os.urandom({KEY_BYTES})")
@@ -131,7 +131,7 @@ class KeyedEntropy:
         self._stream = Cipher(algorithms.AES(checked_key(key)), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
 
     def words(self, count: int) -> Words:
-        """Next `count` words of the stream.
+        """Return the next `count` words of the stream.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class RecordStreams:
 
 
 def checked_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Ids of records, refused unless they are an ``(n, 2)`` array of uint64.
+    """Return ids of records, refused unless they are an ``(n, 2)`` array of uint64.
 
     Examples
     --------

@@ -111,7 +111,7 @@ def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
 
 
 def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> tuple[int, ...]:
-    """Counts with exact discrete Laplace noise of scale ``2 / epsilon``: epsilon-DP.
+    """Return counts with exact discrete Laplace noise of scale ``2 / epsilon``: epsilon-DP.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class EstimatedPrior:
 
 
 def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> EstimatedPrior:
-    """Prior of [B23], Algorithm 4, with exact discrete noise: a noisy histogram, clipped at zero and normalised.
+    """Estimate the prior by [B23], Algorithm 4, with exact discrete noise: a noisy histogram, clipped and normalised.
 
     Epsilon-DP as post-processing of :func:`private_histogram`, whose parameters these are. Where all counts are clipped
     the prior is uniform.

@@ -56,19 +56,19 @@ class KnotCells:
         return cls(knots, left, (values - knots[left]) / (knots[left + 1] - knots[left]))
 
     def moved(self, weights: Floats) -> Floats:
-        """Weights of the knots where values of these weights are rounded, shape ``(n,)``."""
+        """Return weights of the knots where values of these weights are rounded, shape ``(n,)``."""
         below = np.bincount(self.left, weights * (1 - self.share), self.knots.size)
         above = np.bincount(self.left + 1, weights * self.share, self.knots.size)
         return (below + above).astype(np.float64)
 
     def variances(self, values: Floats) -> Floats:
-        """Variance ``(x - low) * (high - x)`` that rounding adds to each value."""
+        """Return the variance ``(x - low) * (high - x)`` that rounding adds to each value."""
         variances: Floats = (values - self.knots[self.left]) * (self.knots[self.left + 1] - values)
         return variances
 
 
 def checked_knots(given: ArrayLike) -> Floats:
-    """At least two knots, strictly increasing.
+    """Return at least two knots, strictly increasing.
 
     Examples
     --------

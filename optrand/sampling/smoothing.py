@@ -33,7 +33,7 @@ SMALL = 1e-5
 
 
 def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
-    r"""Prior in which every label has a probability above zero.
+    r"""Return the prior in which every label has a probability above zero.
 
     .. math:: p_y = (1 - \lambda) \frac{m_y}{\sum_z m_z} + \frac{\lambda}{k}, \qquad
               m_y = E[c_y \mid x_y], \quad \lambda = 10^{-6}
@@ -90,14 +90,14 @@ def _posterior(likelihoods: Floats, masses: Floats) -> Floats:
 
 
 def _bins(rows: int) -> tuple[Floats, Floats]:
-    """First and last count of each bin."""
+    """Return the first and last count of each bin."""
     starts = [0, *(1 << i for i in range(rows.bit_length()))]
     low = np.array([float(start) for start in starts])
     return low, np.append(low[1:] - 1, float(rows))
 
 
 def _over_bins(counts: Floats, low: Floats, high: Floats, rate: float) -> tuple[Floats, Floats]:
-    """Mean of ``exp(-rate |x - c|)`` over the integers of each bin, and the mean of ``c`` under these weights."""
+    """Return the mean of ``exp(-rate |x - c|)`` over each bin, and the mean of ``c`` under these weights."""
     above, upper = _truncated(np.maximum(low - counts, 0.0), high - counts, rate)
     below, lower = _truncated(np.maximum(counts - high, 1.0), counts - low, rate)
     weights = above + below
