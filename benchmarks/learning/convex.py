@@ -20,9 +20,9 @@ from benchmarks.harness import print_table
 from benchmarks.learning.experiment import Cell, Experiment, Row, Setup
 from benchmarks.learning.intervals import Estimate, mean, slope
 from benchmarks.learning.reports import Errors
+from benchmarks.learning.sgd import LPRRSGD, LinearLoss, LogisticLoss, LPNormalSGD, SquaredLoss
 from optrand.base.validation import Floats
-from optrand.learning import LPRRSGD, LogisticLoss, LPNormalSGD, PrivateLabels, SquaredLoss
-from optrand.learning.linear_losses import LinearLoss
+from optrand.learning import PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
 
 __all__ = ["EXPERIMENTS", "Law", "law"]

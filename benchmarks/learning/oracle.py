@@ -21,7 +21,7 @@ from benchmarks.learning import tables
 from benchmarks.learning.experiment import Cell, Experiment, Row, Setup
 from optrand import regression, solve, solve_many
 from optrand.base.validation import Floats
-from optrand.learning.group_priors import prediction_groups
+from optrand.learning.plans import prediction_groups
 
 __all__ = ["EXPERIMENTS", "losses"]
 

@@ -27,9 +27,8 @@ from benchmarks.learning.reports import NON_PRIVATE, report
 from optrand import Interval, feasible_output_set, solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase
-from optrand.learning import LabelDPRegressor, OnePrior, PrivateLabels, PublicClusters, TwoStages
-from optrand.learning.regression_plans import RegressionPlan
-from optrand.learning.regression_training import Noisy, RegressionTraining
+from optrand.learning import LabelDPRegressor, OnePrior, Plan, PrivateLabels, PublicClusters, RowPriors, TwoStages
+from optrand.learning.training import Training
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import split_budget
 
@@ -99,10 +98,12 @@ def trained(setup: Setup, cell: Cell, model: Any, X: Floats, labels: PrivateLabe
     return learner, values
 
 
-def plan_of(setup: Setup, cell: Cell) -> RegressionPlan | None:
+def plan_of(setup: Setup, cell: Cell) -> Plan | None:
     """Plan of an arm; None for additive noise."""
     if cell.arm == "two stages":
         return TwoStages()
+    if cell.arm == "per-row priors":
+        return RowPriors()
     if cell.arm in ("one prior", "bins", "the line"):
         return OnePrior()
     if cell.arm == "bins in clusters":
@@ -134,28 +135,19 @@ def additive(arm: str, labels: NDArray[Any], epsilon: float) -> Any:
 
 
 @dataclass(frozen=True)
-class OnMesh:
+class OnMesh(Plan):
     """One prior, and an unbiased randomizer on a mesh ([B23], Algorithm 2)."""
 
     mesh: int
 
-    def penalty(self, rows: int) -> float:  # noqa: ARG002
-        """No bias."""
-        return math.inf
-
-    def check(self, rows: int) -> None:
-        """Any sizes will do."""
-
-    def train(self, training: RegressionTraining, penalty: float) -> Any:  # noqa: ARG002
-        """As :class:`~optrand.learning.OnePrior`, on a grid."""
+    def train(self, training: Training) -> Any:
+        """Train as :class:`~optrand.learning.OnePrior` does, on a grid."""
         rows = np.arange(training.rows)
         split = split_budget(training.epsilon, training.k, training.rows)
         prior = training.prior(rows, split.prior).probabilities
         outputs = feasible_output_set(training.numbers, split.labels, self.mesh)
         problem = unbiased_regression(training.numbers, prior, split.labels, outputs=outputs)
-        release = training.labels.release(rows, solve(problem))
-        training.releases.append(release)
-        return training.learn([[Noisy(release, 1.0)]])
+        return training.learn_numbers([[training.release(rows, solve(problem))]])
 
 
 def reported(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
@@ -171,6 +163,7 @@ def experiment(summary: str) -> Experiment:
 
 EXPERIMENTS = {
     "weeks": experiment("weeks worked: two stages with a price on bias against one prior without; bins in clusters"),
+    "rows": experiment("weeks worked, the bundled table: one prior, two stages, a prior for each row"),
     "figure5a": experiment("[B23], Figure 5a: every randomizer, weeks worked"),
     "figure4b": experiment("[B23], Figure 4b: every randomizer, on what customers spend instead of Criteo's revenue"),
     "figure5b": experiment("[B23], Figure 5b: every randomizer, Poisson loss of counts, visits to a physician"),

@@ -1,88 +1,69 @@
-"""Learning from private labels: their holder, what is released of them, and estimators that train on it.
+"""Learning from private labels: their holder, plans of what is released of them, and estimators that train on it.
 
-:class:`PrivateLabels`, its releases, the plans and convex learning need nothing more; the estimators and their targets
-need scikit-learn (``pip install 'optrand[learning]'``), networks torch (:mod:`optrand.learning.torch`). ``import
-optrand`` does not import this package.
+======================================  ==========================================================================
+:class:`PrivateLabels`                  holds the true labels and the account of every row
+:class:`LabelDPClassifier`              trains any classifier of scikit-learn on them, or on a release
+:class:`LabelDPRegressor`               the same for regressors and numbers
+:class:`Stages`, :class:`DomainPrior`   plans of [G21]: LP-MST, and priors of clusters
+:class:`OnePrior`, :class:`TwoStages`,  plans of numbers, with the optimal randomizers of [B23]
+:class:`RowPriors`
+:class:`Likelihood` and others          losses on releases
+======================================  ==========================================================================
+
+All of it needs scikit-learn (``pip install 'optrand[learning]'``), networks torch (:mod:`optrand.learning.torch`).
+``import optrand`` does not import this package.
 """
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from optrand.errors import MissingExtra
-from optrand.learning.convex import LPRRSGD, ConvexFit, LPNormalSGD, top_k_priors
-from optrand.learning.domain import Domain
-from optrand.learning.finite_class import FiniteFit, least_risk
-from optrand.learning.holder import PrivateLabels
-from optrand.learning.linear_losses import AbsoluteLoss, LogisticLoss, SquaredLoss
-from optrand.learning.plans import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Peers, Stages
-from optrand.learning.regression_plans import OnePrior, PublicClusters, TwoStages
-from optrand.learning.release import CentralRelease, LabelRelease, PeerLabelRelease, PriorRelease
 
-if TYPE_CHECKING:
-    from optrand.learning.classifier import LabelDPClassifier
-    from optrand.learning.likelihood import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels
-    from optrand.learning.regressor import LabelDPRegressor
+try:
+    import sklearn  # noqa: F401
+except ImportError as error:
+    raise MissingExtra("optrand.learning needs scikit-learn: pip install 'optrand[learning]'") from error
+
+from optrand.learning.estimators import LabelDPClassifier, LabelDPRegressor
+from optrand.learning.plans import (
+    Alibi,
+    Bits,
+    Clusters,
+    DomainPrior,
+    NearestNeighbour,
+    OnePrior,
+    Peers,
+    Plan,
+    PublicClusters,
+    RowPriors,
+    Stages,
+    TwoStages,
+)
+from optrand.learning.private_labels import Domain, LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning.targets import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels, Target
 
 __all__ = [
-    "LPRRSGD",
-    "AbsoluteLoss",
     "Alibi",
     "BinaryBits",
     "Bits",
-    "CentralRelease",
     "Clusters",
-    "ConvexFit",
     "Debiased",
     "Domain",
     "DomainPrior",
-    "FiniteFit",
-    "LPNormalSGD",
     "LabelDPClassifier",
     "LabelDPRegressor",
     "LabelRelease",
     "Likelihood",
-    "LogisticLoss",
     "NearestNeighbour",
     "NoisyLabels",
     "OnePrior",
-    "PeerLabelRelease",
     "Peers",
+    "Plan",
     "PriorRelease",
     "PrivateLabels",
     "PublicClusters",
+    "RowPriors",
     "SoftLabels",
-    "SquaredLoss",
     "Stages",
+    "Target",
     "TwoStages",
-    "least_risk",
-    "top_k_priors",
 ]
-
-LAZY = {
-    "BinaryBits": "likelihood",
-    "Debiased": "likelihood",
-    "LabelDPClassifier": "classifier",
-    "LabelDPRegressor": "regressor",
-    "Likelihood": "likelihood",
-    "NoisyLabels": "likelihood",
-    "SoftLabels": "likelihood",
-}
-"""Modules of the names that need scikit-learn."""
-
-
-def __getattr__(name: str) -> Any:
-    """Import what needs scikit-learn when it is first asked for."""
-    if name not in LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        import sklearn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra(f"{name} needs scikit-learn: pip install 'optrand[learning]'") from error
-    return getattr(importlib.import_module(f"optrand.learning.{LAZY[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,78 +1,84 @@
-"""What a plan works with while a classifier is fitted: features, the holder of labels, and what was released so far."""
+"""Training: the state of one fit, with which a plan releases labels and learns from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.neighbors import NearestNeighbors
+from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from optrand.base.validation import Floats
 from optrand.baselines.groups import Groups
-from optrand.baselines.vector import UnaryBits
-from optrand.certificates.certificate import Certificate
-from optrand.closed_forms.batch import RRWithPriorBatch
-from optrand.learning.holder import PrivateLabels
-from optrand.learning.likelihood import Start, Target, probabilities, simplex_rows
-from optrand.learning.release import LabelRelease, PriorRelease, Rows
+from optrand.learning.private_labels import Domain, LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning.targets import Likelihood, Target, probabilities
+from optrand.model.problem import regression
+from optrand.studies.many import solve_many
 
-__all__ = ["BitNeighbours", "RowCertificates", "Training"]
+__all__ = ["Asked", "Training", "clip_to_range"]
+
+Rows = NDArray[np.intp]
 
 
-class RowCertificates(Sequence[Certificate]):
-    """Certificates of a release by RRWithPrior, a row each: that its randomizer is private, and best for its prior.
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Rows, and the prior of the optimal randomizer that they share.
 
-    They are computed when they are asked for: some milliseconds each.
+    Attributes
+    ----------
+    rows : (m,) array of int
+    prior : (K,) array
+        Of the increasing labels.
+    epsilon : float
+        In nats, for the labels.
+    bias_penalty : float
+        ``math.inf`` for an unbiased randomizer.
     """
 
-    def __init__(self, batch: RRWithPriorBatch) -> None:
-        self.batch = batch
-
-    def __len__(self) -> int:
-        return len(self.batch)
-
-    def __getitem__(self, row: Any) -> Any:
-        """Certificate of one row."""
-        return self.batch[range(len(self))[row]].certificate
-
-    def __iter__(self) -> Iterator[Certificate]:
-        """All of them, one at a time."""
-        return (self[row] for row in range(len(self)))
-
-    def __repr__(self) -> str:
-        return f"<certificates of {len(self)} rows, epsilon {self.batch.epsilon:g}>"
+    rows: Rows
+    prior: Floats
+    epsilon: float
+    bias_penalty: float
 
 
 @dataclass(eq=False)
 class Training:
-    """One fit.
+    """State of one fit.
 
     Attributes
     ----------
     X : (n, d) array or frame
         Public features.
     labels : PrivateLabels
-    estimator : classifier
+    estimator : estimator
         Cloned for every model.
-    target : Target
     epsilon : float
-        What each row may pay.
+        What each row may pay, in nats.
     seed : int
-        Of choices that are public.
+        Seed of public random choices.
+    domain : Domain
+        The order in which priors are counted: as declared for classes, increasing for numbers.
+    target : Target, optional
+        Loss of a classifier.
     informed : bool
-        Whether the first model begins with priors of clusters.
+        Whether the first model of a classifier begins with priors of clusters.
+    bias_penalty : float
+        Price of squared bias beside half the squared error, for a regressor.
     """
 
     X: Any
     labels: PrivateLabels
     estimator: Any
-    target: Target
     epsilon: float
     seed: int
+    domain: Domain
+    target: Target = Likelihood()  # noqa: RUF009
     informed: bool = False
+    bias_penalty: float = math.inf
     releases: list[LabelRelease] = field(default_factory=list)
     priors: list[PriorRelease] = field(default_factory=list)
 
@@ -83,73 +89,109 @@ class Training:
     @property
     def k(self) -> int:
         """Number of labels."""
-        return len(self.labels.domain)
+        return len(self.domain)
 
     @property
     def rows(self) -> int:
         """Number of rows."""
         return len(self.labels)
 
+    @property
+    def numbers(self) -> Floats:
+        """The labels as numbers, for a regressor increasing."""
+        return np.array(self.domain.labels, dtype=np.float64)
+
     def features(self, rows: Rows) -> Any:
-        """Features of some rows."""
+        """Return the features of some rows."""
         return _safe_indexing(self.X, rows)
 
     def release(self, rows: Rows, randomizer: Any, *, groups: Groups | None = None) -> LabelRelease:
-        """Release of the labels of some rows, kept in :attr:`releases`."""
+        """Release the labels of some rows, and keep them in `releases`."""
         self.releases.append(self.labels.release(rows, randomizer, groups=groups))
         return self.releases[-1]
 
-    def prior(self, rows: Rows, epsilon: float) -> PriorRelease:
-        """Private histogram of some rows, kept in :attr:`priors`."""
-        self.priors.append(self.labels.prior(rows, self.labels.domain, epsilon))
+    def release_optimally(self, asked: Sequence[Asked]) -> list[LabelRelease]:
+        """Release labels by the optimal randomizer of each prior. All are solved before any label is drawn."""
+        problems = [regression(self.numbers, one.prior, one.epsilon, bias_penalty=one.bias_penalty) for one in asked]
+        mechanisms = solve_many(problems)
+        return [self.release(one.rows, mechanism) for one, mechanism in zip(asked, mechanisms, strict=True)]
+
+    def prior(self, rows: Rows, epsilon: float, *, bins: NDArray[np.intp] | None = None) -> PriorRelease:
+        """Release a histogram of some rows over the domain, or over bins of it, and keep it in `priors`."""
+        self.priors.append(self.labels.prior(rows, self.domain, epsilon, bins=bins))
         return self.priors[-1]
 
     def beliefs(self, model: Any, rows: Rows) -> Floats:
-        """Probabilities of labels by a model, shape ``(m, K)``."""
+        """Return the probabilities of labels by a classifier, shape ``(m, K)``."""
         return probabilities(model, self.features(rows), self.k)
 
-    def learn(self, releases: list[LabelRelease], *, before: Any = None, beliefs: Floats | None = None) -> Any:
-        """Model of some releases.
+    def predict(self, model: Any, rows: Rows) -> Floats:
+        """Return the predictions of a regressor, clipped to the range of the labels."""
+        return clip_to_range(model.predict(self.features(rows)), self.numbers)
+
+    def learn(self, releases: Sequence[LabelRelease], *, before: Any = None, beliefs: Floats | None = None) -> Any:
+        """Train a classifier on releases.
 
         Parameters
         ----------
-        releases : list of LabelRelease
+        releases : sequence of LabelRelease
         before : classifier, optional
-            Model of an earlier stage, from whose beliefs, and from which itself where estimators have `warm_start`,
-            this one begins.
+            Model of an earlier stage. Training starts from its predictions, and from the model itself if the estimator
+            has `warm_start`.
         beliefs : (n, K) array, optional
-            Priors of all rows of the releases, where there is no earlier model.
+            Priors of all rows of the releases, if there is no earlier model.
         """
         rows = np.concatenate([release.rows for release in releases])
-        start = Start(beliefs if before is None else self.beliefs(before, rows), before, self.informed)
-        return self.target.fit(self.estimator, self.features(rows), releases, start)
+        known = beliefs if before is None else self.beliefs(before, rows)
+        return self.target.fit(
+            self.estimator, self.features(rows), releases, beliefs=known, before=before, informed=self.informed
+        )
 
-    def neighbours(self, rows: Rows, randomizer: UnaryBits, count: int) -> BitNeighbours:
-        """Nearest-neighbour model of the bits of some rows; features that cannot serve are refused before the draw."""
-        index = NearestNeighbors(n_neighbors=count).fit(self.features(rows))
-        return BitNeighbours(index, self.release(rows, randomizer).values.astype(np.float64), randomizer)
+    def learn_numbers(
+        self, stages: Sequence[Sequence[LabelRelease]], *, spread: float = 0.0, estimator: Any = None
+    ) -> Any:
+        """Train a regressor on the noisy numbers of some stages, by mechanisms.
 
-    @property
-    def certificates(self) -> list[RowCertificates]:
-        """Certificates of every release by RRWithPrior."""
-        batches = [one.randomizer for one in self.releases if isinstance(one.randomizer, RRWithPriorBatch)]
-        return [RowCertificates(batch) for batch in batches]
+        Parameters
+        ----------
+        stages : sequence of sequences of LabelRelease
+            All rows of a stage weigh the same: the inverse of their mean noise plus `spread`. As a stage is a random
+            part of all rows, its weight does not move the model away from what it would learn of all.
+        spread : float
+            Variance of the labels.
+        estimator : regressor, optional
+            By default that of the fit.
+        """
+        releases = [release for stage in stages for release in stage]
+        rows = np.concatenate([release.rows for release in releases])
+        values = np.concatenate([np.asarray(release.values, dtype=np.float64) for release in releases])
+        model = clone(self.estimator if estimator is None else estimator)
+        if len(stages) == 1:
+            return model.fit(self.features(rows), values)
+        weights = stage_weights(stages, spread)
+        return model.fit(self.features(rows), values, sample_weight=weights / weights.mean())
 
 
-@dataclass(frozen=True, eq=False)
-class BitNeighbours:
-    """Mean bits of the nearest rows; `classes_` are the numbers of all labels."""
+def stage_weights(stages: Sequence[Sequence[LabelRelease]], spread: float) -> Floats:
+    """Compute the weight of every row: the inverse of the mean noise of its stage plus a variance.
 
-    index: Any
-    bits: Floats
-    randomizer: UnaryBits
+    The noise of a release is twice the value of its mechanism: variance, and the price of its bias.
+    """
+    weights = []
+    for stage in stages:
+        sizes = np.array([len(release) for release in stage])
+        noise = np.array([2 * release.randomizer.value for release in stage])
+        weights.append(np.full(sizes.sum(), 1 / (sizes @ noise / sizes.sum() + spread)))
+    return np.concatenate(weights)
 
-    @property
-    def classes_(self) -> Any:
-        """Numbers of labels."""
-        return np.arange(self.randomizer.k)
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Debiased shares of labels among the neighbours, projected to the nearest distribution."""
-        near = self.index.kneighbors(X, return_distance=False)
-        return simplex_rows(self.randomizer, self.bits[near].mean(axis=1))
+def clip_to_range(predictions: Any, labels: Floats) -> Floats:
+    """Clip predictions to the range of increasing labels.
+
+    Examples
+    --------
+    >>> clip_to_range([-1.0, 3.5, 9.0], np.array([0.0, 2.0, 5.0])).tolist()
+    [0.0, 3.5, 5.0]
+    """
+    found: Floats = np.clip(np.asarray(predictions, dtype=np.float64), labels[0], labels[-1])
+    return found

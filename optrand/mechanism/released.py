@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 
@@ -28,6 +29,12 @@ class Released(ABC):
     def numbers(self, released: ArrayLike) -> ArrayLike:
         """Released labels as outputs of the mechanism; by default they are."""
         return released
+
+    def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
+        """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels."""
+        _refuse(groups)
+        numbers: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
+        return [self.mechanism], np.zeros(numbers.size, dtype=np.intp), numbers
 
     def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
         """Released labels by the mechanism that drew them; `groups`, which tells them apart, means nothing to one."""

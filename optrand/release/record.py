@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base import strict_json
 from optrand.base.arithmetic import decimal_above, decimal_value
@@ -301,12 +301,24 @@ class ReleaseRecord(Released):
         """
         if not self.groups:
             return [(one, _drop_missing(values)) for one, values in super().drawn_by(released, groups)]
-        values = rectangular(self.numbers(released), "released values").ravel()
+        mechanisms, places, values = self.by_row(released, groups)
+        found = ((one, _drop_missing(values[places == place])) for place, one in enumerate(mechanisms))
+        return [(one, present) for one, present in found if present.size]
+
+    def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
+        """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels.
+
+        Parameters and errors are those of :meth:`drawn_by`.
+        """
+        if not self.groups:
+            return super().by_row(released, groups)
+        values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
         known = Groups.named(self.groups, self.mechanisms)
         codes = known.codes_of(group_columns(groups, self.groups, read_any), values.size)
-        digests = np.array([one.digest for one in self.mechanisms.values()])[codes]
-        found = ((one, _drop_missing(values[digests == one.digest])) for one in self.distinct)
-        return [(one, present) for one, present in found if present.size]
+        distinct = self.distinct
+        digests = [one.digest for one in distinct]
+        places = np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
+        return distinct, places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
         """Return released numbers, NaN for a missing one, and released classes as their places.

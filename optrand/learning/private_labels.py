@@ -1,11 +1,21 @@
-"""The holder of private labels: the only object that sees them, with an exact account of what each row has spent."""
+"""Private labels: their declared domain, the only object that sees them, and what is released of them.
+
+=======================  =========================================================================
+:class:`Domain`          the labels that there may be, declared
+:class:`PrivateLabels`   holds the true labels and an exact account of what each row has paid
+:class:`LabelRelease`    noisy labels, with their likelihood and their weights of losses
+:class:`PriorRelease`    a noisy histogram
+=======================  =========================================================================
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 import numpy as np
@@ -13,22 +23,279 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.accounting.odometer import Odometer
 from optrand.accounting.spent import Spent
+from optrand.base.records import freeze
+from optrand.base.validation import Floats, as_declared, as_doubles, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import rectangular
-from optrand.baselines.cluster import ClusterPriorRR, ClusterRR
+from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterRelease, ClusterRR
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import DrawFailed, InvalidInput, OptrandError, OverBudget
-from optrand.learning.channels import inputs
-from optrand.learning.domain import Codes, Domain
-from optrand.learning.release import CentralRelease, LabelRelease, PeerLabelRelease, PriorRelease, Rows
+from optrand.estimate.histograms import project_to_simplex
+from optrand.learning.likelihoods import label_inputs, likelihood_table, loss_weight_table
+from optrand.sampling.draw import LabelIndex
 from optrand.sampling.entropy import EntropySource, SystemEntropy
-from optrand.sampling.priors import private_histogram
+from optrand.sampling.priors import EstimatedPrior, private_histogram
+from optrand.sampling.smoothing import smoothed_prior
 
-__all__ = ["PrivateLabels"]
+__all__ = ["Domain", "LabelRelease", "PriorRelease", "PrivateLabels"]
 
+Codes = NDArray[np.int64]
+Rows = NDArray[np.intp]
 Drawn = TypeVar("Drawn")
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Distinct labels, numbered from 0 in the order given.
+
+    Parameters
+    ----------
+    labels : tuple
+        Numbers, texts or other hashable values, at least two.
+    nominal : bool
+        Whether labels are names even if they are numbers, as the classes of a release are.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two labels, labels that repeat, or a missing value among them.
+
+    Examples
+    --------
+    >>> domain = Domain.of(["no", "yes"])
+    >>> domain.codes(["yes", "yes", "no"]).tolist(), domain.numbers is None
+    ([1, 1, 0], True)
+    >>> domain.codes(["yes", "perhaps"])
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: at least one label is missing or outside the declared domain of 2 labels: declare it,
+    or leave its rows out by a rule that looks at no label
+    """
+
+    labels: tuple[Any, ...]
+    nominal: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that labels can be told apart."""
+        if not all(isinstance(label, Hashable) for label in self.labels) or any(
+            label is None or label != label for label in self.labels
+        ):
+            raise InvalidInput("the domain holds a missing or unhashable value, expected numbers or texts")
+        if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
+            raise InvalidInput(
+                f"the domain has {len(set(self.labels))} distinct label(s) of {len(self.labels)} class(es), expected "
+                "at least two, each once"
+            )
+
+    @classmethod
+    def of(cls, labels: ArrayLike | Domain) -> Domain:
+        """The domain of a sequence of labels; numpy scalars become Python's."""
+        if isinstance(labels, Domain):
+            return labels
+        array = rectangular(labels, "the domain") if isinstance(labels, np.ndarray) else _objects(labels)
+        # Of pandas and polars, too, whose cells are doubles by now.
+        kind = str(getattr(labels, "dtype", "")).lower()
+        if kind in ("float16", "float32"):
+            array = as_doubles(array.astype(kind))
+        if array.ndim != 1:
+            raise InvalidInput(f"the domain has shape {array.shape}, expected one dimension: the labels that there are")
+        return cls(tuple(_plain(one) for one in array.tolist()))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def numbers(self) -> Floats | None:
+        """Labels as floats if all are numbers, else None."""
+        if self.nominal or not self._all_numbers:
+            return None
+        numbers = np.array(self.labels, dtype=np.float64)
+        numbers.flags.writeable = False
+        return numbers if np.isfinite(numbers).all() and np.unique(numbers).size == numbers.size else None
+
+    @property
+    def _all_numbers(self) -> bool:
+        return all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in self.labels)
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """Labels as an array of numbers, truth values, texts or objects."""
+        alike = any(all(isinstance(one, kind) for one in self.labels) for kind in (str, bool))
+        if alike or self._all_numbers:
+            array = np.array(self.labels)
+        else:
+            array = np.empty(len(self), dtype=object)
+            array[:] = self.labels
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Permutation that sorts the labels, or the identity if they cannot be compared."""
+        try:
+            return np.argsort(self.array, kind="stable")
+        except TypeError:
+            return np.arange(len(self))
+
+    def codes(self, values: ArrayLike) -> Codes:
+        """Number of each label, shape ``(n,)``; a refusal tells neither which are none nor how many.
+
+        Raises
+        ------
+        InvalidInput
+            Labels outside the domain or missing, or another shape than ``(n,)``.
+        """
+        array = rectangular(values, "labels")
+        if array.ndim != 1 or array.size == 0:
+            raise InvalidInput(f"labels have shape {array.shape}, expected one dimension and at least one label")
+        if self.numbers is not None and array.dtype.kind in "iufb":
+            order = np.argsort(self.numbers)
+            given = array.astype(np.int64) if array.dtype.kind == "b" else array
+            given = as_doubles(given) if given.dtype.kind == "f" else given
+            near = as_declared(given.astype(np.float64), self.numbers[order])
+            # Integers beyond floats stay themselves.
+            places = LabelIndex(self.numbers[order]).find(near if (near != given).any() else given)
+            found = np.where(places < 0, -1, order[places])
+        else:
+            known = {label: code for code, label in enumerate(self.labels)}
+            found = np.array([_code(known, _plain(one)) for one in array.tolist()], dtype=np.int64)
+        if (found < 0).any():
+            raise InvalidInput(
+                f"at least one label is missing or outside the declared domain of {len(self)} labels: declare it, or "
+                "leave its rows out by a rule that looks at no label"
+            )
+        return found.astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRelease:
+    """Noisy labels of some rows. All that is computed from it is post-processing.
+
+    Attributes
+    ----------
+    rows : (n,) array of int
+        Rows of the table that the values belong to.
+    values : (n,) or (n, m) array
+        Drawn by the randomizer: outputs, class numbers, bits or noisy vectors.
+    randomizer : object
+        The randomizer that drew them; of a cluster randomizer its release, which has the noisy distributions.
+    domain : Domain
+        The declared labels. Its order is that of the columns of :attr:`likelihood` and :attr:`loss_weights`.
+    spent : Spent
+        What each row has paid for it.
+    groups : Groups, optional
+        Public clusters of all rows that took part, if the randomizer learned from clusters.
+    """
+
+    rows: Rows
+    values: NDArray[Any]
+    randomizer: Any
+    domain: Domain
+    spent: Spent
+    groups: Groups | None = None
+
+    def __post_init__(self) -> None:
+        """Copy the arrays, and freeze the copies."""
+        freeze(self, "rows", "values")
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    @property
+    def trust(self) -> Literal["local", "central"]:
+        """Whom a row has to trust: "local" is nobody but itself, "central" a curator who sees all true labels."""
+        return "central" if isinstance(self.randomizer, (ClusterRelease, ClusterPriorRelease)) else "local"
+
+    @cached_property
+    def likelihood(self) -> Floats:
+        """``Pr[values[i] | label y]`` up to a factor a row, in which the largest entry is 1; shape ``(n, K)``.
+
+        Notes
+        -----
+        Training minimises ``-log sum_y likelihood[i, y] p(y | x_i)``: the factor of a row changes no minimiser. Labels
+        that peers exchanged have the likelihood of the label that was copied.
+
+        Examples
+        --------
+        >>> from optrand.baselines import UnaryBits
+        >>> from optrand.learning import PrivateLabels
+        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> labels = PrivateLabels(["b", "a"], 4.0, ["a", "b", "c"], source=SeededEntropy(1))
+        >>> release = labels.release([0, 1], UnaryBits(3, 4.0))
+        >>> release.values.tolist(), release.likelihood.round(3).tolist()
+        ([[0, 1, 0], [1, 0, 0]], [[0.018, 1.0, 0.018], [1.0, 0.018, 0.018]])
+        """
+        table = likelihood_table(self.randomizer, self.values, self.domain)
+        table.flags.writeable = False
+        return table
+
+    @cached_property
+    def loss_weights(self) -> Floats:
+        r"""Weights :math:`w_{iy}` with the mean :math:`[y = y_i]` over the noise, shape ``(n, K)``.
+
+        The sum of weight times loss over all labels is an unbiased estimate of the loss at the true label ([G21],
+        equations 7 and 17; [E22], Algorithm 1, line 30). If RRTop-k or RRWithPrior did not keep the true label, its
+        expectation is the mean loss over the labels that it kept.
+
+        Raises
+        ------
+        InvalidInput
+            A randomizer that cannot be inverted, or is of a kind that is not known.
+
+        Examples
+        --------
+        >>> import math
+        >>> from optrand.baselines import UniformRR
+        >>> from optrand.learning import PrivateLabels
+        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> labels = PrivateLabels([0, 1], 2.0, [0, 1, 2], source=SeededEntropy(0))
+        >>> labels.release([0, 1], UniformRR(3, math.log(3))).loss_weights.round(9).tolist()
+        [[-0.5, -0.5, 2.0], [-0.5, 2.0, -0.5]]
+        """
+        return loss_weight_table(self.randomizer, self.values, self.domain)
+
+
+@dataclass(frozen=True, eq=False)
+class PriorRelease:
+    """Histogram of some rows with exact discrete Laplace noise of scale ``2 / epsilon``.
+
+    Attributes
+    ----------
+    rows : (n,) array of int
+        That were counted.
+    counts : tuple of int
+        Noisy counts, which may be negative, of each label or bin.
+    epsilon : float
+        In nats; what each counted row has paid.
+    trust : "central"
+        The labels were counted by somebody who saw them.
+    """
+
+    rows: Rows
+    counts: tuple[int, ...]
+    epsilon: float
+
+    trust: ClassVar[Literal["local", "central"]] = "central"
+
+    @property
+    def clipped(self) -> EstimatedPrior:
+        """Counts clipped at zero, as [B23], Algorithm 4, has them. With a price on bias they serve badly."""
+        return EstimatedPrior(tuple(max(count, 0) for count in self.counts), self.epsilon)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Posterior mean of the shares, none of them zero (:func:`~optrand.sampling.smoothing.smoothed_prior`)."""
+        return smoothed_prior(self.clipped, self.rows.size)
+
+    @cached_property
+    def projected(self) -> Floats:
+        """Nearest distribution to the noisy shares, with zeros: unbiased before it is projected."""
+        shares: Floats = project_to_simplex(np.array([float(count) for count in self.counts]) / self.rows.size)
+        return shares
+
+
+_LEARN_FROM_CLUSTERS = (ClusterRR, ClusterPriorRR, PeerToPeer)
 
 
 class _Store:
@@ -206,32 +473,29 @@ class PrivateLabels:
         DrawFailed
             The randomizer failed on what it was given; the rows have paid.
         InvalidInput
-            A row that is none or twice, a randomizer for other labels, or inexact where that is not allowed.
+            A row outside the labels or named twice, a randomizer for other labels, or inexact noise without leave.
         """
         places = self._places(rows)
         spent = _cost(randomizer)
-        if isinstance(randomizer, (ClusterRR, ClusterPriorRR, PeerToPeer)):
-            return self._clusters(places, randomizer, groups, spent)
-        given = inputs(randomizer, self.domain)
-        if len_of(randomizer) not in (None, places.size):
-            raise InvalidInput(f"the batch has {len_of(randomizer)} priors for {places.size} rows, expected one a row")
-        values = self.drawn(places, spent, lambda codes, source: randomizer.sample(given[codes], source=source))
+        given = label_inputs(randomizer, self.domain)
+        if isinstance(randomizer, _LEARN_FROM_CLUSTERS):
+            return self._release_clusters(places, randomizer, groups, spent)
+        size = len(randomizer) if hasattr(type(randomizer), "__len__") else places.size
+        if size != places.size:
+            raise InvalidInput(f"the batch has {size} priors for {places.size} rows, expected one a row")
+        values = self.draw(places, spent, lambda codes, source: randomizer.sample(given[codes], source=source))
         return LabelRelease(places, np.asarray(values), randomizer, self.domain, spent)
 
-    def _clusters(
-        self, places: Rows, randomizer: ClusterRR | ClusterPriorRR | PeerToPeer, groups: Groups | None, spent: Spent
-    ) -> LabelRelease:
+    def _release_clusters(self, places: Rows, randomizer: Any, groups: Groups | None, spent: Spent) -> LabelRelease:
         if groups is None or groups.n != places.size:
             raise InvalidInput(
                 f"{type(randomizer).__name__} learns from clusters: pass groups= with a group for each of the "
                 f"{places.size} rows"
             )
-        inputs(randomizer, self.domain)
+        found: Any = self.draw(places, spent, lambda codes, source: randomizer.release(codes, groups, source=source))
         if isinstance(randomizer, PeerToPeer):
-            sent = self.drawn(places, spent, lambda codes, source: randomizer.release(codes, groups, source=source))
-            return PeerLabelRelease(places[sent.rows], np.array(sent.labels), randomizer, self.domain, spent, groups)
-        given = self.drawn(places, spent, lambda codes, source: randomizer.release(codes, groups, source=source))
-        return CentralRelease(places, np.array(given.labels), given, self.domain, spent)
+            return LabelRelease(places[found.rows], found.labels, randomizer, self.domain, spent, groups)
+        return LabelRelease(places, found.labels, found, self.domain, spent, groups)
 
     def prior(
         self, rows: ArrayLike | slice, domain: ArrayLike | Domain, epsilon: float, *, bins: ArrayLike | None = None
@@ -275,7 +539,7 @@ class PrivateLabels:
         of_label = _bins(bins, len(wanted))[wanted.codes(self.domain.array)]
         size = int(of_label.max()) + 1
         budget = checked_epsilon(epsilon)
-        counts = self.drawn(
+        counts = self.draw(
             places,
             Spent(budget),
             lambda codes, source: private_histogram(
@@ -284,7 +548,7 @@ class PrivateLabels:
         )
         return PriorRelease(places, counts, budget)
 
-    def drawn(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
+    def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
         """Charge rows of this view, then call `draw` with the numbers of their classes and the source of randomness.
 
         For learners that must see labels, such as noisy gradients: `draw` has to be private for what is charged.
@@ -352,11 +616,6 @@ class PrivateLabels:
         return f"<PrivateLabels: {of}{seeded}>"
 
 
-def len_of(randomizer: Any) -> int | None:
-    """Number of rows that a randomizer is made for, None where it is for any."""
-    return len(randomizer) if hasattr(type(randomizer), "__len__") else None
-
-
 def _cost(randomizer: Any) -> Spent:
     try:
         exact = isinstance(randomizer, RRWithPriorBatch) or bool(getattr(randomizer, "exact", False))
@@ -382,3 +641,31 @@ def _bins(given: ArrayLike | None, k: int) -> NDArray[np.intp]:
     ):
         raise InvalidInput(f"bins must be {k} integers, the bin of each label: 0, 1, ... without a gap")
     return array.astype(np.intp)
+
+
+def _objects(labels: Any) -> NDArray[Any]:
+    # None keeps numpy from reading cells of one length as a second dimension.
+    return np.array([*_listed(labels), None], dtype=object)[:-1]
+
+
+def _plain(label: Any) -> Any:
+    """Return a scalar of numpy as one of Python."""
+    if isinstance(label, np.floating):
+        return float(as_doubles(np.array(label)))
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _listed(labels: Any) -> list[Any]:
+    if isinstance(labels, (str, bytes)):
+        raise InvalidInput("the domain is one text, expected a sequence of labels")
+    try:
+        return list(labels)
+    except TypeError:
+        raise InvalidInput(f"the domain is of type {type(labels).__name__}, expected a sequence of labels") from None
+
+
+def _code(known: dict[Any, int], label: Any) -> int:
+    try:
+        return known.get(label, -1)
+    except TypeError:
+        return -1

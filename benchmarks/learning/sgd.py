@@ -25,7 +25,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,14 +38,176 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import octets
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
-from optrand.learning.debiased import debiased_weights
-from optrand.learning.domain import Codes
-from optrand.learning.holder import PrivateLabels
-from optrand.learning.linear_losses import LinearLoss
-from optrand.learning.release import LabelRelease, Rows
+from optrand.learning import LabelRelease, PrivateLabels
 from optrand.sampling.entropy import EntropySource
 
-__all__ = ["LPRRSGD", "ConvexFit", "LPNormalSGD", "top_k_priors"]
+__all__ = [
+    "LPRRSGD",
+    "AbsoluteLoss",
+    "ConvexFit",
+    "FiniteFit",
+    "LPNormalSGD",
+    "LinearLoss",
+    "LogisticLoss",
+    "SquaredLoss",
+    "least_risk",
+    "top_k_priors",
+]
+
+
+class LinearLoss(Protocol):
+    """Convex loss of scores."""
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Number of scores, `m`."""
+        ...
+
+    def coefficients(self, scores: Floats) -> Floats:
+        """Derivatives in the scores for every label, shape ``(K, m)``, from scores of shape ``(m,)``."""
+        ...
+
+    def lipschitz(self, largest: float, radius: float) -> float:
+        """Largest norm of a gradient, where features have norms up to `largest` and weights up to `radius`."""
+        ...
+
+    def distance(self, largest: float) -> float:
+        """Largest distance of the gradients of two labels, at most twice the Lipschitz constant."""
+        ...
+
+    def values(self, scores: Floats) -> Floats:
+        """Losses for every label, shape ``(n, K)``, from scores of shape ``(n, m)``."""
+        ...
+
+
+@dataclass(frozen=True)
+class LogisticLoss:
+    """Multinomial logistic loss ``-log softmax(W x)[y]`` of `k` classes.
+
+    Examples
+    --------
+    >>> LogisticLoss(3).coefficients(np.zeros(3)).round(3)[0].tolist()
+    [-0.667, 0.333, 0.333]
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        """Check the number of classes."""
+        integer(self.k, "k", 2)
+
+    @property
+    def width(self) -> int:
+        """A score for each class."""
+        return self.k
+
+    def coefficients(self, scores: Floats) -> Floats:
+        """Probabilities less the one-hot vector of each label."""
+        powers = np.exp(scores - scores.max())
+        table: Floats = powers / powers.sum() - np.eye(self.k)
+        return table
+
+    def lipschitz(self, largest: float, radius: float) -> float:  # noqa: ARG002
+        """``sqrt(2)`` times the norm of the features."""
+        return math.sqrt(2) * largest
+
+    def distance(self, largest: float) -> float:
+        """Distance of two one-hot vectors, times the norm of the features."""
+        return math.sqrt(2) * largest
+
+    def values(self, scores: Floats) -> Floats:
+        """Losses for every label."""
+        shifted = scores - scores.max(axis=1, keepdims=True)
+        losses: Floats = np.log(np.exp(shifted).sum(axis=1, keepdims=True)) - shifted
+        return losses
+
+
+@dataclass(frozen=True)
+class AbsoluteLoss:
+    """Absolute loss ``abs(w x - y)`` of labels that are numbers."""
+
+    labels: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check the labels."""
+        _check_labels(self.labels)
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return len(self.labels)
+
+    @property
+    def width(self) -> int:
+        """One score, the prediction."""
+        return 1
+
+    def coefficients(self, scores: Floats) -> Floats:
+        """Side of each label that the prediction is on; at the label the upper one."""
+        return np.where(scores[0] >= np.array(self.labels), 1.0, -1.0)[:, np.newaxis]
+
+    def lipschitz(self, largest: float, radius: float) -> float:  # noqa: ARG002
+        """Norm of the features."""
+        return largest
+
+    def distance(self, largest: float) -> float:
+        """Gradients on both sides."""
+        return 2 * largest
+
+    def values(self, scores: Floats) -> Floats:
+        """Losses for every label."""
+        losses: Floats = np.abs(scores - np.array(self.labels))
+        return losses
+
+
+@dataclass(frozen=True)
+class SquaredLoss:
+    """Half squared loss ``(w x - y)**2 / 2`` of labels that are numbers."""
+
+    labels: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Check the labels."""
+        _check_labels(self.labels)
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return len(self.labels)
+
+    @property
+    def width(self) -> int:
+        """One score, the prediction."""
+        return 1
+
+    def coefficients(self, scores: Floats) -> Floats:
+        """Differences of the prediction from each label."""
+        differences: Floats = (scores[0] - np.array(self.labels))[:, np.newaxis]
+        return differences
+
+    def lipschitz(self, largest: float, radius: float) -> float:
+        """Norm of the features, times the largest difference of a prediction from a label."""
+        return largest * (largest * radius + max(map(abs, self.labels)))
+
+    def distance(self, largest: float) -> float:
+        """Range of the labels, times the norm of the features."""
+        return largest * (max(self.labels) - min(self.labels))
+
+    def values(self, scores: Floats) -> Floats:
+        """Losses for every label."""
+        losses: Floats = (scores - np.array(self.labels)) ** 2 / 2
+        return losses
+
+
+def _check_labels(labels: tuple[float, ...]) -> None:
+    array: Floats = np.array(labels, dtype=np.float64)
+    if array.ndim != 1 or np.unique(array).size != array.size or array.size < 2 or not np.isfinite(array).all():
+        raise InvalidInput(f"the loss has {array.size} labels, expected at least two distinct finite numbers")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +271,6 @@ class LPRRSGD:
     Examples
     --------
     >>> from optrand.learning import PrivateLabels
-    >>> from optrand.learning.linear_losses import LogisticLoss
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> X = np.column_stack([np.linspace(-1, 1, 2000), np.ones(2000)])
     >>> y = (X[:, 0] > 0).astype(int)
@@ -171,7 +332,7 @@ class LPRRSGD:
         chosen = np.full((len(labels), loss.k), 1 / loss.k) if priors is None else rectangular(priors, "priors")
         batch = RRWithPriorBatch(chosen, self.epsilon)
         release = labels.release(slice(None), batch)
-        weights, lipschitz = debiased_weights(release), loss.lipschitz(largest, self.diameter / 2)
+        weights, lipschitz = release.loss_weights, loss.lipschitz(largest, self.diameter / 2)
         bound = self.gradient_bound(int(batch.k_star.max()), lipschitz, loss.distance(largest))
         descent = Descent(loss, self.diameter, self.diameter / bound, np.zeros((loss.width, features.shape[1])))
         for order in orders(len(features), self.passes, self.seed):
@@ -210,7 +371,6 @@ class LPNormalSGD:
     Examples
     --------
     >>> from optrand.learning import PrivateLabels
-    >>> from optrand.learning.linear_losses import LogisticLoss
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> X = np.column_stack([np.linspace(-1, 1, 2000), np.ones(2000)])
     >>> y = (X[:, 0] > 0).astype(int)
@@ -258,7 +418,7 @@ class LPNormalSGD:
         bound = math.hypot(loss.lipschitz(largest, self.diameter / 2), size * sigma)
         descent = Descent(loss, self.diameter, self.diameter / bound, np.zeros((loss.width, features.shape[1])))
         for order in orders(len(features), self.passes, self.seed):
-            labels.drawn(order, once, partial(descent.noisy_pass, features[order], sigma))
+            labels.draw(order, once, partial(descent.noisy_pass, features[order], sigma))
         risk = excess_risk(self.diameter, bound, len(features)) if self.passes == 1 else math.inf
         return ConvexFit(descent.weights, whole, None, bound, risk)
 
@@ -284,7 +444,7 @@ class Descent:
         norm = float(np.linalg.norm(moved))
         self.weights = moved if norm <= self.diameter / 2 else moved * (self.diameter / 2 / norm)
 
-    def noisy_pass(self, features: Floats, sigma: float, codes: Codes, source: EntropySource) -> None:
+    def noisy_pass(self, features: Floats, sigma: float, codes: Any, source: EntropySource) -> None:
         """Step at every row, with projected noise."""
         draws = sigma * _normals(features.shape[0] * self.loss.width, source).reshape(-1, self.loss.width)
         for row, code, noise in zip(features, codes.tolist(), draws, strict=True):
@@ -294,7 +454,7 @@ class Descent:
             self.step(row, coefficients[code] + (projected / norm if norm else 0.0))
 
 
-def orders(n: int, passes: int, seed: int) -> Iterator[Rows]:
+def orders(n: int, passes: int, seed: int) -> Iterator[Any]:
     """Random order of `n` rows for each pass, chosen before any label is read."""
     generator = np.random.default_rng(seed)
     for _ in range(passes):
@@ -367,3 +527,84 @@ def _checked_ball(diameter: float, passes: int) -> None:
     if not 0 < real(diameter, "diameter") < math.inf:
         raise InvalidInput(f"diameter is {diameter:g}, expected a finite number above 0")
     integer(passes, "passes", 1)
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteFit:
+    """Debiased risks of finitely many models.
+
+    Attributes
+    ----------
+    risks : (M,) array
+        Mean debiased losses of the release.
+    deviation : float
+        Within which all of them are of the true risks, but for probability `beta` and the chance of a label not kept.
+    """
+
+    risks: Floats
+    deviation: float
+
+    @property
+    def best(self) -> int:
+        """Number of the model of least risk, the first of equals."""
+        return int(self.risks.argmin())
+
+    @property
+    def excess_risk(self) -> float:
+        """How much more than the best of them the chosen model loses, up to twice the chance of a label not kept."""
+        return 2 * self.deviation
+
+
+def least_risk(losses: ArrayLike, release: LabelRelease, *, beta: float = 0.05) -> FiniteFit:
+    r"""Debiased risks of `M` models, and how far off they are.
+
+    .. math:: \Big|\tilde L(f) - L(f)\Big| \leq \omega \sqrt{\frac{\log(2 M / \beta)}{2 n}} + \Pr[y \notin Y_k],
+              \qquad \omega = \frac{1 + (k - 2) p}{1 - k p}, \quad p = \frac{1}{e^\epsilon + k - 1}
+
+    Parameters
+    ----------
+    losses : (M, n, K) array
+        Of each model at each row under each label, from 0 to 1; models are chosen without these rows' labels.
+    release : LabelRelease
+        By randomized response, RRTop-k or RRWithPrior, of independent rows.
+    beta : float, optional
+        Probability of failure.
+
+    Raises
+    ------
+    InvalidInput
+        Losses out of [0, 1] or of another shape, another randomizer, a beta out of range.
+
+    Notes
+    -----
+    Hoeffding's inequality for each model, whose debiased losses lie in an interval of length :math:`\omega`, for the
+    largest `k` of all rows; and Lemma 20. Theorem 17 has the Rademacher complexity of a class in place of ``log(M)``,
+    and no :math:`\omega` in its root, without which it fails: debiased losses leave [0, 1].
+
+    Examples
+    --------
+    >>> from optrand.learning import PrivateLabels
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> y = np.arange(3000) % 3
+    >>> labels = PrivateLabels(y, 1.0, [0, 1, 2], source=SeededEntropy(1))
+    >>> release = labels.release(slice(None), RRWithPriorBatch(np.full((3000, 3), 1 / 3), 1.0))
+    >>> guesses = np.array([y, (y + 1) % 3])
+    >>> found = least_risk(1.0 * (guesses[:, :, np.newaxis] != np.arange(3)), release)
+    >>> found.best, found.risks.round(2).tolist(), round(found.deviation, 3)
+    (0, [-0.05, 1.0], 0.09)
+    """
+    batch, table = release.randomizer, rectangular(losses, "losses", np.float64)
+    if not isinstance(batch, RRWithPriorBatch):
+        raise InvalidInput(f"the release is by {type(batch).__name__}, expected RRWithPriorBatch")
+    if table.ndim != 3 or table.shape[1:] != (len(release), len(release.domain)) or not table.shape[0]:
+        raise InvalidInput(f"losses have shape {table.shape}, expected (M, {len(release)}, {len(release.domain)})")
+    if not ((table >= 0) & (table <= 1)).all():
+        raise InvalidInput("losses leave [0, 1]: divide them by their range")
+    if not 0 < real(beta, "beta") < 1:
+        raise InvalidInput(f"beta is {beta:g}, expected a probability above 0 and below 1")
+    gain, kept = math.expm1(batch.epsilon), batch.k_star
+    # Weights of the losses are (E + k - 2) / (E - 1) at the released label and -1 / (E - 1) at the others kept.
+    high, low = (gain + kept.max() - 1) / gain, -(kept.max() - 1) / gain
+    risks: Floats = np.einsum("mnk,nk->m", table, release.loss_weights) / len(release)
+    root = math.sqrt(math.log(2 * table.shape[0] / beta) / (2 * len(release)))
+    return FiniteFit(risks, float((high - low) * root))

@@ -1,4 +1,4 @@
-r"""How a classifier learns from a release: by its likelihood, or by the losses of the papers.
+r"""How a classifier learns from releases: by their likelihood, or by the losses of the papers.
 
 ============================  ================================================================================
 :class:`Likelihood`           :math:`-\log \sum_y \Pr[z \mid y] \, p(y \mid x)`, by expectation maximisation
@@ -10,15 +10,17 @@ r"""How a classifier learns from a release: by its likelihood, or by the losses 
 
 A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with the
 methods ``fit_likelihood(X, table)``, ``fit_weights(X, weights)`` or ``fit_bits(X, bits)``, such as
-:class:`~optrand.learning.torch.TorchClassifier`, is given the likelihood, the weights or the bits themselves; where
-clusters have priors the weights, for the likelihood too.
+:class:`~optrand.learning.torch.TorchClassifier`, is given the likelihood, the weights or the bits themselves. If
+clusters have priors it is given the weights, for the likelihood too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,51 +32,42 @@ from optrand.base.validation import Floats, integer, real
 from optrand.baselines.vector import UnaryBits
 from optrand.errors import InvalidInput
 from optrand.estimate.histograms import project_to_simplex
-from optrand.learning.debiased import debiased_weights
-from optrand.learning.release import LabelRelease
+from optrand.learning.likelihoods import label_inputs
+from optrand.learning.private_labels import LabelRelease
 
-__all__ = [
-    "BinaryBits",
-    "Debiased",
-    "Likelihood",
-    "NoisyLabels",
-    "SoftLabels",
-    "Start",
-    "Target",
-    "probabilities",
-    "target_of",
-]
+__all__ = ["BinaryBits", "BitModel", "Debiased", "Likelihood", "NoisyLabels", "SoftLabels", "Target"]
+
+Releases = Sequence[LabelRelease]
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """What is known of some rows before a model of their releases is trained.
+class Target:
+    """Loss on releases; the base of all targets.
 
     Attributes
     ----------
-    beliefs : (n, K) array or None
-        Probabilities of labels, by an earlier model or priors that were paid for.
-    model : object or None
-        The earlier model.
-    informed : bool
-        Whether beliefs, or those of an earlier stage, are priors that the likelihood of labels knows nothing of.
+    vectors : bool
+        Whether it can learn from noisy vectors, beside noisy labels.
+    weighted : bool
+        Whether the estimator must take `sample_weight`.
     """
 
-    beliefs: Floats | None = None
-    model: Any = None
-    informed: bool = False
+    vectors: ClassVar[bool] = True
+    weighted: ClassVar[bool] = True
 
+    def descends(self, estimator: Any, *, informed: bool) -> bool:  # noqa: ARG002
+        """Return whether an estimator is given the likelihood itself, in place of weights."""
+        return False
 
-class Target(Protocol):
-    """A loss on releases."""
-
-    vectors: ClassVar[bool]
-    """Whether it can learn from noisy vectors, rather than noisy labels alone."""
-
-    weighted: ClassVar[bool]
-    """Whether the estimator must take `sample_weight`."""
-
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
+    def fit(
+        self,
+        estimator: Any,
+        X: Any,
+        releases: Releases,
+        *,
+        beliefs: Floats | None = None,
+        before: Any = None,
+        informed: bool = False,
+    ) -> Any:
         """Train a clone of an estimator.
 
         Parameters
@@ -82,25 +75,29 @@ class Target(Protocol):
         estimator : classifier
         X : (n, d) array or frame
             Rows of all releases, in their order.
-        releases : list of LabelRelease
-        start : Start
-            What is known before.
+        releases : sequence of LabelRelease
+        beliefs : (n, K) array, optional
+            Probabilities of labels, by an earlier model or priors that were paid for.
+        before : classifier, optional
+            Model of an earlier stage.
+        informed : bool
+            True if the first beliefs come from cluster priors, which the likelihood table does not contain.
         """
-        ...
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class Likelihood:
+class Likelihood(Target):
     r"""Maximum likelihood through the noise, by expectation maximisation.
 
     .. math:: w_{iy} = \frac{\Pr[z_i \mid y] \, p(y \mid x_i)}{\sum_{y'} \Pr[z_i \mid y'] \, p(y' \mid x_i)}
 
-    Each round fits the estimator with the weights :math:`w`, and takes its probabilities for :math:`p`. The first has
-    what an earlier stage believes, or priors that were paid for, or the uniform distribution: the likeliest shares of
-    labels, which at a small epsilon are zero for some, would leave these labels out for good.
+    Each round fits the estimator with the weights :math:`w`, and takes its probabilities for :math:`p`. Round 1 starts
+    from the previous stage's predictions, from paid-for cluster priors, or from the uniform distribution.
+    Maximum-likelihood label shares are no start: at small epsilon some are 0, and EM cannot raise a zero.
 
-    A network descends on the likelihood itself, unless there are priors: noisy labels in good clusters say little that
-    the priors of the clusters do not, so that a network that begins elsewhere never learns what these have cost.
+    A network descends on the likelihood itself, unless there are cluster priors: with good clusters most of the
+    information is in these, and a network that does not start from them wastes the budget spent on them.
 
     Parameters
     ----------
@@ -109,9 +106,6 @@ class Likelihood:
     smallest : float
         Weights below this share of the largest weight of their row are left out, from 0 to 0.5: fewer repeated rows.
     """
-
-    vectors: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
 
     rounds: int = 5
     smallest: float = 1e-3
@@ -123,116 +117,112 @@ class Likelihood:
             raise InvalidInput(f"smallest is {self.smallest:g}, expected a weight from 0 to 0.5")
 
     def descends(self, estimator: Any, *, informed: bool) -> bool:
-        """Whether an estimator is given the likelihood itself, in place of weights; `informed` as in :class:`Start`."""
+        """Return whether an estimator has a likelihood of its own, and there are no cluster priors."""
         return hasattr(estimator, "fit_likelihood") and not informed
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
+    def fit(
+        self,
+        estimator: Any,
+        X: Any,
+        releases: Releases,
+        *,
+        beliefs: Floats | None = None,
+        before: Any = None,
+        informed: bool = False,
+    ) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
-        table = np.concatenate([release.likelihood for release in releases])
-        if self.descends(estimator, informed=start.informed):
-            return begun(estimator, start.model).fit_likelihood(X, table)
-        belief = np.ones_like(table) if start.beliefs is None else start.beliefs
-        model = start.model
+        table = likelihood_of(releases)
+        if self.descends(estimator, informed=informed):
+            return continue_from(estimator, before).fit_likelihood(X, table)
+        belief = np.ones_like(table) if beliefs is None else beliefs
+        model = before
         for step in range(self.rounds):
             if step:
                 belief = probabilities(model, X, table.shape[1])
             # Every round begins from the earlier stage's model: going on with the model of the round before would keep
             # what that model has learnt from weights that are out of date.
-            weights = posterior(table, belief)
-            model = fit_weighted(estimator, X, weights, before=start.model, smallest=self.smallest)
+            model = fit_weighted(estimator, X, posterior(table, belief), before=before, smallest=self.smallest)
         return model
 
 
 @dataclass(frozen=True)
-class NoisyLabels:
+class NoisyLabels(Target):
     """Noisy labels, as if they were true: the model learns the distribution of the *noisy* label."""
 
     vectors: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: Releases, *, before: Any = None, **_: Any) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
-        values = np.concatenate([release.values for release in releases])
-        return fit_classes(begun(estimator, start.model), X, values)
+        values = np.concatenate([_class_numbers(release) for release in releases])
+        return fit_classes(continue_from(estimator, before), X, values)
 
 
 @dataclass(frozen=True)
-class Debiased:
+class Debiased(Target):
     """Unbiased losses, whose weights may be negative: the estimator has to take these."""
 
-    vectors: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
-
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: Releases, *, before: Any = None, **_: Any) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
-        weights = np.concatenate([debiased_weights(release) for release in releases])
-        return fit_weighted(estimator, X, weights, before=start.model)
+        weights = np.concatenate([release.loss_weights for release in releases])
+        return fit_weighted(estimator, X, weights, before=before)
 
 
 @dataclass(frozen=True)
-class SoftLabels:
+class SoftLabels(Target):
     """Posterior of the label under the uniform prior, as weights: one round, and no model in it."""
 
-    vectors: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
-
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: Releases, *, before: Any = None, **_: Any) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
-        table = np.concatenate([release.likelihood for release in releases])
-        return fit_weighted(estimator, X, posterior(table, np.ones_like(table)), before=start.model)
+        table = likelihood_of(releases)
+        return fit_weighted(estimator, X, posterior(table, np.ones_like(table)), before=before)
 
 
 @dataclass(frozen=True)
-class BinaryBits:
+class BinaryBits(Target):
     """Binary cross entropy on each random bit, by a model of its own, and the largest estimate wins."""
 
-    vectors: ClassVar[bool] = True
     weighted: ClassVar[bool] = False
 
-    def fit(self, estimator: Any, X: Any, releases: list[LabelRelease], start: Start) -> Any:  # noqa: ARG002
-        """Train a clone for each bit."""
+    def fit(self, estimator: Any, X: Any, releases: Releases, **_: Any) -> Any:
+        """Train a clone for each bit, or one network for all."""
         randomizer = releases[0].randomizer
         if not isinstance(randomizer, UnaryBits):
             raise InvalidInput("binary targets need bits: take plan=Bits()")
         bits = np.concatenate([release.values for release in releases])
         if hasattr(estimator, "fit_bits"):
-            return BitModel(clone(estimator).fit_bits(X, bits), randomizer)
-        models = tuple(fit_classes(clone(estimator), X, bits[:, j]) for j in range(bits.shape[1]))
-        return BitModel(BitModels(models), randomizer)
-
-
-@dataclass(frozen=True)
-class BitModels:
-    """A classifier of each bit."""
-
-    models: tuple[Any, ...]
-
-    def predict_bits(self, X: Any) -> Floats:
-        """Probabilities that the noisy bits are 1, shape ``(n, K)``."""
-        return np.column_stack([probabilities(model, X, 2)[:, 1] for model in self.models])
+            return BitModel(clone(estimator).fit_bits(X, bits).predict_bits, randomizer)
+        models = [fit_classes(clone(estimator), X, column) for column in bits.T]
+        return BitModel(partial(_predict_bits, models), randomizer)
 
 
 @dataclass(frozen=True)
 class BitModel:
-    """Labels by a model of noisy bits; `classes_` are the numbers of all labels."""
+    """Model of labels by expected noisy bits: debiased, and projected to the nearest distribution.
 
-    model: Any
+    Attributes
+    ----------
+    predict_bits : callable
+        Maps features to the expected noisy bits, shape ``(n, K)``.
+    randomizer : UnaryBits
+    """
+
+    predict_bits: Callable[[Any], Floats]
     randomizer: UnaryBits
 
     @property
-    def classes_(self) -> Any:
-        """Numbers of labels."""
+    def classes_(self) -> NDArray[np.intp]:
+        """Numbers of all labels."""
         return np.arange(self.randomizer.k)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Debiased estimates of all labels, projected to the nearest distribution."""
-        return simplex_rows(self.randomizer, self.model.predict_bits(X))
+        """Return the distribution of labels of each row, shape ``(n, K)``."""
+        low, high = self.randomizer.estimates
+        return np.array([project_to_simplex(low + (high - low) * row) for row in self.predict_bits(X)])
 
 
-def simplex_rows(randomizer: UnaryBits, ones: Floats) -> Floats:
-    """Distributions of labels nearest to what debiased shares of ones say, a row each."""
-    low, high = randomizer.estimates
-    return np.array([project_to_simplex(low + (high - low) * row) for row in ones])
+def _predict_bits(models: Sequence[Any], X: Any) -> Floats:
+    return np.column_stack([probabilities(model, X, 2)[:, 1] for model in models])
 
 
 NAMES: dict[str, Target] = {
@@ -245,7 +235,7 @@ NAMES: dict[str, Target] = {
 
 
 def target_of(given: str | Target) -> Target:
-    """The target of a name, or itself.
+    """Return the target of a name, or the target itself.
 
     Examples
     --------
@@ -256,7 +246,7 @@ def target_of(given: str | Target) -> Target:
         if given not in NAMES:
             raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a record of targets")
         return NAMES[given]
-    if not hasattr(given, "fit") or not hasattr(given, "vectors"):
+    if not isinstance(given, Target):
         raise InvalidInput(
             f"target is of type {type(given).__name__}, expected a name or a record such as Likelihood()"
         )
@@ -264,14 +254,14 @@ def target_of(given: str | Target) -> Target:
 
 
 def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = False) -> None:
-    """Refuse an estimator that cannot be trained by a target, with priors if `informed`.
+    """Refuse an estimator that cannot be trained by a target, with cluster priors if `informed`.
 
     Raises
     ------
     InvalidInput
         It lacks a method, or does not take weights.
     """
-    if isinstance(target, Likelihood) and target.descends(estimator, informed=informed):
+    if target.descends(estimator, informed=informed):
         return
     missing = [name for name in ("fit", "predict_proba") if not hasattr(estimator, name)]
     if missing:
@@ -286,8 +276,15 @@ def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = Fal
         )
 
 
+def likelihood_of(releases: Releases) -> Floats:
+    """Return the likelihoods of releases, one below the other."""
+    return np.concatenate([release.likelihood for release in releases])
+
+
 def posterior(table: Floats, belief: Floats) -> Floats:
-    """Posterior of each label, shape ``(n, K)``; the normalised likelihood where belief excludes all that is likely.
+    """Compute the posterior of each label, shape ``(n, K)``.
+
+    It is the normalised likelihood if the beliefs exclude every label that is possible.
 
     Examples
     --------
@@ -324,11 +321,11 @@ def fit_classes(model: Any, X: Any, labels: NDArray[Any], **options: Any) -> Any
     return ConstantModel(classes.astype(np.int64)) if classes.size == 1 else model.fit(X, labels, **options)
 
 
-def begun(estimator: Any, before: Any) -> Any:
-    """Return a clone to be trained, or a copy of the earlier model if the estimator goes on from one (`warm_start`).
+def continue_from(estimator: Any, before: Any) -> Any:
+    """Return a clone to be trained, or a copy of the earlier model if the estimator has `warm_start`.
 
-    Ensembles of trees do not: with `warm_start` they keep their trees and add those that `n_estimators` or `max_iter`
-    ask for beyond them, which are none.
+    Ensembles of trees do not go on: with `warm_start` they keep their trees and add those that `n_estimators` or
+    `max_iter` ask for beyond them, which are none.
     """
     trees = hasattr(estimator, "n_estimators") or hasattr(estimator, "max_bins")
     warm = getattr(estimator, "warm_start", False) and not trees
@@ -338,18 +335,28 @@ def begun(estimator: Any, before: Any) -> Any:
 def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None, smallest: float = 0.0) -> Any:
     """Train a clone on each row once for every label whose weight is above a share of the largest of its row."""
     if hasattr(estimator, "fit_weights"):
-        return begun(estimator, before).fit_weights(X, weights)
+        return continue_from(estimator, before).fit_weights(X, weights)
     sizes = np.abs(weights)
     rows, labels = np.nonzero(sizes > smallest * sizes.max(axis=1, keepdims=True))
     # A model of other classes cannot be gone on with.
     same = before is not None and np.array_equal(np.unique(labels), before.classes_)
-    model = begun(estimator, before if same else None)
+    model = continue_from(estimator, before if same else None)
     return fit_classes(model, _safe_indexing(X, rows), labels, sample_weight=weights[rows, labels])
 
 
 def probabilities(model: Any, X: Any, k: int) -> Floats:
-    """Probabilities of the labels ``0 ... k-1``, shape ``(n, k)``, zero for those that the model never met."""
+    """Return probabilities of the labels ``0 ... k-1``, shape ``(n, k)``, zero for those that the model never met."""
     found = np.asarray(model.predict_proba(X), dtype=np.float64)
     table = np.zeros((found.shape[0], k))
     table[:, np.asarray(model.classes_, dtype=np.intp)] = found
     return table
+
+
+def _class_numbers(release: LabelRelease) -> NDArray[np.intp]:
+    """Return noisy labels as numbers of classes; for outputs of a mechanism the nearest label."""
+    values = np.asarray(release.values)
+    if values.dtype.kind in "iu":
+        return values.astype(np.intp)
+    inputs = label_inputs(release.randomizer, release.domain)
+    numbers: NDArray[np.intp] = np.abs(values[:, np.newaxis] - inputs).argmin(axis=1)
+    return numbers

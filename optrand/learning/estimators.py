@@ -1,0 +1,539 @@
+"""A classifier and a regressor of scikit-learn that train on private labels, or on a release of them."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+
+from optrand.accounting.spent import Spent
+from optrand.base.arithmetic import float_above
+from optrand.base.validation import Floats, integer, real
+from optrand.base.validation import epsilon as checked_epsilon
+from optrand.errors import InvalidInput, OverBudget
+from optrand.learning.plans import AfterOneStage, Bits, Plan, Stages, default_plan
+from optrand.learning.private_labels import Domain, LabelRelease, PrivateLabels
+from optrand.learning.released import account_of, fit_numbers, is_release, releases_of
+from optrand.learning.targets import BinaryBits, Debiased, Target, check_estimator_fits, probabilities, target_of
+from optrand.learning.training import Training, clip_to_range
+
+__all__ = ["LabelDPClassifier", "LabelDPRegressor"]
+
+TRIED_ROWS = 1000
+"""Rows on which an estimator is tried before anything is drawn."""
+
+
+class OneFit:
+    """Permission for one fit, in the process that it was made in, which all clones of an estimator share."""
+
+    def __init__(self) -> None:
+        self._taken = False
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        """Use the permission up."""
+        with self._lock:
+            if self._taken or os.getpid() != self._process:
+                raise OverBudget(
+                    "this estimator, or one that it was cloned or copied from, was fitted with one_fit=True, or came "
+                    "from another process: another fit on plain labels would spend epsilon again, unseen; pass "
+                    "PrivateLabels, whose account is exact, or make the estimator anew for other labels"
+                )
+            self._taken = True
+
+    @staticmethod
+    def used() -> OneFit:
+        """Return an already used permission: pickled copies get it, so that they cannot be fitted."""
+        permission = OneFit()
+        permission.take()
+        return permission
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the parts of a pickle, once the permission is used."""
+        if not self._taken:
+            raise InvalidInput(
+                "an estimator with one_fit=True cannot be copied to another process before its fit: pass "
+                "PrivateLabels, or fit with n_jobs=1"
+            )
+        return OneFit.used, ()
+
+
+class _PrivateFit(BaseEstimator):  # type: ignore[misc]
+    """Common part of the two estimators: one fit, and its account."""
+
+    declares: str
+    """Name of the parameter that declares the domain."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Release labels by the plan and train on the releases, or train on a release that was made before.
+
+        Parameters
+        ----------
+        X : (n, d) array or frame
+            Public features.
+        y : PrivateLabels, release or plain labels
+            Labels of these rows. Released labels are trained on by the likelihood of their mechanism, and are never
+            randomized again: ``(noisy, record)`` from :func:`optrand.randomize`, with a record that may come from
+            :func:`optrand.load_release`; ``(noisy, record, groups)`` of a release by groups, with their column; or a
+            :class:`LabelRelease`. Plain labels are taken with ``one_fit=True`` only.
+
+        Raises
+        ------
+        OverBudget
+            A row cannot pay epsilon. Nothing was drawn.
+        InvalidInput
+            Plain labels, other labels than declared, an estimator or a plan that does not fit. Nothing was drawn.
+        Exception
+            An error of the estimator at these features, on stand-ins for labels, before anything is drawn.
+        """
+        X = indexable(X)[0]
+        validate_data(self, X, skip_check_array=True)
+        if is_release(y):
+            return self._fit_release(X, y)
+        domain = self._domain(y)
+        plan = self._plan(X)
+        seed = self._seed()
+        self._check_labels(X, y, domain)
+        self._check_plan(X, plan, domain)
+        training = self._training(X, self._holder(y, domain), plan, seed)
+        self._set_domain(training.domain)
+        self._train(lambda: plan.train(training), training.releases, training.priors, lambda: training.labels.spent)
+        return self
+
+    def _fit_release(self, X: Any, y: Any) -> Any:
+        """Train on released labels. Nothing is charged."""
+        declared = getattr(self, self.declares)
+        releases = releases_of(y, _num_samples(X), None if declared is None else Domain.of(declared))
+        spent = account_of(releases, _num_samples(X))
+        self._set_domain(releases[0].domain)
+        self._train(lambda: self._learn(X, releases), releases, [], lambda: spent)
+        return self
+
+    def _train(
+        self, train: Callable[[], Any], releases: list[LabelRelease], priors: list[Any], spent: Callable[[], Spent]
+    ) -> None:
+        """Train a model. Releases and account are kept even if it raises, since they are paid for."""
+        for name in ("estimator_", "certificates_"):
+            self.__dict__.pop(name, None)
+        self.releases_, self.priors_ = releases, priors
+        try:
+            self.estimator_ = train()
+        finally:
+            self.spent_ = spent()
+            self.epsilon_ = float_above(self.spent_.epsilon)
+
+    def _domain(self, y: Any) -> Domain:
+        declared = getattr(self, self.declares)
+        if declared is not None:
+            return Domain.of(declared)
+        if isinstance(y, PrivateLabels):
+            return y.domain
+        self._refuse_plain(y)
+        raise InvalidInput(f"{self.declares} is None, expected all labels that there may be: plain labels declare none")
+
+    def _refuse_plain(self, y: Any) -> None:
+        if y is None:
+            raise InvalidInput("y is None (requires y to be passed, but the target y is None)")
+        if not (self.one_fit or isinstance(y, PrivateLabels)):
+            raise InvalidInput(
+                f"y is of type {type(y).__name__}, expected PrivateLabels, whose account outlives this fit: pass "
+                f"PrivateLabels(y, epsilon, {self.declares}) or a release, or make the estimator with one_fit=True"
+            )
+
+    def _check_labels(self, X: Any, y: Any, domain: Domain) -> None:
+        """Refuse labels of other rows or another domain, that cannot pay, or that are plain without permission."""
+        if self.epsilon is None:
+            raise InvalidInput("epsilon is None, expected the privacy that a fit may spend: only a release needs none")
+        epsilon = checked_epsilon(self.epsilon)
+        self._refuse_plain(y)
+        rows = _num_samples(X)
+        if rows != _num_samples(y):
+            raise InvalidInput(f"X has {rows} samples and y {_num_samples(y)}, expected a label for each row")
+        if isinstance(y, PrivateLabels):
+            if y.domain != domain:
+                raise InvalidInput(
+                    f"the labels' domain of {len(y.domain)} labels is not the {len(domain)} declared {self.declares} "
+                    f"in their order: pass {self.declares}=None to take that of the labels"
+                )
+            y.require(Spent(epsilon))
+
+    def _holder(self, y: Any, domain: Domain) -> PrivateLabels:
+        """Return the holder that was passed, or one of plain labels, once."""
+        if isinstance(y, PrivateLabels):
+            return y
+        holder = PrivateLabels(y, self.epsilon, domain)
+        self._permission().take()
+        return holder
+
+    def _features(self, X: Any) -> Any:
+        """Return checked features for predictions, once there is a model."""
+        check_is_fitted(self)
+        X = indexable(X)[0]
+        if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
+            raise InvalidInput("X has one dimension, expected (n, d). Reshape your data: X.reshape(1, -1)")
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return X
+
+    def _permission(self) -> OneFit:
+        # Atomic: threads that fit one estimator at once get one permission.
+        permission: OneFit = self.__dict__.setdefault("_one_fit", OneFit())
+        return permission
+
+    def _seed(self) -> int:
+        state = self.random_state
+        if isinstance(state, np.random.RandomState):
+            return int(state.randint(2**31 - 1))
+        if state is None or isinstance(state, np.random.Generator):
+            return int(np.random.default_rng(state).integers(2**31 - 1))
+        return integer(state, "random_state", 0)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score predictions on labels that are public: accuracy, or for a regressor the coefficient of determination.
+
+        Raises
+        ------
+        InvalidInput
+            The labels are private: a score would leak.
+        """
+        if isinstance(y, PrivateLabels):
+            raise InvalidInput(
+                "a score on private labels would leak: score on public ones, or on a release of held-out rows"
+            )
+        return float(super().score(X, y, sample_weight))
+
+    def __sklearn_clone__(self) -> Any:
+        """Clone that shares the permission for one fit."""
+        made = type(self)(**{name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()})
+        # Without one_fit too: a search could set it on every clone.
+        made._one_fit = self._permission()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the parts of a pickle; refused if a copy could be fitted once more."""
+        permission = self._permission()
+        state: dict[str, Any] = super().__getstate__()
+        return state if self.one_fit else {**state, "_one_fit": permission.used()}
+
+    def __sklearn_tags__(self) -> Any:
+        """Return the tags of scikit-learn; features may be what the estimator takes."""
+        tags = super().__sklearn_tags__()
+        if hasattr(self.estimator, "__sklearn_tags__"):
+            tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Return whether there is a model."""
+        return hasattr(self, "estimator_")
+
+
+class LabelDPClassifier(_PrivateFit, ClassifierMixin):  # type: ignore[misc]
+    """Classifier whose training spends at most `epsilon` of label privacy on any row.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `fit`, `predict_proba` and, except for ``target="labels"`` and ``"bits"``, `sample_weight`; or with
+        ``fit_likelihood(X, table)``, which is enough if clusters have no priors, and ``check_input(X, k)`` to refuse
+        features before anything is drawn. It is cloned. None for :class:`~optrand.learning.NearestNeighbour`.
+    epsilon : float, optional
+        What one fit charges each row, in nats. Not needed for releases, which cost nothing further.
+    classes : sequence, optional
+        Declared labels, in the order of the labels' domain. By default those of the labels or of the release. Plain
+        labels need them. Predictions have their types.
+    plan : Plan, optional
+        Which rows are asked by which randomizer; by default ``Stages(1)``.
+    target : str or Target, optional
+        "likelihood", "labels", "debiased", "soft" or "bits", or a record such as
+        :class:`~optrand.learning.Likelihood`.
+    one_fit : bool, optional
+        Allow plain labels, once: neither this estimator nor a clone can be fitted a second time.
+    random_state : int, optional
+        Seed of the split into stages and of the clusters. It protects nothing.
+
+    Attributes
+    ----------
+    classes_ : (K,) array
+        The declared classes in increasing order, as scikit-learn's metrics expect them; classes that cannot be compared
+        stay in the declared order.
+    estimator_ : object
+        The last model, on the numbers of classes in the declared order.
+    releases_ : list of LabelRelease
+        Everything that was drawn for labels; there too if training failed after the draw. For a release by RRWithPrior
+        ``releases_[i].randomizer[row].certificate`` proves a row's randomizer private and best for its prior.
+    priors_ : list of PriorRelease
+        Private histograms.
+    spent_ : Spent
+        The most that a row has paid, exactly, all releases of its holder counted.
+    epsilon_ : float
+        Its epsilon, rounded up. The guarantee is the budget of the labels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from optrand.learning import LabelDPClassifier, PrivateLabels, Stages
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> X, y = load_iris(return_X_y=True)
+    >>> labels = PrivateLabels(y, 2.0, [0, 1, 2], source=SeededEntropy(1))
+    >>> model = LabelDPClassifier(LogisticRegression(max_iter=1000), 2.0, plan=Stages(2), random_state=0)
+    >>> bool((model.fit(X, labels).predict(X) == y).mean() > 0.8), model.epsilon_
+    (True, 2.0)
+    >>> model.releases_[1].randomizer[0].certificate.require(gap=1e-9).epsilon <= 2.0
+    True
+    """
+
+    declares = "classes"
+
+    def __init__(
+        self,
+        estimator: Any,
+        epsilon: float | None = None,
+        classes: ArrayLike | Domain | None = None,
+        plan: Plan | None = None,
+        target: str | Target = "likelihood",
+        *,
+        one_fit: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.classes = classes
+        self.plan = plan
+        self.target = target
+        self.one_fit = one_fit
+        self.random_state = random_state
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probabilities of the classes, shape ``(n, K)``, in the order of ``classes_``."""
+        features = self._features(X)
+        return probabilities(self.estimator_, features, self.classes_.size)[:, self._order]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest class of each row, shape ``(n,)``."""
+        guesses: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return guesses
+
+    def _plan(self, X: Any) -> Plan:  # noqa: ARG002
+        return Stages(1) if self.plan is None else self.plan
+
+    def _set_domain(self, domain: Domain) -> None:
+        self._order = domain.order
+        self.classes_ = domain.array[self._order]
+
+    def _training(self, X: Any, labels: PrivateLabels, plan: Plan, seed: int) -> Training:
+        epsilon, target = checked_epsilon(self.epsilon), target_of(self.target)
+        return Training(X, labels, self.estimator, epsilon, seed, labels.domain, target, plan.informed)
+
+    def _learn(self, X: Any, releases: list[LabelRelease]) -> Any:
+        target = target_of(self.target)
+        check_estimator_fits(self.estimator, target)
+        rows = np.concatenate([release.rows for release in releases])
+        return target.fit(self.estimator, _safe_indexing(X, rows), releases)
+
+    def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
+        """Refuse what cannot work, before anything is drawn."""
+        target = target_of(self.target)
+        if plan.vectors and not target.vectors:
+            raise InvalidInput(f"{plan} releases vectors, which target={self.target!r} cannot use: take 'likelihood'")
+        if isinstance(target, BinaryBits) and not isinstance(plan, Bits):
+            raise InvalidInput(f"binary targets need bits, which {plan} does not release: take plan=Bits()")
+        plan.check(_num_samples(X), len(domain))
+        if plan.trains:
+            check_estimator_fits(self.estimator, target, informed=plan.informed)
+            self._rehearse(X, target, len(domain), informed=plan.informed)
+
+    def _rehearse(self, X: Any, target: Target, k: int, *, informed: bool) -> None:
+        """Raise the errors that the estimator raises at these features, with labels that mean nothing."""
+        rows = rehearsal_rows(X)
+        if hasattr(self.estimator, "check_input"):
+            self.estimator.check_input(_safe_indexing(X, rows), k)
+            return
+        if target.descends(self.estimator, informed=informed):
+            return
+        repeated, labels = np.repeat(rows, 2), np.column_stack([rows % k, (rows + 1) % k]).reshape(-1)
+        # Negative weights are refused by some estimators: better now than after the draw.
+        weights = np.tile([1.5, -0.5 if isinstance(target, Debiased) else 0.5], rows.size)
+        options = {"sample_weight": weights} if target.weighted else {}
+        clone(self.estimator).fit(_safe_indexing(X, repeated), labels, **options).predict_proba(X)
+
+
+class LabelDPRegressor(_PrivateFit, RegressorMixin):  # type: ignore[misc]
+    """Regressor whose training spends at most `epsilon` of label privacy on any row.
+
+    Parameters
+    ----------
+    estimator : regressor
+        With `fit` and `predict`; for plans of two stages also with `sample_weight`. It is cloned.
+    epsilon : float, optional
+        What one fit charges each row, in nats. Not needed for releases, which cost nothing further.
+    labels : sequence of numbers, optional
+        Declared: the domain of the labels, in its order. By default that of the labels or of the release. Plain labels
+        need it.
+    bias_penalty : float, optional
+        Price of squared bias beside half the squared error: 0 for randomized response on bins, ``math.inf`` for no
+        bias. By default by the rule of the plan, from the number of rows alone.
+    plan : Plan, optional
+        :class:`~optrand.learning.OnePrior`, :class:`~optrand.learning.PublicClusters`,
+        :class:`~optrand.learning.TwoStages` or :class:`~optrand.learning.RowPriors`; by default two stages from 8,000
+        rows on at an epsilon below 2, else one prior.
+    one_fit : bool, optional
+        Allow plain labels, once: neither this estimator nor a clone can be fitted a second time.
+    random_state : int, optional
+        Seed of the split into stages and of the clusters. It protects nothing.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The last model.
+    releases_ : list of LabelRelease
+        Everything that was drawn for labels; there too if training failed after the draw.
+    priors_ : list of PriorRelease
+        Private histograms.
+    certificates_ : list of Certificate
+        One a release: that its randomizer is private, and best for its prior.
+    spent_ : Spent
+        The most that a row has paid, exactly, all releases of its holder counted.
+    epsilon_ : float
+        Its epsilon, rounded up. The guarantee is the budget of the labels.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from optrand.learning import LabelDPRegressor, PrivateLabels, TwoStages
+    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 1))
+    >>> y = np.clip(np.rint(10 + 3 * X[:, 0] + rng.normal(size=2000)), 0, 20)
+    >>> labels = PrivateLabels(y, 2.0, range(21), source=SeededEntropy(1))
+    >>> model = LabelDPRegressor(Ridge(), 2.0, plan=TwoStages(groups=4), random_state=0).fit(X, labels)
+    >>> bool(((model.predict(X) - y) ** 2).mean() < 1.5), model.epsilon_
+    (True, 2.0)
+    >>> max(proof.require(gap=1e-9).epsilon for proof in model.certificates_) < 2.0
+    True
+    """
+
+    declares = "labels"
+
+    def __init__(
+        self,
+        estimator: Any,
+        epsilon: float | None = None,
+        labels: ArrayLike | Domain | None = None,
+        bias_penalty: float | None = None,
+        plan: Plan | None = None,
+        *,
+        one_fit: bool = False,
+        random_state: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.labels = labels
+        self.bias_penalty = bias_penalty
+        self.plan = plan
+        self.one_fit = one_fit
+        self.random_state = random_state
+
+    def predict(self, X: Any) -> Floats:
+        """Return the predictions of the last model, clipped to the range of the labels, shape ``(n,)``."""
+        features = self._features(X)
+        return clip_to_range(self.estimator_.predict(features), np.array(self.range_))
+
+    @property
+    def certificates_(self) -> Any:
+        """Certificates of the mechanisms of all releases."""
+        return [release.randomizer.certificate for release in self.releases_]
+
+    def _plan(self, X: Any) -> Plan:
+        if self.plan is not None:
+            return self.plan
+        return default_plan(_num_samples(X), math.inf if self.epsilon is None else checked_epsilon(self.epsilon))
+
+    def _set_domain(self, domain: Domain) -> None:
+        numbers = np.array(domain.labels, dtype=np.float64)
+        self.range_ = (float(numbers.min()), float(numbers.max()))
+
+    def _training(self, X: Any, labels: PrivateLabels, plan: Plan, seed: int) -> Training:
+        increasing = Domain(tuple(sorted(labels.domain.labels)))
+        epsilon = checked_epsilon(self.epsilon)
+        return Training(
+            X, labels, self.estimator, epsilon, seed, increasing, bias_penalty=self._penalty(plan, len(labels))
+        )
+
+    def _penalty(self, plan: Plan, rows: int) -> float:
+        if self.bias_penalty is None:
+            return plan.penalty(rows)
+        if self.bias_penalty == math.inf:
+            return math.inf
+        if real(self.bias_penalty, "bias_penalty") < 0:
+            raise InvalidInput(f"bias_penalty is {self.bias_penalty}, expected 0, a positive number or math.inf")
+        return float(self.bias_penalty)
+
+    def _learn(self, X: Any, releases: list[LabelRelease]) -> Any:
+        return fit_numbers(self.estimator, X, releases)
+
+    def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
+        """Refuse what cannot work, before anything is drawn."""
+        if domain.numbers is None:
+            raise InvalidInput(f"the {len(domain)} declared labels are not all finite numbers: take LabelDPClassifier")
+        self._penalty(plan, _num_samples(X))
+        plan.check(_num_samples(X), len(domain))
+        for estimator in (self.estimator, getattr(plan, "first", None)):
+            if estimator is not None or estimator is self.estimator:
+                self._rehearse(X, estimator, domain, weighted=isinstance(plan, AfterOneStage))
+
+    def _rehearse(self, X: Any, estimator: Any, domain: Domain, *, weighted: bool) -> None:
+        """Raise the errors that an estimator raises at these features, with labels that mean nothing."""
+        missing = [name for name in ("fit", "predict") if not hasattr(estimator, name)]
+        if missing:
+            raise InvalidInput(
+                f"the estimator {type(estimator).__name__} has no {' and no '.join(missing)}, expected a regressor"
+            )
+        if weighted and not has_fit_parameter(estimator, "sample_weight"):
+            raise InvalidInput(
+                f"the estimator {type(estimator).__name__} takes no sample_weight, which two stages need: "
+                "take another estimator, put the steps of a pipeline before this regressor, or take OnePrior"
+            )
+        rows = rehearsal_rows(X)
+        weights = {"sample_weight": np.ones(rows.size)} if weighted else {}
+        some = _safe_indexing(X, rows)
+        clone(estimator).fit(some, np.array(domain.numbers)[rows % len(domain)], **weights).predict(some)
+
+
+def rehearsal_rows(X: Any) -> NDArray[np.intp]:
+    """Return rows of public features on which an estimator is tried: the first thousand, and ten more with gaps.
+
+    Examples
+    --------
+    >>> X = np.zeros((3000, 2))
+    >>> X[2500, 1] = np.nan
+    >>> rows = rehearsal_rows(X)
+    >>> rows.size, int(rows[-1])
+    (1001, 2500)
+    """
+    first = np.arange(min(_num_samples(X), TRIED_ROWS))
+    return np.union1d(first, _rows_with_gaps(X)[:10])
+
+
+def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
+    """Return the numbers of rows with a missing or infinite entry, as far as that can be told."""
+    if sparse.issparse(X):
+        entries: Any = sparse.coo_array(X)  # type: ignore[call-overload]
+        return np.unique(entries.row[~np.isfinite(entries.data)]).astype(np.intp)
+    if hasattr(X, "isna"):
+        gaps = np.asarray(X.isna())
+    else:
+        try:
+            gaps = ~np.isfinite(np.asarray(X, dtype=np.float64))
+        except (TypeError, ValueError):
+            return np.zeros(0, dtype=np.intp)
+    return np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1))

@@ -1,0 +1,171 @@
+"""Training on labels that were released before: they are never randomized again, and nothing is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from optrand.accounting.odometer import Odometer
+from optrand.accounting.spent import Spent
+from optrand.base.validation import Floats
+from optrand.baselines.additive import Additive
+from optrand.errors import InvalidInput
+from optrand.estimate.averages import UNBIASED
+from optrand.learning.private_labels import Domain, LabelRelease
+from optrand.learning.targets import likelihood_of, posterior
+from optrand.learning.tilting import tilted_priors
+from optrand.learning.training import clip_to_range
+from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.released import Released
+
+__all__ = ["account_of", "fit_numbers", "is_release", "releases_of"]
+
+ROUNDS = 5
+"""Rounds of expectation maximisation of a regressor, as of :class:`~optrand.learning.Likelihood`."""
+
+LEVELS = 256
+"""Predicted means are rounded to this many between the extreme labels, so that rows share their tilted priors."""
+
+
+def is_release(y: Any) -> bool:
+    """Return whether `y` is released labels: a pair of labels and record, or releases of private labels."""
+    if isinstance(y, LabelRelease):
+        return True
+    if not isinstance(y, (list, tuple)) or not y:
+        return False
+    if all(isinstance(one, LabelRelease) for one in y):
+        return True
+    return isinstance(y, tuple) and len(y) in (2, 3) and (isinstance(y[1], (Mechanism, Released)) or _is_frame(y[1]))
+
+
+def releases_of(y: Any, rows: int, declared: Domain | None) -> list[LabelRelease]:
+    """Return released labels as one release for each mechanism, without rows whose label is missing.
+
+    Parameters
+    ----------
+    y : LabelRelease, sequence of them, ``(noisy, record)`` or ``(noisy, record, groups)``
+        The record may also be the mechanism that drew the labels.
+    rows : int
+        Rows of the features.
+    declared : Domain, optional
+        Labels that an estimator declares.
+
+    Raises
+    ------
+    InvalidInput
+        Labels of other rows, another domain than declared, or values that the mechanism cannot have drawn.
+    """
+    releases = _of_record(*y) if isinstance(y, tuple) and not isinstance(y[0], LabelRelease) else _of_holder(y)
+    if any(release.domain.labels != releases[0].domain.labels for release in releases):
+        raise InvalidInput("the releases are of different domains: train on each alone")
+    domain = releases[0].domain
+    if declared is not None and set(declared.labels) != set(domain.labels):
+        raise InvalidInput(
+            f"the release is of {len(domain)} labels, which are not the {len(declared)} declared ones: declare none"
+        )
+    if isinstance(y, tuple) and not isinstance(y[0], LabelRelease) and len(y[0]) != rows:
+        raise InvalidInput(f"X has {rows} samples and the release {len(y[0])}, expected a released label for each row")
+    if any(release.rows.size and release.rows.max() >= rows for release in releases):
+        raise InvalidInput(f"the releases are of more rows than the {rows} samples of X: pass the X of their holder")
+    if not sum(len(release) for release in releases):
+        raise InvalidInput("all released labels are missing: nothing is left to train on")
+    return releases
+
+
+def account_of(releases: Sequence[LabelRelease], rows: int) -> Spent:
+    """Return the most that a row has paid for some releases."""
+    odometer = Odometer(rows)
+    for release in releases:
+        odometer.charge(release.rows, release.spent)
+    return odometer.realised
+
+
+def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any:
+    r"""Train a regressor on released numbers.
+
+    Unbiased values are trained on as they are. If a value is biased, expectation maximisation replaces each by its mean
+    given what was released, :math:`E[y \mid z, x]`, under the mechanism's prior tilted to the predicted mean
+    (:mod:`optrand.learning.tilting`), and fits the estimator anew, five times.
+    """
+    if releases[0].domain.numbers is None:
+        raise InvalidInput("the released labels are classes, no numbers: take LabelDPClassifier")
+    features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
+    if all(_is_unbiased(release.randomizer) for release in releases):
+        values = np.concatenate([np.asarray(release.values, dtype=np.float64) for release in releases])
+        return clone(estimator).fit(features, values)
+    order = releases[0].domain.order
+    numbers = np.array(releases[0].domain.numbers)[order]
+    table, prior = likelihood_of(releases)[:, order], _common_prior(releases, numbers)
+    levels = np.linspace(numbers[0], numbers[-1], LEVELS)
+    means = np.full(table.shape[0], prior @ numbers)
+    for _ in range(ROUNDS):
+        nearest = np.abs(means[:, np.newaxis] - levels).argmin(axis=1)
+        weights = np.bincount(nearest, minlength=LEVELS)
+        beliefs = tilted_priors(prior, numbers, levels, weights)[nearest]
+        model = clone(estimator).fit(features, posterior(table, beliefs) @ numbers)
+        means = clip_to_range(model.predict(features), numbers)
+    return model
+
+
+def _common_prior(releases: Sequence[LabelRelease], numbers: Floats) -> Floats:
+    """Return the average prior of the mechanisms by rows, and a little of the uniform one; uniform for other noise."""
+    total = np.full(numbers.size, 1e-6)
+    for release in releases:
+        known = isinstance(release.randomizer, Mechanism) and np.array_equal(release.randomizer.labels, numbers)
+        total += len(release) * (release.randomizer.prior if known else 1 / numbers.size)
+    prior: Floats = total / total.sum()
+    return prior
+
+
+def _is_unbiased(randomizer: Any) -> bool:
+    if isinstance(randomizer, Additive):
+        return randomizer.clip is None
+    if not isinstance(randomizer, Mechanism):
+        raise InvalidInput(f"a release by {type(randomizer).__name__} has no numbers: take LabelDPClassifier")
+    return bool(randomizer.certificate.bias <= UNBIASED * float(np.ptp(randomizer.labels)))
+
+
+def _of_holder(y: Any) -> list[LabelRelease]:
+    return [y] if isinstance(y, LabelRelease) else list(y)
+
+
+def _of_record(noisy: Any, record: Any, groups: Any = None) -> list[LabelRelease]:
+    """Split the released labels of a record by the mechanisms that drew them."""
+    if _is_frame(record):
+        raise InvalidInput("the record is of several columns: pass (noisy[column], record[column]) of one of them")
+    if isinstance(record, Mechanism):
+        mechanisms, values = [record], np.asarray(noisy, dtype=np.float64)
+        places = np.zeros(values.size, dtype=np.intp)
+    else:
+        mechanisms, places, values = record.by_row(noisy, groups)
+    domain = _domain_of(record)
+    present = ~np.isnan(values)
+    found = [np.flatnonzero(present & (places == place)) for place in range(len(mechanisms))]
+    spent = Spent(record.epsilon)
+    return [
+        LabelRelease(rows, values[rows], mechanism, domain, spent)
+        for rows, mechanism in zip(found, mechanisms, strict=True)
+        if rows.size or len(mechanisms) == 1
+    ]
+
+
+def _domain_of(record: Any) -> Domain:
+    classes = getattr(record, "classes", None)
+    if classes is not None and None in classes:
+        raise InvalidInput(
+            "in the release missing labels are a class of their own: release with nulls='pass' or 'drop' to train on it"
+        )
+    if classes is not None:
+        return Domain(tuple(classes), nominal=True)
+    labels = [float(label) for label in record.labels]
+    whole = all(label.is_integer() for label in labels)
+    return Domain(tuple(int(label) for label in labels) if whole else tuple(labels))
+
+
+def _is_frame(record: Any) -> bool:
+    """Return whether a record is of several columns."""
+    return hasattr(record, "columns") and hasattr(record, "epsilon") and not isinstance(record, (Mechanism, Released))
