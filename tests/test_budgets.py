@@ -20,7 +20,7 @@ from optrand.baselines import Alibi, DiscreteLaplace, Laplace, LatticeAlibi, Una
 from optrand.baselines.cluster import ClusterPriorRR, ClusterRR
 from optrand.baselines.peer_to_peer import PeerToPeer
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.learning.cluster_plans import Peers
+from optrand.learning import Peers
 from optrand.mechanism.mechanism import Mechanism
 from optrand.sampling.priors import split_at, split_budget
 from tests.tables import mechanism_of

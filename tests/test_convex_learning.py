@@ -11,17 +11,24 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from benchmarks.learning.sgd import (
+    LPRRSGD,
+    AbsoluteLoss,
+    Descent,
+    LogisticLoss,
+    LPNormalSGD,
+    SquaredLoss,
+    excess_risk,
+    least_risk,
+    orders,
+    top_k_priors,
+)
 from optrand.accounting import Spent
 from optrand.accounting.gaussian import delta_of_gaussian, least_sigma
 from optrand.closed_forms import rr_top_k, rr_with_prior_batch
 from optrand.errors import InvalidInput, OverBudget
 from optrand.estimate import top_k_loss_weights
-from optrand.learning import PrivateLabels
-from optrand.learning.convex import LPRRSGD, Descent, LPNormalSGD, excess_risk, orders, top_k_priors
-from optrand.learning.domain import Domain
-from optrand.learning.finite_class import least_risk
-from optrand.learning.linear_losses import AbsoluteLoss, LogisticLoss, SquaredLoss
-from optrand.learning.release import LabelRelease
+from optrand.learning import Domain, LabelRelease, PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
 
 LOSSES = [LogisticLoss(3), AbsoluteLoss((0.0, 1.0, 4.0)), SquaredLoss((-1.0, 0.0, 2.0))]

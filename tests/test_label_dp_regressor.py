@@ -24,9 +24,15 @@ import optrand
 from benchmarks import priors
 from optrand.base.arithmetic import decimal_value
 from optrand.errors import InvalidInput, OverBudget
-from optrand.learning import LabelDPRegressor, OnePrior, PrivateLabels, PublicClusters, TwoStages
-from optrand.learning.group_priors import GLOBAL_SHARE, coarse_bins, group_prior, prediction_groups
-from optrand.learning.regression_plans import default_penalty, default_plan
+from optrand.learning import LabelDPRegressor, OnePrior, PrivateLabels, PublicClusters, RowPriors, TwoStages
+from optrand.learning.plans import (
+    GLOBAL_SHARE,
+    coarse_bins,
+    default_penalty,
+    default_plan,
+    group_prior,
+    prediction_groups,
+)
 from optrand.sampling.entropy import SeededEntropy
 
 LABELS = range(21)
@@ -51,7 +57,7 @@ def sides(X):
     return (np.asarray(X)[:, 0] > 0).astype(int)
 
 
-PLANS = [OnePrior(0.2), PublicClusters(sides, 0.1, 50), TwoStages(0.3)]
+PLANS = [OnePrior(0.2), PublicClusters(sides, 0.1, 50), TwoStages(0.3), RowPriors(0.3, levels=4)]
 
 
 # ------------------------------------------------------------------------------------------- why bias needs a price
@@ -186,7 +192,7 @@ def test_nothing_is_drawn_where_something_does_not_fit() -> None:
         (model(bias_penalty=-1.0), X, "bias_penalty is -1"),
         (model(bias_penalty=math.nan), X, "bias_penalty"),
         (LabelDPRegressor(Ridge(), 2.0, range(22)), X, "in their order"),
-        (LabelDPRegressor(Ridge(), 2.0, ["a", "b"]), X, "not all finite numbers"),
+        (LabelDPRegressor(Ridge(), 2.0, ["a", "b"]), X, "2 labels are classes"),
         (model(), X[:-1], "599 samples"),
     ):
         with pytest.raises(InvalidInput, match=message):

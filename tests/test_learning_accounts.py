@@ -21,10 +21,21 @@ from optrand.base.arithmetic import log_bracket, privacy_ratio
 from optrand.baselines import ClusterRelease, ClusterRR, LatticeAlibi, PeerToPeer, UnaryBits
 from optrand.baselines.cluster import cluster_distribution
 from optrand.closed_forms import RRWithPriorBatch
-from optrand.learning import Alibi, Bits, Clusters, DomainPrior, NearestNeighbour, Peers, PrivateLabels, Stages
-from optrand.learning.domain import Domain
-from optrand.learning.likelihood import Likelihood, NoisyLabels
-from optrand.learning.release import LabelRelease, PeerLabelRelease, PriorRelease
+from optrand.learning import (
+    Alibi,
+    Bits,
+    Clusters,
+    Domain,
+    DomainPrior,
+    LabelRelease,
+    Likelihood,
+    NearestNeighbour,
+    NoisyLabels,
+    Peers,
+    PriorRelease,
+    PrivateLabels,
+    Stages,
+)
 from optrand.learning.training import Training
 
 EPSILON = 1.1
@@ -97,7 +108,8 @@ class ScriptedLabels:
             self._multiply(row, chances)
         return LabelRelease(np.array(rows), np.array(values), randomizer, self.domain, Spent())
 
-    def prior(self, rows, _, epsilon):
+    def prior(self, rows, _, epsilon, *, bins=None):
+        assert bins is None or bins.tolist() == list(range(self.k))
         counts = self._histogram(rows, Fraction(epsilon) / 2)
         return PriorRelease(np.array(rows), counts, epsilon)
 
@@ -136,7 +148,7 @@ class ScriptedLabels:
             self._multiply(row, [flip if y != flipped[-1] else 1 - flip for y in (0, 1)])
         copied = [self.script.choose(np.flatnonzero(groups.index == group).tolist()) for group in groups.index]
         values = np.array(flipped)[copied]
-        return PeerLabelRelease(np.array(rows), values, randomizer, self.domain, Spent(), groups)
+        return LabelRelease(np.array(rows), values, randomizer, self.domain, Spent(), groups)
 
     @property
     def largest(self) -> Fraction:
@@ -223,11 +235,11 @@ CASES = {
 def test_the_account_is_at_least_the_largest_log_ratio(case) -> None:
     plan, n, k, target = CASES[case]
     X, labels = features(n), PrivateLabels(np.arange(n) % k, EPSILON, range(k))
-    plan.train(Training(X, labels, Shares(), target, EPSILON, 0))
+    plan.train(Training(X, labels, Shares(), EPSILON, 0, labels.domain, target))
     script, found, more = Script(), Fraction(0), True
     while more:
         scripted = ScriptedLabels(n, k, script)
-        plan.train(Training(X, scripted, Shares(), target, EPSILON, 0))
+        plan.train(Training(X, scripted, Shares(), EPSILON, 0, labels.domain, target))
         found = max(found, scripted.largest)
         more = script.advance()
     assert found <= labels.spent.epsilon <= Fraction(EPSILON)

@@ -28,11 +28,8 @@ from optrand.baselines import (
 )
 from optrand.closed_forms import rr_with_prior_batch
 from optrand.errors import InvalidInput
-from optrand.learning import PrivateLabels
-from optrand.learning.channels import likelihood_table
-from optrand.learning.debiased import debiased_weights
-from optrand.learning.domain import Domain
-from optrand.learning.release import LabelRelease
+from optrand.learning import Domain, LabelRelease, PrivateLabels
+from optrand.learning.likelihoods import likelihood_table
 from optrand.sampling.entropy import SeededEntropy
 
 EPSILON, PRIOR = 1.3, [0.8, 0.15, 0.05]
@@ -163,9 +160,9 @@ def test_peers() -> None:
     exact = [[flip if y != z else 1 - flip for y in range(2)] for z in (0, 1)]
     given = released([0, 1], mechanism, (0, 1))
     same(given.likelihood, exact)
-    np.testing.assert_allclose(np.array(exact, dtype=float) @ debiased_weights(given), np.eye(2), atol=1e-12)
-    with pytest.raises(InvalidInput, match="tell nothing"):
-        debiased_weights(released([0, 1], PeerToPeer(0.5, 0.5), (0, 1)))
+    np.testing.assert_allclose(np.array(exact, dtype=float) @ given.loss_weights, np.eye(2), atol=1e-12)
+    with pytest.raises(InvalidInput, match="no label is kept"):
+        _ = released([0, 1], PeerToPeer(0.5, 0.5), (0, 1)).loss_weights
     labels = PrivateLabels([0, 1, 1, 0], 2.0, [0, 1], source=SeededEntropy(0))
     with pytest.raises(InvalidInput, match="groups="):
         labels.release(slice(None), mechanism)
@@ -219,6 +216,6 @@ def test_debiased_weights_are_one_hot_on_average(randomizer) -> None:
     else:
         outputs = np.arange(3)
         chances = np.where(np.eye(3) > 0, float(R), 1.0) / (float(R) + 2)
-    each = [debiased_weights(released([output], randomizer))[0] for output in outputs]
+    each = [released([output], randomizer).loss_weights[0] for output in outputs]
     np.testing.assert_allclose(chances @ np.array(each), np.eye(3), atol=1e-12)
     np.testing.assert_allclose(np.sum(each, axis=1), 1, atol=1e-12)

@@ -29,8 +29,7 @@ from optrand.accounting.ledger import Ledger
 from optrand.baselines import UniformRR
 from optrand.cli import app
 from optrand.errors import InvalidInput, OverBudget
-from optrand.learning import PrivateLabels
-from optrand.learning.domain import Domain
+from optrand.learning import Domain, PrivateLabels
 from optrand.model.randomizer import Randomizer
 from optrand.release.cells import UNDECLARED, LabelColumn
 from optrand.release.csv_tables import check_writable

@@ -20,7 +20,7 @@ from optrand.baselines import Groups, LabelRandomization, LatticeAlibi, UniformR
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriors, ClusterRelease
 from optrand.baselines.peer_to_peer import PeerRelease
 from optrand.errors import InvalidInput
-from optrand.learning.release import LabelRelease
+from optrand.learning import LabelRelease
 from optrand.mechanism import phases_of
 from optrand.mechanism.privacy_loss import DominatingPair
 from optrand.mechanism.tabulation import tabulate

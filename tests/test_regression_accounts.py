@@ -12,15 +12,15 @@ from test_learning_accounts import EPSILON, Script, ScriptedLabels, features, na
 
 from optrand import Mechanism, Problem, solve
 from optrand.accounting import Spent
-from optrand.learning import OnePrior, PrivateLabels, PublicClusters, TwoStages, regression_training
-from optrand.learning.regression_training import RegressionTraining
-from optrand.learning.release import LabelRelease, PriorRelease
+from optrand.learning import LabelRelease, OnePrior, PrivateLabels, PublicClusters, RowPriors, TwoStages, training
+from optrand.learning.training import Training
 
 
 class ScriptedNumbers(ScriptedLabels):
-    """Plays mechanisms by the integers of their tables, and histograms of bins that are single labels."""
+    """Plays mechanisms by the integers of their tables."""
 
-    def release(self, rows, randomizer):
+    def release(self, rows, randomizer, *, groups=None):
+        assert groups is None
         weights = np.array(randomizer.weights, dtype=object)
         values = []
         for row in rows:
@@ -29,10 +29,6 @@ class ScriptedNumbers(ScriptedLabels):
             self._multiply(row, [Fraction(int(each[output]), int(each.sum())) for each in weights])
         return LabelRelease(np.array(rows), np.array(values), randomizer, self.domain, Spent())
 
-    def prior(self, rows, _, epsilon, *, bins=None):
-        assert bins is None or bins.tolist() == list(range(self.k))
-        return PriorRelease(np.array(rows), self._histogram(rows, Fraction(epsilon) / 2), epsilon)
-
 
 PLANS = [
     (OnePrior(0.3), 1, 3, np.inf),
@@ -40,6 +36,8 @@ PLANS = [
     (PublicClusters(sides, 0.3, 1), 2, 2, 0.5),
     (TwoStages(smallest=1, groups=1), 2, 2, 2.0),
     (TwoStages(smallest=1, groups=2, group_share=0.4), 2, 2, 0.0),
+    (RowPriors(smallest=1), 2, 2, 2.0),
+    (RowPriors(0.34, levels=2, smallest=1), 3, 2, np.inf),
 ]
 
 
@@ -55,13 +53,13 @@ def solved_once(problems: Iterable[Problem]) -> list[Mechanism]:
 
 @pytest.mark.parametrize(("plan", "n", "k", "penalty"), PLANS, ids=named)
 def test_the_account_is_at_least_the_largest_log_ratio(plan, n, k, penalty, monkeypatch) -> None:
-    monkeypatch.setattr(regression_training, "solve_many", solved_once)
+    monkeypatch.setattr(training, "solve_many", solved_once)
     X, labels = features(n), PrivateLabels(np.arange(n) % k, EPSILON, range(k))
-    plan.train(RegressionTraining(X, labels, DummyRegressor(), EPSILON, 0), penalty)
+    plan.train(Training(X, labels, DummyRegressor(), EPSILON, 0, labels.domain, bias_penalty=penalty))
     script, found, more = Script(), Fraction(0), True
     while more:
         scripted = ScriptedNumbers(n, k, script)
-        plan.train(RegressionTraining(X, scripted, DummyRegressor(), EPSILON, 0), penalty)
+        plan.train(Training(X, scripted, DummyRegressor(), EPSILON, 0, labels.domain, bias_penalty=penalty))
         found = max(found, scripted.largest)
         more = script.advance()
     assert found <= labels.spent.epsilon <= Fraction(EPSILON)

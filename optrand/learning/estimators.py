@@ -101,6 +101,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         if is_release(y):
             return self._fit_release(X, y)
         domain = self._domain(y)
+        self._check_domain(domain)
         plan = self._plan(X)
         seed = self._seed()
         self._check_labels(X, y, domain)
@@ -114,6 +115,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         """Train on released labels. Nothing is charged."""
         declared = getattr(self, self.declares)
         releases = releases_of(y, _num_samples(X), None if declared is None else Domain.of(declared))
+        self._check_domain(releases[0].domain)
         spent = account_of(releases, _num_samples(X))
         self._set_domain(releases[0].domain)
         self._train(lambda: self._learn(X, releases), releases, [], lambda: spent)
@@ -123,8 +125,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         self, train: Callable[[], Any], releases: list[LabelRelease], priors: list[Any], spent: Callable[[], Spent]
     ) -> None:
         """Train a model. Releases and account are kept even if it raises, since they are paid for."""
-        for name in ("estimator_", "certificates_"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("estimator_", None)
         self.releases_, self.priors_ = releases, priors
         try:
             self.estimator_ = train()
@@ -140,6 +141,9 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
             return y.domain
         self._refuse_plain(y)
         raise InvalidInput(f"{self.declares} is None, expected all labels that there may be: plain labels declare none")
+
+    def _check_domain(self, domain: Domain) -> None:
+        """Refuse labels of another kind than the estimator learns."""
 
     def _refuse_plain(self, y: Any) -> None:
         if y is None:
@@ -197,20 +201,6 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
             return int(np.random.default_rng(state).integers(2**31 - 1))
         return integer(state, "random_state", 0)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score predictions on labels that are public: accuracy, or for a regressor the coefficient of determination.
-
-        Raises
-        ------
-        InvalidInput
-            The labels are private: a score would leak.
-        """
-        if isinstance(y, PrivateLabels):
-            raise InvalidInput(
-                "a score on private labels would leak: score on public ones, or on a release of held-out rows"
-            )
-        return float(super().score(X, y, sample_weight))
-
     def __sklearn_clone__(self) -> Any:
         """Clone that shares the permission for one fit."""
         made = type(self)(**{name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()})
@@ -236,7 +226,26 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "estimator_")
 
 
-class LabelDPClassifier(_PrivateFit, ClassifierMixin):  # type: ignore[misc]
+class _PublicScore:
+    """Score that refuses private labels."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score predictions on labels that are public: accuracy, or for a regressor the coefficient of determination.
+
+        Raises
+        ------
+        InvalidInput
+            The labels are private: a score would leak.
+        """
+        if isinstance(y, PrivateLabels):
+            raise InvalidInput(
+                "a score on private labels would leak: score on public ones, or on a release of held-out rows"
+            )
+        scored: Any = super()
+        return float(scored.score(X, y, sample_weight))
+
+
+class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ignore[misc]
     """Classifier whose training spends at most `epsilon` of label privacy on any row.
 
     Parameters
@@ -320,7 +329,8 @@ class LabelDPClassifier(_PrivateFit, ClassifierMixin):  # type: ignore[misc]
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likeliest class of each row, shape ``(n,)``."""
-        guesses: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        guesses: NDArray[Any] = self.classes_[likeliest]
         return guesses
 
     def _plan(self, X: Any) -> Plan:  # noqa: ARG002
@@ -367,7 +377,7 @@ class LabelDPClassifier(_PrivateFit, ClassifierMixin):  # type: ignore[misc]
         clone(self.estimator).fit(_safe_indexing(X, repeated), labels, **options).predict_proba(X)
 
 
-class LabelDPRegressor(_PrivateFit, RegressorMixin):  # type: ignore[misc]
+class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: ignore[misc]
     """Regressor whose training spends at most `epsilon` of label privacy on any row.
 
     Parameters
@@ -453,6 +463,10 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin):  # type: ignore[misc]
         """Certificates of the mechanisms of all releases."""
         return [release.randomizer.certificate for release in self.releases_]
 
+    def _check_domain(self, domain: Domain) -> None:
+        if domain.numbers is None:
+            raise InvalidInput(f"the {len(domain)} labels are classes, or not all finite: take LabelDPClassifier")
+
     def _plan(self, X: Any) -> Plan:
         if self.plan is not None:
             return self.plan
@@ -483,8 +497,6 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin):  # type: ignore[misc]
 
     def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
         """Refuse what cannot work, before anything is drawn."""
-        if domain.numbers is None:
-            raise InvalidInput(f"the {len(domain)} declared labels are not all finite numbers: take LabelDPClassifier")
         self._penalty(plan, _num_samples(X))
         plan.check(_num_samples(X), len(domain))
         for estimator in (self.estimator, getattr(plan, "first", None)):

@@ -91,8 +91,6 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
     given what was released, :math:`E[y \mid z, x]`, under the mechanism's prior tilted to the predicted mean
     (:mod:`optrand.learning.tilting`), and fits the estimator anew, five times.
     """
-    if releases[0].domain.numbers is None:
-        raise InvalidInput("the released labels are classes, no numbers: take LabelDPClassifier")
     features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
     if all(_is_unbiased(release.randomizer) for release in releases):
         values = np.concatenate([np.asarray(release.values, dtype=np.float64) for release in releases])
