@@ -22,7 +22,7 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning.plans import AfterOneStage, Bits, Plan, Stages, default_plan
 from optrand.learning.private_labels import Domain, LabelRelease, PrivateLabels
-from optrand.learning.released import account_of, fit_numbers, is_release, releases_of
+from optrand.learning.released import account_of, fit_numbers, is_release, priors_of, releases_of
 from optrand.learning.targets import BinaryBits, Debiased, Target, check_estimator_fits, probabilities, target_of
 from optrand.learning.training import Training, clip_to_range
 
@@ -345,10 +345,11 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         return Training(X, labels, self.estimator, epsilon, seed, labels.domain, target, plan.informed)
 
     def _learn(self, X: Any, releases: list[LabelRelease]) -> Any:
-        target = target_of(self.target)
-        check_estimator_fits(self.estimator, target)
-        rows = np.concatenate([release.rows for release in releases])
-        return target.fit(self.estimator, _safe_indexing(X, rows), releases)
+        target, priors = target_of(self.target), priors_of(releases)
+        informed = priors is not None and len(releases) > 1
+        check_estimator_fits(self.estimator, target, informed=informed)
+        features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
+        return target.fit(self.estimator, features, releases, beliefs=priors, informed=informed)
 
     def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
         """Refuse what cannot work, before anything is drawn."""

@@ -14,7 +14,8 @@ from optrand.accounting.spent import Spent
 from optrand.base.validation import Floats
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
-from optrand.estimate.averages import UNBIASED
+from optrand.estimate.averages import UNBIASED, output_numbers
+from optrand.learning.likelihoods import label_inputs
 from optrand.learning.private_labels import Domain, LabelRelease
 from optrand.learning.targets import likelihood_of, posterior
 from optrand.learning.tilting import tilted_priors
@@ -22,10 +23,10 @@ from optrand.learning.training import clip_to_range
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released
 
-__all__ = ["account_of", "fit_numbers", "is_release", "releases_of"]
+__all__ = ["account_of", "fit_numbers", "is_release", "priors_of", "releases_of"]
 
 ROUNDS = 5
-"""Rounds of expectation maximisation of a regressor, as of :class:`~optrand.learning.Likelihood`."""
+"""Rounds of Fisher scoring, as many as :class:`~optrand.learning.Likelihood` has."""
 
 LEVELS = 256
 """Predicted means are rounded to this many between the extreme labels, so that rows share their tilted priors."""
@@ -84,12 +85,32 @@ def account_of(releases: Sequence[LabelRelease], rows: int) -> Spent:
     return odometer.realised
 
 
+def priors_of(releases: Sequence[LabelRelease]) -> Floats | None:
+    """Return the prior of each released row's mechanism over the domain, shape ``(n, K)``, or None for other noise.
+
+    The likelihood does not contain them, and a release by groups has paid for them.
+    """
+    if not all(isinstance(release.randomizer, Mechanism) for release in releases):
+        return None
+    rows = []
+    for release in releases:
+        places = np.searchsorted(release.randomizer.labels, label_inputs(release.randomizer, release.domain))
+        prior = release.randomizer.prior[places] + 1e-6
+        rows.append(np.tile(prior / prior.sum(), (len(release), 1)))
+    return np.concatenate(rows)
+
+
 def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any:
     r"""Train a regressor on released numbers.
 
-    Unbiased values are trained on as they are. If a value is biased, expectation maximisation replaces each by its mean
-    given what was released, :math:`E[y \mid z, x]`, under the mechanism's prior tilted to the predicted mean
-    (:mod:`optrand.learning.tilting`), and fits the estimator anew, five times.
+    Unbiased values are trained on as they are. Biased ones are replaced, in five rounds of Fisher scoring, by
+
+    .. math:: m_i + \frac{E[y \mid z_i, m_i] - m_i}{\rho}, \qquad
+              \rho = \frac{\sum_i (E[y \mid z_i, m_i] - m_i)^2}{\sum_i \operatorname{Var}[y \mid m_i]},
+
+    where :math:`m_i` is the prediction of the round before, and a label is distributed as the mechanism's prior, tilted
+    to that mean (:mod:`optrand.learning.tilting`). A fixed point is one of expectation maximisation, which would take a
+    share :math:`\rho` of each step: the part of a label's variance that is left in a released one.
     """
     features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
     if all(_is_unbiased(release.randomizer) for release in releases):
@@ -97,26 +118,19 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
         return clone(estimator).fit(features, values)
     order = releases[0].domain.order
     numbers = np.array(releases[0].domain.numbers)[order]
-    table, prior = likelihood_of(releases)[:, order], _common_prior(releases, numbers)
+    table, priors = likelihood_of(releases)[:, order], priors_of(releases)
+    prior = np.full(numbers.size, 1 / numbers.size) if priors is None else priors[:, order].mean(axis=0)
     levels = np.linspace(numbers[0], numbers[-1], LEVELS)
     means = np.full(table.shape[0], prior @ numbers)
     for _ in range(ROUNDS):
         nearest = np.abs(means[:, np.newaxis] - levels).argmin(axis=1)
-        weights = np.bincount(nearest, minlength=LEVELS)
-        beliefs = tilted_priors(prior, numbers, levels, weights)[nearest]
-        model = clone(estimator).fit(features, posterior(table, beliefs) @ numbers)
+        beliefs = tilted_priors(prior, numbers, levels, np.bincount(nearest, minlength=LEVELS))[nearest]
+        means = beliefs @ numbers
+        steps = posterior(table, beliefs) @ numbers - means
+        share = (steps @ steps) / (beliefs @ numbers**2 - means**2).sum()
+        model = clone(estimator).fit(features, means + steps / share)
         means = clip_to_range(model.predict(features), numbers)
     return model
-
-
-def _common_prior(releases: Sequence[LabelRelease], numbers: Floats) -> Floats:
-    """Return the average prior of the mechanisms by rows, and a little of the uniform one; uniform for other noise."""
-    total = np.full(numbers.size, 1e-6)
-    for release in releases:
-        known = isinstance(release.randomizer, Mechanism) and np.array_equal(release.randomizer.labels, numbers)
-        total += len(release) * (release.randomizer.prior if known else 1 / numbers.size)
-    prior: Floats = total / total.sum()
-    return prior
 
 
 def _is_unbiased(randomizer: Any) -> bool:
@@ -144,6 +158,9 @@ def _of_record(noisy: Any, record: Any, groups: Any = None) -> list[LabelRelease
     present = ~np.isnan(values)
     found = [np.flatnonzero(present & (places == place)) for place in range(len(mechanisms))]
     spent = Spent(record.epsilon)
+    for rows, mechanism in zip(found, mechanisms, strict=True):
+        # Refuses values that are no outputs.
+        output_numbers(values[rows], mechanism)
     return [
         LabelRelease(rows, values[rows], mechanism, domain, spent)
         for rows, mechanism in zip(found, mechanisms, strict=True)

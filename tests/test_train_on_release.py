@@ -1,0 +1,223 @@
+"""Training on labels that were released before: by their likelihood, at no cost, in whatever form they come back."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_blobs
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import optrand
+from optrand.accounting import Spent
+from optrand.errors import InvalidInput
+from optrand.learning import LabelDPClassifier, LabelDPRegressor, Likelihood, PrivateLabels, RowPriors, Stages
+from optrand.learning.released import releases_of
+from optrand.learning.tilting import tilted_priors
+from optrand.sampling.entropy import SeededEntropy
+
+CLASSES = ["red", "green", "blue"]
+
+
+def blobs(n: int = 900):
+    X, y = make_blobs(n, centers=[[0, 0], [4, 0], [0, 4]], cluster_std=1.0, random_state=0)
+    return X, np.array(CLASSES)[y]
+
+
+def line(n: int = 4000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 1))
+    return X, np.clip(np.rint(10 + 3 * X[:, 0] + rng.normal(size=n)), 0, 20).astype(int)
+
+
+# -------------------------------------------------------------------------------------------------------------- classes
+
+
+def test_a_release_of_classes_is_trained_on_fresh_and_loaded(tmp_path) -> None:
+    X, y = blobs()
+    noisy, record = optrand.randomize(y, 2.0, classes=CLASSES)
+    record.save(tmp_path / "y.release.json")
+    read = optrand.load_release(tmp_path / "y.release.json")
+    models = [LabelDPClassifier(LogisticRegression()).fit(X, (noisy, each)) for each in (record, read)]
+    for model in models:
+        assert (model.predict(X) == y).mean() > 0.9
+        assert model.classes_.tolist() == sorted(CLASSES)
+        assert model.spent_ == Spent(2.0)
+        assert model.epsilon_ == 2.0
+        assert model.priors_ == []
+    assert (models[0].predict_proba(X) == models[1].predict_proba(X)).all()
+
+
+def test_the_likelihood_is_that_of_the_records_mechanism() -> None:
+    _, y = blobs(60)
+    noisy, record = optrand.randomize(y, 1.5, classes=CLASSES)
+    (release,) = releases_of((noisy, record), 60, None)
+    weights, mechanism = record.mechanism.weights, record.mechanism
+    for row, name in enumerate(noisy):
+        column = weights[:, mechanism.outputs.tolist().index(float(CLASSES.index(name)))].tolist()
+        exact = [float(Fraction(weight, max(column))) for weight in column]
+        assert release.likelihood[row] == pytest.approx(exact, rel=1e-12)
+
+
+def test_classes_that_are_numbers_in_another_order_keep_their_likelihood() -> None:
+    """Places and names of the classes are both 0, 1, 2, in different orders."""
+    X, text = blobs()
+    y = np.array([2, 0, 1])[[CLASSES.index(one) for one in text]]
+    noisy, record = optrand.randomize(y, 6.0, classes=[2, 0, 1])
+    model = LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert (model.predict(X) == y).mean() > 0.9
+
+
+def test_it_is_never_randomized_again() -> None:
+    """At an epsilon of 30 released labels are the true ones. The small epsilon of the estimator is for other fits."""
+    X, y = blobs(200)
+    noisy, record = optrand.randomize(y, 30.0, classes=CLASSES)
+    model = LabelDPClassifier(LogisticRegression(), 0.01, CLASSES, random_state=0).fit(X, (noisy, record))
+    np.testing.assert_array_equal(model.releases_[0].values, [CLASSES.index(one) for one in noisy])
+    assert model.spent_ == Spent(30.0)
+    exact = LogisticRegression().fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), exact.predict_proba(X), atol=1e-3)
+
+
+def test_groups_have_each_their_mechanism() -> None:
+    X, y = blobs(3000)
+    frame = pd.DataFrame({"left": X[:, 0] < 2, "y": y})
+    table, record = optrand.randomize(frame, 1.0, label="y", classes=CLASSES, groups="left")
+    noisy = table["y"]
+    model = LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record, frame[["left"]]))
+    assert (model.predict(X) == y).mean() > 0.9
+    assert sorted(np.concatenate([one.rows for one in model.releases_]).tolist()) == list(range(3000))
+    assert len(model.releases_) == len(record.distinct) == 2
+    for release in model.releases_:
+        assert len(set(frame["left"].to_numpy()[release.rows])) == 1
+    with pytest.raises(InvalidInput, match="groups"):
+        LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
+
+
+def test_a_release_of_private_labels_and_what_a_failed_fit_has_left_are_trained_on() -> None:
+    X, y = blobs()
+    labels = PrivateLabels(y, 2.0, CLASSES, source=SeededEntropy(4))
+    first = LabelDPClassifier(LogisticRegression(), 2.0, plan=Stages(2), random_state=0).fit(X, labels)
+    again = LabelDPClassifier(LogisticRegression()).fit(X, first.releases_)
+    assert (again.predict(X) == y).mean() > 0.9
+    assert labels.spent == again.spent_ == Spent(2.0)
+    part = LabelDPClassifier(LogisticRegression()).fit(X, first.releases_[0])
+    assert (part.predict(X) == y).mean() > 0.85
+
+
+def test_rows_without_a_label_are_left_out() -> None:
+    X, y = blobs()
+    given = pd.Series(y, dtype=object)
+    given[::3] = None
+    noisy, record = optrand.randomize(given, 4.0, classes=CLASSES, nulls="pass")
+    model = LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
+    assert model.releases_[0].rows.tolist() == np.flatnonzero(np.arange(900) % 3).tolist()
+    assert (model.predict(X) == y).mean() > 0.9
+
+
+def test_scores_of_probabilities_are_right() -> None:
+    X, text = blobs()
+    noisy, record = optrand.randomize(text == "red", 3.0, classes=[True, False])
+    model = LabelDPClassifier(LogisticRegression(), target=Likelihood(rounds=3)).fit(X, (noisy, record))
+    assert model.classes_.tolist() == [False, True]
+    assert roc_auc_score(text == "red", model.predict_proba(X)[:, 1]) > 0.95
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+
+
+def test_unbiased_numbers_are_trained_on_as_they_are() -> None:
+    X, y = line()
+    noisy, record = optrand.randomize(y, 2.0, labels=range(21))
+    model = LabelDPRegressor(LinearRegression()).fit(X, (noisy, record))
+    plain = LinearRegression().fit(X, noisy)
+    assert model.predict(X) == pytest.approx(np.clip(plain.predict(X), 0, 20))
+    assert (model.epsilon_, model.range_) == (2.0, (0.0, 20.0))
+    assert model.certificates_[0].require(gap=1e-6).epsilon <= 2.0
+
+
+@pytest.mark.parametrize("penalty", [0.0, 5.0])
+def test_biased_numbers_are_trained_on_by_their_likelihood(penalty) -> None:
+    """Noisy labels with bias are nearer to the middle: a model of them as they are has too small a slope."""
+    X, y = line(20_000)
+    prior = np.bincount(y, minlength=21) / y.size
+    mechanism = optrand.solve(optrand.regression(range(21), prior, 1.5, bias_penalty=penalty))
+    noisy = mechanism.sample(y, source=SeededEntropy(2))
+    slopes = [
+        float(np.diff(made.predict([[0.0], [1.0]]))[0])
+        for made in (
+            LinearRegression().fit(X, y),
+            LinearRegression().fit(X, noisy),
+            LabelDPRegressor(LinearRegression()).fit(X, (noisy, mechanism)).estimator_,
+        )
+    ]
+    assert slopes[1] < 0.7 * slopes[0]
+    assert slopes[2] == pytest.approx(slopes[0], rel=0.1)
+
+
+def test_what_plans_of_numbers_have_released_serves_again() -> None:
+    X, y = line()
+    labels = PrivateLabels(y, 2.0, range(21), source=SeededEntropy(3))
+    first = LabelDPRegressor(LinearRegression(), 2.0, plan=RowPriors(levels=4), random_state=0).fit(X, labels)
+    again = LabelDPRegressor(LinearRegression()).fit(X, first.releases_)
+    assert ((again.predict(X) - y) ** 2).mean() < 0.3 * y.var()
+    assert again.spent_ == labels.spent == Spent(2.0)
+
+
+# -------------------------------------------------------------------------------------------------------------- refused
+
+
+def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
+    X, y = blobs(60)
+    noisy, record = optrand.randomize(y, 2.0, classes=CLASSES)
+    numbers, of_numbers = optrand.randomize(np.arange(60) % 3, 2.0, labels=range(3))
+    classifier, regressor = LabelDPClassifier(DummyClassifier()), LabelDPRegressor(DummyRegressor())
+    for made, features, given, match in (
+        (classifier, X[:-1], (noisy, record), "59 samples"),
+        (LabelDPClassifier(DummyClassifier(), classes=["red", "blue"]), X, (noisy, record), "declared"),
+        (classifier, X, (y[::-1].astype("U8") + "x", record), "no classes of the record"),
+        (regressor, X, (numbers + 0.25, of_numbers), "no outputs"),
+        (regressor, X, (noisy, record), "LabelDPClassifier"),
+        (classifier, X, ([None] * 60, record), "no classes|missing"),
+        (classifier, X, y, "PrivateLabels"),
+        (classifier, X, PrivateLabels(y, 1.0, CLASSES), "epsilon is None"),
+    ):
+        with pytest.raises(InvalidInput, match=match):
+            made.fit(features, given)
+
+
+def test_missing_labels_that_are_a_class_are_refused_with_advice() -> None:
+    X, y = blobs(60)
+    given = pd.Series(y, dtype=object)
+    given[::3] = None
+    noisy, record = optrand.randomize(given, 4.0, classes=[*CLASSES, None], nulls="class")
+    with pytest.raises(InvalidInput, match="nulls='pass'"):
+        LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
+
+
+# --------------------------------------------------------------------------------------------------- predicted priors
+
+
+def test_tilted_priors_have_their_means_and_together_the_priors_variance() -> None:
+    rng = np.random.default_rng(1)
+    labels = np.arange(21.0)
+    prior = rng.dirichlet(np.full(21, 2.0))
+    means = prior @ labels + rng.normal(scale=1.5, size=200)
+    rows = tilted_priors(prior, labels, means)
+    np.testing.assert_allclose(rows @ labels, means, atol=1e-6)
+    np.testing.assert_allclose(rows.sum(axis=1), 1)
+    variance = prior @ labels**2 - (prior @ labels) ** 2
+    within = (rows @ labels**2 - (rows @ labels) ** 2).mean()
+    assert within + means.var() == pytest.approx(variance, rel=1e-3)
+
+
+def test_one_prediction_for_all_rows_is_the_prior_and_ends_are_left_inside() -> None:
+    labels, prior = np.array([0.0, 1.0, 5.0]), np.array([0.2, 0.3, 0.5])
+    np.testing.assert_allclose(tilted_priors(prior, labels, np.full(3, prior @ labels)), np.tile(prior, (3, 1)))
+    ends = tilted_priors(prior, labels, np.array([-4.0, 9.0]))
+    np.testing.assert_allclose(ends @ labels, [0.005, 4.995], atol=1e-6)
