@@ -337,7 +337,7 @@ X = np.arange(24.0).reshape(12, 2)
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_second_fold_raises(jobs) -> None:
-    labels, estimator = made(), LabelDPClassifier(DummyClassifier(), 1.0, CLASSES)
+    labels, estimator = made(), LabelDPClassifier(DummyClassifier(), 1.0)
     # In one process the account says no; to another the labels do not travel.
     with pytest.raises((OverBudget, InvalidInput, pickle.PicklingError)) as caught:
         cross_val_score(estimator, X, labels, cv=KFold(3), scoring=nothing, error_score="raise", n_jobs=jobs)
@@ -370,7 +370,7 @@ def test_labels_pass_through_splits_and_pipelines() -> None:
     train, test, left, right = train_test_split(X, labels, random_state=0)
     assert len(left) == len(train) == 9
     assert len(right) == len(test) == 3
-    pipeline = make_pipeline(StandardScaler(), LabelDPClassifier(LogisticRegression(), 8.0, CLASSES))
+    pipeline = make_pipeline(StandardScaler(), LabelDPClassifier(LogisticRegression(), 8.0))
     assert set(pipeline.fit(train, left).predict(test)) <= set(CLASSES)
     assert right.spent.epsilon == 0
     assert left.spent.epsilon == 8

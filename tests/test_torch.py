@@ -69,7 +69,7 @@ def parameters(fitted: TorchClassifier) -> np.ndarray:
 def test_networks_learn_from_every_kind_of_release(plan, target) -> None:
     X, y = blobs()
     labels = PrivateLabels(y, 2.0, [0, 1, 2], source=SeededEntropy(4))
-    fitted = LabelDPClassifier(network(warm_start=True), 2.0, [0, 1, 2], plan, target, random_state=0).fit(X, labels)
+    fitted = LabelDPClassifier(network(warm_start=True), 2.0, plan, target, random_state=0).fit(X, labels)
     assert (fitted.predict(X) == y).mean() > 0.85
     assert fitted.epsilon_ == 2.0
 
@@ -120,12 +120,12 @@ def test_features_and_scores_are_tried_before_the_draw() -> None:
     labels = PrivateLabels(y, 2.0, [0, 1, 2])
     broken = X.copy()
     broken[7, 1] = np.nan
-    for features, classes, holder, match in (
-        (broken, [0, 1, 2], labels, "NaN"),
-        (X, [0, 1, 2, 3], PrivateLabels(y, 2.0, [0, 1, 2, 3]), "scores of shape"),
+    for features, holder, match in (
+        (broken, labels, "NaN"),
+        (X, PrivateLabels(y, 2.0, [0, 1, 2, 3]), "scores of shape"),
     ):
         with pytest.raises(InvalidInput, match=match):
-            LabelDPClassifier(network(), 2.0, classes).fit(features, holder)
+            LabelDPClassifier(network(), 2.0).fit(features, holder)
         assert holder.spent.epsilon == 0
 
 
@@ -139,7 +139,7 @@ def test_images_of_any_shape() -> None:
     X[y == 1] += 3
     labels = PrivateLabels(y, 8.0, [0, 1])
     learner = TorchClassifier(module, epochs=20, learning_rate=0.05, batch_size=8)
-    made = LabelDPClassifier(learner, 8.0, [0, 1], target=Likelihood())
+    made = LabelDPClassifier(learner, 8.0, target=Likelihood())
     assert (made.fit(X, labels).predict(X) == y).mean() > 0.9
 
 

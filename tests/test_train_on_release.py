@@ -77,7 +77,7 @@ def test_it_is_never_randomized_again() -> None:
     """At an epsilon of 30 released labels are the true ones. The small epsilon of the estimator is for other fits."""
     X, y = blobs(200)
     noisy, record = optrand.randomize(y, 30.0, classes=CLASSES)
-    model = LabelDPClassifier(LogisticRegression(), 0.01, CLASSES, random_state=0).fit(X, (noisy, record))
+    model = LabelDPClassifier(LogisticRegression(), 0.01, random_state=0).fit(X, (noisy, record))
     np.testing.assert_array_equal(model.releases_[0].values, [CLASSES.index(one) for one in noisy])
     assert model.spent_ == Spent(30.0)
     exact = LogisticRegression().fit(X, y)
@@ -179,7 +179,6 @@ def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
     classifier, regressor = LabelDPClassifier(DummyClassifier()), LabelDPRegressor(DummyRegressor())
     for made, features, given, match in (
         (classifier, X[:-1], (noisy, record), "59 samples"),
-        (LabelDPClassifier(DummyClassifier(), classes=["red", "blue"]), X, (noisy, record), "declared"),
         (classifier, X, (y[::-1].astype("U8") + "x", record), "no classes of the record"),
         (regressor, X, (numbers + 0.25, of_numbers), "no outputs"),
         (regressor, X, (noisy, record), "LabelDPClassifier"),

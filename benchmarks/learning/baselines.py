@@ -50,7 +50,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
     else:
         labels = PrivateLabels(y, cell.epsilon, range(KINDS), source=SeededEntropy(cell.seed))
         plan = Stages({"one stage": 1, "two stages": 2}[cell.arm])
-        learner = LabelDPClassifier(model, cell.epsilon, range(KINDS), plan=plan, random_state=cell.seed)
+        learner = LabelDPClassifier(model, cell.epsilon, plan=plan, random_state=cell.seed)
         guesses = learner.fit(X, labels).predict(test)
     return {"linear": 100 * float((guesses != truth).mean())}
 

@@ -94,7 +94,7 @@ def accuracy(setup: Setup, cell: Cell, k: int, deviation: float) -> float:
         plan, target = {VECTOR: (NearestNeighbour(settings["neighbours"]), "bits"), **THEIRS, **OURS}[cell.arm]
         labels = PrivateLabels(y, cell.epsilon, range(k), source=SeededEntropy(cell.seed))
         estimator = Neighbours(settings["neighbours"])
-        learner = LabelDPClassifier(estimator, cell.epsilon, range(k), plan, target, random_state=cell.seed)
+        learner = LabelDPClassifier(estimator, cell.epsilon, plan, target, random_state=cell.seed)
         guesses = learner.fit(X, labels).predict(test)
     return 100 * float((guesses == truth).mean())
 

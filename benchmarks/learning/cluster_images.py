@@ -94,7 +94,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
     else:
         plan, target = plan_of(setup, cell)
         labels = PrivateLabels(y, cell.epsilon, range(k), source=SeededEntropy(cell.seed))
-        learner = LabelDPClassifier(model, cell.epsilon, range(k), plan, target, random_state=cell.seed)
+        learner = LabelDPClassifier(model, cell.epsilon, plan, target, random_state=cell.seed)
         model = learner.fit(X, labels)
     return {"linear": 100 * float((model.predict(test) != truth).mean())}
 

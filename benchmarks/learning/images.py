@@ -170,7 +170,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
     else:
         plan, target = ARMS[cell.arm]
         labels = PrivateLabels(y, cell.epsilon, CLASSES, source=SeededEntropy(cell.seed))
-        learner = LabelDPClassifier(model, cell.epsilon, CLASSES, plan, target, random_state=cell.seed)
+        learner = LabelDPClassifier(model, cell.epsilon, plan, target, random_state=cell.seed)
         model = learner.fit(X, labels)
     return {"network": 100 * float((model.predict(test) != truth).mean())}
 

@@ -90,7 +90,7 @@ def trained(setup: Setup, cell: Cell, model: Any, X: Floats, labels: PrivateLabe
         noisy = labels.release(slice(None), additive(cell.arm, labels.domain.array, cell.epsilon)).values
         return model.fit(X, noisy), np.asarray(noisy, dtype=np.float64)
     penalty = {"bins": 0.0, "bins in clusters": 0.0}.get(cell.arm)
-    learner = LabelDPRegressor(model, cell.epsilon, labels.domain, penalty, plan, random_state=cell.seed)
+    learner = LabelDPRegressor(model, cell.epsilon, plan, penalty, random_state=cell.seed)
     learner.fit(X, labels)
     values = np.empty(len(labels))
     for release in learner.releases_:

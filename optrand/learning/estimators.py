@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import _safe_indexing, get_tags, indexable
@@ -19,7 +17,7 @@ from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
 from optrand.base.validation import Floats, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.errors import InvalidInput, OverBudget
+from optrand.errors import InvalidInput
 from optrand.learning.plans import AfterOneStage, Bits, Plan, Stages, default_plan
 from optrand.learning.private_labels import Domain, LabelRelease, PrivateLabels
 from optrand.learning.released import account_of, fit_numbers, is_release, priors_of, releases_of
@@ -32,47 +30,8 @@ TRIED_ROWS = 1000
 """Rows on which an estimator is tried before anything is drawn."""
 
 
-class OneFit:
-    """Permission for one fit, in the process that it was made in, which all clones of an estimator share."""
-
-    def __init__(self) -> None:
-        self._taken = False
-        self._process = os.getpid()
-        self._lock = threading.Lock()
-
-    def take(self) -> None:
-        """Use the permission up."""
-        with self._lock:
-            if self._taken or os.getpid() != self._process:
-                raise OverBudget(
-                    "this estimator, or one that it was cloned or copied from, was fitted with one_fit=True, or came "
-                    "from another process: another fit on plain labels would spend epsilon again, unseen; pass "
-                    "PrivateLabels, whose account is exact, or make the estimator anew for other labels"
-                )
-            self._taken = True
-
-    @staticmethod
-    def used() -> OneFit:
-        """Return an already used permission: pickled copies get it, so that they cannot be fitted."""
-        permission = OneFit()
-        permission.take()
-        return permission
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Return the parts of a pickle, once the permission is used."""
-        if not self._taken:
-            raise InvalidInput(
-                "an estimator with one_fit=True cannot be copied to another process before its fit: pass "
-                "PrivateLabels, or fit with n_jobs=1"
-            )
-        return OneFit.used, ()
-
-
 class _PrivateFit(BaseEstimator):  # type: ignore[misc]
     """Common part of the two estimators: one fit, and its account."""
-
-    declares: str
-    """Name of the parameter that declares the domain."""
 
     def fit(self, X: Any, y: Any) -> Any:
         """Release labels by the plan and train on the releases, or train on a release that was made before.
@@ -81,44 +40,42 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         ----------
         X : (n, d) array or frame
             Public features.
-        y : PrivateLabels, release or plain labels
+        y : PrivateLabels or release
             Labels of these rows. Released labels are trained on by the likelihood of their mechanism, and are never
             randomized again: ``(noisy, record)`` from :func:`optrand.randomize`, with a record that may come from
             :func:`optrand.load_release`; ``(noisy, record, groups)`` of a release by groups, with their column; or a
-            :class:`LabelRelease`. Plain labels are taken with ``one_fit=True`` only.
+            :class:`LabelRelease`, or several of one holder. Plain labels are refused: no account would follow them.
 
         Raises
         ------
         OverBudget
             A row cannot pay epsilon. Nothing was drawn.
         InvalidInput
-            Plain labels, other labels than declared, an estimator or a plan that does not fit. Nothing was drawn.
+            Plain labels, labels of other rows, an estimator or a plan that does not fit. Nothing was drawn.
         Exception
             An error of the estimator at these features, on stand-ins for labels, before anything is drawn.
         """
         X = indexable(X)[0]
         validate_data(self, X, skip_check_array=True)
+        if y is None:
+            raise InvalidInput("y is None (requires y to be passed, but the target y is None)")
         if is_release(y):
-            return self._fit_release(X, y)
-        domain = self._domain(y)
-        self._check_domain(domain)
+            releases = releases_of(y, _num_samples(X))
+            spent = account_of(releases, _num_samples(X))
+            self._set_domain(releases[0].domain)
+            self._train(lambda: self._learn(X, releases), releases, [], lambda: spent)
+            return self
+        if not isinstance(y, PrivateLabels):
+            raise InvalidInput(
+                f"y is of type {type(y).__name__}, expected PrivateLabels(y, epsilon, domain), whose account outlives "
+                "this fit, or a release"
+            )
+        self._set_domain(y.domain)
+        self._check_labels(X, y)
         plan = self._plan(X)
-        seed = self._seed()
-        self._check_labels(X, y, domain)
-        self._check_plan(X, plan, domain)
-        training = self._training(X, self._holder(y, domain), plan, seed)
-        self._set_domain(training.domain)
-        self._train(lambda: plan.train(training), training.releases, training.priors, lambda: training.labels.spent)
-        return self
-
-    def _fit_release(self, X: Any, y: Any) -> Any:
-        """Train on released labels. Nothing is charged."""
-        declared = getattr(self, self.declares)
-        releases = releases_of(y, _num_samples(X), None if declared is None else Domain.of(declared))
-        self._check_domain(releases[0].domain)
-        spent = account_of(releases, _num_samples(X))
-        self._set_domain(releases[0].domain)
-        self._train(lambda: self._learn(X, releases), releases, [], lambda: spent)
+        self._check_plan(X, plan, y.domain)
+        training = self._training(X, y, plan)
+        self._train(lambda: plan.train(training), training.releases, training.priors, lambda: y.spent)
         return self
 
     def _train(
@@ -133,51 +90,13 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
             self.spent_ = spent()
             self.epsilon_ = float_above(self.spent_.epsilon)
 
-    def _domain(self, y: Any) -> Domain:
-        declared = getattr(self, self.declares)
-        if declared is not None:
-            return Domain.of(declared)
-        if isinstance(y, PrivateLabels):
-            return y.domain
-        self._refuse_plain(y)
-        raise InvalidInput(f"{self.declares} is None, expected all labels that there may be: plain labels declare none")
-
-    def _check_domain(self, domain: Domain) -> None:
-        """Refuse labels of another kind than the estimator learns."""
-
-    def _refuse_plain(self, y: Any) -> None:
-        if y is None:
-            raise InvalidInput("y is None (requires y to be passed, but the target y is None)")
-        if not (self.one_fit or isinstance(y, PrivateLabels)):
-            raise InvalidInput(
-                f"y is of type {type(y).__name__}, expected PrivateLabels, whose account outlives this fit: pass "
-                f"PrivateLabels(y, epsilon, {self.declares}) or a release, or make the estimator with one_fit=True"
-            )
-
-    def _check_labels(self, X: Any, y: Any, domain: Domain) -> None:
-        """Refuse labels of other rows or another domain, that cannot pay, or that are plain without permission."""
+    def _check_labels(self, X: Any, y: PrivateLabels) -> None:
+        """Refuse labels of other rows, or that cannot pay."""
         if self.epsilon is None:
             raise InvalidInput("epsilon is None, expected the privacy that a fit may spend: only a release needs none")
-        epsilon = checked_epsilon(self.epsilon)
-        self._refuse_plain(y)
-        rows = _num_samples(X)
-        if rows != _num_samples(y):
-            raise InvalidInput(f"X has {rows} samples and y {_num_samples(y)}, expected a label for each row")
-        if isinstance(y, PrivateLabels):
-            if y.domain != domain:
-                raise InvalidInput(
-                    f"the labels' domain of {len(y.domain)} labels is not the {len(domain)} declared {self.declares} "
-                    f"in their order: pass {self.declares}=None to take that of the labels"
-                )
-            y.require(Spent(epsilon))
-
-    def _holder(self, y: Any, domain: Domain) -> PrivateLabels:
-        """Return the holder that was passed, or one of plain labels, once."""
-        if isinstance(y, PrivateLabels):
-            return y
-        holder = PrivateLabels(y, self.epsilon, domain)
-        self._permission().take()
-        return holder
+        if _num_samples(X) != len(y):
+            raise InvalidInput(f"X has {_num_samples(X)} samples and y {len(y)}, expected a label for each row")
+        y.require(Spent(checked_epsilon(self.epsilon)))
 
     def _features(self, X: Any) -> Any:
         """Return checked features for predictions, once there is a model."""
@@ -188,11 +107,6 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, reset=False, skip_check_array=True)
         return X
 
-    def _permission(self) -> OneFit:
-        # Atomic: threads that fit one estimator at once get one permission.
-        permission: OneFit = self.__dict__.setdefault("_one_fit", OneFit())
-        return permission
-
     def _seed(self) -> int:
         state = self.random_state
         if isinstance(state, np.random.RandomState):
@@ -200,19 +114,6 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         if state is None or isinstance(state, np.random.Generator):
             return int(np.random.default_rng(state).integers(2**31 - 1))
         return integer(state, "random_state", 0)
-
-    def __sklearn_clone__(self) -> Any:
-        """Clone that shares the permission for one fit."""
-        made = type(self)(**{name: clone(value, safe=False) for name, value in self.get_params(deep=False).items()})
-        # Without one_fit too: a search could set it on every clone.
-        made._one_fit = self._permission()
-        return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the parts of a pickle; refused if a copy could be fitted once more."""
-        permission = self._permission()
-        state: dict[str, Any] = super().__getstate__()
-        return state if self.one_fit else {**state, "_one_fit": permission.used()}
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn; features may be what the estimator takes."""
@@ -256,26 +157,21 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         features before anything is drawn. It is cloned. None for :class:`~optrand.learning.NearestNeighbour`.
     epsilon : float, optional
         What one fit charges each row, in nats. Not needed for releases, which cost nothing further.
-    classes : sequence, optional
-        Declared labels, in the order of the labels' domain. By default those of the labels or of the release. Plain
-        labels need them. Predictions have their types.
     plan : Plan, optional
         Which rows are asked by which randomizer; by default ``Stages(1)``.
     target : str or Target, optional
         "likelihood", "labels", "debiased", "soft" or "bits", or a record such as
         :class:`~optrand.learning.Likelihood`.
-    one_fit : bool, optional
-        Allow plain labels, once: neither this estimator nor a clone can be fitted a second time.
     random_state : int, optional
         Seed of the split into stages and of the clusters. It protects nothing.
 
     Attributes
     ----------
     classes_ : (K,) array
-        The declared classes in increasing order, as scikit-learn's metrics expect them; classes that cannot be compared
-        stay in the declared order.
+        The domain in increasing order, as scikit-learn's metrics expect it; classes that cannot be compared stay in the
+        order of the domain.
     estimator_ : object
-        The last model, on the numbers of classes in the declared order.
+        The last model, on the numbers of classes in the order of the domain.
     releases_ : list of LabelRelease
         Everything that was drawn for labels; there too if training failed after the draw. For a release by RRWithPrior
         ``releases_[i].randomizer[row].certificate`` proves a row's randomizer private and best for its prior.
@@ -301,25 +197,19 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
     True
     """
 
-    declares = "classes"
-
     def __init__(
         self,
         estimator: Any,
         epsilon: float | None = None,
-        classes: ArrayLike | Domain | None = None,
         plan: Plan | None = None,
         target: str | Target = "likelihood",
         *,
-        one_fit: bool = False,
         random_state: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
-        self.classes = classes
         self.plan = plan
         self.target = target
-        self.one_fit = one_fit
         self.random_state = random_state
 
     def predict_proba(self, X: Any) -> Floats:
@@ -340,9 +230,9 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         self._order = domain.order
         self.classes_ = domain.array[self._order]
 
-    def _training(self, X: Any, labels: PrivateLabels, plan: Plan, seed: int) -> Training:
+    def _training(self, X: Any, labels: PrivateLabels, plan: Plan) -> Training:
         epsilon, target = checked_epsilon(self.epsilon), target_of(self.target)
-        return Training(X, labels, self.estimator, epsilon, seed, labels.domain, target, plan.informed)
+        return Training(X, labels, self.estimator, epsilon, self._seed(), labels.domain, target, plan.informed)
 
     def _learn(self, X: Any, releases: list[LabelRelease]) -> Any:
         target, priors = target_of(self.target), priors_of(releases)
@@ -387,18 +277,13 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         With `fit` and `predict`; for plans of two stages also with `sample_weight`. It is cloned.
     epsilon : float, optional
         What one fit charges each row, in nats. Not needed for releases, which cost nothing further.
-    labels : sequence of numbers, optional
-        Declared: the domain of the labels, in its order. By default that of the labels or of the release. Plain labels
-        need it.
-    bias_penalty : float, optional
-        Price of squared bias beside half the squared error: 0 for randomized response on bins, ``math.inf`` for no
-        bias. By default by the rule of the plan, from the number of rows alone.
     plan : Plan, optional
         :class:`~optrand.learning.OnePrior`, :class:`~optrand.learning.PublicClusters`,
         :class:`~optrand.learning.TwoStages` or :class:`~optrand.learning.RowPriors`; by default two stages from 8,000
         rows on at an epsilon below 2, else one prior.
-    one_fit : bool, optional
-        Allow plain labels, once: neither this estimator nor a clone can be fitted a second time.
+    bias_penalty : float, optional
+        Price of squared bias beside half the squared error: 0 for randomized response on bins, ``math.inf`` for no
+        bias. By default by the rule of the plan, from the number of rows alone.
     random_state : int, optional
         Seed of the split into stages and of the clusters. It protects nothing.
 
@@ -433,25 +318,19 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
     True
     """
 
-    declares = "labels"
-
     def __init__(
         self,
         estimator: Any,
         epsilon: float | None = None,
-        labels: ArrayLike | Domain | None = None,
-        bias_penalty: float | None = None,
         plan: Plan | None = None,
+        bias_penalty: float | None = None,
         *,
-        one_fit: bool = False,
         random_state: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
-        self.labels = labels
-        self.bias_penalty = bias_penalty
         self.plan = plan
-        self.one_fit = one_fit
+        self.bias_penalty = bias_penalty
         self.random_state = random_state
 
     def predict(self, X: Any) -> Floats:
@@ -464,25 +343,22 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         """Certificates of the mechanisms of all releases."""
         return [release.randomizer.certificate for release in self.releases_]
 
-    def _check_domain(self, domain: Domain) -> None:
-        if domain.numbers is None:
-            raise InvalidInput(f"the {len(domain)} labels are classes, or not all finite: take LabelDPClassifier")
-
     def _plan(self, X: Any) -> Plan:
         if self.plan is not None:
             return self.plan
         return default_plan(_num_samples(X), math.inf if self.epsilon is None else checked_epsilon(self.epsilon))
 
     def _set_domain(self, domain: Domain) -> None:
-        numbers = np.array(domain.labels, dtype=np.float64)
+        if domain.numbers is None:
+            raise InvalidInput(f"the {len(domain)} labels are classes, or not all finite: take LabelDPClassifier")
+        numbers = domain.numbers
         self.range_ = (float(numbers.min()), float(numbers.max()))
 
-    def _training(self, X: Any, labels: PrivateLabels, plan: Plan, seed: int) -> Training:
+    def _training(self, X: Any, labels: PrivateLabels, plan: Plan) -> Training:
         increasing = Domain(tuple(sorted(labels.domain.labels)))
         epsilon = checked_epsilon(self.epsilon)
-        return Training(
-            X, labels, self.estimator, epsilon, seed, increasing, bias_penalty=self._penalty(plan, len(labels))
-        )
+        penalty = self._penalty(plan, len(labels))
+        return Training(X, labels, self.estimator, epsilon, self._seed(), increasing, bias_penalty=penalty)
 
     def _penalty(self, plan: Plan, rows: int) -> float:
         if self.bias_penalty is None:

@@ -43,7 +43,7 @@ def is_release(y: Any) -> bool:
     return isinstance(y, tuple) and len(y) in (2, 3) and (isinstance(y[1], (Mechanism, Released)) or _is_frame(y[1]))
 
 
-def releases_of(y: Any, rows: int, declared: Domain | None) -> list[LabelRelease]:
+def releases_of(y: Any, rows: int) -> list[LabelRelease]:
     """Return released labels as one release for each mechanism, without rows whose label is missing.
 
     Parameters
@@ -52,22 +52,15 @@ def releases_of(y: Any, rows: int, declared: Domain | None) -> list[LabelRelease
         The record may also be the mechanism that drew the labels.
     rows : int
         Rows of the features.
-    declared : Domain, optional
-        Labels that an estimator declares.
 
     Raises
     ------
     InvalidInput
-        Labels of other rows, another domain than declared, or values that the mechanism cannot have drawn.
+        Labels of other rows, or values that the mechanism cannot have drawn.
     """
     releases = _of_record(*y) if isinstance(y, tuple) and not isinstance(y[0], LabelRelease) else _of_holder(y)
     if any(release.domain.labels != releases[0].domain.labels for release in releases):
         raise InvalidInput("the releases are of different domains: train on each alone")
-    domain = releases[0].domain
-    if declared is not None and set(declared.labels) != set(domain.labels):
-        raise InvalidInput(
-            f"the release is of {len(domain)} labels, which are not the {len(declared)} declared ones: declare none"
-        )
     if isinstance(y, tuple) and not isinstance(y[0], LabelRelease) and len(y[0]) != rows:
         raise InvalidInput(f"X has {rows} samples and the release {len(y[0])}, expected a released label for each row")
     if any(release.rows.size and release.rows.max() >= rows for release in releases):
