@@ -42,7 +42,7 @@ from optrand.learning import (
     SoftLabels,
     Stages,
 )
-from optrand.learning.plans import at_least_two, heterogeneity, pooled, select_rows, tempered
+from optrand.learning.plans import heterogeneity, keep_two_labels, pool_small_groups, select_rows, temper
 from optrand.learning.targets import posterior
 from optrand.sampling.entropy import SeededEntropy
 
@@ -313,25 +313,25 @@ def test_a_second_label_is_kept_where_it_would_be_dropped() -> None:
     priors = rng.dirichlet([0.05] * 6, size=300)
     priors[0] = [1, 0, 0, 0, 0, 0]
     for epsilon in (0.1, 1.0, 4.0):
-        before, after = (rr_with_prior_batch(p, epsilon) for p in (priors, at_least_two(priors, epsilon)))
+        before, after = (rr_with_prior_batch(p, epsilon) for p in (priors, keep_two_labels(priors, epsilon)))
         assert (before.k_star == 1).any()
         assert (after.k_star == np.maximum(before.k_star, 2)).all()
 
 
 def test_temperatures_and_posteriors() -> None:
     beliefs = np.array([[0.8, 0.2, 0.0], [1e-200, 0.0, 1.0]])
-    np.testing.assert_allclose(tempered(beliefs, 1.0), [[0.8, 0.2, 0.0], [0.0, 0.0, 1.0]], atol=1e-15)
-    np.testing.assert_allclose(tempered(beliefs, 0.5)[0], [16 / 17, 1 / 17, 0])
+    np.testing.assert_allclose(temper(beliefs, 1.0), [[0.8, 0.2, 0.0], [0.0, 0.0, 1.0]], atol=1e-15)
+    np.testing.assert_allclose(temper(beliefs, 0.5)[0], [16 / 17, 1 / 17, 0])
     np.testing.assert_allclose(posterior(np.array([[1.0, 0.25]]), np.array([[0.2, 0.8]])), [[0.5, 0.5]])
     assert posterior(np.array([[0.0, 1.0]]), np.array([[1.0, 0.0]]))[0, 1] == 1
 
 
 def test_small_groups_are_pooled_by_their_sizes() -> None:
     groups = Groups.of_ids([0] * 9 + [1] * 2 + [2] * 8 + [3] * 3)
-    assert sorted(pooled(groups, 5).sizes.tolist()) == [5, 8, 9]
-    assert sorted(pooled(groups, 6).sizes.tolist()) == [9, 13]
-    assert pooled(groups, 2) is groups
-    assert pooled(Groups.of_ids([0, 1]), 5).sizes.tolist() == [2]
+    assert sorted(pool_small_groups(groups, 5).sizes.tolist()) == [5, 8, 9]
+    assert sorted(pool_small_groups(groups, 6).sizes.tolist()) == [9, 13]
+    assert pool_small_groups(groups, 2) is groups
+    assert pool_small_groups(Groups.of_ids([0, 1]), 5).sizes.tolist() == [2]
 
 
 def test_a_filter_selects_rows_of_a_release() -> None:

@@ -70,7 +70,7 @@ class Law:
 
 
 def law(name: str) -> Law:
-    """The law of a loss, "logistic" or "squared", one for all seeds.
+    """Return the law of a loss, "logistic" or "squared", one for all seeds.
 
     Examples
     --------

@@ -69,7 +69,7 @@ class LinearLoss(Protocol):
         ...
 
     def coefficients(self, scores: Floats) -> Floats:
-        """Derivatives in the scores for every label, shape ``(K, m)``, from scores of shape ``(m,)``."""
+        """Return derivatives in the scores for every label, shape ``(K, m)``, from scores of shape ``(m,)``."""
         ...
 
     def lipschitz(self, largest: float, radius: float) -> float:
@@ -501,7 +501,7 @@ def top_k_priors(priors: ArrayLike, k: int) -> Floats:
 
 
 def _normals(count: int, source: EntropySource) -> Floats:
-    """Standard normal numbers by inversion, in floats: 53 bits each."""
+    """Draw standard normal numbers by inversion, in floats: 53 bits each."""
     words: Any = octets(source, 8 * count).view("<u8").astype(np.uint64, copy=False)
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     normals: Floats = ndtri(uniform)

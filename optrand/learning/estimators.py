@@ -21,7 +21,7 @@ from optrand.errors import InvalidInput
 from optrand.learning.plans import AfterOneStage, Bits, Plan, Stages, default_plan
 from optrand.learning.private_labels import Domain, LabelRelease, PrivateLabels
 from optrand.learning.released import account_of, fit_numbers, is_release, priors_of, releases_of
-from optrand.learning.targets import BinaryBits, Debiased, Target, check_estimator_fits, probabilities, target_of
+from optrand.learning.targets import BinaryBits, Debiased, Start, Target, check_estimator_fits, probabilities, target_of
 from optrand.learning.training import Training, clip_to_range
 
 __all__ = ["LabelDPClassifier", "LabelDPRegressor"]
@@ -239,7 +239,7 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         informed = priors is not None and len(releases) > 1
         check_estimator_fits(self.estimator, target, informed=informed)
         features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
-        return target.fit(self.estimator, features, releases, beliefs=priors, informed=informed)
+        return target.fit(self.estimator, features, releases, Start(priors, None, informed))
 
     def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
         """Refuse what cannot work, before anything is drawn."""
@@ -399,16 +399,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
 
 
 def rehearsal_rows(X: Any) -> NDArray[np.intp]:
-    """Return rows of public features on which an estimator is tried: the first thousand, and ten more with gaps.
-
-    Examples
-    --------
-    >>> X = np.zeros((3000, 2))
-    >>> X[2500, 1] = np.nan
-    >>> rows = rehearsal_rows(X)
-    >>> rows.size, int(rows[-1])
-    (1001, 2500)
-    """
+    """Return rows of public features on which an estimator is tried: the first thousand, and ten more with gaps."""
     first = np.arange(min(_num_samples(X), TRIED_ROWS))
     return np.union1d(first, _rows_with_gaps(X)[:10])
 

@@ -90,7 +90,7 @@ class Domain:
 
     @classmethod
     def of(cls, labels: ArrayLike | Domain) -> Domain:
-        """The domain of a sequence of labels; numpy scalars become Python's."""
+        """Return the domain of a sequence of labels; numpy scalars become Python's."""
         if isinstance(labels, Domain):
             return labels
         array = rectangular(labels, "the domain") if isinstance(labels, np.ndarray) else _objects(labels)
@@ -139,7 +139,7 @@ class Domain:
             return np.arange(len(self))
 
     def codes(self, values: ArrayLike) -> Codes:
-        """Number of each label, shape ``(n,)``; a refusal tells neither which are none nor how many.
+        """Return the number of each label, shape ``(n,)``. A refusal names and counts no label.
 
         Raises
         ------
@@ -418,7 +418,7 @@ class PrivateLabels:
 
     @property
     def budget(self) -> Spent:
-        """What no row may exceed."""
+        """Budget of each row."""
         return self._store.budget
 
     @property
@@ -428,11 +428,11 @@ class PrivateLabels:
 
     @property
     def spent(self) -> Spent:
-        """The most that a row of this view has paid, exactly."""
+        """Largest payment of a row of this view, exactly."""
         return Spent.most(set(self._store.odometer.of_rows(self._rows)))
 
     def of_rows(self, rows: ArrayLike) -> tuple[Spent, ...]:
-        """What each of some rows has paid, exactly."""
+        """Return the exact payment of each of some rows."""
         return self._store.odometer.of_rows(self._rows[self._places(rows)])
 
     @property
@@ -454,7 +454,7 @@ class PrivateLabels:
         return view
 
     def release(self, rows: ArrayLike | slice, randomizer: Any, *, groups: Groups | None = None) -> LabelRelease:
-        """Noisy labels of some rows, drawn once.
+        """Release noisy labels of some rows, drawn once.
 
         Parameters
         ----------
@@ -500,7 +500,7 @@ class PrivateLabels:
     def prior(
         self, rows: ArrayLike | slice, domain: ArrayLike | Domain, epsilon: float, *, bins: ArrayLike | None = None
     ) -> PriorRelease:
-        """Private histogram of the labels of some rows, on the same account.
+        """Release a private histogram of the labels of some rows, on the same account.
 
         Parameters
         ----------

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,30 @@ from optrand.estimate.histograms import project_to_simplex
 from optrand.learning.likelihoods import label_inputs
 from optrand.learning.private_labels import LabelRelease
 
-__all__ = ["BinaryBits", "BitModel", "Debiased", "Likelihood", "NoisyLabels", "SoftLabels", "Target"]
+__all__ = ["BinaryBits", "BitModel", "Debiased", "Likelihood", "NoisyLabels", "SoftLabels", "Start", "Target"]
 
 Releases = Sequence[LabelRelease]
+
+
+class Start(NamedTuple):
+    """Knowledge of the labels before a model of the releases is trained.
+
+    Attributes
+    ----------
+    beliefs : (n, K) array, optional
+        Probabilities of labels, by an earlier model or priors that were paid for.
+    model : classifier, optional
+        Model of an earlier stage.
+    informed : bool
+        True if the first beliefs come from cluster priors, which the likelihood table does not contain.
+    """
+
+    beliefs: Floats | None = None
+    model: Any = None
+    informed: bool = False
+
+
+START = Start()
 
 
 class Target:
@@ -58,31 +79,8 @@ class Target:
         """Return whether an estimator is given the likelihood itself, in place of weights."""
         return False
 
-    def fit(
-        self,
-        estimator: Any,
-        X: Any,
-        releases: Releases,
-        *,
-        beliefs: Floats | None = None,
-        before: Any = None,
-        informed: bool = False,
-    ) -> Any:
-        """Train a clone of an estimator.
-
-        Parameters
-        ----------
-        estimator : classifier
-        X : (n, d) array or frame
-            Rows of all releases, in their order.
-        releases : sequence of LabelRelease
-        beliefs : (n, K) array, optional
-            Probabilities of labels, by an earlier model or priors that were paid for.
-        before : classifier, optional
-            Model of an earlier stage.
-        informed : bool
-            True if the first beliefs come from cluster priors, which the likelihood table does not contain.
-        """
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
+        """Train a clone of an estimator on the rows of all releases, in their order."""
         raise NotImplementedError
 
 
@@ -120,28 +118,19 @@ class Likelihood(Target):
         """Return whether an estimator has a likelihood of its own, and there are no cluster priors."""
         return hasattr(estimator, "fit_likelihood") and not informed
 
-    def fit(
-        self,
-        estimator: Any,
-        X: Any,
-        releases: Releases,
-        *,
-        beliefs: Floats | None = None,
-        before: Any = None,
-        informed: bool = False,
-    ) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
         table = likelihood_of(releases)
-        if self.descends(estimator, informed=informed):
-            return continue_from(estimator, before).fit_likelihood(X, table)
-        belief = np.ones_like(table) if beliefs is None else beliefs
-        model = before
+        if self.descends(estimator, informed=start.informed):
+            return continue_from(estimator, start.model).fit_likelihood(X, table)
+        belief = np.ones_like(table) if start.beliefs is None else start.beliefs
+        model = start.model
         for step in range(self.rounds):
             if step:
                 belief = probabilities(model, X, table.shape[1])
             # Every round begins from the earlier stage's model: going on with the model of the round before would keep
             # what that model has learnt from weights that are out of date.
-            model = fit_weighted(estimator, X, posterior(table, belief), before=before, smallest=self.smallest)
+            model = fit_weighted(estimator, X, posterior(table, belief), before=start.model, smallest=self.smallest)
         return model
 
 
@@ -152,30 +141,30 @@ class NoisyLabels(Target):
     vectors: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
 
-    def fit(self, estimator: Any, X: Any, releases: Releases, *, before: Any = None, **_: Any) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
         values = np.concatenate([_class_numbers(release) for release in releases])
-        return fit_classes(continue_from(estimator, before), X, values)
+        return fit_classes(continue_from(estimator, start.model), X, values)
 
 
 @dataclass(frozen=True)
 class Debiased(Target):
     """Unbiased losses, whose weights may be negative: the estimator has to take these."""
 
-    def fit(self, estimator: Any, X: Any, releases: Releases, *, before: Any = None, **_: Any) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
         weights = np.concatenate([release.loss_weights for release in releases])
-        return fit_weighted(estimator, X, weights, before=before)
+        return fit_weighted(estimator, X, weights, before=start.model)
 
 
 @dataclass(frozen=True)
 class SoftLabels(Target):
     """Posterior of the label under the uniform prior, as weights: one round, and no model in it."""
 
-    def fit(self, estimator: Any, X: Any, releases: Releases, *, before: Any = None, **_: Any) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
         """Train a clone, as :meth:`Target.fit`."""
         table = likelihood_of(releases)
-        return fit_weighted(estimator, X, posterior(table, np.ones_like(table)), before=before)
+        return fit_weighted(estimator, X, posterior(table, np.ones_like(table)), before=start.model)
 
 
 @dataclass(frozen=True)
@@ -184,7 +173,7 @@ class BinaryBits(Target):
 
     weighted: ClassVar[bool] = False
 
-    def fit(self, estimator: Any, X: Any, releases: Releases, **_: Any) -> Any:
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:  # noqa: ARG002
         """Train a clone for each bit, or one network for all."""
         randomizer = releases[0].randomizer
         if not isinstance(randomizer, UnaryBits):
@@ -235,13 +224,7 @@ NAMES: dict[str, Target] = {
 
 
 def target_of(given: str | Target) -> Target:
-    """Return the target of a name, or the target itself.
-
-    Examples
-    --------
-    >>> target_of("likelihood")
-    Likelihood(rounds=5, smallest=0.001)
-    """
+    """Return the target of a name, or the target itself."""
     if isinstance(given, str):
         if given not in NAMES:
             raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a record of targets")
@@ -254,13 +237,7 @@ def target_of(given: str | Target) -> Target:
 
 
 def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = False) -> None:
-    """Refuse an estimator that cannot be trained by a target, with cluster priors if `informed`.
-
-    Raises
-    ------
-    InvalidInput
-        It lacks a method, or does not take weights.
-    """
+    """Refuse an estimator that cannot be trained by a target, with cluster priors if `informed`."""
     if target.descends(estimator, informed=informed):
         return
     missing = [name for name in ("fit", "predict_proba") if not hasattr(estimator, name)]
@@ -285,11 +262,6 @@ def posterior(table: Floats, belief: Floats) -> Floats:
     """Compute the posterior of each label, shape ``(n, K)``.
 
     It is the normalised likelihood if the beliefs exclude every label that is possible.
-
-    Examples
-    --------
-    >>> posterior(np.array([[1.0, 0.5], [1.0, 0.0]]), np.array([[0.5, 0.5], [0.0, 1.0]])).round(3).tolist()
-    [[0.667, 0.333], [1.0, 0.0]]
     """
     joint = table * belief
     totals = joint.sum(axis=1, keepdims=True)
@@ -300,13 +272,7 @@ def posterior(table: Floats, belief: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class ConstantModel:
-    """Model of rows that all have one class, which many estimators refuse to learn.
-
-    Attributes
-    ----------
-    classes_ : (1,) array of int
-        That class.
-    """
+    """Model of rows that all have one class, which many estimators refuse to learn."""
 
     classes_: NDArray[np.int64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from optrand.base.validation import Floats
 from optrand.baselines.groups import Groups
 from optrand.learning.private_labels import Domain, LabelRelease, PriorRelease, PrivateLabels
-from optrand.learning.targets import Likelihood, Target, probabilities
+from optrand.learning.targets import Likelihood, Start, Target, probabilities
 from optrand.model.problem import regression
 from optrand.studies.many import solve_many
 
@@ -24,20 +24,8 @@ __all__ = ["Asked", "Training", "clip_to_range"]
 Rows = NDArray[np.intp]
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """Rows, and the prior of the optimal randomizer that they share.
-
-    Attributes
-    ----------
-    rows : (m,) array of int
-    prior : (K,) array
-        Of the increasing labels.
-    epsilon : float
-        In nats, for the labels.
-    bias_penalty : float
-        ``math.inf`` for an unbiased randomizer.
-    """
+class Asked(NamedTuple):
+    """Rows, and the prior over the increasing labels, the budget and the price of bias of their optimal randomizer."""
 
     rows: Rows
     prior: Floats
@@ -143,9 +131,8 @@ class Training:
         """
         rows = np.concatenate([release.rows for release in releases])
         known = beliefs if before is None else self.beliefs(before, rows)
-        return self.target.fit(
-            self.estimator, self.features(rows), releases, beliefs=known, before=before, informed=self.informed
-        )
+        start = Start(known, before, self.informed)
+        return self.target.fit(self.estimator, self.features(rows), releases, start)
 
     def learn_numbers(
         self, stages: Sequence[Sequence[LabelRelease]], *, spread: float = 0.0, estimator: Any = None
@@ -186,12 +173,6 @@ def stage_weights(stages: Sequence[Sequence[LabelRelease]], spread: float) -> Fl
 
 
 def clip_to_range(predictions: Any, labels: Floats) -> Floats:
-    """Clip predictions to the range of increasing labels.
-
-    Examples
-    --------
-    >>> clip_to_range([-1.0, 3.5, 9.0], np.array([0.0, 2.0, 5.0])).tolist()
-    [0.0, 3.5, 5.0]
-    """
+    """Clip predictions to the range of increasing labels."""
     found: Floats = np.clip(np.asarray(predictions, dtype=np.float64), labels[0], labels[-1])
     return found
