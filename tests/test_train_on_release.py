@@ -55,7 +55,7 @@ def test_a_release_of_classes_is_trained_on_fresh_and_loaded(tmp_path) -> None:
 def test_the_likelihood_is_that_of_the_records_mechanism() -> None:
     _, y = blobs(60)
     noisy, record = optrand.randomize(y, 1.5, classes=CLASSES)
-    (release,) = releases_of((noisy, record), 60, None)
+    (release,) = releases_of((noisy, record), 60)
     weights, mechanism = record.mechanism.weights, record.mechanism
     for row, name in enumerate(noisy):
         column = weights[:, mechanism.outputs.tolist().index(float(CLASSES.index(name)))].tolist()
