@@ -56,8 +56,8 @@ import numpy
 from optrand.learning import LabelDPRegressor, PrivateLabels
 from sklearn.linear_model import LinearRegression
 X = numpy.arange(600.0).reshape(-1, 1)
-labels = PrivateLabels(numpy.arange(600) % 3, 1.0, range(3))
-assert LabelDPRegressor(LinearRegression(), 1.0, range(3)).fit(X, labels).epsilon_ == 1.0
+y = PrivateLabels(numpy.arange(600) % 3, 1.0, range(3))
+assert LabelDPRegressor(LinearRegression(), 1.0).fit(X, y).epsilon_ == 1.0
 """,
 }
 """Extras, and what each must do in an environment without the others."""

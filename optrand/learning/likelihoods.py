@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +40,25 @@ from optrand.estimate.weights import loss_weights as mechanism_weights
 from optrand.estimate.weights import top_k_loss_weights
 from optrand.mechanism.mechanism import Mechanism
 
-if TYPE_CHECKING:
-    from optrand.learning.private_labels import Domain
-
 __all__ = ["label_inputs", "likelihood_table", "loss_weight_table"]
 
 Values = NDArray[Any]
+
+
+class DeclaredLabels(Protocol):
+    """Declared labels, as a :class:`~optrand.learning.Domain` has them."""
+
+    @property
+    def numbers(self) -> Floats | None:
+        """Labels as numbers, if they are."""
+
+    def __len__(self) -> int: ...
+
+
 Rule = Callable[[Any, Values, Any], Floats]
 
 
-def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:
+def label_inputs(randomizer: Any, domain: DeclaredLabels) -> NDArray[Any]:
     """Return the input of a randomizer for each label of a domain: the number itself, or the number of its class.
 
     Raises
@@ -88,7 +97,7 @@ def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:
     return np.arange(k)
 
 
-def likelihood_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
+def likelihood_table(randomizer: Any, values: Values, domain: DeclaredLabels) -> Floats:
     """Compute the likelihood of released values under every label; see :attr:`LabelRelease.likelihood`.
 
     Raises
@@ -110,7 +119,7 @@ def likelihood_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
     return scaled
 
 
-def loss_weight_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
+def loss_weight_table(randomizer: Any, values: Values, domain: DeclaredLabels) -> Floats:
     """Compute the weights of losses of released values; see :attr:`LabelRelease.loss_weights`.
 
     Raises
@@ -121,7 +130,7 @@ def loss_weight_table(randomizer: Any, values: Values, domain: Domain) -> Floats
     return _apply(_WEIGHTS, "unbiased loss", randomizer, values, domain)
 
 
-def _apply(rules: dict[type, Rule], wanted: str, randomizer: Any, values: Values, domain: Domain) -> Floats:
+def _apply(rules: dict[type, Rule], wanted: str, randomizer: Any, values: Values, domain: DeclaredLabels) -> Floats:
     plain = _reduce(randomizer)
     for kind, rule in rules.items():
         if isinstance(plain, kind):
@@ -144,7 +153,7 @@ def _reduce(randomizer: Any) -> Any:
     return randomizer
 
 
-def _mechanism_likelihood(mechanism: Mechanism, values: Values, domain: Domain) -> Floats:
+def _mechanism_likelihood(mechanism: Mechanism, values: Values, domain: DeclaredLabels) -> Floats:
     distinct, where = np.unique(output_numbers(values, mechanism), return_inverse=True)
     rows = np.searchsorted(mechanism.labels, label_inputs(mechanism, domain))
     columns = mechanism.weights[np.ix_(rows, distinct)]
@@ -157,7 +166,7 @@ def _mechanism_likelihood(mechanism: Mechanism, values: Values, domain: Domain) 
     return table
 
 
-def _batch_likelihood(batch: RRWithPriorBatch, values: Values, _: Domain) -> Floats:
+def _batch_likelihood(batch: RRWithPriorBatch, values: Values, _: DeclaredLabels) -> Floats:
     ratio = float(privacy_ratio(batch.epsilon))
     sizes = batch.k_star[:, np.newaxis]
     table = np.where(batch.kept, 1 / ratio, (1 + (sizes - 1) / ratio) / sizes)
@@ -165,7 +174,7 @@ def _batch_likelihood(batch: RRWithPriorBatch, values: Values, _: Domain) -> Flo
     return table
 
 
-def _additive_likelihood(additive: Additive, values: Values, domain: Domain) -> Floats:
+def _additive_likelihood(additive: Additive, values: Values, domain: DeclaredLabels) -> Floats:
     labels = additive.positions(np.asarray(label_inputs(additive, domain), dtype=np.float64), "label")
     places = additive.positions(np.asarray(values, dtype=np.float64), "released value")[:, np.newaxis]
     table = additive.noise.density(places - labels)
@@ -179,19 +188,19 @@ def _additive_likelihood(additive: Additive, values: Values, domain: Domain) -> 
     return np.where(places >= ends[1], above, table)
 
 
-def _cluster_likelihood(release: ClusterRelease, values: Values, _: Domain) -> Floats:
+def _cluster_likelihood(release: ClusterRelease, values: Values, _: DeclaredLabels) -> Floats:
     matrices = np.array([release.channel(cluster).matrix for cluster in range(len(release.groups))])
     table: Floats = matrices[release.groups.index, values]
     return table
 
 
-def _mechanism_loss_weights(mechanism: Mechanism, values: Values, domain: Domain) -> Floats:
+def _mechanism_loss_weights(mechanism: Mechanism, values: Values, domain: DeclaredLabels) -> Floats:
     rows = np.searchsorted(mechanism.labels, label_inputs(mechanism, domain))
     weights: Floats = mechanism_weights(mechanism)[output_numbers(values, mechanism)][:, rows]
     return weights
 
 
-def _lattice_loss_weights(alibi: LatticeAlibi, values: Values, _: Domain) -> Floats:
+def _lattice_loss_weights(alibi: LatticeAlibi, values: Values, _: DeclaredLabels) -> Floats:
     low, high = (float(mean) for mean in alibi.means)
     return _sum_to_one((values - low) / (high - low))
 

@@ -8,7 +8,10 @@ the part that the predictions explain, so that the rows' distributions have, tog
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 
@@ -18,7 +21,7 @@ STEPS = 60
 """Bisections of a tilt, which bring it to the precision of floats."""
 
 
-def tilted_priors(prior: Floats, labels: Floats, means: Floats, weights: Floats | None = None) -> Floats:
+def tilted_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[Any] | None = None) -> Floats:
     """Compute the distribution over labels of each predicted mean, shape ``(m, K)``.
 
     Parameters
