@@ -1,14 +1,11 @@
-"""Claims of the four papers, each as a check: a number, a picture, and a yes, a no or a "once mended".
+"""Claims of the four papers as code, each tried on instances, with a verdict that the evidence must confirm.
 
-A :mod:`~optrand.theory.claim` is a statement about :mod:`~optrand.theory.instances`: on each, one number is at most
-another, or equal to it. :func:`check` tries it as printed, as corrected where it has a slip, and in a deliberately
-false variant, on the same instances by the same code; the verdict follows from what was seen.
+A claim says of each instance that one number is at most another, or equal to it. :func:`check` tries it as printed, as
+corrected if it has a slip, and in a deliberately false variant, on the same instances by the same code.
 """
 
 from optrand.theory.catalogue import PAPERS, claims, find
-from optrand.theory.checking import BlindCheck, Case, Evidence, Finding, Verdict, check
-from optrand.theory.claim import Budget, Claim
-from optrand.theory.comparison import Comparison, at_most, equal, none, worst
+from optrand.theory.engine import BlindCheck, Case, Claim, Comparison, Evidence, Finding, Verdict, at_most, check, equal
 
-__all__ = ["PAPERS", "Budget", "Claim", "Comparison", "at_most", "claims", "equal", "find", "none", "worst"]
-__all__ += ["BlindCheck", "Case", "Evidence", "Finding", "Verdict", "check"]
+__all__ = ["PAPERS", "BlindCheck", "Case", "Claim", "Comparison", "Evidence", "Finding", "Verdict", "at_most", "check"]
+__all__ += ["claims", "equal", "find"]

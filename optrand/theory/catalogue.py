@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 
 from optrand.errors import InvalidInput
-from optrand.theory.claim import Claim, Stated, plain
+from optrand.theory.engine import Claim, plain
 
 __all__ = ["PAPERS", "claims", "find"]
 
@@ -25,27 +25,29 @@ PAPERS: Mapping[str, str] = {
 
 @cache
 def claims() -> tuple[Claim, ...]:
-    """Every claim, paper by paper, in the order of the papers."""
-    found: list[Claim] = []
+    """Return every claim, paper by paper, in the order of the papers."""
     for paper in PAPERS:
         package = import_module(f"{__package__}.{paper.lower()}")
         for name in package.MODULES:
-            module = import_module(f"{package.__name__}.{name}").__name__
-            found += [each.claim for each in Stated.declared if each.printed.__module__ == module]
-    return tuple(found)
+            import_module(f"{package.__name__}.{name}")
+    return tuple(each for paper in PAPERS for each in Claim.declared.values() if each.paper == paper)
 
 
 def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim, ...]:
     """Return the claims of a paper, those of a number, or both; at least one.
 
-    A paper is a key of :data:`PAPERS`, in either case. A number is as printed (``"Lemma 8"``), with or without the
-    paper before it and the part after it, or the key of one part (``"b23-lemma-8"``). If no claim has that number, it
-    is taken for a part of a name (``"LP1"``).
+    Parameters
+    ----------
+    paper
+        A key of :data:`PAPERS`, in either case.
+    number
+        A number as printed (``"Lemma 8"``), with or without the paper before it and the part after it, or, if no claim
+        has that number, a part of a name (``"LP1"``).
 
     Raises
     ------
     InvalidInput
-        No such paper or claim, and the message lists those with near names; or a part of more than five names.
+        There is no such paper or claim, and the message lists near names; or the text is part of more than five names.
 
     Examples
     --------
@@ -62,30 +64,24 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
     within = tuple(claim for claim in claims() if paper is None or claim.paper == paper.upper())
     if number is None:
         return within
-    asked = plain(number)
-    named = tuple(
-        each
-        for each in within
-        if asked.removeprefix(f"{each.paper.lower()} ") in (plain(each.number), plain(f"{each.number} {each.part}"))
-    )
-    named = named or _containing(number, within)
-    if not named:
-        known = {plain(each.number): f"{each.paper} {each.number}" for each in reversed(within)}
-        known |= {plain(each.name): each.name for each in reversed(within)}
-        matches = dict.fromkeys(known[match] for match in difflib.get_close_matches(asked, known, n=5, cutoff=0.5))
-        near = f"; near ones: {', '.join(matches)}" if matches else ""
-        raise InvalidInput(f"no claim {number!r} among {len(within)}{near}: list them all with optrand theory --list")
-    return named
-
-
-def _containing(text: str, within: tuple[Claim, ...], most: int = 5) -> tuple[Claim, ...]:
-    """Return the claims whose names contain a text, in either case, none if the text is empty."""
-    wanted = plain(text)
-    found = tuple(each for each in within if wanted and wanted in plain(each.name))
-    if len(found) > most:
-        names = ", ".join(each.name for each in found[:most])
+    wanted = plain(number)
+    exact = tuple(each for each in within if wanted in _names(each))
+    found = exact or tuple(each for each in within if wanted and wanted in plain(each.name))
+    if not found:
+        known = {plain(name): name for each in within for name in (f"{each.paper} {each.number}", each.name)}
+        near = [known[match] for match in difflib.get_close_matches(wanted, known, n=5, cutoff=0.5)]
+        hint = f"; near ones: {', '.join(near)}" if near else ""
+        raise InvalidInput(f"no claim {number!r} among {len(within)}{hint}: list them all with optrand theory --list")
+    if not exact and len(found) > 5:
+        names = ", ".join(each.name for each in found[:5])
         raise InvalidInput(
-            f"{text!r} is part of the names of {len(found)} claims, such as {names}: give more of one name, or list "
+            f"{number!r} is part of the names of {len(found)} claims, such as {names}: give more of one name, or list "
             "them all with optrand theory --list"
         )
     return found
+
+
+def _names(claim: Claim) -> set[str]:
+    """Return the names that mean a claim exactly: its number and its whole name, with the paper or without it."""
+    names = {plain(f"{claim.paper} {claim.number}"), plain(claim.name)}
+    return names | {name.removeprefix(f"{claim.paper.lower()} ") for name in names}

@@ -1,0 +1,451 @@
+"""Claims as code: a statement, its instances, its hypothesis, and a false variant that the same code must refute.
+
+A claim is a function of an instance that returns a :class:`Comparison`: one number is at most another, or equal to it.
+:func:`check` tries it as printed, as corrected if the printed form has a slip, and in a deliberately false variant.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from optrand.errors import OptrandError
+
+__all__ = ["BlindCheck", "Case", "Claim", "Comparison", "Evidence", "Finding", "Space", "Verdict", "at_most", "cases"]
+__all__ += ["check", "claim", "draws", "equal", "grid", "plain", "typed"]
+
+Number = int | float | Fraction
+Instance = Mapping[str, Any]
+
+Space = Callable[[int], Iterable[Instance]]
+"""Instances of a claim as keyword arguments; the argument multiplies the number of random ones."""
+
+Statement = Callable[..., "Comparison"]
+Hypothesis = Callable[..., bool]
+
+
+# ------------------------------------------------------------------------------------------------------- comparisons
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two numbers, claimed `alike`, or the left one at most the right one.
+
+    Floats may differ by `tolerance`, a share of the larger side or of `scale`. A comparison is `exact` if neither a
+    float nor a tolerance is involved.
+    """
+
+    left: Number
+    right: Number
+    alike: bool = False
+    tolerance: float = 0.0
+    scale: Number = 0
+    exact: bool = True
+
+    @property
+    def margin(self) -> float:
+        """Distance from failing as a share of the larger side; minus the relative difference for an equality."""
+        if self.left == self.right:
+            return 0.0
+        if math.inf in (abs(self.left), abs(self.right)):
+            room = 1.0 if self.left < self.right else -1.0
+        else:
+            left, right = Fraction(self.left), Fraction(self.right)
+            room = float((right - left) / max(abs(left), abs(right), Fraction(self.scale)))
+        return -abs(room) if self.alike else room
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim is true of these two numbers."""
+        if not self.tolerance:
+            return self.left == self.right if self.alike else self.left <= self.right
+        return self.margin >= -self.tolerance
+
+
+def at_most(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0) -> Comparison:
+    """Compare two numbers, or two arrays element by element, as `left <= right`.
+
+    Parameters
+    ----------
+    left, right
+        Numbers, or nested sequences of them that broadcast against each other as NumPy arrays do.
+    tolerance
+        Relative error that is allowed to computations in floats.
+    scale
+        A size to which the tolerance refers if both sides are near zero.
+
+    Returns
+    -------
+    Comparison
+        That of the numbers, or that of the pair which fails or comes nearest to failing.
+
+    Examples
+    --------
+    >>> at_most([1, 2], [1, 4]).holds, at_most([1, 2], 1).holds
+    (True, False)
+    """
+    return _compare(left, right, alike=False, tolerance=tolerance, scale=scale)
+
+
+def equal(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0) -> Comparison:
+    """Compare two numbers, or two arrays element by element, as equal; arguments as of :func:`at_most`."""
+    return _compare(left, right, alike=True, tolerance=tolerance, scale=scale)
+
+
+def _compare(left: Any, right: Any, *, alike: bool, tolerance: float, scale: Number) -> Comparison:
+    pairs = [*np.broadcast(np.array(left, dtype=object), np.array(right, dtype=object))]
+    numbers = [number for pair in pairs for number in pair]
+    if not pairs or any(number != number for number in numbers):
+        raise BlindCheck("a claim compares no numbers, or one that is NaN: the check sees nothing")
+    exact = not tolerance and not any(isinstance(number, float | np.floating) for number in numbers)
+    compared = (Comparison(*map(_plain_number, pair), alike, tolerance, scale, exact) for pair in pairs)
+    return min(compared, key=lambda each: (each.holds, each.margin))
+
+
+def _plain_number(number: Any) -> Number:
+    return number.item() if isinstance(number, np.generic) else number
+
+
+# ---------------------------------------------------------------------------------------------------------- instances
+
+
+def grid(**values: Iterable[Any]) -> Space:
+    """Return the space of all combinations of values, the last name varying fastest."""
+    combinations = [dict(zip(values, row, strict=True)) for row in product(*values.values())]
+    return lambda _: combinations
+
+
+def cases(names: str, *rows: tuple[Any, ...]) -> Space:
+    """Return the space of given rows of values, each row in the order of the names."""
+    instances = [dict(zip(names.split(), row, strict=True)) for row in rows]
+    return lambda _: instances
+
+
+def draws(count: int, draw: Callable[[random.Random], Instance]) -> Space:
+    """Return the space of `count` random instances; the generator of each is seeded with its number."""
+    return lambda times: (draw(random.Random(number)) for number in range(count * times))  # noqa: S311
+
+
+def typed(value: Any) -> str:
+    """Return a value as a reader would type it: fractions bare, rows in brackets, dataclasses with their fields."""
+    if isinstance(value, np.ndarray):
+        return typed(value.tolist())
+    if isinstance(value, list | tuple | range):
+        return f"({', '.join(map(typed, value))})"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {typed(each)}" for name, each in value.items())
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"{type(value).__name__}({typed({each.name: getattr(value, each.name) for each in fields(value)})})"
+    return str(getattr(value, "__name__", value))
+
+
+# ------------------------------------------------------------------------------------------------------------- claims
+
+
+class Verdict(Enum):
+    """Verdict of the evidence on a claim."""
+
+    HOLDS = "holds"
+    CORRECTED = "holds as corrected"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Form:
+    """One wording of a claim: its text, the function that compares, and the hypothesis on an instance."""
+
+    wording: str
+    compare: Statement
+    where: Hypothesis | None
+
+    def speaks_of(self, instance: Instance) -> bool:
+        """Whether the instance fulfils the hypothesis."""
+        return self.where is None or self.where(**_accepted(self.where, instance))
+
+    def __call__(self, instance: Instance) -> Comparison:
+        """Compare the two sides at an instance, of which the function takes those values that it names."""
+        return self.compare(**_accepted(self.compare, instance))
+
+
+class Claim:
+    """A claim of a paper with its forms, as :func:`claim` declares it.
+
+    Attributes
+    ----------
+    name
+        Paper, number and part: ``"G21 Theorem 9: variance"``.
+    given
+        Hypothesis in words, and how the claim is tried.
+    undecided
+        A quantifier that no computation settles, such as an unnamed constant, or an empty text.
+    printed, corrected, false
+        The forms; the false one must be refuted on the same instances.
+    """
+
+    declared: dict[str, Claim] = {}  # noqa: RUF012
+
+    def __init__(self, name: str, spaces: tuple[Space, ...], given: str, undecided: str, printed: Form) -> None:
+        self.name = name
+        self.given = given
+        self.undecided = undecided
+        self.printed = printed
+        self.corrected: Form | None = None
+        self.false: Form | None = None
+        self._spaces = spaces
+        self.declared[name] = self
+
+    def __call__(self, **instance: Any) -> Comparison:
+        """Compare the two sides as printed, or with other arguments than the printed ones."""
+        return self.printed.compare(**instance)
+
+    @property
+    def paper(self) -> str:
+        """Key of the paper."""
+        return self.name.split(" ", 1)[0]
+
+    @property
+    def number(self) -> str:
+        """Number or section in the paper: ``"Theorem 9"``."""
+        return self.name.split(" ", 1)[1].split(": ", 1)[0]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict that is declared: undecided, holds as corrected if there is a corrected form, or holds."""
+        if self.undecided:
+            return Verdict.UNDECIDED
+        return Verdict.CORRECTED if self.corrected else Verdict.HOLDS
+
+    def instances(self, times: int = 1) -> Iterator[Instance]:
+        """Yield the instances, whether or not the hypothesis holds for them; the same each time."""
+        for space in self._spaces:
+            yield from space(times)
+
+    def correct(
+        self, wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
+    ) -> Claim:
+        """Declare the corrected form: the printed one with `changes`, another function, or another hypothesis."""
+        self.corrected = self._form(wording, compare, where, changes)
+        return self
+
+    def refute(
+        self, wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
+    ) -> Claim:
+        """Declare the false variant, which every check must refute; arguments as of :meth:`correct`."""
+        self.false = self._form(wording, compare, where, changes)
+        return self
+
+    def _form(self, wording: str, compare: Statement | None, where: Hypothesis | None, changes: dict[str, Any]) -> Form:
+        base = compare or self.printed.compare
+        return Form(wording, _changed(base, changes) if changes else base, where or self.printed.where)
+
+
+def claim(
+    name: str,
+    *spaces: Space,
+    given: str,
+    where: Hypothesis | None = None,
+    undecided: str = "",
+    **values: Iterable[Any],
+) -> Callable[[Statement], Claim]:
+    """Declare a claim by the function that compares its two sides, whose docstring is the printed wording.
+
+    Parameters
+    ----------
+    name
+        Paper, number and part, as in ``"G21 Theorem 9: variance"``.
+    *spaces
+        Spaces of instances, the small ones first.
+    given
+        Hypothesis in words.
+    where
+        Hypothesis as code: other instances are not tried.
+    undecided
+        A quantifier that no computation settles.
+    **values
+        A grid of values, tried after the spaces.
+
+    Examples
+    --------
+    >>> @claim("B23 Lemma 99", number=range(1, 6), given="positive integers")
+    ... def squares(number: int, factor: int = 1) -> Comparison:
+    ...     '''No number is larger than its square.'''
+    ...     return at_most(factor * number, number**2)
+    >>> _ = squares.refute("Twice a number is at most its square.", factor=2)
+    >>> squares(number=3).holds, check(squares).verdict.value, str(check(squares).false.broken)
+    (True, 'holds', 'number = 1: 2 <= 1')
+    >>> del Claim.declared["B23 Lemma 99"]
+    """
+    every = (*spaces, grid(**values)) if values else spaces
+
+    def declare(compare: Statement) -> Claim:
+        documented = inspect.getdoc(compare) or "(The wording is a docstring, which Python drops under -OO.)"
+        wording = " ".join(documented.split("\n\n")[0].split())
+        return Claim(name, every, given, undecided, Form(wording, compare, where))
+
+    return declare
+
+
+def plain(name: str) -> str:
+    """Return a name without capitals and signs."""
+    return re.sub(r"[^a-z0-9.]+", " ", name.lower()).strip()
+
+
+def _changed(compare: Statement, changes: dict[str, Any]) -> Statement:
+    def changed(**instance: Any) -> Comparison:
+        return compare(**_accepted(compare, instance | changes))
+
+    return changed
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
+    """Return the names that a function takes; None if it takes any."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
+        return None
+    return frozenset(each.name for each in parameters)
+
+
+def _accepted(function: Callable[..., Any], instance: Instance) -> Instance:
+    names = _parameters(function)
+    return instance if names is None else {name: value for name, value in instance.items() if name in names}
+
+
+# ------------------------------------------------------------------------------------------------------------- checks
+
+
+class BlindCheck(OptrandError):
+    """A check means nothing: no instance fulfils the hypothesis, or none refutes the false variant of the claim."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One instance as text, and the comparison there."""
+
+    instance: str
+    comparison: Comparison
+
+    def __str__(self) -> str:
+        left, right = (_float(side) for side in (self.comparison.left, self.comparison.right))
+        return f"{self.instance}: {left:.10g} {'=' if self.comparison.alike else '<='} {right:.10g}"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evidence on one form: the number of instances `tried`, the `worst` one and the first that contradicts it."""
+
+    tried: int
+    exact: bool
+    worst: Case
+    broken: Case | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Evidence on the forms of one claim, that on the false variant up to the instance that refutes it."""
+
+    claim: Claim
+    printed: Evidence
+    corrected: Evidence | None
+    false: Evidence
+    seconds: float
+
+    @property
+    def decisive(self) -> Evidence:
+        """The evidence on which the verdict rests."""
+        return self.corrected if self.corrected and self.printed.broken else self.printed
+
+    @property
+    def verdict(self) -> Verdict:
+        """Verdict of the evidence: a claim with a quantifier that no computation settles can only be refuted."""
+        if self.decisive.broken:
+            return Verdict.REFUTED
+        if self.claim.undecided:
+            return Verdict.UNDECIDED
+        return Verdict.CORRECTED if self.printed.broken else Verdict.HOLDS
+
+
+def check(claim: Claim, times: int = 1) -> Finding:
+    """Try all forms of a claim on its instances.
+
+    Parameters
+    ----------
+    claim
+        A claim, see :func:`~optrand.theory.find`.
+    times
+        Factor of the number of random instances.
+
+    Raises
+    ------
+    BlindCheck
+        No instance fulfils the hypothesis of a form, none refutes the false variant, or a number is NaN.
+
+    Examples
+    --------
+    >>> from optrand.theory import check, find
+    >>> claim, last_step = find(paper="B23", number="Proposition 7")
+    >>> check(claim).verdict.value, str(check(last_step).printed.broken)
+    ('holds', 'a = 1, b = 1, c = 2: 0.6666666667 <= 0.5')
+    """
+    if claim.false is None:
+        raise BlindCheck(f"{claim.name} has no false variant: declare one")
+    start = time.perf_counter()
+    tallies = [_Tally(form) for form in (claim.printed, claim.corrected, claim.false) if form]
+    false = tallies[-1]
+    for instance in claim.instances(times):
+        for tally in tallies:
+            if tally.form.speaks_of(instance) and (tally is not false or false.broken is None):
+                tally.add(instance)
+    for tally in tallies:
+        if not tally.tried:
+            raise BlindCheck(f"{claim.name}: no instance fulfils the hypothesis of {tally.form.wording!r}")
+    if false.broken is None:
+        raise BlindCheck(f"{claim.name}: no instance refutes the false variant, {false.form.wording!r}")
+    printed, *corrected, refuted = (tally.evidence() for tally in tallies)
+    return Finding(claim, printed, corrected[0] if corrected else None, refuted, time.perf_counter() - start)
+
+
+class _Tally:
+    """Comparisons of one form so far: their number, the worst one and the first that fails."""
+
+    _worst: Case
+
+    def __init__(self, form: Form) -> None:
+        self.form = form
+        self.tried = 0
+        self.exact = True
+        self.broken: Case | None = None
+        self._least = (True, math.inf)
+
+    def add(self, instance: Instance) -> None:
+        comparison = self.form(instance)
+        self.tried += 1
+        self.exact = self.exact and comparison.exact
+        if self.broken is None and not comparison.holds:
+            self.broken = Case(typed(instance), comparison)
+        if (comparison.holds, comparison.margin) < self._least:
+            self._least = comparison.holds, comparison.margin
+            self._worst = Case(typed(instance), comparison)
+
+    def evidence(self) -> Evidence:
+        return Evidence(self.tried, self.exact, self._worst, self.broken)
+
+
+def _float(side: Number) -> float:
+    try:
+        return float(side)
+    except OverflowError:
+        return math.inf if side > 0 else -math.inf
