@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,7 +30,7 @@ from optrand.theory import (
     equal,
     find,
 )
-from optrand.theory.engine import cases, claim, draws, grid, typed
+from optrand.theory.engine import cases, claim, corrected, draws, false, grid, typed
 from optrand.theory.writing import details, one_line, page, tally
 
 ROOT = Path(__file__).parent.parent
@@ -90,8 +91,9 @@ def _undeclare() -> Iterator[None]:
     Claim.declared.update(known)
 
 
-def declare(undecided: str = "", factor: int = 1) -> Claim:
+def declare(undecided: str = "", factor: int = 1, false_factor: int = 9) -> Claim:
     @claim("B23 Lemma 99", number=range(1, 6), given="positive integers", undecided=undecided)
+    @false("Nine times a number is at most its square.", times=false_factor)
     def squares(number: int, times: int = factor) -> Comparison:
         """No number is larger than its square.
 
@@ -99,15 +101,21 @@ def declare(undecided: str = "", factor: int = 1) -> Claim:
         """
         return at_most(times * number, number**2)
 
-    return squares.refute("Nine times a number is at most its square.", times=9)
+    return squares
+
+
+def correct(printed: Claim, **form: Any) -> Claim:
+    """Declare a corrected form as well."""
+    declared = corrected("It is so, corrected.", **form)(printed.printed.compare)
+    return claim(printed.name, number=range(1, 6), given="positive integers")(false("Nine times.", times=9)(declared))
 
 
 def test_the_verdict_follows_from_the_evidence() -> None:
     assert check(declare()).verdict is Verdict.HOLDS
     assert check(declare(factor=2)).verdict is Verdict.REFUTED
-    corrected = declare(factor=2).correct("It is from 2 on.", where=lambda number: number > 1)
-    assert check(corrected).verdict is corrected.verdict is Verdict.CORRECTED
-    assert check(declare(factor=2).correct("It is thrice as large.", times=3)).verdict is Verdict.REFUTED
+    from_two_on = correct(declare(factor=2), where=lambda number: number > 1)
+    assert check(from_two_on).verdict is from_two_on.verdict is Verdict.CORRECTED
+    assert check(correct(declare(factor=2), times=3)).verdict is Verdict.REFUTED
     assert check(declare("all numbers")).verdict is Verdict.UNDECIDED
     assert check(declare("all numbers", factor=2)).verdict is Verdict.REFUTED
 
@@ -127,21 +135,20 @@ def test_the_counterexample_is_the_first_and_the_worst_case_the_worst() -> None:
 
 def test_instances_outside_the_hypothesis_are_not_tried() -> None:
     @claim("B23 Lemma 98", number=range(-5, 3), given="positive integers", where=lambda number: number > 0)
+    @false("Even if it is 0.", where=lambda number: number == 0)
     def positive(number: int, above: int = 0) -> Comparison:
         """A number is above 0."""
         return at_most(above + 1, number)
 
-    positive.refute("It is above 1.", above=1)
     assert check(positive).printed.tried == 2
-    positive.refute("Even if it is 0.", where=lambda number: number == 0)
     assert str(check(positive).false.broken) == "number = 0: 1 <= 0"
 
 
 def test_a_check_that_sees_nothing_is_refused() -> None:
     with pytest.raises(BlindCheck, match="Lemma 99: no instance refutes the false variant"):
-        check(declare().refute("The same.", times=1))
-    with pytest.raises(BlindCheck, match="no instance fulfils the hypothesis of 'Of none.'"):
-        check(declare().refute("Of none.", where=lambda number: number > 9))
+        check(declare(false_factor=1))
+    with pytest.raises(BlindCheck, match=r"no instance fulfils the hypothesis of 'It is so, corrected\.'"):
+        check(correct(declare(), where=lambda number: number > 9))
     unfinished = declare()
     unfinished.false = None
     with pytest.raises(BlindCheck, match="no false variant"):
@@ -253,7 +260,7 @@ def test_the_command_lists_the_claims() -> None:
 def test_the_command_fails_if_a_claim_is_refuted_or_cannot_be_tried(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for failing in (declare(factor=2), declare().refute("The same.", times=1)):
+    for failing in (declare(factor=2), declare(false_factor=1)):
         monkeypatch.setattr(catalogue, "claims", lambda each=failing: (each,))
         code, output = run_theory("--page", str(tmp_path / "page.md"))
         assert code == UNVERIFIED

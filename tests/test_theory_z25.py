@@ -13,9 +13,16 @@ from scipy.integrate import quad
 from optrand.baselines import Alibi, UnaryBits
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.sums import bit_sums
-from optrand.theory.z25.bits import Task, Training, everything, law, votes
-from optrand.theory.z25.neighbours import Coins, Constant, Scale, Slope, Ties, Votes
-from optrand.theory.z25.rivals import Crowd
+from optrand.theory.z25.bits import Task, everything, law, learn, votes
+from optrand.theory.z25.neighbours import (
+    balance_errors,
+    constant_exceeds,
+    deviates,
+    excess_with_ties,
+    excess_with_two_classes,
+    slope_exceeds,
+)
+from optrand.theory.z25.rivals import mean_soft_label
 
 F = Fraction
 DRAWS = 40_000
@@ -27,21 +34,21 @@ def near(values: np.ndarray, expected: float) -> bool:
 
 
 def test_laws_of_vectors_are_products_and_sum_to_one() -> None:
-    randomizer = UnaryBits(5, 2 * math.log(7 / 3))
-    assert sum(law(randomizer, 1).values()) == 1
+    epsilon = 2 * math.log(7 / 3)
+    zero, one = (law(5, epsilon, y) for y in (0, 1))
+    assert sum(one.values()) == 1
     # Both bits right against both wrong: exp(epsilon).
-    assert law(randomizer, 0)[1, 0, 0, 1, 0] == law(randomizer, 1)[1, 0, 0, 1, 0] * randomizer.ratio
-    assert law(randomizer, 0)[1, 1, 0, 0, 0] == law(randomizer, 1)[1, 1, 0, 0, 0]
+    assert zero[1, 0, 0, 1, 0] == one[1, 0, 0, 1, 0] * UnaryBits(5, epsilon).ratio
+    assert zero[1, 1, 0, 0, 0] == one[1, 1, 0, 0, 0]
 
 
 def test_learners_see_vectors_and_nothing_else() -> None:
-    training = Training((0, 1), 1, 2, 1.0, votes)
-    one, other = (law(UnaryBits(2, 1.0), y).items() for y in training.labels)
+    one, other = (law(2, 1.0, y).items() for y in (0, 1))
     # Classes that tie are for the first one.
     ahead = sum(p * q for (z, p), (v, q) in product(one, other) if z[1] + v[1] > z[0] + v[0])
-    assert training.outcomes((0, 1), 1) == {0: 1 - ahead, 1: ahead}
-    assert training.outcomes((0, 0), 1)[0] > 1 - ahead > F(1, 2)
-    assert len(Training((0, 1), 1, 2, 1.0, everything).outcomes((0, 1), 2)) == 4**4
+    assert learn((0, 1), 2, 1.0, votes) == {0: 1 - ahead, 1: ahead}
+    assert learn((0, 0), 2, 1.0, votes)[0] > 1 - ahead > F(1, 2)
+    assert len(learn((0, 1), 2, 1.0, everything, rounds=2)) == 4**4
 
 
 def test_risks_are_those_of_models_weighted_by_their_chance() -> None:
@@ -55,14 +62,14 @@ def test_risks_are_those_of_models_weighted_by_their_chance() -> None:
 def test_mean_soft_labels_are_those_of_draws(k: int, epsilon: float) -> None:
     alibi = Alibi(k, epsilon)
     soft = alibi.soft_labels(alibi.sample(np.zeros(DRAWS, dtype=np.intp), source=SeededEntropy(k)))
-    assert near(soft[:, 0], Crowd(k, epsilon).truth)
+    assert near(soft[:, 0], mean_soft_label(k, epsilon))
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 4.0])
 def test_soft_labels_of_many_classes_are_independent_numbers_over_a_constant(epsilon: float) -> None:
     # K times the soft label tends to E[x] under the truth over E[x] of another class, (1 + 2 r^3) / (3 r) over r.
     r = math.exp(epsilon / 2)
-    assert Crowd(10**9, epsilon).truth * 10**9 == pytest.approx((1 + 2 * r**3) / (3 * r**2), rel=1e-2)
+    assert mean_soft_label(10**9, epsilon) * 10**9 == pytest.approx((1 + 2 * r**3) / (3 * r**2), rel=1e-2)
 
 
 def test_two_soft_labels_by_an_integral() -> None:
@@ -81,28 +88,30 @@ def test_two_soft_labels_by_an_integral() -> None:
         return ends[0] * soft(here, 0) + ends[1] * soft(here, 1) + inside
 
     inside = quad(lambda here: given(here) * density(here, 1), 0, 1)[0]
-    assert Crowd(2, epsilon).truth == pytest.approx(ends[1] * given(0) + ends[0] * given(1) + inside, rel=1e-9)
+    assert mean_soft_label(2, epsilon) == pytest.approx(ends[1] * given(0) + ends[0] * given(1) + inside, rel=1e-9)
 
 
 def test_chances_of_sums_of_bits() -> None:
     assert bit_sums(np.array([F(1, 2)] * 3)).tolist() == [F(1, 8), F(3, 8), F(3, 8), F(1, 8)]
     assert bit_sums(np.array([F(1, 3), F(1, 2)])).tolist() == [F(1, 3), F(1, 2), F(1, 6)]
-    assert Coins((F(1, 2),) * 2, F(1, 4)).beyond(F(99, 100)) == F(1, 2)  # half off: 1/4 * 4 > 0.99
-    assert Coins((F(1, 2),) * 2, F(1, 4)).beyond(F(1)) == 0
+    assert deviates((F(1, 2),) * 2, F(99, 100)) == F(1, 2)  # half off: 1/4 * 4 > 0.99
+    assert deviates((F(1, 2),) * 2, F(1)) == 0
 
 
 def test_errors_of_neighbours_are_those_of_draws() -> None:
-    slope, draws = Slope(40, 10, 0.5, 2.0, 0.5), 4_000
+    size, k, slope, epsilon, draws = 40, 10, 0.5, 2.0, 4_000
     generator = np.random.default_rng(36)
-    features = np.sort(generator.random((draws, slope.size)), axis=1)[:, : slope.k]
-    labels = np.where(generator.random(features.shape) < 0.5 + slope.slope * features, 0, 1)
-    outputs = UnaryBits(2, slope.epsilon).sample(labels, source=SeededEntropy(36)).mean(axis=1)
+    features = np.sort(generator.random((draws, size)), axis=1)[:, :k]
+    labels = np.where(generator.random(features.shape) < 0.5 + slope * features, 0, 1)
+    outputs = UnaryBits(2, epsilon).sample(labels, source=SeededEntropy(36)).mean(axis=1)
     for allowed in (0.1, 0.2, 0.3):
-        assert near((np.abs(outputs - 0.5) > allowed + 1e-9).any(axis=1), slope.exceeds(allowed + 1e-6))
+        assert near(
+            (np.abs(outputs - 0.5) > allowed + 1e-9).any(axis=1), slope_exceeds(size, k, slope, epsilon, allowed + 1e-6)
+        )
 
 
 def test_errors_of_many_classes_are_those_of_one_many_times() -> None:
-    two, four = (Constant(classes, 3, 2.0, 0.1).exceeds(0.25) for classes in (2, 4))
+    two, four = (constant_exceeds(classes, 3, 2.0, 0.25) for classes in (2, 4))
     right = 1 / (1 + math.exp(-1))
     # Three bits: of 0, 1, 2 or 3 ones, 2/3 alone is within 0.25 of 0.731; 3/3 is 0.269 off.
     assert two == pytest.approx(1 - (3 * right**2 * (1 - right)) ** 2)
@@ -110,9 +119,7 @@ def test_errors_of_many_classes_are_those_of_one_many_times() -> None:
 
 
 def test_votes_are_those_of_all_labels_and_bits() -> None:
-    counted = Votes(3, 1.0)
-    assert counted.k == 2
-    laws = [{bits: float(chance) for bits, chance in law(UnaryBits(2, 1.0), y).items()} for y in (0, 1)]
+    laws = [{bits: float(chance) for bits, chance in law(2, 1.0, y).items()} for y in (0, 1)]
 
     def eta(place: float) -> float:
         return min(1.0, max(0.0, 0.5 + (place - 0.5) * (2 if place > 0.5 else 1)))
@@ -129,13 +136,11 @@ def test_votes_are_those_of_all_labels_and_bits() -> None:
 
     places = [(i + 0.5) / 100 for i in range(100)]
     lost = [abs(2 * eta(x) - 1) * (second(x) if eta(x) >= 0.5 else 1 - second(x)) for x in places]
-    assert counted.excess == pytest.approx(sum(lost) / 100, rel=1e-9)
+    assert excess_with_two_classes(3, 1.0) == pytest.approx(sum(lost) / 100, rel=1e-9)
 
 
 def test_ties_are_those_of_all_labels_and_bits() -> None:
-    ties = Ties(3, 1.0)
-    assert ties.k == 2
-    laws = [law(UnaryBits(3, 1.0), y) for y in range(3)]
+    laws = [law(3, 1.0, y) for y in range(3)]
     named = [
         [
             sum(
@@ -153,12 +158,11 @@ def test_ties_are_those_of_all_labels_and_bits() -> None:
         shares = [(a, a, 1 - 2 * a) for a in (min(1 / 3 + x, 0.5) for x in nearest)]
         third = sum(shares[0][y] * shares[1][z] * named[y][z] for y, z in product(range(3), repeat=2))
         total += 2 * root / 100 * (3 * min(1 / 3 + root**2, 0.5) - 1) * third
-    assert ties.excess == pytest.approx(total, rel=1e-9)
+    assert excess_with_ties(3, 1.0) == pytest.approx(total, rel=1e-9)
 
 
 @pytest.mark.parametrize("shrinking", [0, 1])
 def test_the_best_k_is_where_the_derivative_is_zero(shrinking: int) -> None:
     # -k^(-3/2) / 2 + e^(1 + s) k^(1/d - 1) N^(-1/d) / d = 0, so k^(1/2 + 1/d) = d N^(1/d) / (2 e^(1 + s)).
-    scale = Scale(5, 1e4, 0.1)
     k = (5 * 1e4 ** (1 / 5) / 2 * 10 ** (1 + shrinking)) ** (10 / 7)
-    assert scale.best(shrinking=shrinking)[0] == pytest.approx(k, rel=1e-6)
+    assert balance_errors(5, 1e4, 0.1, shrinking=shrinking)[0] == pytest.approx(k, rel=1e-6)

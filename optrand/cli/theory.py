@@ -42,8 +42,7 @@ def theory(
     computation settles. Every check also refutes a deliberately false variant of its claim, or fails.
     """
     from optrand.base.files import refuse_target, write_atomically
-    from optrand.theory import BlindCheck, Finding, check, find
-    from optrand.theory import writing
+    from optrand.theory import BlindCheck, Finding, check, find, writing
 
     chosen = find(paper=paper, number=claim)
     if listed:

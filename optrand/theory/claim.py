@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
+from functools import partial
 from typing import Any, TypeVar
 
 from optrand.theory import engine
@@ -44,12 +45,12 @@ class Stated:
 
     def false(self, form: Callable[[Any], Comparison]) -> Callable[[Any], Comparison]:
         """Declare the false variant."""
-        self.made.refute(_wording(form), lambda instance: form(instance))
+        self.made.false = engine.Form(_wording(form), form, None)
         return form
 
     def corrected(self, form: Callable[[Any], Comparison]) -> Callable[[Any], Comparison]:
         """Declare the corrected form."""
-        self.made.correct(_wording(form), lambda instance: form(instance))
+        self.made.corrected = engine.Form(_wording(form), form, None)
         return form
 
 
@@ -64,20 +65,13 @@ def claim(
 ) -> Callable[[Callable[..., Comparison]], Stated]:
     """Declare a claim by the function that states it as printed."""
 
-    def space(times: int) -> Iterable[dict[str, Any]]:
-        return ({"instance": each} for each in on(Budget.FULL if times > 1 else Budget.QUICK))
-
     def declare(printed: Callable[..., Comparison]) -> Stated:
-        def compare(instance: Any) -> Comparison:
-            return printed(instance)
-
-        compare.__doc__ = printed.__doc__
-        made = engine.claim(" ".join(name), space, given=given, undecided=quantifier)(compare)
-        for variant, add in ((corrected, made.correct), (false, made.refute)):
+        forms = {"printed": engine.Form(_wording(printed), printed, None)}
+        for kind, variant in (("corrected", corrected), ("false", false)):
             if variant is not None:
-                form = variant.form or printed
-                add(variant.wording, lambda instance, form=form, v=variant: form(instance, **v.changes))
-        return Stated(printed, made)
+                forms[kind] = engine.Form(variant.wording, partial(variant.form or printed, **variant.changes), None)
+        spaces = (lambda times: on(Budget.FULL if times > 1 else Budget.QUICK),)
+        return Stated(printed, engine.Claim(" ".join(name), spaces, given, quantifier, forms))
 
     return declare
 

@@ -15,22 +15,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from optrand.errors import OptrandError
 
 __all__ = ["BlindCheck", "Case", "Claim", "Comparison", "Evidence", "Finding", "Space", "Verdict", "at_most", "cases"]
-__all__ += ["check", "claim", "draws", "equal", "grid", "plain", "typed"]
+__all__ += ["check", "claim", "corrected", "draws", "equal", "false", "grid", "plain", "typed"]
 
 Number = int | float | Fraction
-Instance = Mapping[str, Any]
-
-Space = Callable[[int], Iterable[Instance]]
-"""Instances of a claim as keyword arguments; the argument multiplies the number of random ones."""
+Space = Callable[[int], Iterable[Any]]
+"""Instances of a claim: keyword arguments, or one object each. The argument multiplies the number of random ones."""
 
 Statement = Callable[..., "Comparison"]
 Hypothesis = Callable[..., bool]
@@ -133,7 +131,7 @@ def cases(names: str, *rows: tuple[Any, ...]) -> Space:
     return lambda _: instances
 
 
-def draws(count: int, draw: Callable[[random.Random], Instance]) -> Space:
+def draws(count: int, draw: Callable[[random.Random], Any]) -> Space:
     """Return the space of `count` random instances; the generator of each is seeded with its number."""
     return lambda times: (draw(random.Random(number)) for number in range(count * times))  # noqa: S311
 
@@ -147,7 +145,7 @@ def typed(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {typed(each)}" for name, each in value.items())
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{type(value).__name__}({typed({each.name: getattr(value, each.name) for each in fields(value)})})"
+        return f"{type(value).__name__}({typed(_name_fields(value))})"
     return str(getattr(value, "__name__", value))
 
 
@@ -171,13 +169,13 @@ class Form:
     compare: Statement
     where: Hypothesis | None
 
-    def speaks_of(self, instance: Instance) -> bool:
+    def speaks_of(self, instance: Any) -> bool:
         """Whether the instance fulfils the hypothesis."""
-        return self.where is None or self.where(**_accepted(self.where, instance))
+        return self.where is None or _apply(self.where, instance)
 
-    def __call__(self, instance: Instance) -> Comparison:
-        """Compare the two sides at an instance, of which the function takes those values that it names."""
-        return self.compare(**_accepted(self.compare, instance))
+    def __call__(self, instance: Any) -> Comparison:
+        """Compare the two sides at an instance."""
+        return _apply(self.compare, instance)
 
 
 class Claim:
@@ -195,21 +193,23 @@ class Claim:
         The forms; the false one must be refuted on the same instances.
     """
 
-    declared: dict[str, Claim] = {}  # noqa: RUF012
+    declared: ClassVar[dict[str, Claim]] = {}
 
-    def __init__(self, name: str, spaces: tuple[Space, ...], given: str, undecided: str, printed: Form) -> None:
+    def __init__(
+        self, name: str, spaces: tuple[Space, ...], given: str, undecided: str, forms: dict[str, Form]
+    ) -> None:
         self.name = name
         self.given = given
         self.undecided = undecided
-        self.printed = printed
-        self.corrected: Form | None = None
-        self.false: Form | None = None
+        self.printed = forms["printed"]
+        self.corrected = forms.get("corrected")
+        self.false = forms.get("false")
         self._spaces = spaces
         self.declared[name] = self
 
-    def __call__(self, **instance: Any) -> Comparison:
+    def __call__(self, *instance: Any, **values: Any) -> Comparison:
         """Compare the two sides as printed, or with other arguments than the printed ones."""
-        return self.printed.compare(**instance)
+        return self.printed.compare(*instance, **values)
 
     @property
     def paper(self) -> str:
@@ -228,28 +228,10 @@ class Claim:
             return Verdict.UNDECIDED
         return Verdict.CORRECTED if self.corrected else Verdict.HOLDS
 
-    def instances(self, times: int = 1) -> Iterator[Instance]:
+    def instances(self, times: int = 1) -> Iterator[Any]:
         """Yield the instances, whether or not the hypothesis holds for them; the same each time."""
         for space in self._spaces:
             yield from space(times)
-
-    def correct(
-        self, wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
-    ) -> Claim:
-        """Declare the corrected form: the printed one with `changes`, another function, or another hypothesis."""
-        self.corrected = self._form(wording, compare, where, changes)
-        return self
-
-    def refute(
-        self, wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
-    ) -> Claim:
-        """Declare the false variant, which every check must refute; arguments as of :meth:`correct`."""
-        self.false = self._form(wording, compare, where, changes)
-        return self
-
-    def _form(self, wording: str, compare: Statement | None, where: Hypothesis | None, changes: dict[str, Any]) -> Form:
-        base = compare or self.printed.compare
-        return Form(wording, _changed(base, changes) if changes else base, where or self.printed.where)
 
 
 def claim(
@@ -280,10 +262,10 @@ def claim(
     Examples
     --------
     >>> @claim("B23 Lemma 99", number=range(1, 6), given="positive integers")
+    ... @false("Twice a number is at most its square.", factor=2)
     ... def squares(number: int, factor: int = 1) -> Comparison:
     ...     '''No number is larger than its square.'''
     ...     return at_most(factor * number, number**2)
-    >>> _ = squares.refute("Twice a number is at most its square.", factor=2)
     >>> squares(number=3).holds, check(squares).verdict.value, str(check(squares).false.broken)
     (True, 'holds', 'number = 1: 2 <= 1')
     >>> del Claim.declared["B23 Lemma 99"]
@@ -292,22 +274,37 @@ def claim(
 
     def declare(compare: Statement) -> Claim:
         documented = inspect.getdoc(compare) or "(The wording is a docstring, which Python drops under -OO.)"
-        wording = " ".join(documented.split("\n\n")[0].split())
-        return Claim(name, every, given, undecided, Form(wording, compare, where))
+        forms = {"printed": Form(" ".join(documented.split("\n\n")[0].split()), compare, where)}
+        for kind, (wording, other, hypothesis, changes) in _VARIANTS.pop(compare, {}).items():
+            forms[kind] = Form(wording, partial(other or compare, **changes), hypothesis or where)
+        return Claim(name, every, given, undecided, forms)
 
     return declare
+
+
+_VARIANTS: dict[Statement, dict[str, tuple[str, Statement | None, Hypothesis | None, dict[str, Any]]]] = {}
+"""Variants of functions that :func:`claim` has not yet declared."""
+
+
+def corrected(
+    wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
+) -> Callable[[Statement], Statement]:
+    """Add the corrected form to a claim: `changes` of arguments, another hypothesis, or another function."""
+    return lambda printed: (
+        _VARIANTS.setdefault(printed, {}).update(corrected=(wording, compare, where, changes)) or printed
+    )
+
+
+def false(
+    wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
+) -> Callable[[Statement], Statement]:
+    """Add the false variant to a claim, which every check must refute; arguments as of :func:`corrected`."""
+    return lambda printed: _VARIANTS.setdefault(printed, {}).update(false=(wording, compare, where, changes)) or printed
 
 
 def plain(name: str) -> str:
     """Return a name without capitals and signs."""
     return re.sub(r"[^a-z0-9.]+", " ", name.lower()).strip()
-
-
-def _changed(compare: Statement, changes: dict[str, Any]) -> Statement:
-    def changed(**instance: Any) -> Comparison:
-        return compare(**_accepted(compare, instance | changes))
-
-    return changed
 
 
 @cache
@@ -319,9 +316,14 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
     return frozenset(each.name for each in parameters)
 
 
-def _accepted(function: Callable[..., Any], instance: Instance) -> Instance:
+def _apply(function: Callable[..., Any], instance: Any) -> Any:
+    """Call a function with those values of an instance that it names, or with the one object that the instance is."""
+    if not isinstance(instance, Mapping):
+        return function(instance)
     names = _parameters(function)
-    return instance if names is None else {name: value for name, value in instance.items() if name in names}
+    fixed = function.keywords if isinstance(function, partial) else {}
+    taken = {name: value for name, value in instance.items() if names is None or name in names}
+    return function(**(taken | fixed))
 
 
 # ------------------------------------------------------------------------------------------------------------- checks
@@ -401,7 +403,7 @@ def check(claim: Claim, times: int = 1) -> Finding:
     ('holds', 'a = 1, b = 1, c = 2: 0.6666666667 <= 0.5')
     """
     if claim.false is None:
-        raise BlindCheck(f"{claim.name} has no false variant: declare one")
+        raise BlindCheck(f"{claim.name} has no false variant: declare one with @false")
     start = time.perf_counter()
     tallies = [_Tally(form) for form in (claim.printed, claim.corrected, claim.false) if form]
     false = tallies[-1]
@@ -430,18 +432,27 @@ class _Tally:
         self.broken: Case | None = None
         self._least = (True, math.inf)
 
-    def add(self, instance: Instance) -> None:
+    def add(self, instance: Any) -> None:
         comparison = self.form(instance)
         self.tried += 1
         self.exact = self.exact and comparison.exact
         if self.broken is None and not comparison.holds:
-            self.broken = Case(typed(instance), comparison)
+            self.broken = Case(_describe(instance), comparison)
         if (comparison.holds, comparison.margin) < self._least:
             self._least = comparison.holds, comparison.margin
-            self._worst = Case(typed(instance), comparison)
+            self._worst = Case(_describe(instance), comparison)
 
     def evidence(self) -> Evidence:
         return Evidence(self.tried, self.exact, self._worst, self.broken)
+
+
+def _name_fields(value: Any) -> dict[str, Any]:
+    return {each.name: getattr(value, each.name) for each in fields(value)}
+
+
+def _describe(instance: Any) -> str:
+    """Return an instance as text; the fields of one object stand for themselves."""
+    return typed(_name_fields(instance) if is_dataclass(instance) else instance)
 
 
 def _float(side: Number) -> float:

@@ -3,196 +3,166 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cache
 from itertools import permutations, product
+from random import Random
+from typing import Any
 
 import numpy as np
 
 from optrand.baselines import Alibi
-from optrand.theory.claim import Budget, Variant, claim
-from optrand.theory.comparison import Comparison, at_most, equal, worst
-from optrand.theory.instances import RATIOS, Instance, seeded, shares
+from optrand.theory.engine import Comparison, at_most, cases, claim, draws, equal, false, grid
+from optrand.theory.instances import RATIOS, shares
 from optrand.theory.sums import total
 
-__all__ = ["Channel", "Crowd", "Noisy"]
+__all__ = ["mean_soft_label"]
+
+Row = tuple[Fraction, ...]
 
 
-class Channel(Instance):
-    """A randomizer from classes to classes: a row of probabilities a label, and the largest ratio in a column."""
+def _response(k: int, kept: int, ratio: Fraction) -> tuple[Row, ...]:
+    """Return randomized response on the first classes, all others giving one of these."""
+    rest = (Fraction(0),) * (k - kept)
+    own = [(*(ratio ** (v == y) / (ratio + kept - 1) for v in range(kept)), *rest) for y in range(kept)]
+    return (*own, *((*(Fraction(1, kept),) * kept, *rest),) * (k - kept))
 
-    rows: tuple[tuple[Fraction, ...], ...]
-    ratio: Fraction
 
-
-def _channels(budget: Budget) -> Iterator[Channel]:
-    """Randomized response on the first classes, all others giving one of these; then any rows."""
-    for k, ratio in product((2, 3, 10, 30), RATIOS):
-        for kept in sorted({1, 2, k}):
-            rest = (Fraction(0),) * (k - kept)
-            own = [(*(ratio ** (v == y) / (ratio + kept - 1) for v in range(kept)), *rest) for y in range(kept)]
-            other = [(*(Fraction(1, kept),) * kept, *rest)] * (k - kept)
-            yield Channel((*own, *other), ratio)
-    random = seeded(1)
-    for _ in range(budget.pick(quick=300, full=5_000)):
-        k = random.randint(2, 8)
-        rows = [shares([random.randint(1, 9) + (v == y) * random.randint(0, 60) for v in range(k)]) for y in range(k)]
-        yield Channel(tuple(rows), max(max(column) / min(column) for column in zip(*rows, strict=True)))
+def _draw_channel(draw: Random) -> dict[str, Any]:
+    k = draw.randint(2, 8)
+    rows = [shares([draw.randint(1, 9) + (v == y) * draw.randint(0, 60) for v in range(k)]) for y in range(k)]
+    return {"rows": tuple(rows), "ratio": max(max(column) / min(column) for column in zip(*rows, strict=True))}
 
 
 @claim(
     "Z25 Appendix B.1",
-    on=_channels,
+    cases(
+        "rows ratio",
+        *((_response(k, n, ratio), ratio) for k in (2, 3, 10, 30) for ratio in RATIOS for n in sorted({1, 2, k})),
+    ),
+    draws(300, _draw_channel),
     given="any epsilon-DP randomizer from K classes to the same classes",
-    sides=("mean probability that a label is kept", "bound"),
-    false=Variant("The same with ``exp(epsilon) / (exp(epsilon) + K)``, hardly below what is attained.", more=True),
 )
-def retention_falls_as_one_over_k(channel: Channel, *, more: bool = False) -> Comparison:
+@false("The same with ``exp(epsilon) / (exp(epsilon) + K)``.", more=1)
+def retention_falls_as_one_over_k(rows: tuple[Row, ...], ratio: Fraction, more: int = 0) -> Comparison:
     """Averaged over all labels alike, a label is kept with probability at most ``exp(epsilon) / K``."""
-    k = len(channel.rows)
-    return at_most(total(row[y] for y, row in enumerate(channel.rows)) / k, channel.ratio / (k + more * channel.ratio))
+    k = len(rows)
+    return at_most(total(row[y] for y, row in enumerate(rows)) / k, ratio / (k + more * ratio))
 
 
-class Noisy(Instance, coordinates="o"):
-    """A one-hot vector plus noise of scale ``2 / epsilon``; the first class is the true one."""
-
-    coordinates: tuple[Fraction, ...]
-    epsilon: float
-
-    @cached_property
-    def soft(self) -> list[float]:
-        """The soft label, as the package computes it."""
-        soft = Alibi(len(self.coordinates), self.epsilon).soft_labels([float(x) for x in self.coordinates])
-        return [float(share) for share in soft]
-
-    @cached_property
-    def fits(self) -> tuple[Fraction, ...]:
-        """For each class, minus the distance from its one-hot vector: the paper's ``f``, in ``O(K^2)``."""
-        o = self.coordinates
-        return tuple(-total(abs(x - (j == c)) for j, x in enumerate(o)) for c in range(len(o)))
+def _fits(noisy: Row) -> list[Fraction]:
+    """Return minus the distance from the one-hot vector of each class: the paper's ``f``, in ``O(K^2)``."""
+    return [-total(abs(x - (j == c)) for j, x in enumerate(noisy)) for c in range(len(noisy))]
 
 
-def _noisy(budget: Budget) -> Iterator[Noisy]:
-    for k in (2, 3):
-        for coordinates in product(map(Fraction, ("0", "1", "2", "-1", "1/2")), repeat=k):
-            yield from (Noisy(coordinates, epsilon) for epsilon in (1.0, 1e-6, 100.0))
-    random = seeded(29)
-    for _ in range(budget.pick(quick=300, full=10_000)):
-        coordinates = tuple(Fraction(random.randint(-30, 40), 10) for _ in range(random.randint(2, 12)))
-        yield Noisy(coordinates, random.choice((0.1, 1.0, 4.0, 20.0)))
-
-
-@claim(
-    "Z25 Equation 29",
-    on=_noisy,
-    given="a uniform prior",
-    sides=("posterior probability of a class", "softmax of the scores"),
-    false=Variant("The same with ``2 o_c`` for ``f(c)``: right where all coordinates are in [0, 1].", clipped=False),
+NOISY = (
+    *(
+        grid(noisy=[*product(map(Fraction, ("0", "1", "2", "-1", "1/2")), repeat=k)], epsilon=(1.0, 1e-6, 100.0))
+        for k in (2, 3)
+    ),
+    draws(
+        300,
+        lambda draw: {
+            "noisy": tuple(Fraction(draw.randint(-30, 40), 10) for _ in range(draw.randint(2, 12))),
+            "epsilon": draw.choice((0.1, 1.0, 4.0, 20.0)),
+        },
+    ),
 )
-def soft_labels_are_posteriors(noisy: Noisy, *, clipped: bool = True) -> Comparison:
+
+
+@claim("Z25 Equation 29", *NOISY, given="a uniform prior; the soft label of the package, too")
+@false("The same with ``2 o_c`` for ``f(c)``: right where all coordinates are in [0, 1].", clipped=False)
+def soft_labels_are_posteriors(noisy: Row, epsilon: float, *, clipped: bool = True) -> Comparison:
     """Under a uniform prior the probability of class ``c``, given its noisy vector, is a softmax of ``f(c) / lambda``.
 
-    ``f(c)`` is minus the distance of the noisy vector from the one-hot vector of ``c``. So it is in the package, too.
+    ``f(c)`` is minus the distance of the noisy vector from the one-hot vector of ``c``.
     """
-    o, scale = noisy.coordinates, Alibi(len(noisy.coordinates), noisy.epsilon).scale
-    scores = noisy.fits if clipped else tuple(2 * x for x in o)
-    weights = [math.exp((score - max(scores)) / scale) for score in scores]
-    densities = [
-        math.prod(math.exp(-abs(x - (j == c)) / scale) / (2 * scale) for j, x in enumerate(o)) for c in range(len(o))
-    ]
-    posteriors = [density / sum(densities) for density in densities]
-    pairs = zip(posteriors * 2, [*(weight / sum(weights) for weight in weights), *noisy.soft], strict=True)
-    return worst(*(equal(posterior, share, tolerance=1e-12, scale=1) for posterior, share in pairs))
+    alibi = Alibi(len(noisy), epsilon)
+    scores = _fits(noisy) if clipped else [2 * x for x in noisy]
+    weights = np.exp([float(score - max(scores)) / alibi.scale for score in scores])
+    distances = np.abs(np.array(noisy, dtype=float) - np.identity(len(noisy)))
+    densities = np.exp(-distances / alibi.scale).prod(axis=1)
+    soft = [weights / weights.sum(), alibi.soft_labels([float(x) for x in noisy])]
+    return equal(soft, densities / densities.sum(), tolerance=1e-12, scale=1)
 
 
-@claim(
-    "Z25 Equation 30",
-    on=_noisy,
-    given="a uniform prior, any noisy vector; one over none is infinite",
-    sides=("soft label times its rivals, or classes as high", "1, or rivals (count)"),
-    false=Variant("The same, the second step the other way round: who fits as well is as high.", swapped=True),
+@claim("Z25 Equation 30", *NOISY, given="a uniform prior, any noisy vector; the first class is the true one")
+@false(
+    "It is at most half of that.",
+    lambda noisy, epsilon: at_most(2 * truth_has_rivals(noisy=noisy, epsilon=epsilon).left, 1, tolerance=1e-12),
 )
-def truth_has_rivals(noisy: Noisy, *, swapped: bool = False) -> Comparison:
+def truth_has_rivals(noisy: Row, epsilon: float) -> Comparison:
     """The soft label of the truth is at most one over the number of other classes that fit as well.
 
-    And that is at most one over the number of other classes whose noisy coordinate is as high.
+    One over none is infinite.
     """
-    fit, high = (sum(x >= values[0] for x in values[1:]) for values in (noisy.fits, noisy.coordinates))
-    second = at_most(fit, high) if swapped else at_most(high, fit)
-    return worst(at_most(noisy.soft[0] * fit, 1, tolerance=1e-12), second)
+    fits = _fits(noisy)
+    soft = Alibi(len(noisy), epsilon).soft_labels([float(x) for x in noisy])[0]
+    return at_most(float(soft) * sum(fit >= fits[0] for fit in fits[1:]), 1, tolerance=1e-12)
 
 
-class Crowd(Instance, k="K"):
-    """`k` classes, of which the first is the true one, and noise of scale ``2 / epsilon``."""
-
-    k: int
-    epsilon: float
-
-    @cached_property
-    def truth(self) -> float:
-        r"""The mean soft label of the true class, of up to 100,000 classes within 1e-8.
-
-        The soft label of class ``c`` is :math:`x_c / \sum_{c'} x_{c'}` with independent :math:`x_c = \exp(\epsilon \,
-        \mathrm{clip}(o_c, 0, 1))`. Since :math:`1 / s = \int_0^\infty e^{-t s} dt`, its mean is an integral, here over
-        :math:`\log t`, of products of one-class means. Under the truth, the law of :math:`x` is that of the other
-        classes times :math:`x e^{-\epsilon / 2}`.
-        """
-        nodes, weights = np.polynomial.legendre.leggauss(160)
-        between = (nodes + 1) / 2
-        density = weights / 2 * self.epsilon / 4 * np.exp(-self.epsilon * between / 2)
-        masses = np.concatenate(([0.5], density, [0.5 * math.exp(-self.epsilon / 2)]))
-        x = np.exp(self.epsilon * np.concatenate(([0.0], between, [1.0])))
-        # Outside of these logarithms of K t the integrand is below rounding, up to epsilon 16.
-        logarithms, step = np.linspace(-60.0, 6.0, 1_600, retstep=True)
-        times = np.exp(logarithms) / self.k
-        decay = np.exp(-np.outer(times, x))
-        own, other = decay @ (masses * x**2) * math.exp(-self.epsilon / 2), decay @ masses
-        return float((times * own * other ** (self.k - 1)).sum() * step)
+@claim("Z25 Equation 30: second step", *NOISY, given="any noisy vector; the first class is the true one")
+@false("At most as many: what fits as well is as high.", swapped=True)
+def as_high_fits_as_well(noisy: Row, *, swapped: bool = False) -> Comparison:
+    """At least as many other classes fit as well as have a noisy coordinate that is as high."""
+    fit, high = (sum(x >= values[0] for x in values[1:]) for values in (_fits(noisy), noisy))
+    return at_most(fit, high) if swapped else at_most(high, fit)
 
 
-def _small_crowds(budget: Budget) -> Iterator[Crowd]:
-    epsilons = (1.0, 1e-6, 0.01, 0.1, 0.5, 2.0, 4.0, 9.0, 100.0)
-    yield from (Crowd(k, epsilon) for k in range(2, budget.pick(quick=5, full=6)) for epsilon in epsilons)
+@cache
+def mean_soft_label(k: int, epsilon: float) -> float:
+    r"""Return the mean soft label of the true class, of up to 100,000 classes within 1e-8.
+
+    The soft label of class ``c`` is :math:`x_c / \sum_{c'} x_{c'}` with independent :math:`x_c = \exp(\epsilon \,
+    \mathrm{clip}(o_c, 0, 1))`. Since :math:`1 / s = \int_0^\infty e^{-t s} dt`, its mean is an integral, here over
+    :math:`\log t`, of products of one-class means. Under the truth, the law of :math:`x` is that of the other
+    classes times :math:`x e^{-\epsilon / 2}`.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(160)
+    between = (nodes + 1) / 2
+    density = weights / 2 * epsilon / 4 * np.exp(-epsilon * between / 2)
+    masses = np.concatenate(([0.5], density, [0.5 * math.exp(-epsilon / 2)]))
+    x = np.exp(epsilon * np.concatenate(([0.0], between, [1.0])))
+    # Outside of these logarithms of K t the integrand is below rounding, up to epsilon 16.
+    logarithms, step = np.linspace(-60.0, 6.0, 1_600, retstep=True)
+    t = np.exp(logarithms) / k
+    decay = np.exp(-np.outer(t, x))
+    own = decay @ (masses * x**2) * math.exp(-epsilon / 2)
+    other = decay @ masses
+    return float((t * own * other ** (k - 1)).sum() * step)
 
 
 @claim(
     "Z25 Appendix B.2: privacy",
-    on=_small_crowds,
+    k=(2, 3, 4),
+    epsilon=(1.0, 1e-6, 0.01, 0.1, 0.5, 2.0, 4.0, 9.0, 100.0),
     given="noise in real numbers, of scale 2 / epsilon: the paper refers to another one for it",
-    sides=("largest logarithm of a ratio of densities", "epsilon"),
-    false=Variant("The same with noise of scale ``1 / epsilon``: one coordinate forgotten.", spent=2),
 )
-def noise_of_two_over_epsilon_is_private(crowd: Crowd, spent: int = 1) -> Comparison:
+@false("The same with noise of scale ``1 / epsilon``.", spent=2)
+def noise_of_two_over_epsilon_is_private(k: int, epsilon: float, spent: int = 1) -> Comparison:
     """The one-hot vector with Laplace noise of scale ``lambda = 2 / epsilon`` on each coordinate is epsilon-DP."""
     # The logarithm of the ratio of two densities is piecewise linear in every coordinate, and constant outside of 0, 1.
-    points = product((-1, 0, 1, 2), repeat=crowd.k)
-    rows = ([sum(abs(x - (j == y)) for j, x in enumerate(o)) for y in range(crowd.k)] for o in points)
+    points = product((-1, 0, 1, 2), repeat=k)
+    rows = ([sum(abs(x - (j == y)) for j, x in enumerate(o)) for y in range(k)] for o in points)
     largest = max(z - y for row in rows for y, z in permutations(row, 2))
-    return at_most(largest / Fraction(Alibi(crowd.k, spent * crowd.epsilon).scale), crowd.epsilon, tolerance=1e-12)
-
-
-def _crowds(budget: Budget) -> Iterator[Crowd]:
-    sizes = budget.pick(quick=(2, 3, 10, 100, 1_000, 100_000), full=(2, 3, 4, 5, 7, 10, 30, 100, 300, 10**3, 10**5))
-    epsilons = budget.pick(quick=(1.0, 0.1, 4.0, 10.0), full=(1.0, 0.01, 0.1, 0.5, 2.0, 4.0, 6.0, 9.0, 12.0, 16.0))
-    yield from (Crowd(k, epsilon) for k in sizes for epsilon in epsilons)
+    return at_most(largest / Fraction(Alibi(k, spent * epsilon).scale), epsilon, tolerance=1e-12)
 
 
 @claim(
     "Z25 Appendix B.2: decay",
-    on=_crowds,
+    k=(2, 3, 10, 100, 1_000, 100_000),
+    epsilon=(1.0, 0.1, 4.0, 10.0),
     given='all labels are the same, a uniform prior, "nearly" up to a factor of exp(epsilon)',
-    sides=("mean soft label of the truth, or 1 / K", "bound, or mean soft label"),
-    false=Variant(
-        'The mean soft label of the truth is 2 / `K` of what it is with two classes: inversely, without "nearly".',
-        lambda crowd: equal(crowd.truth * crowd.k, Crowd(2, crowd.epsilon).truth * 2, tolerance=1e-8),
-    ),
 )
-def the_truth_decays_as_posteriors_do(crowd: Crowd) -> Comparison:
+@false(
+    'The mean soft label of the truth is 2 / `K` of what it is with two classes: inversely, without "nearly".',
+    lambda k, epsilon: equal(mean_soft_label(k, epsilon) * k, mean_soft_label(2, epsilon) * 2, tolerance=1e-8),
+)
+def the_truth_decays_as_posteriors_do(k: int, epsilon: float) -> Comparison:
     """The mean soft label of the truth decays nearly inversely with `K`, from ``1 / K`` up to ``exp(epsilon) / K``.
 
     More closely, it is between ``1 / K`` and ``exp(epsilon) / (exp(epsilon) + K - 1)``: no epsilon-DP randomizer admits
     a larger posterior probability under a uniform prior, the paper's own included.
     """
-    ends = 1 / crowd.k, 1 / (1 + (crowd.k - 1) * math.exp(-crowd.epsilon))
-    return worst(*(at_most(*each, tolerance=1e-8) for each in ((crowd.truth, ends[1]), (ends[0], crowd.truth))))
+    truth = mean_soft_label(k, epsilon)
+    return at_most([1 / k, truth], [truth, 1 / (1 + (k - 1) * math.exp(-epsilon))], tolerance=1e-8)
