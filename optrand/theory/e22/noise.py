@@ -6,21 +6,19 @@ Neighbouring counts have the rational ratio `B = exp(1 / sigma)`, and clipping m
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.comparison import Comparison, at_most, worst
 from optrand.theory.sums import pushed, times
 
-__all__ = ["TOLERANCE", "Distribution", "Histogram", "as_often", "histograms", "noisy_law", "renormalized"]
+__all__ = ["TOLERANCE", "Distribution", "Histogram", "histograms", "noisy_law", "renormalized"]
 
 TOLERANCE = 1e-9
 """Of sums, quantiles, logarithms and inverses in floats."""
@@ -68,15 +66,3 @@ def renormalized(clipped: Floats, threshold: float) -> Floats:
 def histograms(k: int, size: int) -> Iterator[Histogram]:
     """All numbers of rows with each of `k` labels that sum to `size`."""
     return (counts for counts in product(range(size + 1), repeat=k) if sum(counts) == size)
-
-
-def as_often(seen: Counter[Key], law: Mapping[Key, Fraction], *, key: Callable[[Key], Any]) -> Comparison:
-    """Compare how often outcomes are seen with their law: each, and all up to each, within five standard errors."""
-    count, rates, chances, compared = seen.total(), 0, Fraction(0), []
-    for each in sorted({*law, *seen}, key=key):
-        one = law.get(each, Fraction(0))
-        rates, chances = rates + seen[each], chances + one
-        for hits, chance in ((rates, chances), (seen[each], one)):
-            reach = 5 * (math.sqrt(chance * (1 - chance) / count) + 1 / count)
-            compared.append(at_most(abs(hits / count - float(chance)), reach))
-    return worst(*compared)
