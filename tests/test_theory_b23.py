@@ -13,15 +13,15 @@ import pytest
 from scipy.optimize import linprog
 
 import optrand
+from optrand.baselines.noise import ContinuousStaircase, LatticeStaircase
 from optrand.errors import Infeasible, InvalidInput
 from optrand.programs import algorithm1
 from optrand.theory.b23.grids import smallest_ratio, weeks_loss
 from optrand.theory.b23.noise import Descent, Stairs
-from optrand.theory.b23.optima import best_on_grid, grid, half_square, minimise, response_ends
-from optrand.theory.b23.predictors import Example
+from optrand.theory.b23.optima import best_on_grid, evenly_spaced, half_square, minimise, response_ends
+from optrand.theory.b23.predictors import predict, predictor_loss, table_1
 from optrand.theory.b23.structure import AbsoluteLoss, Part
 from optrand.theory.b23.transformations import staircases
-from optrand.theory.draws import drawn
 from optrand.theory.instances import Setting, label_set, prior
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
@@ -63,7 +63,7 @@ def test_programs_without_a_point_or_an_optimum_are_refused_and_repeated_rows_ar
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_optimum_on_a_grid_is_that_of_the_program_as_printed(seed: int) -> None:
     setting = posed_at(seed)
-    outputs = grid(setting, 6)
+    outputs = evenly_spaced(setting, 6)
     wider = [outputs[0] - 1, *outputs, outputs[-1] + 1]
     problem = optrand.unbiased_regression(
         [float(y) for y in setting.labels],
@@ -96,17 +96,16 @@ def test_of_absolute_loss_there_may_be_no_optimum() -> None:
 
 
 def test_table_one_by_hand() -> None:
-    example = Example("as designed")
     rise = math.exp(0.5)
     low, high = 0.55 / (0.6 * rise + 0.4), 0.55 * rise / (0.4 * rise + 0.6)
     zero, others = (rise * low + high) / (rise + 1), (low + rise * high) / (rise + 1)
     noisy = {"a": 0.7 * zero + 0.3 * others, "b": 0.5 * zero + 0.5 * others}
-    assert example.law[0] == pytest.approx([low, high])
-    assert example.predictor(noisy=True) == pytest.approx(noisy)
+    assert table_1("as designed")[0] == pytest.approx([low, high])
+    assert predict("as designed", noisy=True) == pytest.approx(noisy)
     # Variances 0.44 at a and 0.61 at b, half of all examples each; then the squared moves of the predictor.
-    assert example.loss_of_predictor(noisy=False) == pytest.approx((0.44 + 0.61) / 4)
+    assert predictor_loss("as designed", noisy=False) == pytest.approx((0.44 + 0.61) / 4)
     moves = (noisy["a"] - 0.4) ** 2 + (noisy["b"] - 0.7) ** 2
-    assert example.loss_of_predictor(noisy=True) == pytest.approx((0.44 + 0.61 + moves) / 4)
+    assert predictor_loss("as designed", noisy=True) == pytest.approx((0.44 + 0.61 + moves) / 4)
 
 
 @pytest.mark.parametrize("curved", [False, True])
@@ -160,6 +159,15 @@ def test_weeks_worked_lose_what_was_measured_before() -> None:
     assert weeks_loss(1, 0) == pytest.approx(82.0103, abs=1e-4)
 
 
-def test_laws_of_draws_leave_out_what_bits_do_not_decide() -> None:
-    law, rest = drawn(lambda bits: int(bits.words(1)[0]) or int(bits.words(1)[0]) + 2, 1)
-    assert (law, rest) == ({1: HALF}, HALF)
+@pytest.mark.parametrize(("length", "rise"), [(1, 1), (3, 2), (7, 3)])
+def test_densities_of_the_package_are_those_of_the_definitions(length: int, rise: int) -> None:
+    ratio = Fraction(5, 2)
+    lattice = LatticeStaircase(math.log(ratio), length, rise)
+    whole = Stairs(Fraction(length), Fraction(rise), ratio, whole=True)
+    expected = [float(whole.density(Fraction(i))) for i in range(20)]
+    assert lattice.density(np.arange(20.0)).tolist() == pytest.approx(expected, rel=1e-11)
+    steps = Stairs(Fraction(length), Fraction(length) * Fraction(3, 10), ratio, whole=False)
+    places = [length * Fraction(125 * i + 1, 1_000) for i in range(20)]
+    continuous = ContinuousStaircase(math.log(ratio), float(length), 0.3)
+    expected = [float(steps.density(x)) for x in places]
+    assert continuous.density(np.array(places, dtype=float)).tolist() == pytest.approx(expected, rel=1e-11)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from itertools import accumulate, product
+from itertools import accumulate, chain, product
 from random import Random
 from typing import Any, ClassVar, dataclass_transform
 
 import numpy as np
+
+from optrand.theory.engine import Space, draws
 
 __all__ = ["RATIOS", "Instance", "Setting", "label_set", "prior", "seeded", "settings", "shares", "typed"]
 
@@ -58,7 +60,8 @@ def typed(value: Any) -> str:
     return str(getattr(value, "__name__", value))
 
 
-class Setting(Instance):
+@dataclass(frozen=True)
+class Setting:
     """Labels, increasing, a prior over them, and a privacy ratio ``E = exp(epsilon)`` above 1."""
 
     labels: tuple[Fraction, ...]
@@ -70,17 +73,27 @@ class Setting(Instance):
         """The number of labels."""
         return len(self.labels)
 
+    @property
+    def floats(self) -> tuple[list[float], list[float]]:
+        """Labels and prior as the package takes them."""
+        return [float(y) for y in self.labels], [float(p) for p in self.prior]
 
-def settings(count: int, *, most: int = 12, seed: int = 0) -> Iterator[Setting]:
-    """Settings of 2 labels and up: all edge cases of two to four labels, then `count` random ones of at most `most`."""
+
+def settings(count: int, *, most: int = 12) -> Space:
+    """Return the edge cases of two to four labels, then `count` random settings of at most `most` labels."""
+    return lambda times: chain(_edge_cases(most), draws(count, lambda draw: _draw_setting(draw, most))(times))
+
+
+def _edge_cases(most: int) -> Iterator[Setting]:
     for k, ratio in product(range(2, min(most, 4) + 1), RATIOS):
         for weights in ([1] * k, [1] + [0] * (k - 1), [10**9] + [1] * (k - 1), list(range(k, 0, -1))):
             yield Setting(tuple(map(Fraction, range(k))), shares(weights), ratio)
-    random = seeded(seed)
-    for _ in range(count):
-        k = random.randint(2, most)
-        labels, p = label_set(random, k), prior(random, k)
-        yield Setting(labels, p, 1 + Fraction(random.randint(1, 999), 10 ** random.randint(0, 4)))
+
+
+def _draw_setting(draw: Random, most: int) -> Setting:
+    k = draw.randint(2, most)
+    ratio = 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
+    return Setting(label_set(draw, k), prior(draw, k), ratio)
 
 
 def label_set(random: Random, k: int) -> tuple[Fraction, ...]:

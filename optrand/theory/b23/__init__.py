@@ -1,6 +1,6 @@
-"""[B23]: optimal unbiased randomizers, their structure, and the cost of grids and of estimated priors."""
+"""[B23]: optimal unbiased randomizers for regression."""
 
 __all__ = ["MODULES"]
 
-MODULES = ("predictors", "structure", "gaps", "phases", "transformations", "grids", "release", "noise")
-"""Modules with claims, in the order of the paper."""
+MODULES = ("predictors", "structure", "transformations", "grids", "release", "noise")
+"""Modules that declare claims, in the order of the paper."""

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
+from random import Random
 
 import optrand
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model.outputs import OutputSet
 from optrand.model.problem import Problem
-from optrand.solvers.dispatch import Solver
-from optrand.theory.claim import Budget
-from optrand.theory.instances import Instance, Setting, label_set, prior, seeded, shares
+from optrand.theory.engine import Space, draws
+from optrand.theory.instances import Setting, label_set, prior, shares
 from optrand.theory.sums import total
 
-__all__ = ["PROVEN", "Column", "Cost", "Mesh", "best_on_grid", "meshes", "minimise", "posed", "proven"]
+__all__ = [
+    "PROVEN",
+    "THREE",
+    "Column",
+    "Cost",
+    "Mesh",
+    "best_on_grid",
+    "least_on_line",
+    "meshes",
+    "minimise",
+    "pose",
+    "prove",
+]
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
@@ -40,33 +52,33 @@ class Column:
 
 
 def sets(k: int) -> list[Members]:
-    """All sets of labels but the empty and the full one."""
+    """Return all sets of labels except the empty and the full one."""
     return [members for members in product((False, True), repeat=k) if 0 < sum(members) < k]
 
 
 def dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
-    """Sum of products."""
+    """Return the sum of products."""
     return total(a * b for a, b in zip(first, second, strict=True))
 
 
 def half_square(output: Fraction, label: Fraction) -> Fraction:
-    """Squared loss, halved."""
+    """Return the halved squared loss."""
     return (output - label) ** 2 / 2
 
 
 def absolute(output: Fraction, label: Fraction) -> Fraction:
-    """Absolute loss."""
+    """Return the absolute loss."""
     return abs(output - label)
 
 
 def response_ends(labels: Sequence[Fraction], ratio: Fraction) -> tuple[Fraction, Fraction]:
-    """Lowest and highest output of debiased randomized response: [B23], Algorithm 2."""
+    """Return the lowest and the highest output of debiased randomized response: [B23], Algorithm 2."""
     low, high = (((ratio + len(labels) - 1) * end - total(labels)) / (ratio - 1) for end in (labels[0], labels[-1]))
     return low, high
 
 
-def grid(setting: Setting, n: int) -> list[Fraction]:
-    """`n` evenly spaced values between those ends."""
+def evenly_spaced(setting: Setting, n: int) -> list[Fraction]:
+    """Return `n` evenly spaced values between those ends."""
     low, high = response_ends(setting.labels, setting.ratio)
     return [low + (high - low) * i / (n - 1) for i in range(n)]
 
@@ -74,7 +86,7 @@ def grid(setting: Setting, n: int) -> list[Fraction]:
 def best_on_grid(
     setting: Setting, outputs: Iterable[Fraction], loss: Cost, *, among: Sequence[Members] | None = None
 ) -> tuple[Fraction, list[Column]]:
-    """Least loss of an unbiased epsilon-DP randomizer of these outputs, of some or all columns, and one that has it."""
+    """Return the least loss of an unbiased epsilon-DP randomizer with these outputs, and the columns of one."""
     places = [(members, output) for output in outputs for members in (sets(setting.k) if among is None else among)]
     weights = [[setting.ratio if member else Fraction(1) for member in members] for members, _ in places]
     losses = [[p * loss(v, y) for p, y in zip(setting.prior, setting.labels, strict=True)] for _, v in places]
@@ -87,7 +99,7 @@ def best_on_grid(
 def minimise(
     costs: Sequence[Fraction], columns: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> tuple[Fraction, Row]:
-    """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``: the value and a vertex that has it."""
+    """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``. Return the value and a vertex."""
     count, sides = len(columns), range(len(right))
     signs = [-1 if side < 0 else 1 for side in right]
     rows = [[*(signs[i] * column[i] for column in columns), *(Fraction(i == j) for j in sides)] for i in sides]
@@ -134,7 +146,8 @@ def _reduced(row: list[Fraction], other: list[Fraction], times: Fraction) -> lis
     return [a - times * b if b else a for a, b in zip(row, other, strict=True)] if times else row
 
 
-class Mesh(Instance, setting="", n="outputs from end to end"):
+@dataclass(frozen=True)
+class Mesh:
     """A setting and `n` outputs from the lowest to the highest one of debiased randomized response."""
 
     setting: Setting
@@ -153,45 +166,56 @@ class Mesh(Instance, setting="", n="outputs from end to end"):
     @property
     def in_floats(self) -> optrand.Grid:
         """The package's outputs of Algorithm 2."""
-        labels = [float(y) for y in self.setting.labels]
-        return optrand.feasible_output_set(labels, math.log(self.setting.ratio), self.n)
+        return optrand.feasible_output_set(self.setting.floats[0], math.log(self.setting.ratio), self.n)
 
     @lru_cache(maxsize=1_000)  # noqa: B019
     def least(self, loss: Cost = half_square, n: int = 0, kept: Callable[[Members], bool] | None = None) -> Fraction:
-        """The least loss on the grid, or with another number of outputs, of all columns or of some."""
+        """Return the least loss on the grid, or with another number of outputs, of all columns or of some."""
         among = list(filter(kept, sets(self.setting.k)))
-        return best_on_grid(self.setting, grid(self.setting, n or self.n), loss, among=among)[0]
+        return best_on_grid(self.setting, evenly_spaced(self.setting, n or self.n), loss, among=among)[0]
 
 
-@lru_cache(maxsize=8)
-def meshes(budget: Budget, most: int, quick: int) -> tuple[Mesh, ...]:
-    """Meshes of at most so many labels, shared by several claims, which so find each optimum once."""
-    three = tuple(map(Fraction, range(3)))
-    made = [Mesh(Setting(three[:2], shares((1, 1)), Fraction(2)), 2)]
-    made += [Mesh(Setting(three, shares((1, 1, 1)), Fraction(3)), n) for n in (2, 3, 6)]
+THREE = tuple(map(Fraction, range(3)))
+
+
+def _small_meshes(_: int) -> Iterator[Mesh]:
+    yield Mesh(Setting(THREE[:2], shares((1, 1)), Fraction(2)), 2)
+    yield from (Mesh(Setting(THREE, shares((1, 1, 1)), Fraction(3)), n) for n in (2, 3, 6))
     # All the prior between two outputs: as E grows, the excess is that of rounding at its worst place.
-    made += [Mesh(Setting(three, shares((0, 1, 0)), Fraction(ratio)), 2 + ratio % 2) for ratio in (1_000, 3)]
-    random = seeded(31)
-    for _ in range(budget.pick(quick=quick, full=20 * quick)):
-        k = random.randint(2, most)
-        setting = Setting(label_set(random, k), prior(random, k), 1 + Fraction(random.randint(1, 60), 10))
-        made.append(Mesh(setting, random.randint(2, 10)))
-    return tuple(made)
+    yield from (Mesh(Setting(THREE, shares((0, 1, 0)), Fraction(ratio)), 2 + ratio % 2) for ratio in (1_000, 3))
 
 
-def posed(setting: Setting, outputs: OutputSet | None = None) -> Problem:
-    """Unbiased regression of the package, of halved squared loss, with outputs on the line by default."""
-    labels, prior = ([float(x) for x in row] for row in (setting.labels, setting.prior))
-    return optrand.unbiased_regression(labels, prior, math.log(setting.ratio), outputs=outputs)
+@cache
+def _draw_mesh(number: int, most: int) -> Mesh:
+    draw = Random(number)  # noqa: S311
+    k = draw.randint(2, most)
+    setting = Setting(label_set(draw, k), prior(draw, k), 1 + Fraction(draw.randint(1, 60), 10))
+    return Mesh(setting, draw.randint(2, 10))
 
 
-def proven(problem: Problem, solver: Solver | None = None) -> tuple[optrand.Mechanism, optrand.Certificate]:
-    """Optimum of the package, tabulated, and its verified proof."""
-    mechanism = optrand.solve(problem, solver)
+def meshes(most: int, count: int) -> tuple[Space, ...]:
+    """Return spaces of meshes of at most `most` labels; claims share them, so that each optimum is found once."""
+    return _small_meshes, draws(count, lambda draw: _draw_mesh(draw.randint(0, 10**9), most))
+
+
+def pose(setting: Setting, outputs: OutputSet | None = None) -> Problem:
+    """Return unbiased regression of the package, of halved squared loss, with outputs on the line by default."""
+    return optrand.unbiased_regression(*setting.floats, math.log(setting.ratio), outputs=outputs)
+
+
+def prove(problem: Problem) -> tuple[optrand.Mechanism, optrand.Certificate]:
+    """Return the optimum of the package, tabulated, and its verified proof."""
+    mechanism = optrand.solve(problem)
     return mechanism, optrand.certify(mechanism)
 
 
+@lru_cache(maxsize=1_000)
+def least_on_line(setting: Setting) -> float:
+    """Return the least halved squared loss on the line, certified."""
+    return prove(pose(setting))[1].require(PROVEN).upper
+
+
 def exact_law(mechanism: optrand.Mechanism) -> tuple[Row, tuple[Row, ...]]:
-    """Outputs and rows of a released table."""
+    """Return outputs and rows of a released table."""
     rows = tuple(tuple(Fraction(weight, mechanism.total) for weight in row) for row in mechanism.weights)
     return tuple(map(Fraction, mechanism.outputs.tolist())), rows
