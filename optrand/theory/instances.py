@@ -1,63 +1,21 @@
-"""Instances that print themselves: label sets, priors and privacy ratios; seeded, so that each can be made again."""
+"""Label sets, priors and privacy ratios that several claims share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, chain, product
 from random import Random
-from typing import Any, ClassVar, dataclass_transform
-
-import numpy as np
 
 from optrand.theory.engine import Space, draws
 
-__all__ = ["RATIOS", "Instance", "Setting", "label_set", "prior", "seeded", "settings", "shares", "typed"]
+__all__ = ["RATIOS", "Setting", "label_set", "prior", "settings", "shares"]
 
 RATIOS = tuple(
     Fraction(text) for text in ("2", "11/10", "4/3", "272/100", "10", "1000001/1000000", "3000", "235385266837019985")
 )
 """Privacy ratios ``E = exp(epsilon)``, up to about ``exp(40)``: a claim about epsilon, exactly, is one about ``E``."""
-
-
-@dataclass_transform(frozen_default=True)
-class Instance:
-    """Base of instances: subclasses are frozen dataclasses whose text is made of their fields.
-
-    A class may rename fields in that text; ``""`` leaves a value without its name, `ratio` is printed as ``E``, and a
-    field that is None or not in the repr is left out.
-
-    Examples
-    --------
-    >>> class Bits(Instance, odds="exp(epsilon/2)"):
-    ...     eta: tuple[Fraction, ...]
-    ...     odds: Fraction
-    >>> print(Bits((Fraction(1, 2), Fraction(1, 2)), Fraction(2)))
-    eta = (1/2, 1/2), exp(epsilon/2) = 2
-    """
-
-    _names: ClassVar[dict[str, str]] = {"ratio": "E"}
-
-    def __init_subclass__(cls, **names: str) -> None:
-        cls._names = cls._names | names
-        dataclass(frozen=True)(cls)
-
-    def __str__(self) -> str:
-        values = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}  # type: ignore[arg-type]
-        named = ((self._names.get(name, name), value) for name, value in values.items() if value is not None)
-        return ", ".join(f"{name} = {typed(value)}" if name else f"{value}" for name, value in named)
-
-
-def typed(value: Any) -> str:
-    """A value as a reader would type it: fractions bare, rows in brackets, instances and functions with their names."""
-    if isinstance(value, np.ndarray):
-        return typed(value.tolist())
-    if isinstance(value, list | tuple | range):
-        return f"({', '.join(map(typed, value))})"
-    if isinstance(value, Instance):
-        return f"{type(value).__name__}({value})"
-    return str(getattr(value, "__name__", value))
 
 
 @dataclass(frozen=True)
@@ -96,32 +54,27 @@ def _draw_setting(draw: Random, most: int) -> Setting:
     return Setting(label_set(draw, k), prior(draw, k), ratio)
 
 
-def label_set(random: Random, k: int) -> tuple[Fraction, ...]:
-    """Increasing labels: a lattice, or of very unequal steps, negative ones and fractions among them."""
-    if random.random() < 0.3:
+def label_set(draw: Random, k: int) -> tuple[Fraction, ...]:
+    """Return increasing labels: a lattice, or of very unequal steps, negative ones and fractions among them."""
+    if draw.random() < 0.3:
         return tuple(map(Fraction, range(k)))
-    steps = [Fraction(random.randint(1, 10 ** random.choice((0, 1, 3))), random.choice((1, 1, 7))) for _ in range(k)]
-    return tuple(accumulate(steps[:-1], initial=Fraction(random.randint(-20, 20))))
+    steps = [Fraction(draw.randint(1, 10 ** draw.choice((0, 1, 3))), draw.choice((1, 1, 7))) for _ in range(k)]
+    return tuple(accumulate(steps[:-1], initial=Fraction(draw.randint(-20, 20))))
 
 
-def prior(random: Random, k: int) -> tuple[Fraction, ...]:
-    """A prior over `k` labels: flat, rough, with zeros, or almost all on one label."""
-    kind = random.randrange(4)
+def prior(draw: Random, k: int) -> tuple[Fraction, ...]:
+    """Return a prior over `k` labels: flat, rough, with zeros, or almost all on one label."""
+    kind = draw.randrange(4)
     if kind == 0:
         return shares([1] * k)
-    weights = [random.randint(1, 100) for _ in range(k)]
+    weights = [draw.randint(1, 100) for _ in range(k)]
     if kind == 2:
-        weights = [weight * random.randint(0, 1) for weight in weights]
+        weights = [weight * draw.randint(0, 1) for weight in weights]
     if kind == 3:
-        weights[random.randrange(k)] *= 10**6
+        weights[draw.randrange(k)] *= 10**6
     return shares(weights if any(weights) else [1] * k)
 
 
-def seeded(seed: int) -> Random:
-    """Random numbers that are the same each time."""
-    return Random(seed)  # noqa: S311
-
-
 def shares(weights: Sequence[int]) -> tuple[Fraction, ...]:
-    """Weights as parts of their sum."""
+    """Return weights as parts of their sum."""
     return tuple(Fraction(weight, sum(weights)) for weight in weights)

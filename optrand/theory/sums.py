@@ -22,17 +22,17 @@ Chances = NDArray[Any]
 
 
 def total(numbers: Iterable[Fraction]) -> Fraction:
-    """Sum of fractions, a fraction even of none."""
+    """Return the sum of fractions, a fraction even of no numbers."""
     return sum(numbers, Fraction(0))
 
 
 def times(numbers: Iterable[Fraction]) -> Fraction:
-    """Product of fractions, a fraction even of none."""
+    """Return the product of fractions, a fraction even of no numbers."""
     return math.prod(numbers, start=Fraction(1))
 
 
 def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fraction]]) -> Fraction | float:
-    """Largest ratio of the probabilities of one outcome under two laws, or two rows; infinite if one of them is 0."""
+    """Return the largest ratio of the probabilities of one outcome under two laws; infinite if one of them is 0."""
     tables: list[Mapping[Any, Fraction]] = [law if isinstance(law, Mapping) else dict(enumerate(law)) for law in laws]
     rows = ([table.get(outcome, Fraction(0)) for table in tables] for outcome in set().union(*tables))
     ends = [(min(chances), max(chances)) for chances in rows]
@@ -40,7 +40,7 @@ def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fra
 
 
 def pushed(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Image]) -> dict[Image, Fraction]:
-    """Law of a function of an outcome; outcomes may come more than once."""
+    """Return the law of a function of an outcome; outcomes may come more than once."""
     found: dict[Image, Fraction] = {}
     for outcome, chance in law:
         seen = image(outcome)
@@ -49,13 +49,13 @@ def pushed(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Image]) -
 
 
 def bit_sums(chances: Chances) -> Chances:
-    """The probabilities of ``0 ... n`` ones among `n` independent bits with these chances, along the last axis."""
+    """Return the probabilities of ``0 ... n`` ones among `n` independent bits, whose chances are the last axis."""
     none: Chances = np.ones((*chances.shape[:-1], 1), dtype=chances.dtype)
     return reduce(_one_more, np.moveaxis(chances, -1, 0)[..., np.newaxis], none)
 
 
 def binomials(count: int, chance: float) -> list[Chances]:
-    """The probabilities of each number of ones among ``0 ... count`` bits with one chance."""
+    """Return the probabilities of each number of ones among ``0 ... count`` bits with one chance."""
     return list(accumulate([chance] * count, _one_more, initial=np.ones(1)))
 
 

@@ -35,7 +35,7 @@ from optrand.theory.sums import pushed
 __all__ = ["Channel", "any_randomizer", "improved", "staircases"]
 
 FLOATS = 1e-6
-"""What cone programs in floats are forgiven, as a share of the range of the outputs."""
+"""Tolerance for cone programs in floats, as a share of the range of the outputs."""
 
 
 @dataclass(frozen=True)
@@ -172,19 +172,19 @@ def _draw_even(draw: Random) -> Setting:
     return Setting(tuple(labels), prior(draw, k), 1 + Fraction(draw.randint(1, 99), draw.choice((1, 10))))
 
 
-def _spread(before: Channel, after: Channel, forgiven: float = 0.0) -> Any:
+def _spread(before: Channel, after: Channel, tolerance: float = 0.0) -> Any:
     """Return how far sums of rows are from 1, how far means move, and how much an expected excess over a place grows.
 
     Means and excesses are shares of the range of the outputs. No convex loss grows if no excess does.
     """
-    number: Any = float if forgiven else object
+    number: Any = float if tolerance else object
     places = np.array([*before.outputs, *after.outputs], dtype=number)
     sides = []
     for channel in (before, after):
         outputs, rows = np.array(channel.outputs, dtype=number), np.array(channel.rows, dtype=number)
         sides.append((rows @ np.maximum(outputs[:, np.newaxis] - places, 0), rows @ outputs, rows.sum(axis=1)))
     (old, old_means, _), (new, new_means, sums) = sides
-    unit = _range(before) if forgiven else 1
+    unit = _range(before) if tolerance else 1
     return [abs(sums - 1).max(), abs(new_means - old_means).max() / unit, (new - old).max() / unit]
 
 

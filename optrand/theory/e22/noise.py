@@ -30,7 +30,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @cache
 def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Distribution, Fraction]:
-    """Law of the noisy distribution of a cluster, of which so many rows have each label; `ratio` is `B`.
+    """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dic
 
 
 def _clipped(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Fraction]:
-    """A noisy count: `low` stands for all from there down, the size for all from there up."""
+    """Return the law of a noisy count: `low` stands for all from there down, the size for all from there up."""
 
     def tail(x: int) -> Fraction:
         return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)
@@ -55,7 +55,7 @@ def _clipped(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Frac
 
 
 def renormalized(clipped: Floats, threshold: float) -> Floats:
-    """Clipped shares as distributions, in floats and many rows of labels at a time: lines 9 to 19 of Algorithm 1."""
+    """Return clipped shares as distributions, in floats and many at a time: lines 9 to 19 of Algorithm 1."""
     missing = 1 - clipped.sum(axis=-1, keepdims=True)
     room = np.where(missing < 0, clipped - threshold, 1 - clipped)
     whole = room.sum(axis=-1, keepdims=True)
@@ -64,5 +64,5 @@ def renormalized(clipped: Floats, threshold: float) -> Floats:
 
 
 def histograms(k: int, size: int) -> Iterator[Histogram]:
-    """All numbers of rows with each of `k` labels that sum to `size`."""
+    """Yield all counts of `k` labels that sum to `size`."""
     return (counts for counts in product(range(size + 1), repeat=k) if sum(counts) == size)

@@ -13,3 +13,4 @@ MODULES = (
     "finite_classes",
     "debiased",
 )
+"""Modules that declare claims, in the order of the paper."""

@@ -7,12 +7,14 @@ labels and the models of every stage. Training itself is anything at all; here a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
-from itertools import accumulate, chain, combinations, cycle, product, starmap
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain, combinations, product
 from operator import ne
+from random import Random
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -20,21 +22,17 @@ from numpy.typing import NDArray
 
 from optrand.base.arithmetic import exp_bracket
 from optrand.base.validation import Floats
-from optrand.baselines import ClusterPriors
 from optrand.baselines.groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
-from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import EstimatedPrior
-from optrand.theory.claim import Budget, Variant, claim
-from optrand.theory.comparison import Comparison, at_most, equal, worst
+from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import Rows, table
-from optrand.theory.instances import Instance, prior, seeded
+from optrand.theory.instances import prior
 from optrand.theory.sums import largest_ratio, times, total
 
 __all__ = ["Tempered", "Training"]
 
 Prior = tuple[Fraction, ...]
-
 Integers = NDArray[np.int64]
 
 Released = tuple[tuple[int, int], ...]
@@ -42,7 +40,7 @@ Released = tuple[tuple[int, int], ...]
 
 
 def counting(released: Released, row: int, k: int) -> Prior:
-    """A model that has counted the noisy labels of even or of odd rows, like this one, starting from one of each."""
+    """Return the shares of the noisy labels of even or of odd rows, like this one, starting from one of each."""
     counts = [1] * k
     for at, label in released:
         counts[label] += at >= 0 and at % 2 == row % 2
@@ -50,8 +48,8 @@ def counting(released: Released, row: int, k: int) -> Prior:
 
 
 def arbitrary(released: Released, row: int, k: int) -> Prior:
-    """A model that is any function of what was released."""
-    return prior(seeded(crc32(repr((released, row)).encode())), k)
+    """Return a prior that is any function of what was released."""
+    return prior(Random(crc32(repr((released, row)).encode())), k)  # noqa: S311
 
 
 @lru_cache(maxsize=4096)
@@ -59,7 +57,8 @@ def _respond(predicted: Prior, epsilon: float) -> Rows:
     return table(rr_with_prior([float(share) for share in predicted], epsilon))
 
 
-class Training(Instance, k="K", epsilon="eps", stages="rows of each stage"):
+@dataclass(frozen=True)
+class Training:
     """Training in stages on a small data set, with or without a coin after each stage that the next one knows."""
 
     k: int
@@ -69,7 +68,7 @@ class Training(Instance, k="K", epsilon="eps", stages="rows of each stage"):
     coins: bool = False
 
     def law(self, labels: tuple[int, ...]) -> dict[Released, Fraction]:
-        """The probability of all that can be released of rows with these labels, by the package's tables."""
+        """Return the probability of all that can be released of rows with these labels, by the package's tables."""
         chances: dict[Released, Fraction] = {(): Fraction(1)}
         for number, stage in enumerate(self.stages):
             after: dict[Released, Fraction] = {}
@@ -97,35 +96,13 @@ class Training(Instance, k="K", epsilon="eps", stages="rows of each stage"):
 
 SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,), (1,), (2,)))
 EPSILONS = (math.log(2), 0.1, 0.3, 1.0, 2.3, 1e-6, 8.0, 40.0)
+TRAININGS = [Training(2, e, stages, model) for stages, e, model in product(SPLITS, EPSILONS, (counting, arbitrary))]
+TRAININGS += [Training(2, epsilon, ((0,), (1,), (2,)), arbitrary, coins=True) for epsilon in EPSILONS[:2]]
+TRAININGS += [Training(3, epsilon, ((0,), (1,)), arbitrary) for epsilon in EPSILONS[:2]]
 
 
-def _trainings(budget: Budget) -> Iterator[Training]:
-    for stages, epsilon, model in product(SPLITS, EPSILONS, (counting, arbitrary)):
-        yield Training(2, epsilon, stages, model)
-    for epsilon in EPSILONS[:2]:
-        yield Training(2, epsilon, ((0,), (1,), (2,)), arbitrary, coins=True)
-        yield Training(3, epsilon, ((0,), (1,)), arbitrary)
-    if budget is Budget.FULL:
-        for epsilon, model in product(EPSILONS, (counting, arbitrary)):
-            yield Training(3, epsilon, ((0, 1), (2,)), model)
-            yield Training(4, epsilon, ((0,), (1,)), model, coins=True)
-            yield Training(2, epsilon, ((0,), (1, 2), (3,)), model, coins=True)
-
-
-OWN = Variant("The same with a draw for each count; a label that is replaced changes two counts.", own=1)
-WHOLE = Variant("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2)
-HALVES = Variant("The same with noise for all of epsilon.", halves=2)
-AGAIN = Variant("The same where the last stage asks for the label of row 0 again.", again=(0,))
-UNSEEN = "stages chosen without a look at labels, any training algorithm"
-
-
-@claim(
-    "G21 Observation 4",
-    on=_trainings,
-    given=UNSEEN,
-    sides=("largest ratio of probabilities", "exp(epsilon)"),
-    false=AGAIN,
-)
+@claim("G21 Observation 4", lambda _: TRAININGS, given="stages chosen without a look at labels, any training algorithm")
+@false("The same where the last stage asks for the label of row 0 again.", again=(0,))
 def stages_cost_epsilon_once(training: Training, *, again: tuple[int, ...] = ()) -> Comparison:
     """Training in stages of disjoint rows, with priors that the stage before predicts, is epsilon-LabelDP."""
     last = tuple(dict.fromkeys((*training.stages[-1], *again)))
@@ -133,127 +110,69 @@ def stages_cost_epsilon_once(training: Training, *, again: tuple[int, ...] = ())
     return at_most(asked.largest_ratio, exp_bracket(training.epsilon)[0])
 
 
-class Grouped(Instance, k="K", root="exp(epsilon / 2)", ids="group of each row"):
-    """Rows in public groups, whose histograms get noise that is `root` times less likely with each step from 0."""
-
-    k: int
-    root: Fraction
-    ids: tuple[int, ...]
-
-    @cached_property
-    def differences(self) -> Integers:
-        """Histograms of all groups, less those of the data set with another label for one row."""
-        histograms, several = Groups.of_ids(self.ids).histograms, product(range(self.k), repeat=len(self.ids))
-        pairs = (pair for pair in product(several, repeat=2) if sum(map(ne, *pair)) == 1)
-        return np.array([histograms(np.array(a), self.k) - histograms(np.array(b), self.k) for a, b in pairs])
-
-
-def _grouped(budget: Budget) -> Iterator[Grouped]:
-    ids = ((0,), (0, 0), (0, 1), (0, 1, 0), *budget.pick(quick=(), full=((0, 1, 1, 0), (0, 1, 2, 3))))
-    return starmap(Grouped, product((2, 3), map(Fraction, ("2", "11/10", "1001/1000")), ids))
+@lru_cache(maxsize=100)
+def _change_histograms(k: int, ids: tuple[int, ...]) -> Integers:
+    """Return the histograms of all groups less those of the data set with another label for one row."""
+    groups, several = Groups.of_ids(ids), product(range(k), repeat=len(ids))
+    pairs = (map(np.array, pair) for pair in product(several, repeat=2) if sum(map(ne, *pair)) == 1)
+    return np.array([groups.histograms(a, k) - groups.histograms(b, k) for a, b in pairs])
 
 
 @claim(
     "G21 Algorithm 4",
-    on=_grouped,
-    given="public groups, at least two labels",
-    sides=("largest ratio of probabilities", "exp(epsilon)"),
-    corrected=OWN,
-    false=WHOLE,
+    k=(2, 3),
+    root=map(Fraction, ("2", "11/10", "1001/1000")),
+    ids=((0,), (0, 0), (0, 1), (0, 1, 0)),
+    given="public groups, at least two labels; noise is exp(epsilon / 2), the root, times less likely with each step",
 )
-def noise_hides_groups(grouped: Grouped, *, own: int = 0) -> Comparison:
+@corrected("The same with a draw for each count; a label that is replaced changes two counts.", own=1)
+@false("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2)
+def noise_hides_groups(k: int, root: Fraction, ids: tuple[int, ...], *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
     That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are.
     """
-    changed = int(np.abs(grouped.differences).sum(axis=(1, 2)).max())
-    seen = math.inf if np.ptp(grouped.differences, axis=2).any() else grouped.root
-    return at_most(grouped.root ** (own * changed) if own else seen, grouped.root**2)
+    differences = _change_histograms(k, ids)
+    changed = int(np.abs(differences).sum(axis=(1, 2)).max())
+    seen = math.inf if np.ptp(differences, axis=2).any() else root
+    return at_most(root ** (own * changed) if own else seen, root**2)
 
 
-class Histogram(Instance, counts="noisy counts"):
-    """Noisy counts of one group."""
-
-    counts: tuple[int, ...]
-
-
-def _histograms(_: Budget) -> Iterator[Histogram]:
-    return (Histogram(counts) for k in (1, 2, 3) for counts in product((2, 1, 0, -1, -7), repeat=k))
-
-
-def _clipped(counts: Integers) -> Floats:
+def _divide_clipped(counts: Integers) -> Floats:
     shares: Floats = np.maximum(counts, 0) / max(1, np.maximum(counts, 0).sum())
     return shares
 
 
+def _divide(counts: Integers) -> Floats:
+    return counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1 / counts.size)
+
+
+def _estimate(counts: Integers) -> Floats:
+    return EstimatedPrior(tuple(np.maximum(counts, 0).tolist()), 1.0).probabilities
+
+
 @claim(
     "G21 Algorithm 4: line 4(c)",
-    kind="text",
-    on=_histograms,
+    *(grid(counts=[*product((2, 1, 0, -1, -7), repeat=k)]) for k in (1, 2, 3)),
     given="any noisy counts, 0 / 0 taken as 0",
-    sides=("sum of the shares, or zero", "1, or the least share"),
-    corrected=Variant(
-        "The same, and the uniform prior where no count is above 0: the prior of the package.",
-        shares=lambda counts: EstimatedPrior(tuple(np.maximum(counts, 0).tolist()), 1.0).probabilities,
-    ),
-    false=Variant(
-        "The same of counts that are not cut off, and the uniform prior where their sum is not above 0.",
-        shares=lambda counts: counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1 / counts.size),
-    ),
 )
-def clipped_counts_are_a_prior(histogram: Histogram, shares: Callable[[Integers], Floats] = _clipped) -> Comparison:
+@corrected("The same, and the uniform prior where no count is above 0: the prior of the package.", shares=_estimate)
+@false("The same of counts that are not cut off, and the uniform prior where their sum is not above 0.", shares=_divide)
+def clipped_counts_are_a_prior(
+    counts: tuple[int, ...], shares: Callable[[Integers], Floats] = _divide_clipped
+) -> Comparison:
     """Counts that are cut off at 0, over their sum, are a prior."""
-    found = shares(np.array(histogram.counts)).tolist()
-    return worst(equal(math.fsum(found), 1, tolerance=1e-12), at_most(0, min(found)))
-
-
-class Learned(Instance, counts="labels of each group", epsilon="eps"):
-    """Many groups with the same labels, so many of each kind, whose priors the package learns."""
-
-    counts: tuple[int, int]
-    epsilon: float
-    groups: int
-
-
-def _learned(budget: Budget) -> Iterator[Learned]:
-    epsilons, groups = (1.0, *budget.pick(quick=(), full=(0.1, 0.5, 3.0))), budget.pick(quick=1_500, full=15_000)
-    return (Learned(counts, epsilon, groups) for counts, epsilon in product(((1, 0), (2, 1)), epsilons))
-
-
-@claim(
-    "G21 Algorithm 4: draws",
-    kind="ours",
-    on=_learned,
-    given="priors of two labels, words of a seed",
-    sides=("distance of a frequency from its probability", "five standard errors"),
-    false=HALVES,
-)
-def priors_come_as_often(learned: Learned, *, halves: int = 1) -> Comparison:
-    """Learned priors come as often as noise of ratio ``exp(epsilon / 2)`` says, up to five standard errors."""
-    labels = np.tile(np.repeat((0, 1), learned.counts), learned.groups)
-    groups = Groups.of_ids(np.repeat(np.arange(learned.groups), sum(learned.counts)))
-    priors = ClusterPriors.learn(labels, groups, 2, learned.epsilon, source=SeededEntropy(4))
-    found = np.bincount(_kinds(priors.probabilities[:, 0], priors.uniform), minlength=6) / learned.groups
-    noise = np.arange(-400, 401)
-    law = np.exp(-halves * learned.epsilon / 2 * np.abs(noise))
-    first, second = (np.maximum(count + noise, 0) for count in learned.counts)
-    pairs = np.add.outer(first, second)
-    shares = np.divide(first[:, np.newaxis], pairs, out=np.full(pairs.shape, 0.5), where=pairs > 0)
-    wanted = np.bincount(_kinds(shares, pairs == 0).ravel(), (np.outer(law, law) / law.sum() ** 2).ravel(), minlength=6)
-    errors = 5 * np.sqrt(wanted * (1 - wanted) / learned.groups)
-    return worst(*map(at_most, np.abs(found - wanted).tolist(), errors.tolist()))
-
-
-def _kinds(shares: Floats, uniform: NDArray[np.bool_]) -> Integers:
-    return np.select([uniform, shares == 0, shares < 0.5, shares == 0.5, shares < 1], [5, 0, 1, 2, 3], 4)
+    found = shares(np.array(counts)).tolist()
+    return at_most([math.fsum(found), 1, -min(found)], [1, math.fsum(found), 0], tolerance=1e-12)
 
 
 HEATS = tuple(Fraction(text) for text in ("1000", "30", "27/10", "3/2", "101/100", "1000001/1000000"))
 """Values of ``exp(1 / t)``, from cold to hot."""
 
 
-class Tempered(Instance, heat="exp(1 / t)"):
-    """Whole logits, so that the prior is exact in fractions, and a temperature `t`."""
+@dataclass(frozen=True)
+class Tempered:
+    """Whole logits, so that the prior is exact in fractions, and a temperature `t`: `heat` is ``exp(1 / t)``."""
 
     logits: tuple[int, ...]
     heat: Fraction
@@ -275,102 +194,93 @@ class Tempered(Instance, heat="exp(1 / t)"):
         return max(self.logits) - max((each for each in self.logits if each < max(self.logits)), default=0)
 
 
-def _logits(budget: Budget) -> Iterator[tuple[int, ...]]:
-    yield from ((1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0))
-    random = seeded(30)
-    for _ in range(budget.pick(quick=25, full=1_000)):
-        yield tuple(random.randint(-3, 3) for _ in range(random.randint(2, 9)))
+def _with_logits(add: Callable[[tuple[int, ...], int], Any]) -> Space:
+    """Return the space of what is made of fixed and of random logits, with the number of each."""
+
+    def space(times: int) -> Any:
+        draw = Random(30)  # noqa: S311
+        drawn = (tuple(draw.randint(-3, 3) for _ in range(draw.randint(2, 9))) for _ in range(25 * times))
+        for number, logits in enumerate(chain([(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0)], drawn)):
+            yield from add(logits, number)
+
+    return space
 
 
-temperature = partial(claim, "G21", given="any logits, any temperatures above 0")
-one_temperature = partial(temperature, on=lambda budget: starmap(Tempered, product(_logits(budget), HEATS)))
-ONE_OTHER = Variant("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
-EACH = Variant("At a lower temperature each of the likelier half of the classes is likelier.", each=True)
-ONE_TOP = Variant("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
+TEMPERED = _with_logits(lambda logits, _: (Tempered(logits, heat) for heat in HEATS))
+ANY_LOGITS = "any logits, any temperatures above 0"
 
 
-@one_temperature(
-    "Appendix E: cold priors",
-    sides=("prior of the classes below the top, or top classes", "bound, or top classes (count)"),
-    false=ONE_OTHER,
-)
+@claim("G21 Appendix E: cold priors", TEMPERED, given=ANY_LOGITS)
+@false("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
 def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
     Top classes, which share the rest alike, are those of the largest logit; the next one is `g` below it.
     """
-    rest = len(given.logits) - given.tops
+    rest, likeliest = len(given.logits) - given.tops, max(given.prior)
     bound = Fraction(rest and (others or rest), given.tops) * given.heat**-given.gap
-    likeliest = max(given.prior)
-    return worst(at_most(1 - given.tops * likeliest, bound), equal(given.prior.count(likeliest), given.tops))
+    shared = given.prior.count(likeliest)
+    return at_most([1 - given.tops * likeliest, shared, given.tops], [bound, given.tops, shared])
 
 
-@one_temperature(
-    "Appendix E: hot priors",
-    sides=("largest (K p)**2, or its inverse", "exp(2 d / t), or exp(d / t)"),
-    false=Variant("The same with ``d / 2``.", halves=1),
-)
+@claim("G21 Appendix E: hot priors", TEMPERED, given=ANY_LOGITS)
+@false("The same with ``d / 2``.", halves=1)
 def hot_priors_are_uniform(given: Tempered, *, halves: int = 2) -> Comparison:
     """As t grows the prior becomes uniform: ``K p`` is within a factor ``exp(d / t)`` of 1, `d` the logits' range."""
     farthest = given.heat ** (halves * (max(given.logits) - min(given.logits)))
     squares = [(len(given.prior) * share) ** 2 for share in given.prior]
-    return worst(at_most(max(squares), farthest), at_most(1 / min(squares), farthest))
+    return at_most([max(squares), 1 / min(squares)], farthest)
 
 
-class Cooled(Instance, heats="exp(1 / t)"):
-    """Logits at two temperatures, the colder one first, and a privacy ratio."""
-
-    logits: tuple[int, ...]
-    heats: tuple[Fraction, Fraction]
-    ratio: Fraction
-
-    @property
-    def both(self) -> tuple[Tempered, Tempered]:
-        """The priors."""
-        return Tempered(self.logits, self.heats[0]), Tempered(self.logits, self.heats[1])
-
-
-def _cooled(budget: Budget) -> Iterator[Cooled]:
-    ratios = cycle(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
-    pairs = product(_logits(budget), combinations(HEATS, 2))
-    return (Cooled(logits, heats, ratio) for (logits, heats), ratio in zip(pairs, ratios, strict=False))
-
-
-@temperature(
-    "Appendix E: confidence",
-    on=_cooled,
-    sides=("probability at the higher temperature", "probability at the lower temperature"),
-    false=EACH,
+RATIOS = tuple(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
+COOLED = _with_logits(
+    lambda logits, number: (
+        {"cold": Tempered(logits, cold), "hot": Tempered(logits, hot), "ratio": RATIOS[(number + i) % 4]}
+        for i, (cold, hot) in enumerate(combinations(HEATS, 2))
+    )
 )
-def cooling_is_more_confident(given: Cooled, *, each: bool = False) -> Comparison:
+
+
+@claim("G21 Appendix E: confidence", COOLED, given=ANY_LOGITS)
+@false("At a lower temperature each of the likelier half of the classes is likelier.", each=True)
+def cooling_is_more_confident(cold: Tempered, hot: Tempered, *, each: bool = False) -> Comparison:
     """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
-    cold, hot = (sorted(tempered.prior, reverse=True) for tempered in given.both)
-    together, k = map(at_most, accumulate(hot), accumulate(cold)), len(hot) // 2
-    return worst(*(map(at_most, hot[:k], cold[:k]) if each else together))
+    less, more = (sorted(tempered.prior, reverse=True) for tempered in (hot, cold))
+    half = len(less) // 2
+    return at_most(less[:half], more[:half]) if each else at_most([*accumulate(less)], [*accumulate(more)])
 
 
-@temperature(
-    "Appendix E: labels kept",
-    on=_cooled,
-    sides=(
-        "labels kept at the lower temperature, or whether as said",
-        "labels kept at the higher temperature, or whether said",
-    ),
-    false=ONE_TOP,
+def _count_kept(ratio: Fraction, *given: Tempered) -> list[int]:
+    """Return the numbers of labels that the package's RRWithPrior keeps."""
+    priors = np.array([each.prior for each in given], dtype=float)
+    counts: list[int] = rr_with_prior_batch(priors, math.log(ratio)).k_star.tolist()
+    return counts
+
+
+@claim("G21 Appendix E: labels kept", COOLED, given=ANY_LOGITS)
+@false("A higher temperature keeps one label more.", more=1)
+def heating_keeps_more(cold: Tempered, hot: Tempered, ratio: Fraction, more: int = 0) -> Comparison:
+    """A higher temperature keeps more labels, or as many, of RRWithPrior."""
+    few, many = _count_kept(ratio, cold, hot)
+    return at_most(few + more, many)
+
+
+@claim("G21 Appendix E: all labels kept", COOLED, given=ANY_LOGITS)
+@false("If and only if ``exp((f - least logit) / t)`` sums to less.", less=0)
+def flat_priors_keep_all(hot: Tempered, ratio: Fraction, less: int = 1) -> Comparison:
+    """RRWithPrior keeps all labels if and only if ``exp((f - least logit) / t) - 1`` sums to less than ``E - 1``."""
+    excess = total(hot.heat ** (logit - min(hot.logits)) - less for logit in hot.logits)
+    return equal(_count_kept(ratio, hot)[0] == len(hot.logits), excess < ratio - 1)
+
+
+@claim(
+    "G21 Appendix E: top labels kept",
+    COOLED,
+    given=f"{ANY_LOGITS}, logits that are not all the same; `g` is the distance of the largest logit from the next one",
+    where=lambda hot: hot.tops < len(hot.logits),
 )
-def heating_keeps_more(given: Cooled, *, tops: int | None = None) -> Comparison:
-    """A higher temperature keeps more labels, and only the `m` top ones as long as ``m (exp(g / t) - 1) >= E - 1``.
-
-    Of the package's RRWithPrior, which keeps all labels if and only if ``exp((f - least logit) / t) - 1`` sums to less
-    than ``E - 1`` over the logits `f`. `g` is the distance of the largest logit from the next one.
-    """
-    priors = np.array([each.prior for each in given.both], dtype=float)
-    counts = rr_with_prior_batch(priors, math.log(given.ratio)).k_star.tolist()
-    said = [at_most(counts[0], counts[1])]
-    for each, count in zip(given.both, counts, strict=True):
-        excess = total(each.heat ** (logit - min(given.logits)) - 1 for logit in given.logits)
-        said.append(equal(count == len(given.logits), excess < given.ratio - 1))
-        if each.tops < len(given.logits):
-            alone = (tops or each.tops) * (each.heat**each.gap - 1) >= given.ratio - 1
-            said.append(equal(count == each.tops, alone))
-    return worst(*said)
+@false("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
+def steep_priors_keep_the_top(hot: Tempered, ratio: Fraction, tops: int | None = None) -> Comparison:
+    """RRWithPrior keeps only the `m` top labels as long as ``m (exp(g / t) - 1) >= E - 1``."""
+    alone = (tops or hot.tops) * (hot.heat**hot.gap - 1) >= ratio - 1
+    return equal(_count_kept(ratio, hot)[0] == hot.tops, alone)

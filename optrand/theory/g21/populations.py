@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
-from itertools import product, starmap
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 from scipy.stats import binom
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.base.validation import Floats
-from optrand.theory.claim import Budget, Variant, claim
-from optrand.theory.comparison import Comparison, at_most, worst
+from optrand.theory.engine import Comparison, at_most, claim, corrected, false
 from optrand.theory.g21.lower_bounds import group_delta, known_of_a_sign
-from optrand.theory.instances import Instance
 
 __all__ = ["Copied"]
 
@@ -28,11 +27,12 @@ CONSTANT = Fraction(1, 10)
 """Constant of Lemma 15 and Proposition 12."""
 
 E1 = exp_bracket(1.0)[0] - 1
-"""``e - 1``, hardly less."""
+"""``e - 1``, rounded down."""
 
 
-class Copied(Instance):
-    """A budget at most 1, and `n` examples: directions, ``floor(1 / epsilon)`` times each, and zeros for the rest."""
+@dataclass(frozen=True)
+class Copied:
+    """A budget of at most 1, and `n` examples: directions, ``floor(1 / epsilon)`` times each, and zeros."""
 
     epsilon: Fraction
     delta: Fraction
@@ -60,69 +60,54 @@ class Copied(Instance):
         return self.ignorant * (1 - math.sqrt(known_of_a_sign(ratio, self.delta * self.growth)))
 
 
-def _epsilons(budget: Budget) -> Iterator[tuple[Fraction, int]]:
-    """Budgets, and the least number of examples for each."""
-    listed = ["1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/21", "1/100", "2/201", "1/1000"]
-    steps = budget.pick(quick=40, full=400)
-    for epsilon in (*map(Fraction, listed), *(Fraction(i, steps) for i in range(1, steps))):
-        yield epsilon, math.ceil(1 / epsilon)
+LISTED = ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/21", "1/100", "2/201", "1/1000")
+EPSILONS = [*map(Fraction, LISTED), *(Fraction(i, 40) for i in range(1, 40))]
 
 
-def _copied(budget: Budget) -> Iterator[Copied]:
-    for epsilon, least in _epsilons(budget):
+def _copied(_: int) -> Iterator[Copied]:
+    for epsilon in EPSILONS:
+        least = math.ceil(1 / epsilon)
         sizes = sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7})
         yield from (Copied(epsilon, delta, n) for n, delta in product(sizes, (Fraction(0), CONSTANT * epsilon)))
 
 
+def _smallest(_: int) -> Iterator[Copied]:
+    return (Copied(epsilon, Fraction(0), math.ceil(1 / epsilon)) for epsilon in EPSILONS)
+
+
 @claim(
     "G21 Lemma 15: with constants",
-    on=_copied,
-    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10; all LabelDP algorithms",
-    sides=("claimed bound, or the least excess risk", "least excess risk, or what is attained"),
-    false=Variant(
-        "On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``.",
-        lambda copied: at_most(0.5 / math.sqrt(copied.epsilon * copied.n), copied.ignorant, tolerance=1e-9),
-    ),
+    _copied,
+    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10; all LabelDP algorithms, even 0",
+)
+@false(
+    "On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``.",
+    lambda copied: at_most(0.5 / math.sqrt(copied.epsilon * copied.n), copied.ignorant, tolerance=1e-9),
 )
 def copies_are_hard(copied: Copied) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some data set of `n` examples."""
     claimed = float(CONSTANT) / math.sqrt(copied.epsilon * copied.n)
-    return worst(at_most(claimed, copied.least), at_most(copied.least, copied.ignorant, tolerance=1e-9))
+    return at_most([claimed, copied.least], [copied.least, copied.ignorant], tolerance=1e-9)
 
 
-SLOWER = Variant("The same with a growth of delta by ``1 / epsilon``, the number of copies.", growth=Fraction(1))
-TIMES = Variant("With ``delta = C epsilon`` the copies have a delta of at most ``(e - 1) C``.", power=1)
-SMALLER = Variant("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=Fraction(1))
-of_budgets = partial(
-    claim, "G21", kind="text", on=lambda budget: (Copied(each, Fraction(0), least) for each, least in _epsilons(budget))
-)
-
-
-@of_budgets(
-    "Lemma 15: copies",
-    given="epsilon at most 1",
-    sides=("lower end, budget of the copies, or growth of delta", "budget of the copies, upper end, or bound"),
-    false=SLOWER,
-)
+@claim("G21 Lemma 15: copies", _smallest, given="epsilon at most 1")
+@false("The same with a growth of delta by ``1 / epsilon``, the number of copies.", growth=Fraction(1))
 def copies_share_a_budget(copied: Copied, growth: Fraction = E1) -> Comparison:
     """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``."""
-    together, grown = copied.copies * copied.epsilon, at_most(copied.growth, growth / copied.epsilon)
-    return worst(at_most(Fraction(1, 2), together), at_most(together, 1), grown)
+    together = copied.copies * copied.epsilon
+    return at_most([Fraction(1, 2), together, copied.growth], [together, 1, growth / copied.epsilon])
 
 
-@of_budgets(
-    "Lemma 15: last line",
-    given="epsilon at most 1, C = 1/10",
-    sides=("delta of the copies", "(e - 1) C, or as the form has it"),
-    corrected=TIMES,
-    false=SMALLER,
-)
+@claim("G21 Lemma 15: last line", _smallest, given="epsilon at most 1, C = 1/10")
+@corrected("With ``delta = C epsilon`` the copies have a delta of at most ``(e - 1) C``.", power=1)
+@false("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=Fraction(1))
 def delta_of_the_last_line(copied: Copied, power: int = -1, growth: Fraction = E1) -> Comparison:
     """With ``delta = C / epsilon`` the copies have a delta of at most ``(e - 1) C``: small, if `C` is."""
     return at_most(copied.growth * CONSTANT * copied.epsilon**power, growth * CONSTANT)
 
 
-class Population(Instance, directions="m"):
+@dataclass(frozen=True)
+class Population:
     """A uniform distribution over signed directions, a sample of it, and a budget."""
 
     n: int
@@ -132,21 +117,20 @@ class Population(Instance, directions="m"):
 
     @cached_property
     def occurrences(self) -> Floats:
-        """How likely a direction is to be drawn 0, 1, ... times."""
+        """The probabilities that a direction is drawn 0, 1, ... times."""
         found: Floats = binom.pmf(np.arange(self.n + 1), self.n, 1 / self.directions)
         return found
 
     def lost(self, known: float) -> float:
-        """Loss where a sign is correlated with to that degree."""
+        """Return the loss if the correlation with a sign is `known`."""
         return 0.5 * (1 - known) / math.sqrt(self.directions)
 
     @property
     def least(self) -> float:
-        """What every algorithm loses at least, by what it knows of a sign in the mean over its occurrences."""
+        """A lower bound of every algorithm's loss, from the knowledge of a sign in the mean over its occurrences."""
         ratio, delta = math.exp(self.epsilon), float(self.delta)
-        labels = (
-            min(j, math.floor(600 / self.epsilon)) for j in range(self.n + 1)
-        )  # beyond, signs are known in floats
+        # Beyond this number of labels the ratio is no float, and the sign is known in floats.
+        labels = (min(j, math.floor(600 / self.epsilon)) for j in range(self.n + 1))
         known = [known_of_a_sign(ratio**j, group_delta(ratio, delta, labels=j)) for j in labels]
         return self.lost(math.sqrt(min(float(self.occurrences @ known), 1.0)))
 
@@ -160,38 +144,28 @@ class Population(Instance, directions="m"):
         return self.lost(float(self.occurrences @ known))
 
     def claimed(self, constant: Fraction, power: int = 1) -> float:
-        """That constant times ``1 / sqrt(epsilon^power n)``."""
+        """Return that constant times ``1 / sqrt(epsilon^power n)``."""
         return float(constant) / math.sqrt(self.epsilon**power * self.n)
 
 
-def _populations(budget: Budget) -> Iterator[Population]:
-    full = budget is Budget.FULL
-    for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100", "1/400")[: 8 + full]):
+def _populations(_: int) -> Iterator[Population]:
+    for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")):
         least = math.ceil(1 / epsilon)
-        for n in sorted({least, least + 1, 2 * least + 1, 10_000 if full else 500}):
+        for n in sorted({least, least + 1, 2 * least + 1, 500}):
             yield from (Population(n, epsilon, share * epsilon, math.ceil(epsilon * n)) for share in (0, CONSTANT / 2))
 
 
-class Route(Instance):
-    """The paper's own proof: Lemma 16 with a delta of epsilon, Lemma 15, and the last line of Proposition 13."""
+def _follow_the_proof(epsilon: Fraction, directions: int) -> tuple[Population, float]:
+    """Return the population of the paper's own proof, under the delta that Lemma 16 leaves for it, and its bound.
 
-    epsilon: Fraction
-    directions: int
-
-    @cached_property
-    def found(self) -> tuple[Population, float]:
-        """The population that the proof ends up with, under the delta that Lemma 16 leaves for it, and its bound."""
-        epsilon, logarithm = float(self.epsilon), math.log(2 / self.epsilon)
-        spent = 4 * epsilon * logarithm
-        copies, delta = math.floor(1 / spent), Fraction(math.exp(-spent) * epsilon / (8 * logarithm))
-        population = Population(self.directions * copies, self.epsilon, delta, self.directions)
-        together, grown = math.exp(copies * spent), group_delta(math.exp(spent), epsilon, labels=copies)
-        return population, population.lost(math.sqrt((together + grown) / (together + 1)))
-
-
-def _routes(budget: Budget) -> Iterator[Route]:
-    directions = budget.pick(quick=(100, 300, 1_000), full=(100, 200, 300, 500, 1_000, 3_000))
-    return starmap(Route, product(map(Fraction, ["1/20", "3/80", "1/40", "1/60", "1/100", "1/300"]), directions))
+    That is Lemma 16 with a delta of epsilon, Lemma 15, and the last line of Proposition 13.
+    """
+    logarithm = math.log(2 / epsilon)
+    spent = 4 * float(epsilon) * logarithm
+    copies, delta = math.floor(1 / spent), Fraction(math.exp(-spent) * float(epsilon) / (8 * logarithm))
+    population = Population(directions * copies, epsilon, delta, directions)
+    together, grown = math.exp(copies * spent), group_delta(math.exp(spent), float(epsilon), labels=copies)
+    return population, population.lost(math.sqrt((together + grown) / (together + 1)))
 
 
 STEEPER = "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population."
@@ -203,32 +177,31 @@ def _steeper(population: Population) -> Comparison:
 
 @claim(
     "G21 Proposition 12",
-    on=_routes,
+    epsilon=map(Fraction, ("1/20", "3/80", "1/40", "1/60", "1/100")),
+    directions=(100, 300),
     given="epsilon at most 1/20; all (epsilon, delta)-LabelDP algorithms",
-    sides=("claimed bound, or what the proof gives", "what the proof gives, or what is attained"),
-    quantifier="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
-    false=Variant(STEEPER, lambda route: _steeper(route.found[0])),
+    undecided="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
 )
-def the_route_is_within_a_logarithm(route: Route) -> Comparison:
+@false(STEEPER, lambda epsilon, directions: _steeper(_follow_the_proof(epsilon, directions)[0]))
+def the_route_is_within_a_logarithm(epsilon: Fraction, directions: int) -> Comparison:
     """Any algorithm loses at least ``D L / sqrt(epsilon n)`` on some population, up to a constant and logarithms.
 
     Tried is the paper's proof, with a constant of 1/100 and ``sqrt(log(2 / epsilon))``: what it gives is at least that,
     and at most what randomized response attains. For larger epsilon its budget for empirical risk is above 1.
     """
-    population, bound = route.found
-    claimed = population.claimed(Fraction(1, 100)) / math.sqrt(math.log(2 / route.epsilon))
-    return worst(at_most(claimed, bound), at_most(bound, population.attained))
+    population, bound = _follow_the_proof(epsilon, directions)
+    claimed = population.claimed(Fraction(1, 100)) / math.sqrt(math.log(2 / epsilon))
+    return at_most([claimed, bound], [bound, population.attained])
 
 
 @claim(
     "G21 Proposition 12: with constants",
-    kind="ours",
-    on=_populations,
-    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms",
-    sides=("claimed bound, or the least excess risk", "least excess risk, or what is attained"),
-    false=Variant(STEEPER, _steeper),
+    _populations,
+    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms; sharper than "
+    "the paper, a statement of ours",
 )
+@false(STEEPER, _steeper)
 def a_constant_is_enough(population: Population) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population."""
-    claimed, least = population.claimed(CONSTANT), population.least
-    return worst(at_most(claimed, least), at_most(least, population.attained, tolerance=1e-9))
+    least = population.least
+    return at_most([population.claimed(CONSTANT), least], [least, population.attained], tolerance=1e-9)

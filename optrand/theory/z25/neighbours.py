@@ -113,7 +113,7 @@ def _tails(draw: Random) -> list[tuple[Row, Fraction]]:
 )
 @false("The same with ``ln(K / delta)``: as if the average were off to one side.", sides=1)
 def averages_of_bits_are_near(means: Row, allowed: Fraction, sides: int = 2) -> Comparison:
-    """An average of `k` bits is ``sqrt(ln(2 K / delta) / (2 k))`` off, or more, with a chance of at most ``delta / K``."""
+    """An average of `k` bits is ``sqrt(ln(2 K / delta) / (2 k))`` off with a chance of at most ``delta / K``."""
     return at_most(deviates(means, log_bracket(sides / allowed)[0]), allowed)
 
 
