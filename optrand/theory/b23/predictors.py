@@ -248,11 +248,10 @@ def predictor_loss(form: str, *, noisy: bool) -> float:
 
 
 def _match(values: Sequence[float], printed: str) -> Comparison:
-    """Compare numbers with their printed forms, in units of half of the last printed digit."""
+    """Compare numbers, rounded to as many digits, with their printed forms."""
     figures = printed.split()
-    units = [10 ** -len(figure.partition(".")[2]) / 2 for figure in figures]
-    off = [abs(value - float(figure)) / unit for value, figure, unit in zip(values, figures, units, strict=True)]
-    return at_most(off, 1.0, tolerance=1e-6)
+    digits = [len(figure.partition(".")[2]) for figure in figures]
+    return equal([round(value, n) for value, n in zip(values, digits, strict=True)], [float(f) for f in figures])
 
 
 FORMS = ("as designed", "as released")

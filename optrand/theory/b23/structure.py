@@ -45,7 +45,7 @@ INTERIOR_POINT = 1e-6
 
 @claim(
     "B23 Algorithm 1",
-    *meshes(4, 12),
+    *meshes(4, 8),
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
     where=lambda mesh: mesh.setting.k > 2,
 )
@@ -70,8 +70,8 @@ def _draw_setting(draw: Random) -> Setting:
 
 @claim(
     "B23 Theorem 6: outputs",
-    lambda _: [Setting((Fraction(3),), (Fraction(1),), Fraction(2)), *settings(0)(1)][::3],
-    draws(25, _draw_setting),
+    lambda _: [Setting((Fraction(3),), (Fraction(1),), Fraction(2)), *settings(0)(1)][::5],
+    draws(12, _draw_setting),
     given="halved squared loss, any finite labels and prior, any epsilon above 0; optima on the real line",
 )
 @false("The same with `2 k - 3` for three labels or more.", most=lambda k: max(2 * k - 3, min(k, 2)))
@@ -214,7 +214,7 @@ def _is_end(members: Members) -> bool:
 @claim(
     "B23 Claim 11: on a grid",
     _extreme_meshes,
-    *meshes(4, 12),
+    *meshes(4, 8),
     given="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
 )
 @false("The same of outputs that favour all labels up to one, or from one on.", kept=_is_end)

@@ -87,18 +87,15 @@ def soft_labels_are_posteriors(noisy: Row, epsilon: float, *, clipped: bool = Tr
 
 
 @claim("Z25 Equation 30", *NOISY, given="a uniform prior, any noisy vector; the first class is the true one")
-@false(
-    "It is at most half of that.",
-    lambda noisy, epsilon: at_most(2 * truth_has_rivals(noisy=noisy, epsilon=epsilon).left, 1, tolerance=1e-12),
-)
-def truth_has_rivals(noisy: Row, epsilon: float) -> Comparison:
+@false("It is at most half of that.", share=2)
+def truth_has_rivals(noisy: Row, epsilon: float, share: int = 1) -> Comparison:
     """The soft label of the truth is at most one over the number of other classes that fit as well.
 
     One over none is infinite.
     """
     fits = _fits(noisy)
     soft = Alibi(len(noisy), epsilon).soft_labels([float(x) for x in noisy])[0]
-    return at_most(float(soft) * sum(fit >= fits[0] for fit in fits[1:]), 1, tolerance=1e-12)
+    return at_most(share * float(soft) * sum(fit >= fits[0] for fit in fits[1:]), 1, tolerance=1e-12)
 
 
 @claim("Z25 Equation 30: second step", *NOISY, given="any noisy vector; the first class is the true one")
