@@ -280,9 +280,9 @@ CONVEX = "convex L-Lipschitz loss, diameter D, epsilon between 0 and 1"
 
 
 def _learnings(_: int) -> Iterator[Learning]:
-    for steps, law, epsilon in product((1, 2, 3, 6), LAWS, (0.99, 0.1)):
+    for steps, (centres, law), epsilon in product((1, 2, 3, 6), LAWS, (0.99, 0.1)):
         for diameter, lipschitz in ((1.0, 1.0), (3.0, 2.0)):
-            yield Learning(Descent(*law, steps, diameter, lipschitz), epsilon)
+            yield Learning(Descent(centres, law, steps, diameter, lipschitz), epsilon)
     yield Learning(Descent(*LAWS[0], 2**10), 0.01)
     yield from (Learning(Descent(*law, 2**power), 0.99) for power in (8, 10) for law in LAWS)
 

@@ -211,8 +211,8 @@ def projected_noise_is_small(given: Gradients, *, project: bool = True) -> Compa
 TWO_LAWS = ((0.0, 1.0), (0.75, 0.25)), ((0.0, 0.5, 1.0), (0.6, 0.2, 0.2))
 NOISY = (
     *(
-        grid(descent=[Descent(*law, steps, size, slope)], epsilon=[epsilon], short=(1e-6, 0.5, 0.99999))
-        for law in TWO_LAWS
+        grid(descent=[Descent(centres, law, steps, size, slope)], epsilon=[epsilon], short=(1e-6, 0.5, 0.99999))
+        for centres, law in TWO_LAWS
         for steps in (2, 8, 64)
         for epsilon, size, slope in ((0.99, 1.0, 1.0), (0.1, 3.0, 2.0))
     ),
