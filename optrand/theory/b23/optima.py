@@ -18,20 +18,6 @@ from optrand.theory.engine import Space, draws
 from optrand.theory.instances import Setting, label_set, prior, shares
 from optrand.theory.sums import total
 
-__all__ = [
-    "PROVEN",
-    "THREE",
-    "Column",
-    "Cost",
-    "Mesh",
-    "best_on_grid",
-    "least_on_line",
-    "meshes",
-    "minimise",
-    "pose",
-    "prove",
-]
-
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
 

@@ -24,8 +24,6 @@ from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, 
 from optrand.theory.instances import Setting, prior, shares
 from optrand.theory.sums import total
 
-__all__ = ["Law", "Noise", "bins", "debiased", "halfway", "predict", "predictor_loss", "response", "table_1"]
-
 Law = tuple[Row, tuple[Row, ...]]
 """Outputs, and a row of probabilities for each label."""
 

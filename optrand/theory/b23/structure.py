@@ -37,8 +37,6 @@ from optrand.theory.b23.optima import (
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings, shares
 
-__all__ = ["AbsoluteLoss", "Part"]
-
 INTERIOR_POINT = 1e-6
 """Tolerance for the answer of an interior-point method, as a share of the loss."""
 

@@ -32,8 +32,6 @@ from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, 
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, shares
 from optrand.theory.sums import pushed
 
-__all__ = ["Channel", "any_randomizer", "improved", "staircases"]
-
 FLOATS = 1e-6
 """Tolerance for cone programs in floats, as a share of the range of the outputs."""
 
@@ -201,7 +199,7 @@ def _draw_channel(draw: Random) -> Channel:
     return any_randomizer(draw, Setting(label_set(draw, k), prior(draw, k), ratio))
 
 
-CHANNELS = _first_channels, draws(100, _draw_channel)
+CHANNELS = _first_channels, draws(50, _draw_channel)
 
 
 def _root(output: Fraction, label: Fraction) -> Fraction:

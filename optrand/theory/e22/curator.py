@@ -24,8 +24,6 @@ from optrand.theory.engine import Comparison, Space, at_most, cases, claim, corr
 from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, times, total
 
-__all__ = ["Curator", "LabelsAlone"]
-
 
 @dataclass(frozen=True)
 class Curator:
@@ -246,12 +244,12 @@ def _draw_shares(draw: Random) -> dict[str, Any]:
 SHARES = (
     *(
         grid(
-            shares=[tuple(Fraction(x, 2) for x in halves) for halves in product((-1, 0, 1, 2, 3), repeat=k)],
+            shares=[tuple(Fraction(x, 2) for x in halves) for halves in product((-1, 0, 1, 3), repeat=k)],
             part=(Fraction(0), HALF, Fraction(1)),
         )
         for k in (2, 3)
     ),
-    draws(200, _draw_shares),
+    draws(100, _draw_shares),
 )
 
 

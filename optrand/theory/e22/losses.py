@@ -20,9 +20,6 @@ from optrand.theory.engine import Comparison, at_most, cases, claim, draws, equa
 from optrand.theory.instances import prior, shares
 from optrand.theory.sums import pushed, times, total
 
-__all__ = ["Contest", "Examples", "Population", "channel", "distort", "draw_contest", "inverse_columns", "label_laws"]
-__all__ += ["largest_modified_loss", "tempting_contests"]
-
 ANY = "any distribution of the cluster, any beta from 0 to below 1"
 IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
