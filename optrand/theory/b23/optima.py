@@ -105,7 +105,7 @@ def minimise(
 
 
 def _descend(rows: list[list[Fraction]], basis: list[int], costs: Sequence[Fraction]) -> Fraction:
-    """Simplex method: rows in terms of the basic columns, the right-hand side last, become those of the least cost."""
+    """Run the simplex method on rows in terms of the basic columns, the right-hand side last; return the least cost."""
     prices, steps = [*costs, Fraction(0)], 0
     for row, basic in zip(rows, basis, strict=True):
         prices = _reduced(prices, row, prices[basic])
