@@ -277,7 +277,7 @@ class Contest(Examples):
     losses: tuple[Table, Table]
 
     def excess(self, seen: Table) -> Fraction:
-        """Return the excess risk of the hypothesis that looks better by the labels `seen`; of two alike, of the worse."""
+        """Return the excess risk of the hypothesis that looks better by the labels `seen`; of equal ones, the worse."""
         risks, looks = ([self.mean(losses, counted) for losses in self.losses] for counted in (self.labels, seen))
         return max(risk for risk, look in zip(risks, looks, strict=True) if look == min(looks)) - min(risks)
 
