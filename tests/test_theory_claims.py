@@ -10,6 +10,14 @@ import pytest
 
 from optrand.theory import Claim, check, claims
 
+PACKAGE = re.compile("LP1|LP2|closed form|Algorithm|Definition")
+"""Names of claims that try what the package computes most; those about the papers alone are tried at night."""
+
+CLAIMS = [
+    pytest.param(claim, id=claim.name, marks=() if PACKAGE.search(claim.name) else pytest.mark.nightly)
+    for claim in claims()
+]
+
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "theory.md").read_text(encoding="utf-8")
 
 
@@ -27,7 +35,7 @@ def test_the_page_shows_every_claim_with_its_verdict() -> None:
     assert published() == {claim.name: claim.verdict.value for claim in claims()}
 
 
-@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.name)
+@pytest.mark.parametrize("claim", CLAIMS)
 def test_the_evidence_confirms_the_verdict_and_refutes_the_false_variant(claim: Claim) -> None:
     finding = check(claim)
     assert finding.verdict is claim.verdict, finding
@@ -35,7 +43,7 @@ def test_the_evidence_confirms_the_verdict_and_refutes_the_false_variant(claim: 
     assert finding.decisive.tried > 1
 
 
-@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.name)
+@pytest.mark.parametrize("claim", CLAIMS)
 def test_the_same_instances_are_tried_each_time(claim: Claim) -> None:
     first, again = ([str(each) for each in islice(claim.instances(), 3)] for _ in range(2))
     assert first == again

@@ -26,11 +26,12 @@ PAPERS: Mapping[str, str] = {
 @cache
 def claims() -> tuple[Claim, ...]:
     """Return every claim, paper by paper, in the order of the papers."""
+    modules = []
     for paper in PAPERS:
         package = import_module(f"{__package__}.{paper.lower()}")
-        for name in package.MODULES:
-            import_module(f"{package.__name__}.{name}")
-    return tuple(each for paper in PAPERS for each in Claim.declared.values() if each.paper == paper)
+        modules += [import_module(f"{package.__name__}.{name}").__name__ for name in package.MODULES]
+    declared = Claim.declared.values()
+    return tuple(each for module in modules for each in declared if each.printed.compare.__module__ == module)
 
 
 def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim, ...]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache, partial
-from itertools import product
+from itertools import chain, product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +31,7 @@ Space = Callable[[int], Iterable[Any]]
 """Instances of a claim: keyword arguments, or one object each. The argument multiplies the number of random ones."""
 
 Statement = Callable[..., "Comparison"]
-Hypothesis = Callable[..., bool]
+Hypothesis = Callable[..., Any]
 
 
 # ------------------------------------------------------------------------------------------------------- comparisons
@@ -87,7 +87,7 @@ def at_most(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0)
     Returns
     -------
     Comparison
-        That of the numbers, or that of the pair which fails or comes nearest to failing.
+        That of the numbers, or of the pair which fails or comes nearest to failing.
 
     Examples
     --------
@@ -103,16 +103,17 @@ def equal(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0) -
 
 
 def _compare(left: Any, right: Any, *, alike: bool, tolerance: float, scale: Number) -> Comparison:
-    pairs = [*np.broadcast(np.array(left, dtype=object), np.array(right, dtype=object))]
+    sides = (np.array(side, dtype=object) for side in (left, right))
+    pairs = [tuple(map(_plain_number, pair)) for pair in np.broadcast(*sides)]
     numbers = [number for pair in pairs for number in pair]
     if not pairs or any(number != number for number in numbers):
         raise BlindCheck("a claim compares no numbers, or one that is NaN: the check sees nothing")
-    exact = not tolerance and not any(isinstance(number, float | np.floating) for number in numbers)
-    compared = (Comparison(*map(_plain_number, pair), alike, tolerance, scale, exact) for pair in pairs)
+    exact = not tolerance and not any(isinstance(number, float) for number in numbers)
+    compared = (Comparison(a, b, alike, tolerance, scale, exact) for a, b in pairs)
     return min(compared, key=lambda each: (each.holds, each.margin))
 
 
-def _plain_number(number: Any) -> Number:
+def _plain_number(number: Any) -> Any:
     return number.item() if isinstance(number, np.generic) else number
 
 
@@ -167,24 +168,23 @@ class Form:
 
     wording: str
     compare: Statement
-    where: Hypothesis | None
+    where: Hypothesis | None = None
 
     def speaks_of(self, instance: Any) -> bool:
         """Whether the instance fulfils the hypothesis."""
-        return self.where is None or _apply(self.where, instance)
-
-    def __call__(self, instance: Any) -> Comparison:
-        """Compare the two sides at an instance."""
-        return _apply(self.compare, instance)
+        return self.where is None or bool(_apply(self.where, instance))
 
 
+@dataclass(eq=False)
 class Claim:
-    """A claim of a paper with its forms, as :func:`claim` declares it.
+    """A claim of a paper, as :func:`claim` declares it.
 
     Attributes
     ----------
     name
         Paper, number and part: ``"G21 Theorem 9: variance"``.
+    spaces
+        Spaces of instances.
     given
         Hypothesis in words, and how the claim is tried.
     undecided
@@ -195,17 +195,13 @@ class Claim:
 
     declared: ClassVar[dict[str, Claim]] = {}
 
-    def __init__(
-        self, name: str, spaces: tuple[Space, ...], given: str, undecided: str, forms: dict[str, Form]
-    ) -> None:
-        self.name = name
-        self.given = given
-        self.undecided = undecided
-        self.printed = forms["printed"]
-        self.corrected = forms.get("corrected")
-        self.false = forms.get("false")
-        self._spaces = spaces
-        self.declared[name] = self
+    name: str
+    spaces: tuple[Space, ...]
+    given: str
+    undecided: str
+    printed: Form
+    corrected: Form | None = None
+    false: Form | None = None
 
     def __call__(self, *instance: Any, **values: Any) -> Comparison:
         """Compare the two sides as printed, or with other arguments than the printed ones."""
@@ -230,8 +226,7 @@ class Claim:
 
     def instances(self, times: int = 1) -> Iterator[Any]:
         """Yield the instances, whether or not the hypothesis holds for them; the same each time."""
-        for space in self._spaces:
-            yield from space(times)
+        return chain.from_iterable(space(times) for space in self.spaces)
 
 
 def claim(
@@ -275,31 +270,34 @@ def claim(
     def declare(compare: Statement) -> Claim:
         documented = inspect.getdoc(compare) or "(The wording is a docstring, which Python drops under -OO.)"
         forms = {"printed": Form(" ".join(documented.split("\n\n")[0].split()), compare, where)}
-        for kind, (wording, other, hypothesis, changes) in _VARIANTS.pop(compare, {}).items():
+        for kind, (wording, other, hypothesis, changes) in getattr(compare, "variants", {}).items():
             forms[kind] = Form(wording, partial(other or compare, **changes), hypothesis or where)
-        return Claim(name, every, given, undecided, forms)
+        Claim.declared[name] = Claim(name, every, given, undecided, **forms)
+        return Claim.declared[name]
 
     return declare
-
-
-_VARIANTS: dict[Statement, dict[str, tuple[str, Statement | None, Hypothesis | None, dict[str, Any]]]] = {}
-"""Variants of functions that :func:`claim` has not yet declared."""
 
 
 def corrected(
     wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
 ) -> Callable[[Statement], Statement]:
     """Add the corrected form to a claim: `changes` of arguments, another hypothesis, or another function."""
-    return lambda printed: (
-        _VARIANTS.setdefault(printed, {}).update(corrected=(wording, compare, where, changes)) or printed
-    )
+    return _add_variant("corrected", (wording, compare, where, changes))
 
 
 def false(
     wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
 ) -> Callable[[Statement], Statement]:
     """Add the false variant to a claim, which every check must refute; arguments as of :func:`corrected`."""
-    return lambda printed: _VARIANTS.setdefault(printed, {}).update(false=(wording, compare, where, changes)) or printed
+    return _add_variant("false", (wording, compare, where, changes))
+
+
+def _add_variant(kind: str, variant: tuple[Any, ...]) -> Callable[[Statement], Statement]:
+    def add(printed: Statement) -> Statement:
+        vars(printed).setdefault("variants", {})[kind] = variant
+        return printed
+
+    return add
 
 
 def plain(name: str) -> str:
@@ -433,7 +431,7 @@ class _Tally:
         self._least = (True, math.inf)
 
     def add(self, instance: Any) -> None:
-        comparison = self.form(instance)
+        comparison: Comparison = _apply(self.form.compare, instance)
         self.tried += 1
         self.exact = self.exact and comparison.exact
         if self.broken is None and not comparison.holds:

@@ -14,7 +14,7 @@ __all__ = ["details", "one_line", "page", "tally"]
 _INTRODUCTION = """\
 # Every claim, checked
 
-This page is written by `optrand theory --times 10 --page docs/theory.md`. A claim says of each instance that one number
+This page is written by `optrand theory --page docs/theory.md`. A claim says of each instance that one number
 is at most another, or equal to it. The margin is the smallest distance between the two over all instances, as a share
 of the larger one. A margin computed in floats may be negative by at most the claim's tolerance. *Holds* means that no
 instance contradicts the claim. *Holds as corrected* means that the printed form is contradicted and a corrected form is

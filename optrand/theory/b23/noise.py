@@ -22,8 +22,6 @@ from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, 
 from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, total
 
-__all__ = ["Descent", "Stairs", "walk"]
-
 
 @dataclass(frozen=True)
 class Descent:

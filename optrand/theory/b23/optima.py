@@ -18,20 +18,6 @@ from optrand.theory.engine import Space, draws
 from optrand.theory.instances import Setting, label_set, prior, shares
 from optrand.theory.sums import total
 
-__all__ = [
-    "PROVEN",
-    "THREE",
-    "Column",
-    "Cost",
-    "Mesh",
-    "best_on_grid",
-    "least_on_line",
-    "meshes",
-    "minimise",
-    "pose",
-    "prove",
-]
-
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
 
@@ -119,7 +105,7 @@ def minimise(
 
 
 def _descend(rows: list[list[Fraction]], basis: list[int], costs: Sequence[Fraction]) -> Fraction:
-    """Simplex method: rows in terms of the basic columns, the right-hand side last, become those of the least cost."""
+    """Run the simplex method on rows in terms of the basic columns, the right-hand side last; return the least cost."""
     prices, steps = [*costs, Fraction(0)], 0
     for row, basic in zip(rows, basis, strict=True):
         prices = _reduced(prices, row, prices[basic])
@@ -203,16 +189,16 @@ def pose(setting: Setting, outputs: OutputSet | None = None) -> Problem:
     return optrand.unbiased_regression(*setting.floats, math.log(setting.ratio), outputs=outputs)
 
 
-def prove(problem: Problem) -> tuple[optrand.Mechanism, optrand.Certificate]:
-    """Return the optimum of the package, tabulated, and its verified proof."""
+def prove(problem: Problem, gap: float = PROVEN) -> tuple[optrand.Mechanism, optrand.Certificate]:
+    """Return the optimum of the package, tabulated, and its verified proof. Raise `NotCertified` beyond a gap."""
     mechanism = optrand.solve(problem)
-    return mechanism, optrand.certify(mechanism)
+    return mechanism, optrand.certify(mechanism).require(gap)
 
 
 @lru_cache(maxsize=1_000)
 def least_on_line(setting: Setting) -> float:
     """Return the least halved squared loss on the line, certified."""
-    return prove(pose(setting))[1].require(PROVEN).upper
+    return prove(pose(setting))[1].upper
 
 
 def exact_law(mechanism: optrand.Mechanism) -> tuple[Row, tuple[Row, ...]]:

@@ -19,8 +19,6 @@ from optrand.theory.b23.optima import Row, exact_law
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.sums import largest_ratio, pushed, times, total
 
-__all__ = ["round_label", "variance"]
-
 LENGTH = 48
 """Labels lie between 0 and this."""
 

@@ -20,9 +20,6 @@ from optrand.theory.engine import Comparison, at_most, cases, claim, draws, equa
 from optrand.theory.instances import prior, shares
 from optrand.theory.sums import pushed, times, total
 
-__all__ = ["Contest", "Examples", "Population", "channel", "distort", "draw_contest", "inverse_columns", "label_laws"]
-__all__ += ["largest_modified_loss", "tempting_contests"]
-
 ANY = "any distribution of the cluster, any beta from 0 to below 1"
 IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
@@ -31,7 +28,7 @@ Table = tuple[tuple[Fraction, ...], ...]
 
 
 def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
-    """Probability of a noisy label, given the true one and the distribution of its cluster."""
+    """Return the probability of a noisy label, given the true one and the distribution of its cluster."""
     return (1 - resampling) * (out == true) + resampling * distribution[out]
 
 
@@ -130,7 +127,7 @@ class Examples:
         return total(w * abs(p - q) for w, row, shares in rows for p, q in zip(row, shares, strict=True))
 
     def mean(self, values: Table, counted: Table) -> Fraction:
-        """Mean of values over examples, where each label counts by so much."""
+        """Return the mean of values over examples, in which labels count as `counted` says."""
         rows = zip(self.weights, values, counted, strict=True)
         return total(w * value * count for w, row, counts in rows for value, count in zip(row, counts, strict=True))
 
@@ -147,7 +144,7 @@ class Population(Examples):
     resampling: Fraction
 
     def modified_risk(self, resampling: Fraction) -> Fraction:
-        """The mean modified loss on noisy labels, over all samples, all noise and all draws."""
+        """Return the mean modified loss on noisy labels, over all samples, all noise and all draws."""
         return total(
             mass * channel(v, y, q, resampling) * self.modified_loss(x, v, q)
             for (x, y, q), mass in self.seen.items()
@@ -155,7 +152,7 @@ class Population(Examples):
         )
 
     def modified_loss(self, example: int, label: int, q: Distribution) -> Fraction:
-        """Line 30 of Algorithm 1, where `q` is the noisy distribution of the example's cluster."""
+        """Return line 30 of Algorithm 1, where `q` is the noisy distribution of the example's cluster."""
         row = self.losses[example]
         return (row[label] - self.beta * total(map(Fraction.__mul__, q, row))) / (1 - self.beta)
 
@@ -280,7 +277,7 @@ class Contest(Examples):
     losses: tuple[Table, Table]
 
     def excess(self, seen: Table) -> Fraction:
-        """Excess risk of the hypothesis that looks better where labels count as `seen`; of two alike, of the worse."""
+        """Return the excess risk of the hypothesis that looks better by the labels `seen`; of equal ones, the worse."""
         risks, looks = ([self.mean(losses, counted) for losses in self.losses] for counted in (self.labels, seen))
         return max(risk for risk, look in zip(risks, looks, strict=True) if look == min(looks)) - min(risks)
 

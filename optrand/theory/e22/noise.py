@@ -18,8 +18,6 @@ from optrand.base.validation import Floats
 from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.sums import pushed, times
 
-__all__ = ["TOLERANCE", "Distribution", "Histogram", "histograms", "noisy_law", "renormalized"]
-
 TOLERANCE = 1e-9
 """Of sums, quantiles, logarithms and inverses in floats."""
 

@@ -26,8 +26,6 @@ from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, 
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import total
 
-__all__ = ["CONSTANT", "GAMMAS", "Choice", "coins_deviate", "largest_loss_at", "longest_walk"]
-
 ANY = "any class of hypotheses and population, gamma of at most 1/2"
 CONSTANT = "an unnamed constant, over all classes of hypotheses and populations"
 GAMMAS = (0.5, 0.05, 1e-4)
@@ -268,7 +266,7 @@ def _draw_residual(draw: Random) -> dict[str, Any]:
             for share in (Fraction(1, 2), Fraction(1, 20))
         ),
     ),
-    draws(600, _draw_residual),
+    draws(300, _draw_residual),
     given="two hypotheses, as many rows as one likes in every cluster; tau is a part of 1/K, lambda a share",
 )
 @false("The same without phi, as if all examples of a cluster were of one kind.", kinds=0)
@@ -283,7 +281,7 @@ def bias_is_heterogeneity_and_threshold(
 @claim(
     "E22 Corollary 2",
     cases("contest ratio", *((contest, Fraction(11, 10)) for contest in tempting_contests(1))),
-    draws(600, lambda draw: {"contest": draw_contest(draw, 4), "ratio": draw.choice((Fraction(11, 10), *RATIOS))}),
+    draws(300, lambda draw: {"contest": draw_contest(draw, 4), "ratio": draw.choice((Fraction(11, 10), *RATIOS))}),
     given="clusters of at least 1 / (epsilon phi) rows; C = 16",
     undecided=CONSTANT,
 )

@@ -18,8 +18,6 @@ from optrand.theory.g21.response import ROUNDING, Table
 from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import total
 
-__all__ = ["TopK"]
-
 Losses = tuple[Fraction, ...]
 """Losses of one prediction under every label."""
 
@@ -82,10 +80,10 @@ def _draw_losses(draw: Random) -> dict[str, Any]:
     return {"response": each, "losses": tuple(Fraction(draw.randint(0, 12), 12) for _ in range(each.size))}
 
 
-RESPONSES = _even_priors, draws(150, _draw_response)
+RESPONSES = _even_priors, draws(100, _draw_response)
 LOSSES = (
     lambda _: ({"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors(1)),
-    draws(200, _draw_losses),
+    draws(100, _draw_losses),
 )
 
 

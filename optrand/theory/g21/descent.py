@@ -27,8 +27,6 @@ from optrand.theory.g21.response import Rows, Table, table, top_k_rows
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import largest_ratio, pushed
 
-__all__ = ["Descent", "Gradients", "Learning", "Outcome", "rate", "with_responses"]
-
 SMALL_RATIOS = tuple(Fraction(text) for text in ("2", "11/10", "4/3", "271/100", "1000001/1000000"))
 """Of budgets between 0 and 1, for which the theorem speaks."""
 
@@ -98,10 +96,10 @@ def _draw_gradients(draw: Random, ratios: tuple[Fraction, ...]) -> Gradients:
 
 ANY = (
     _signs(RATIOS),
-    draws(100, lambda draw: _draw_gradients(draw, RATIOS)),
+    draws(60, lambda draw: _draw_gradients(draw, RATIOS)),
     lambda _: (Gradients(((Fraction(1),),), ratio) for ratio in RATIOS),
 )
-BOUNDED = _signs(SMALL_RATIOS), draws(100, lambda draw: _draw_gradients(draw, SMALL_RATIOS))
+BOUNDED = _signs(SMALL_RATIOS), draws(60, lambda draw: _draw_gradients(draw, SMALL_RATIOS))
 """Gradients at budgets for which the theorem speaks."""
 
 
@@ -270,7 +268,7 @@ class Learning:
         return len(kept) / (self.epsilon if epsilon else 1) * slow + factor * scale * max(0.0, 1 - math.fsum(kept))
 
 
-LAWS = (
+LAWS: tuple[tuple[Path, Path], ...] = (
     ((0.0, 1.0), (1.0, 0.0)),
     ((0.0, 1.0), (0.6, 0.4)),
     ((0.0, 0.5, 1.0), (0.5, 0.1, 0.4)),
@@ -280,8 +278,9 @@ CONVEX = "convex L-Lipschitz loss, diameter D, epsilon between 0 and 1"
 
 
 def _learnings(_: int) -> Iterator[Learning]:
-    for steps, law, epsilon in product((1, 2, 3, 6), LAWS, (0.99, 0.1)):
-        yield from (Learning(Descent(*law, steps, *scale), epsilon) for scale in ((1.0, 1.0), (3.0, 2.0)))
+    for steps, (centres, law), epsilon in product((1, 2, 3, 6), LAWS, (0.99, 0.1)):
+        for diameter, lipschitz in ((1.0, 1.0), (3.0, 2.0)):
+            yield Learning(Descent(centres, law, steps, diameter, lipschitz), epsilon)
     yield Learning(Descent(*LAWS[0], 2**10), 0.01)
     yield from (Learning(Descent(*law, 2**power), 0.99) for power in (8, 10) for law in LAWS)
 

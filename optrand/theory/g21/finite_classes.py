@@ -24,8 +24,6 @@ from optrand.theory.g21.response import ROUNDING, Table
 from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import times, total
 
-__all__ = ["exceeded", "log_term", "rademacher", "samples"]
-
 Function = tuple[Fraction, ...]
 """A function on finitely many points: its values."""
 
@@ -165,7 +163,7 @@ def _draw_learning(draw: Random) -> Learning:
 FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
 
 
-@claim("G21 Theorem 17", _one_label, draws(60, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17", _one_label, draws(40, _draw_learning), given=FINITE)
 @corrected("The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: the range of the losses.", spread=True)
 @false("The same with that factor, without the probability of other labels.", spread=True, outside=0)
 def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outside: int = 1) -> Comparison:
@@ -191,7 +189,7 @@ def _misleading(_: int) -> Iterator[Learning]:
     yield Learning(((zero, one), (one, zero)), ((zero, one),) * 2, one, joint, (first, first), 24, HALF)
 
 
-@claim("G21 Theorem 17: empirical risk minimizer", _misleading, draws(60, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17: empirical risk minimizer", _misleading, draws(40, _draw_learning), given=FINITE)
 @corrected("The same with the factor of Theorem 17 as corrected.", spread=True)
 @false("They lose at most that bound itself, as corrected.", spread=True, times=1)
 def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False, times: int = 2) -> Comparison:
@@ -207,7 +205,7 @@ def _one_sample(_: int) -> Iterator[Learning]:
     yield _one_feature(TopK(shares([1] * 3), Fraction(10), 3), 0, 1, HALF, (0, 1))
 
 
-@claim("G21 Theorem 17: equation 25", _one_sample, draws(60, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17: equation 25", _one_sample, draws(40, _draw_learning), given=FINITE)
 @false("The same with ``L / (1 - k p)``.", others=0)
 def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1) -> Comparison:
     """Debiased losses on released labels are at most ``L (1 + k p) / (1 - k p)`` times as complex as the functions."""
@@ -216,7 +214,7 @@ def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1)
     return at_most(found, slope * learning.complexity, tolerance=ROUNDING)
 
 
-@claim("G21 Lemma 20", _one_label, draws(60, _draw_learning), given="losses in [0, 1]; any function, any distribution")
+@claim("G21 Lemma 20", _one_label, draws(40, _draw_learning), given="losses in [0, 1]; any function, any distribution")
 @false("The same with ``1 - p`` times that chance.", lost=1)
 def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
@@ -264,7 +262,7 @@ def _draw_class(draw: Random) -> Class:
     return Class(functions, prior(draw, points), draw.randint(1, 4), draw.choice(BETAS))
 
 
-CLASSES = _all_subsets, draws(60, _draw_class)
+CLASSES = _all_subsets, draws(40, _draw_class)
 SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
 
 

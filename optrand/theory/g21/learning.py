@@ -16,12 +16,21 @@ from optrand.accounting.gaussian import delta_of_gaussian
 from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms import rr
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
-from optrand.theory.g21.descent import BOUNDED, CONVEX, FLOATS, UNNAMED, Descent, Gradients, Learning, Outcome, rate
+from optrand.theory.g21.descent import (
+    BOUNDED,
+    CONVEX,
+    FLOATS,
+    UNNAMED,
+    Descent,
+    Gradients,
+    Learning,
+    Outcome,
+    Path,
+    rate,
+)
 from optrand.theory.g21.response import ROUNDING, Rows, Table, TopK, table, top_ks
 from optrand.theory.instances import prior, shares
 from optrand.theory.sums import largest_ratio, total
-
-__all__ = ["Replaced", "with_gaussian_noise"]
 
 
 def _replace_labels(given: TopK, weights: list[Fraction]) -> Rows:
@@ -31,7 +40,7 @@ def _replace_labels(given: TopK, weights: list[Fraction]) -> Rows:
     return tuple(among[kept.index(y)] if y in kept else other for y in range(given.size))
 
 
-REPLACED = top_ks(20, most=7)
+REPLACED = top_ks(10, most=7)
 
 
 @claim("G21 Corollary 10: labels replaced", REPLACED, given="any prior, any number of labels kept, epsilon above 0")
@@ -98,7 +107,7 @@ def _draw_replaced(draw: Random) -> Replaced:
     return Replaced(mass, centres, kept, diameter, lipschitz)
 
 
-EXAMPLES = _certain_labels, draws(300, _draw_replaced)
+EXAMPLES = _certain_labels, draws(150, _draw_replaced)
 FINITE = "convex L-Lipschitz losses on an interval of length D, any labels kept"
 
 
@@ -208,13 +217,13 @@ def projected_noise_is_small(given: Gradients, *, project: bool = True) -> Compa
     return at_most(square * (1 + float(np.square(span).sum())), square * (1 + len(vectors)), tolerance=FLOATS)
 
 
-TWO_LAWS = ((0.0, 1.0), (0.75, 0.25)), ((0.0, 0.5, 1.0), (0.6, 0.2, 0.2))
+TWO_LAWS: tuple[tuple[Path, Path], ...] = ((0.0, 1.0), (0.75, 0.25)), ((0.0, 0.5, 1.0), (0.6, 0.2, 0.2))
 NOISY = (
     *(
-        grid(descent=[Descent(*law, steps, *scale)], epsilon=[epsilon], short=(1e-6, 0.5, 0.99999))
-        for law in TWO_LAWS
+        grid(descent=[Descent(centres, law, steps, size, slope)], epsilon=[epsilon], short=(1e-6, 0.5, 0.99999))
+        for centres, law in TWO_LAWS
         for steps in (2, 8, 64)
-        for epsilon, scale in ((0.99, (1.0, 1.0)), (0.1, (3.0, 2.0)))
+        for epsilon, size, slope in ((0.99, 1.0, 1.0), (0.1, 3.0, 2.0))
     ),
     grid(descent=[Descent(*law, 2**power) for law in TWO_LAWS for power in (8, 10)], epsilon=[0.99], short=[0.99999]),
     grid(descent=[Descent((0.0, 1.0), (1.0, 0.0), 2**9)], epsilon=(0.1, 0.001), short=(0.5, 0.99999)),

@@ -24,8 +24,6 @@ from optrand.theory.engine import Comparison, at_most, claim, draws, equal, fals
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import total
 
-__all__ = ["group_delta", "known_of_a_sign", "likeliest", "occurrences", "resampled_delta"]
-
 Real = TypeVar("Real", Fraction, float)
 
 
@@ -177,7 +175,7 @@ def _draw_event(draw: Random) -> dict[str, Any]:
         delta=(Fraction(0), Fraction(1, 10**5), Fraction(1, 10)),
         event=(Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 100), Fraction(1, 10**6)),
     ),
-    draws(500, _draw_event),
+    draws(250, _draw_event),
     given="epsilon above 0, data sets that differ in k labels; an event that is this likely on one of them",
 )
 @false("The same with ``k delta`` for what is added.", summed=True)

@@ -30,8 +30,6 @@ from optrand.theory.g21.response import Rows, table
 from optrand.theory.instances import prior
 from optrand.theory.sums import largest_ratio, times, total
 
-__all__ = ["Tempered", "Training"]
-
 Prior = tuple[Fraction, ...]
 Integers = NDArray[np.int64]
 

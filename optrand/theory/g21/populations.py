@@ -21,8 +21,6 @@ from optrand.base.validation import Floats
 from optrand.theory.engine import Comparison, at_most, claim, corrected, false
 from optrand.theory.g21.lower_bounds import group_delta, known_of_a_sign
 
-__all__ = ["Copied"]
-
 CONSTANT = Fraction(1, 10)
 """Constant of Lemma 15 and Proposition 12."""
 

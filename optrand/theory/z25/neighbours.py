@@ -22,15 +22,6 @@ from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, 
 from optrand.theory.sums import binomials, bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
 
-__all__ = [
-    "balance_errors",
-    "constant_exceeds",
-    "deviates",
-    "excess_with_ties",
-    "excess_with_two_classes",
-    "slope_exceeds",
-]
-
 Row = tuple[Fraction, ...]
 
 
@@ -58,7 +49,7 @@ ONE = (Fraction(1),)
         bits=[(0,), (1,)],
         odds=[Fraction(2), Fraction(11, 10), Fraction(50)],
     ),
-    draws(400, _draw_neighbours),
+    draws(200, _draw_neighbours),
     given="probabilities that are Lipschitz, neighbours on the line",
 )
 @corrected("The output is as near to the mean of a bit of its class: a tilde is lost.", tilde=True)
