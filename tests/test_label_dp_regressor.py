@@ -132,6 +132,33 @@ def test_each_row_pays_for_one_histogram_and_one_label() -> None:
     assert sum(one.rows.size for one in fitted.priors_) == len(y)
 
 
+def test_rows_of_the_second_stage_pay_epsilon_for_their_label_and_no_histogram() -> None:
+    X, y = line()
+    labels = holder(y)
+    fitted = model(RowPriors(0.25, levels=5)).fit(X, labels)
+    (prior,) = fitted.priors_
+    first, *second = fitted.releases_
+    assert prior.rows.tolist() == first.rows.tolist()
+    assert len(second) == 5
+    assert {one.randomizer.epsilon for one in second} == {2.0}
+    assert {spent.epsilon for one in second for spent in labels.of_rows(one.rows)} == {Fraction(2)}
+    # Rows with a larger prediction have a prior of a larger mean, and the mean is the prediction's.
+    means = [float(one.randomizer.prior @ one.randomizer.labels) for one in second]
+    signals = [float(X[one.rows, 0].mean()) for one in second]
+    assert np.corrcoef(means, signals)[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("epsilon", [0.3, math.log(2)])
+def test_up_to_log_2_the_unbiased_randomizer_of_a_row_is_the_closed_form(epsilon) -> None:
+    X, y = line()
+    fitted = model(RowPriors(levels=3), math.inf, epsilon=epsilon).fit(X, holder(y, epsilon))
+    for one in fitted.releases_[1:]:
+        mechanism = one.randomizer
+        best = optrand.closed_forms.gap_response(mechanism.labels, mechanism.prior, epsilon)
+        np.testing.assert_array_equal(mechanism.outputs, best.outputs)
+        assert mechanism.certificate.require(gap=1e-9).bias < 1e-9
+
+
 def test_the_price_of_bias_reaches_the_second_stage_only() -> None:
     X, y = line()
     releases = model(TwoStages(groups=2), 0.0).fit(X, holder(y)).releases_

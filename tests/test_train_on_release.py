@@ -18,6 +18,7 @@ from optrand.errors import InvalidInput
 from optrand.learning import LabelDPClassifier, LabelDPRegressor, Likelihood, PrivateLabels, RowPriors, Stages
 from optrand.learning.released import releases_of
 from optrand.learning.tilting import tilted_priors
+from optrand.release.record import FrameRecord
 from optrand.sampling.entropy import SeededEntropy
 
 CLASSES = ["red", "green", "blue"]
@@ -183,6 +184,7 @@ def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
         (regressor, X, (numbers + 0.25, of_numbers), "no outputs"),
         (regressor, X, (noisy, record), "LabelDPClassifier"),
         (classifier, X, ([None] * 60, record), "no classes|missing"),
+        (classifier, X, (noisy, FrameRecord({"y": record})), "several columns"),
         (classifier, X, y, "PrivateLabels"),
         (classifier, X, PrivateLabels(y, 1.0, CLASSES), "epsilon is None"),
     ):
