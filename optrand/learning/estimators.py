@@ -67,7 +67,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
             return self
         if not isinstance(y, PrivateLabels):
             raise InvalidInput(
-                f"y is of type {type(y).__name__}, expected PrivateLabels(y, epsilon, domain), whose account outlives "
+                f"y is of type {type(y).__name__}, expected PrivateLabels(y, epsilon, labels), whose account outlives "
                 "this fit, or a release"
             )
         self._set_domain(y.domain)

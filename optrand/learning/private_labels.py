@@ -69,7 +69,7 @@ class Domain:
     >>> domain.codes(["yes", "perhaps"])
     Traceback (most recent call last):
         ...
-    optrand.errors.InvalidInput: at least one label is missing or outside the declared domain of 2 labels: declare it,
+    optrand.errors.InvalidInput: at least one label is missing or outside the 2 declared labels: declare it,
     or leave its rows out by a rule that looks at no label
     """
 
@@ -81,10 +81,10 @@ class Domain:
         if not all(isinstance(label, Hashable) for label in self.labels) or any(
             label is None or label != label for label in self.labels
         ):
-            raise InvalidInput("the domain holds a missing or unhashable value, expected numbers or texts")
+            raise InvalidInput("labels hold a missing or unhashable value, expected numbers or texts")
         if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
             raise InvalidInput(
-                f"the domain has {len(set(self.labels))} distinct label(s) of {len(self.labels)} class(es), expected "
+                f"labels has {len(set(self.labels))} distinct label(s) of {len(self.labels)} class(es), expected "
                 "at least two, each once"
             )
 
@@ -93,13 +93,13 @@ class Domain:
         """Return the domain of a sequence of labels; numpy scalars become Python's."""
         if isinstance(labels, Domain):
             return labels
-        array = rectangular(labels, "the domain") if isinstance(labels, np.ndarray) else _objects(labels)
+        array = rectangular(labels, "labels") if isinstance(labels, np.ndarray) else _objects(labels)
         # Of pandas and polars, too, whose cells are doubles by now.
         kind = str(getattr(labels, "dtype", "")).lower()
         if kind in ("float16", "float32"):
             array = as_doubles(array.astype(kind))
         if array.ndim != 1:
-            raise InvalidInput(f"the domain has shape {array.shape}, expected one dimension: the labels that there are")
+            raise InvalidInput(f"labels has shape {array.shape}, expected one dimension: the labels that there are")
         return cls(tuple(_plain(one) for one in array.tolist()))
 
     def __len__(self) -> int:
@@ -144,7 +144,7 @@ class Domain:
         Raises
         ------
         InvalidInput
-            Labels outside the domain or missing, or another shape than ``(n,)``.
+            Labels that are not declared, or missing, or another shape than ``(n,)``.
         """
         array = rectangular(values, "labels")
         if array.ndim != 1 or array.size == 0:
@@ -162,7 +162,7 @@ class Domain:
             found = np.array([_code(known, _plain(one)) for one in array.tolist()], dtype=np.int64)
         if (found < 0).any():
             raise InvalidInput(
-                f"at least one label is missing or outside the declared domain of {len(self)} labels: declare it, or "
+                f"at least one label is missing or outside the {len(self)} declared labels: declare it, or "
                 "leave its rows out by a rule that looks at no label"
             )
         return found.astype(np.int64)
@@ -343,10 +343,10 @@ class PrivateLabels:
     Parameters
     ----------
     y : (n,) array
-        The labels: numbers, texts or other values of the domain. Private.
+        The labels: numbers, texts or other values, all declared. Private.
     epsilon : float or Fraction
         Budget of each row in nats, as the exact number that it is.
-    domain : sequence
+    labels : sequence
         All labels that there may be, at least two. Public: declared, never looked up in the labels.
     delta : float or Fraction, optional
         Budget of delta; by default none, and randomizers with a delta are refused.
@@ -358,7 +358,7 @@ class PrivateLabels:
     Raises
     ------
     InvalidInput
-        Labels outside the domain or missing; the message tells neither which nor how many.
+        Labels that are not declared, or missing; the message tells neither which nor how many.
 
     Notes
     -----
@@ -395,13 +395,13 @@ class PrivateLabels:
         self,
         y: ArrayLike,
         epsilon: float | Fraction,
-        domain: ArrayLike | Domain,
+        labels: ArrayLike | Domain,
         *,
         delta: float | Fraction = 0,
         source: EntropySource | None = None,
         allow_inexact: bool = False,
     ) -> None:
-        declared = Domain.of(domain)
+        declared = Domain.of(labels)
         budget = Spent(epsilon, delta, exact=not allow_inexact)
         if budget.epsilon <= 0:
             raise InvalidInput("epsilon is 0, expected a budget above 0 (nats)")
@@ -498,7 +498,7 @@ class PrivateLabels:
         return LabelRelease(places, found.labels, found, self.domain, spent, groups)
 
     def prior(
-        self, rows: ArrayLike | slice, domain: ArrayLike | Domain, epsilon: float, *, bins: ArrayLike | None = None
+        self, rows: ArrayLike | slice, labels: ArrayLike | Domain, epsilon: float, *, bins: ArrayLike | None = None
     ) -> PriorRelease:
         """Release a private histogram of the labels of some rows, on the same account.
 
@@ -506,12 +506,12 @@ class PrivateLabels:
         ----------
         rows : (m,) array of int, mask or slice
             As in :meth:`release`, at least one.
-        domain : sequence
+        labels : sequence
             The declared labels, in the order that counts are wanted in.
         epsilon : float
             In nats; what each of the rows pays.
         bins : (K,) array of int, optional
-            A coarser histogram: the bin, from 0, of each label of `domain`.
+            A coarser histogram: the bin, from 0, of each of `labels`.
 
         Raises
         ------
@@ -530,10 +530,10 @@ class PrivateLabels:
         places = self._places(rows)
         if places.size == 0:
             raise InvalidInput("a histogram of no rows says nothing: expected at least one")
-        wanted = Domain.of(domain)
+        wanted = Domain.of(labels)
         if set(wanted.labels) != set(self.domain.labels):
             raise InvalidInput(
-                f"the domain of the histogram has {len(wanted)} labels, expected the {len(self.domain)} that were "
+                f"the histogram is asked for {len(wanted)} labels, expected the {len(self.domain)} that were "
                 "declared, in any order"
             )
         of_label = _bins(bins, len(wanted))[wanted.codes(self.domain.array)]
@@ -657,11 +657,11 @@ def _plain(label: Any) -> Any:
 
 def _listed(labels: Any) -> list[Any]:
     if isinstance(labels, (str, bytes)):
-        raise InvalidInput("the domain is one text, expected a sequence of labels")
+        raise InvalidInput("labels is one text, expected a sequence of labels")
     try:
         return list(labels)
     except TypeError:
-        raise InvalidInput(f"the domain is of type {type(labels).__name__}, expected a sequence of labels") from None
+        raise InvalidInput(f"labels is of type {type(labels).__name__}, expected a sequence of labels") from None
 
 
 def _code(known: dict[Any, int], label: Any) -> int:
