@@ -4,7 +4,8 @@ Exact integers are strings of decimal digits, which no reader can round; measure
 point or an exponent, which read back as the same float.
 
 *Canonical* bytes have sorted keys, no white space, ASCII only and one newline at the end. The digest is taken over
-them, so that a file indented for reading still passes. Everything else raises :class:`~optrand.errors.InvalidFile`.
+them, so that a file indented for reading still passes. The reader raises :class:`~optrand.errors.InvalidFile` for
+everything else.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def unsealed(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Docume
 
 
 def stated_format(data: bytes) -> str | None:
-    """Format that a file states, unverified; None where it states none.
+    """Format that a file states, unverified; None if it states no format.
 
     Raises
     ------

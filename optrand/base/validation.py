@@ -37,7 +37,7 @@ MAX_EPSILON = 700.0
 """Largest epsilon, beyond which ``exp(epsilon)`` leaves the range of floats."""
 
 MAX_INTEGER = 2**53
-"""Largest integer up to which all integers are floats."""
+"""Largest integer up to which floats represent all integers."""
 
 MAX_MAGNITUDE = 1e150
 """Largest magnitude, beyond which squares leave the range of floats."""
@@ -61,7 +61,7 @@ def frozen(array: ArrayLike) -> Floats:
 
 
 def expect(given: object, kinds: type | tuple[type, ...], name: str, way: str) -> None:
-    """Refuse an argument of another type; `way` says what was expected, and how one comes by it.
+    """Raise if an argument has another type. `way` describes the expected one and how to make it.
 
     Examples
     --------
@@ -152,11 +152,11 @@ def has_masked_cells(given: object) -> bool:
     (True, False)
     """
     if isinstance(given, (list, tuple)):
-        # A list of masked arrays, or of their cells, loses its masks as well.
+        # A list of masked arrays, or of their cells, would lose its masks as well.
         return any(not isinstance(each, PLAIN) and has_masked_cells(each) for each in given)
     if type(given) is np.ndarray or not hasattr(type(given), "__array__"):
         return False
-    # Only asanyarray keeps the mask of what such an object becomes.
+    # Only asanyarray keeps the mask of the array that such an object converts to.
     mask = getattr(np.asanyarray(given), "mask", False)
     return isinstance(mask, (bool, np.bool_, np.ndarray)) and bool(np.any(mask))
 
@@ -244,7 +244,7 @@ def distinct(array: Floats, name: str) -> None:
 
 
 def exactly(given: object, kinds: type | tuple[type, ...], name: str) -> None:
-    """Refuse an instance of a subclass, whose methods could tell a proof one thing and a draw another.
+    """Refuse an instance of a subclass, whose methods could return different values to a proof and to a draw.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def exactly(given: object, kinds: type | tuple[type, ...], name: str) -> None:
 
 
 def squarable(array: Floats, name: str) -> None:
-    """Refuse numbers whose squares are no floats."""
+    """Refuse numbers whose squares overflow."""
     if (np.abs(array) > MAX_MAGNITUDE).any():
         raise InvalidInput(
             f"{name} reach beyond {MAX_MAGNITUDE:g}, where the square of a float overflows: rescale them"
@@ -298,7 +298,7 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
             "prior sums to more than any float, expected 1: divide it by its largest entry, then by its sum"
         ) from None
     if getattr(given, "dtype", None) in (np.float16, np.float32) and abs(total - 1) <= 1e-3:
-        # Narrow floats cannot sum to 1 any better, a softmax for instance.
+        # Narrow floats, such as those of a softmax, cannot sum to 1 more exactly.
         return array / total
     if abs(total - 1) > PRIOR_SUM_TOLERANCE:
         raise InvalidInput(
@@ -308,7 +308,9 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
 
 
 def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
-    """Return values as class numbers ``0 ... k-1``, of their shape. Errors tell neither which are wrong nor how many.
+    """Return values as class numbers ``0 ... k-1``, of their shape.
+
+    An error does not reveal which are invalid, or how many.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class Groups(Record):
     index : (n,) array of int
         The group of each row, from 0 to ``count - 1``.
     names : (count,) array
-        What the caller calls the groups.
+        Names of the groups.
 
     Raises
     ------
@@ -95,12 +95,12 @@ class Groups(Record):
         ids : (n,) array of integers or strings
             Public.
         names : (count,) array of ids, optional
-            All the groups that there are, in the order wanted; by default those that occur, sorted.
+            Names of all groups, in the desired order; by default the ids that occur, sorted.
 
         Raises
         ------
         InvalidInput
-            Rows without an id, ids among none of the names, names that repeat, or a name without rows.
+            Rows without an id, ids that are not among the names, repeated names, or a name without rows.
 
         Examples
         --------
@@ -138,9 +138,9 @@ class Groups(Record):
         features : (n, d) array of finite numbers
             Public features of the rows; no label among them.
         count : int
-            How many groups, at most `n`.
+            Number of groups, at most `n`.
         seed : int
-            Of the search, so that it can be repeated; there is no privacy in it.
+            Seed of k-means, for reproducible groups. It plays no part in privacy.
 
         Raises
         ------

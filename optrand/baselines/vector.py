@@ -126,7 +126,7 @@ class UnaryBits(OneHot):
 
     @property
     def width(self) -> int:
-        """The octets of a packed vector."""
+        """Number of octets of a packed vector."""
         return -(-self.k // 8)
 
     @property
@@ -145,7 +145,7 @@ class UnaryBits(OneHot):
         Raises
         ------
         InvalidInput
-            Values that are no classes; the message tells neither which nor how many.
+            Values that are no classes; the message does not reveal which, or how many.
         """
         return self.unpacked(self.sample_packed(values, source=source))
 
@@ -185,7 +185,8 @@ class UnaryBits(OneHot):
     def debiased(self, bits: ArrayLike) -> Floats:
         """Estimate the one-hot vector behind each vector of bits without bias ([Z25], eq. 24 solved for ``eta``).
 
-        It has two values only, :attr:`estimates`. Entries below 0 and sums other than 1 are the price of no bias.
+        Its entries take only the two values in :attr:`estimates`. Without bias, entries below 0 and sums other than 1
+        are unavoidable.
 
         Raises
         ------
@@ -261,7 +262,7 @@ class Alibi(OneHot):
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
     two labels have a ratio of at most ``exp(2 / lambda)``, attained where ``o_y >= 1`` and ``o_y' <= 0``. [Z25]
     (Appendix B.2) leaves ``lambda`` open; at ``1 / epsilon`` the mechanism would spend ``2 * epsilon``. All this holds
-    for real numbers: *the noise is drawn in floats*, whose last bits may tell labels apart, so this is a baseline to
+    for real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to
     compare with and not to release (``exact`` is False). :class:`UnaryBits` is exact, costs
     less, and has half the variance or less.
 
@@ -313,7 +314,7 @@ class Alibi(OneHot):
         ----------
         noisy : (..., k) array
         prior : (k,) or (..., k) array, optional
-            One for all vectors or one each, for instance what a model believes; uniform if not given. It costs no
+            One for all vectors or one each, for instance the predictions of a model; uniform if not given. It costs no
             privacy as long as it is made without the labels that it is applied to, or from their release.
 
         Raises

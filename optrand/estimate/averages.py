@@ -85,10 +85,10 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
     released : array of outputs, any shape
         At least two.
     mechanism : Mechanism or ReleaseRecord
-        Of a :class:`~optrand.studies.ContinuousMechanism` its ``mechanism``, for which only
-        :meth:`~optrand.estimate.Estimate.interval` is right: `noise_variance` leaves out the rounding to knots.
+        For a :class:`~optrand.studies.ContinuousMechanism` pass its ``mechanism``. Only
+        :meth:`~optrand.estimate.Estimate.interval` is then valid, since `noise_variance` omits the rounding to knots.
     groups : array or frame, optional
-        Of a release by groups the column that made them, or what has the columns by their names.
+        For a release by groups: the column that defined them, or a frame with such columns.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def average(
     function : (k,) array
         One number for each label: the labels' squares, say, or 1 for those in a class and 0 for the others.
     prior : (k,) array, optional
-        Under which the variance is least; by default that of the mechanism's problem.
+        Prior under which the variance is minimised; by default that of the mechanism's problem.
     groups : array or frame, optional
         As for :func:`mean`.
 
@@ -171,7 +171,7 @@ def average(
     Notes
     -----
     The mean of :func:`optrand.estimate.unbiased_values`. Of all unbiased values these have the least variance, so even
-    for the labels themselves this may be more precise than :func:`mean` where outputs outnumber labels.
+    for the labels themselves this may be more precise than :func:`mean` if outputs outnumber labels.
 
     Examples
     --------
@@ -210,7 +210,7 @@ class _Part(NamedTuple):
     values : (n,) array
     noise : float
     bias : float
-        Largest that is left.
+        Largest remaining bias.
     """
 
     tallies: NDArray[np.intp]
@@ -241,7 +241,7 @@ def _sample_variance(tallies: NDArray[np.intp], values: Floats) -> float:
 
 def _noise_variance(debiasing: Debiasing, tallies: NDArray[np.intp], values: Floats, function: Floats) -> float:
     """Estimate the mean over the rows of the variance of `values`, whose expectation is `function`, given the label."""
-    # Around the middle, so that a function with large values loses no digits.
+    # Subtract the middle, so that a function with large values loses no digits.
     middle = float(function.mean())
     squares, target = (values - middle) ** 2, (function - middle) ** 2
     variances = debiasing.expectations(squares) - target

@@ -94,7 +94,7 @@ class Debiasing:
     ----------
     mechanism : Mechanism
     prior : (k,) array
-        Under which the variance is least.
+        Prior under which the variance is minimised.
     chances : (n,) array
         Probabilities of the outputs under the prior.
     lengths : (k - 1,) array
@@ -145,7 +145,7 @@ class Debiasing:
         dense = _is_dense(table)
         rows, chances = _differences(table, weights)
         lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
-        # What tabulation adds to make rows exact tells labels apart by nothing that could be estimated.
+        # Tabulation adds tiny amounts to make rows exact. They distinguish labels too weakly for any estimate.
         same = np.flatnonzero(lengths <= DEPENDENT * lengths.max(initial=0.0))
         if same.size:
             raise InvalidInput(

@@ -42,7 +42,7 @@ def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, pr
     mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     functions : (k,) or (k, m) array
-        One function of the label, or one a column.
+        One function of the label, or one per column.
     prior : (k,) array, optional
         Under which the variance is least; by default that of the mechanism's problem.
 
@@ -82,7 +82,7 @@ def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = N
     -------
     (n, k) array
         The right inverse of the least variance; of a square table the inverse ([E22], Algorithm 1, line 30). Rows sum
-        to 1; ``loss_weights(m)[output_numbers(released, m)]`` has one row a released value.
+        to 1; ``loss_weights(m)[output_numbers(released, m)]`` has one row per released value.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
     released : (N,) array of int
         Noisy labels, from 0 to ``K - 1``.
     distributions : (K,) or (N, K) array
-        From which labels were drawn anew; one for all, or one an example, such as that of its cluster.
+        Distributions from which labels were redrawn: one for all, or one per example, such as that of its cluster.
     resampling : float
         Probability :math:`\lambda` of that, at least 0 and below 1; or a smaller bias correction, :math:`\beta` of
         [E22].
@@ -156,8 +156,8 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
 
     .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
 
-    Unbiased where the true label is kept ([G21], eq. (18), has the probability of that). Else the expectation is the
-    mean loss over the kept labels, which no weights can correct: the other labels are all released alike.
+    Unbiased if the true label is kept ([G21], eq. (18), gives the probability of that). Otherwise the expectation is
+    the mean loss over the kept labels, which no weights can correct: the other labels are all released alike.
 
     Parameters
     ----------

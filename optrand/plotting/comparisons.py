@@ -69,7 +69,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     Raises
     ------
     InvalidInput
-        No row is certified, or there are more epsilons than curves can be told apart.
+        No row is certified, or there are more epsilons than distinguishable curves.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def moments_figure(
     biased = any(np.nanmax(found[2], initial=0.0) > 0 for found in means.values())
     with canvas(ax, (7.2, 2.9)) as figure:
         panels = style.side_by_side(figure, 2 + biased)
-        # Of many curves some lie close together: smaller marks leave more of each to be seen.
+        # Many curves lie close together: smaller marks keep more of each visible.
         mark = 4.0 if len(randomizers) <= 6 else 3.0
         for row, (axes, told) in enumerate(zip(panels, MOMENTS, strict=False)):
             for look, (name, found) in zip(styles, means.items(), strict=True):
@@ -498,9 +498,9 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
     Parameters
     ----------
     rows : iterable of mappings
-        With `seconds`, and the two columns below. A row without `seconds` (None) is of a solve that was given up: an
-        arrow above all times, and no lower than the row's `limit` if it has one, stands at the first such size. A row
-        without a size (None) is of a method that needs none: a horizontal line.
+        With `seconds`, and the two columns below. A row without `seconds` (None) is of a solve that was aborted. It is
+        drawn as an arrow at the first such size, above all times and at least at the row's `limit`, if it has one. A
+        row without a size (None) is of a method that needs none: a horizontal line.
     by : str
         Column of sizes, such as ``"mesh"`` or ``"k"``.
     series : str

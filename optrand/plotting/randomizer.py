@@ -225,7 +225,7 @@ def _draw_heat(axes: Axes, x: Floats, y: Floats, chances: np.ma.MaskedArray[Any,
 
 
 def _draw_signature(axes: Axes, x: Floats, y: Floats, letters: NDArray[np.str_]) -> list[Artist]:
-    """Outline the highest entries, mark those that are neither highest nor lowest, and return what needs a name."""
+    """Outline the highest entries, mark those that are neither highest nor lowest, and return the legend's handles."""
     inside = np.pad(letters == "U", 1)
     upright = np.argwhere(inside[1:-1, 1:] != inside[1:-1, :-1])
     level = np.argwhere(inside[1:, 1:-1] != inside[:-1, 1:-1])
@@ -266,7 +266,7 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     Parameters
     ----------
     subject : Mechanism
-        Its problem holds the prior.
+        Its problem defines the prior.
 
     Raises
     ------

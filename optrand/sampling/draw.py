@@ -3,7 +3,7 @@ r"""Exact draws from a :class:`~optrand.model.table.Table`, small or large, and 
 A draw reads random words as the binary digits of a uniform number ``x`` in ``[0, 1)``. The weights of a label, in some
 fixed order, have running sums ``S_0 = 0, S_1, ..., S_m = total``, and the draw is the output of the weight ``i`` with
 ``S_i <= total * x < S_{i+1}``. Nearly always the first word decides. If a threshold ``S_i / total`` lies within its
-precision, the draw is settled in integers, with further words as far as they are needed. So every probability is
+precision, the draw is decided in integers, with further words if they are needed. So every probability is
 exactly ``weight / total``.
 """
 
@@ -40,7 +40,7 @@ BLOCK = 1 << 15
 """Values drawn at a time, so that the temporaries of a block stay in the processor's cache."""
 
 DENSE = 1 << 18
-"""Largest number of entries of a table that is written out however few steps it has.
+"""Largest number of entries of a table that is always written out, even if it has few steps.
 
 Rows that are written out are drawn from faster, by a third for interval columns and by more for others, but take about
 half a microsecond and thirty bytes an entry. At this size that is a tenth of a second, which a million draws repay.
@@ -258,7 +258,7 @@ class LabelIndex:
 
     def find(self, values: NDArray[Any]) -> Rows:
         """Find the row of each value, -1 if it is not a label."""
-        # Python's numbers compare exactly, whatever the type of the array. A NaN fails, and nothing that passes can
+        # Python's numbers compare exactly, whatever the type of the array. A NaN fails, and no number that passes can
         # overflow an integer.
         if self.table is None or not (self.low <= values.min().item() and values.max().item() <= self.high):
             return self._search(values)

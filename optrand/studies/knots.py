@@ -33,7 +33,7 @@ class ContinuousPrior:
     Raises
     ------
     InvalidInput
-        Arguments without meaning; messages count values and repeat none.
+        Invalid arguments. Messages count values but never repeat them.
 
     Notes
     -----

@@ -104,7 +104,7 @@ class Sweep(Sequence[SweepRow]):
     ----------
     rows : tuple of SweepRow
     results : tuple of Mechanism or OptrandError
-        The mechanism of each row, or why there is none.
+        The mechanism of each row, or the error in its place.
     """
 
     rows: tuple[SweepRow, ...]
@@ -195,7 +195,7 @@ def sweep(
     Raises
     ------
     InvalidInput
-        A parameter without meaning, before anything is solved.
+        An invalid parameter. It is raised before anything is solved.
 
     Notes
     -----

@@ -24,7 +24,7 @@ class Decoder:
     Attributes
     ----------
     vectors : (n, K) array
-        Of mean ``e_y`` under each class ``y``, up to rounding.
+        Their mean is ``e_y`` under each class ``y``, up to rounding.
     value : float
         Half the expected squared distance from the one-hot vector, under the prior.
     """
