@@ -83,7 +83,7 @@ class Comparison:
 
     @property
     def gap(self) -> float:
-        """Distance from the optimum at most, relative to the randomizer's own value, or absolute if that is 0."""
+        """Largest distance from the optimum, relative to the randomizer's own value, or absolute if that is 0."""
         away = self.value - Fraction(self.optimum.lower)
         if self.kind == "classes":
             away = Fraction(self.optimum.upper) - self.value
@@ -135,7 +135,7 @@ class Audit(Record):
 
     def __bool__(self) -> NoReturn:
         """Refuse to be true or false: an audit with findings is an object, too."""
-        raise TypeError("an audit is neither true nor false: ask its attribute private, or private_but_for_rounding")
+        raise TypeError("an audit is neither true nor false: read its attribute private, or private_but_for_rounding")
 
     @property
     def epsilon(self) -> float:
@@ -261,7 +261,7 @@ class Audit(Record):
 
     @property
     def gap(self) -> float | None:
-        """Distance from the optimum at most, relative to the randomizer's value; None without a comparison."""
+        """Largest distance from the optimum, relative to the randomizer's value; None without a comparison."""
         return None if self.comparison is None else self.comparison.gap
 
     @property
@@ -275,8 +275,8 @@ class Audit(Record):
         if wrong:
             label = self.labels[off.index(max(off))]
             found.append(
-                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}: what "
-                "else is drawn is not said, so give every row its missing outputs"
+                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}: "
+                "add the missing outputs to every row"
             )
         if max(self.epsilon, self.normalised_epsilon) > self.stated_epsilon and not self.private_but_for_rounding:
             found.append(f"not {self.stated_epsilon:g}-DP: {self._told_epsilon}; {self.worst}")
@@ -298,7 +298,7 @@ class Audit(Record):
             lines = [f"private as stated: {self._told_epsilon}, stated {self.stated_epsilon:g}; {self.worst}"]
         elif self.private_but_for_rounding:
             over = max(self.epsilon, self.normalised_epsilon) - self.stated_epsilon
-            lines = [f"private as stated but for the rounding of floats, by {shown_above(over, 2)}; {self.worst}"]
+            lines = [f"private as stated up to the rounding of floats, by {shown_above(over, 2)}; {self.worst}"]
         else:
             lines = ["NOT private as stated"]
         lines += self.findings

@@ -56,7 +56,7 @@ def read_sheet(path: Path) -> Sheet:
     """Read a comma-separated table, as pandas, polars, R or NumPy write it, with an index or without.
 
     Every column is either the first one, with the labels, or an output. A file whose first line or first column may be
-    names as well as probabilities is refused.
+    either names or probabilities is refused.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def read_sheet(path: Path) -> Sheet:
             raise InvalidInput(f"{path} may begin with names or with probabilities: {REMEDY}")
         return Sheet([list(line) for line in lines], None, None)
     if not rows:
-        raise InvalidInput(f"{path} holds names and no probabilities: expected one line a label below the first line")
+        raise InvalidInput(f"{path} holds names and no probabilities: expected one line per label below the first")
     if len(rows[0]) == len(first) + 1:
         # R names the outputs only.
         first = ["", *first]
@@ -103,7 +103,7 @@ def _lines(path: Path) -> list[list[str]]:
     if any("\n" in cell or "\r" in cell for line in lines for cell in line):
         raise InvalidInput(f"{path} holds a quoted cell of several lines, which may hide some of the table: fix it")
     if not lines:
-        raise InvalidInput(f"{path} is empty: expected a CSV of probabilities, one line a label")
+        raise InvalidInput(f"{path} is empty: expected a CSV of probabilities, one line per label")
     if len(lines[0]) == 1 and any(mark in lines[0][0] for mark in ";\t"):
         raise InvalidInput(f"{path} is separated by semicolons or tabs: expected commas")
     width = len(lines[0])

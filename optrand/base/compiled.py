@@ -19,7 +19,7 @@ SWITCH = "OPTRAND_COMPILE"
 """Environment variable: ``1`` compiles kernels from the first problem on, ``0`` never."""
 
 LARGE = 1_000
-"""Labels of a problem above which compiling, or loading what was compiled, is worth its time."""
+"""Number of labels above which compiling, or loading compiled code, is worth its time."""
 
 RELAXED = {"contract", "reassoc", "nsz"}
 """Sums may be reordered; infinities and NaNs keep their meaning."""

@@ -145,7 +145,7 @@ def _renameat2() -> Callable[..., Any] | None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Flush the names in a folder to the disk, where the system can."""
+    """Flush the names in a folder to the disk, if the system supports it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

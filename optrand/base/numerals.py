@@ -65,8 +65,7 @@ def _shown(given: float | Fraction, digits: int | None, rounding: str) -> str:
         return "0"
     if digits is None:
         nearest = _nearest(exact)
-        # Numerals approach the number from one side, until they equal it or lie within half a unit in the last place of
-        # it.
+        # Numerals approach the number from one side, until they read back as the nearest float.
         candidates = (_shown(exact, count, rounding) for count in itertools.count(1))
         return next(numeral for numeral in candidates if float(numeral) == nearest)
     context = decimal.Context(prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)

@@ -183,7 +183,7 @@ def _short_integer(literal: str) -> int:
 
 def _check_schema(schema: object) -> None:
     if type(schema) is not int or schema < 1:
-        raise InvalidFile('the file does not say which schema it follows: expected "schema": 1')
+        raise InvalidFile('the file does not state its schema: expected "schema": 1')
     if schema > SCHEMA:
         raise InvalidFile(
             f"the file was written by a newer optrand (schema {schema}; this one reads up to {SCHEMA}): update optrand"

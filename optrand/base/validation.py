@@ -111,7 +111,7 @@ def epsilon(value: object, name: str = "epsilon") -> float:
     if number > MAX_EPSILON:
         raise InvalidInput(
             f"{name} is {number}, expected at most {MAX_EPSILON:g}: exp(epsilon) overflows beyond it, "
-            "and there is no privacy left to speak of"
+            "and there is practically no privacy"
         )
     return number
 
@@ -229,7 +229,7 @@ def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
     else:
         large = array.dtype.kind in "iu" and bool(((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any())
     if large:
-        raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot tell apart: rescale them")
+        raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot distinguish: rescale them")
     floats = as_doubles(array) + 0.0
     if not np.isfinite(floats).all():
         raise InvalidInput(f"{name} holds NaN or infinite values, expected finite numbers")

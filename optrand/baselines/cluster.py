@@ -167,7 +167,7 @@ class ClusterRR:
         floor = _check_threshold(threshold, size)
         if share == 0 or (floor == 0 and share < 1):
             raise InvalidInput(
-                f"resampling is {float(share):g} and threshold {float(floor):g}: a label could be told apart with "
+                f"resampling is {float(share):g} and threshold {float(floor):g}: a label could be identified with "
                 "certainty, expected resampling above 0, and threshold above 0 unless resampling is 1"
             )
         name = "resampling" if bias_correction is None else "bias_correction"
@@ -404,7 +404,7 @@ class ClusterPriorRR:
 
     @classmethod
     def of_budget(cls, k: int, epsilon: float, *, prior_epsilon: float) -> ClusterPriorRR:
-        """Spend `prior_epsilon` on the priors and what remains of `epsilon`, rounded down, on the labels."""
+        """Spend `prior_epsilon` on the priors and the rest of `epsilon`, rounded down, on the labels."""
         return cls(k, split_at(epsilon, prior_epsilon))
 
     @property

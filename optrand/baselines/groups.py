@@ -163,7 +163,7 @@ class Groups(Record):
         if count > distinct:
             raise InvalidInput(
                 f"count of groups is {count}, but only {distinct} rows of features are distinct: some group would be "
-                "empty, ask for fewer"
+                "empty, take fewer groups"
             )
         try:
             from sklearn.cluster import KMeans
@@ -204,7 +204,7 @@ def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) ->
     if ((array < 0) | (array >= k)).any():
         raise InvalidInput(
             f"at least one label is not among the integers from 0 to {k - 1}: number the labels from 0, and leave out "
-            "what is none"
+            "all other rows"
         )
     return array.astype(np.intp)
 

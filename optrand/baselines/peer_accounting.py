@@ -34,7 +34,7 @@ LEFT_OUT = 1e-29
 """Upper bound of the mass that the sums for one pair omit."""
 
 LEAST_DELTA = 1e-25
-"""Least delta that can be asked for: far above the omitted mass, which is then negligible."""
+"""Least supported delta: far above the omitted mass, which is then negligible."""
 
 ROWS = 64
 """Binomials that are tabulated at a time, over the numbers of ones that count for them."""

@@ -182,8 +182,8 @@ class PeerToPeer:
         target = real(delta, "delta")
         if not LEAST_DELTA <= target < 1:
             raise InvalidInput(
-                f"delta is {target:g}, expected at least {LEAST_DELTA:g} and below 1: for less take the pure epsilon "
-                "of the flips"
+                f"delta is {target:g}, expected at least {LEAST_DELTA:g} and below 1: at a smaller delta "
+                "take the pure epsilon of the flips"
             )
         # No delta is needed at the pure epsilon, where the sums would only see rounding.
         epsilon, ones, exhaustive = self._worst(size, lambda pair: pair.epsilon(target, self.epsilon))

@@ -49,7 +49,7 @@ class OneHot(Record):
     Raises
     ------
     InvalidInput
-        Fewer than two classes, or a budget without meaning.
+        Fewer than two classes, or an invalid budget.
     """
 
     k: int

@@ -47,7 +47,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     strangers = int((mechanism.outputs[numbers] != values).sum())
     if strangers:
         raise InvalidInput(
-            f"{strangers} of {values.size} released values are no outputs of the mechanism: pass what this very "
+            f"{strangers} of {values.size} released values are no outputs of the mechanism: pass the values that this "
             "mechanism drew, not rounded (a column read as 32-bit floats is)"
         )
     return numbers
@@ -61,7 +61,7 @@ def tallied(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = 
         found.append(Tallied(one, np.bincount(numbers.ravel(), minlength=one.outputs.size)))
     size = sum(one.size for one in found)
     if size < 2:
-        raise InvalidInput(f"the release has {size} value(s), expected at least two: one says nothing of errors")
+        raise InvalidInput(f"the release has {size} value(s), expected at least two to estimate errors")
     return found
 
 
@@ -127,7 +127,7 @@ def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
     bias, reach = mechanism.bias, float(np.ptp(mechanism.labels))
     if bias > UNBIASED * (reach or 1.0):
         raise InvalidInput(
-            f"the mechanism is biased by up to {bias:.6g}, so the mean of what it released estimates nothing: use "
+            f"the mechanism is biased by up to {bias:.6g}, so the mean of released values is no estimate: use "
             "average(released, mechanism, labels), which undoes the bias, or release with an unbiased mechanism"
         )
     try:
@@ -192,7 +192,7 @@ def average(
     parts = []
     for one, tallies in tallied(released, mechanism, groups):
         if given.shape != one.labels.shape:
-            raise InvalidInput(f"function has shape {given.shape}, expected {one.labels.shape}: a number a label")
+            raise InvalidInput(f"function has shape {given.shape}, expected {one.labels.shape}: one per label")
         squarable(given, "the numbers of the function")
         debiasing = Debiasing.of(one, prior)
         values = debiasing.values(given)

@@ -65,7 +65,7 @@ ROUNDS = 2
 """Steps of iterative refinement."""
 
 ADVICE = (
-    "the histogram of its labels, and losses of them, cannot be told from what it releases. Release with a mechanism "
+    "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "
     "whose rows are independent (optrand.debiased_rr, optrand.rr, or an optimal unbiased randomizer for a prior "
     "without zeros); the mean of the labels can be estimated from any unbiased mechanism"
 )

@@ -188,7 +188,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
         )
     counts = mask.sum(axis=-1, keepdims=True)
     if not counts.all():
-        raise InvalidInput(f"{int((counts == 0).sum())} row(s) of kept hold no label, expected at least one a row")
+        raise InvalidInput(f"{int((counts == 0).sum())} row(s) of kept hold no label, expected one per row or more")
     numbers = _class_numbers(released, mask)
     strangers = int((~np.broadcast_to(mask, (numbers.size, mask.shape[-1]))[np.arange(numbers.size), numbers]).sum())
     if strangers:
@@ -196,7 +196,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
     gain = math.expm1(budget)
     if math.isinf((gain + mask.shape[-1]) / gain):
-        raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes are no floats: raise it")
+        raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes overflow: raise it")
     return _undo(numbers, mask / gain)
 
 
@@ -215,7 +215,7 @@ def _class_numbers(released: ArrayLike, rows: NDArray[Any]) -> Indices:
             f"released labels are of type {numbers.dtype} and shape {numbers.shape}, expected a vector of integers"
         )
     if rows.ndim == 2 and rows.shape[0] != numbers.size:
-        raise InvalidInput(f"{rows.shape[0]} rows were given for {numbers.size} released labels, expected one a label")
+        raise InvalidInput(f"{rows.shape[0]} rows were given for {numbers.size} released labels, expected one each")
     outside = int(((numbers < 0) | (numbers >= rows.shape[-1])).sum())
     if outside:
         raise InvalidInput(f"{outside} released label(s) are outside 0 ... {rows.shape[-1] - 1}, the classes given")

@@ -86,7 +86,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
         expect(row, SweepRow, "a row of the sweep", "one of optrand.studies.sweep")
     proven = [row for row in rows if row.status == "certified"]
     if not proven:
-        raise InvalidInput(f"none of {len(rows)} rows is certified: their reasons say why")
+        raise InvalidInput(f"none of {len(rows)} rows is certified: see their reasons")
     curves: dict[float, list[SweepRow]] = {}
     for row in sorted(proven, key=lambda row: (row.epsilon, row.bias_penalty)):
         curves.setdefault(row.epsilon, []).append(row)
@@ -161,7 +161,7 @@ def moments_figure(
     """Draw loss, standard deviation and bias against epsilon, one curve per randomizer ([B23], Figure 4(a)).
 
     All are means under one prior. The loss is half the mean squared error, which is the sum of the squares of the
-    other two. If no randomizer has a bias, the title says so in place of the third panel.
+    other two. If no randomizer has a bias, the title states it and there is no third panel.
 
     Parameters
     ----------

@@ -84,8 +84,8 @@ WORDS = MappingProxyType(
         "dual": (
             "The proof, drawn",
             "The cost of the best private column at each output. The curve is nowhere further below zero than its "
-            "title says, and that bounds how much less anything else that is private can lose; it touches zero where a "
-            "mechanism that is the best of all has its outputs.",
+            "title states, and that bounds how much less anything else that is private can lose; it touches zero "
+            "where a mechanism that is the best of all has its outputs.",
         ),
     }
 )

@@ -399,8 +399,8 @@ def chord_figure(subject: Problem | Mechanism, *, ax: Place = None) -> FigureBas
 
     The points ``(P_j, r_j)`` of :func:`optrand.closed_forms.gap_response`, one per gap between neighbouring labels, lie
     on a half circle. The closed form is optimal on the line if and only if the chord from the first to the last is no
-    longer than 1 (``docs/mathematics.md``, Proposition 19). The title states what
-    :func:`optrand.closed_forms.gap_response_is_optimal` decides.
+    longer than 1 (``docs/mathematics.md``, Proposition 19). The title states the decision of
+    :func:`optrand.closed_forms.gap_response_is_optimal`.
 
     Parameters
     ----------

@@ -143,7 +143,7 @@ class Pairwise:
         if np.isnan(matrix).any() or (matrix < 0).any():
             raise InvalidInput("epsilons has entries that are negative or NaN, expected at least 0 (nats) or infinity")
         if (np.diag(matrix) != 0).any():
-            raise InvalidInput("epsilons has a diagonal entry other than 0: a label is not told from itself")
+            raise InvalidInput("epsilons has a diagonal entry other than 0: a label needs no protection from itself")
         finite = matrix[np.isfinite(matrix)]
         if (finite > 700).any():
             raise InvalidInput("epsilons has entries above 700, where exp(epsilon) overflows: use infinity for them")

@@ -72,7 +72,7 @@ class RandomBits:
         return (within + steps * whole) // stride
 
     def laplace(self, scale: Fraction) -> int:
-        """Draw once: of discrete Laplace noise; see :func:`discrete_laplace`."""
+        """Draw discrete Laplace noise once; see :func:`discrete_laplace`."""
         return self._signed(lambda: self.geometric(scale))
 
     def _signed(self, size: Callable[[], int]) -> int:

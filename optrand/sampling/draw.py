@@ -123,7 +123,7 @@ class Sampler(Record):
         Raises
         ------
         InvalidInput
-            Values that are not numbers, or not labels; the message tells neither which nor how many.
+            Values that are not numbers, or not labels; the message does not reveal which, or how many.
         """
         if source is None:
             source = SystemEntropy()
@@ -162,7 +162,7 @@ class Sampler(Record):
         Raises
         ------
         InvalidInput
-            Values that are not numbers, or not labels; the message tells neither which nor how many. Ids of another
+            Values that are not numbers, or not labels; the message does not reveal which, or how many. Ids of another
             type or number.
         """
         width = checked_width(streams)
@@ -200,7 +200,7 @@ class Sampler(Record):
         return rows
 
     def _unknown(self) -> InvalidInput:
-        # How many, let alone which, would be an exact figure of private labels.
+        # Even the number of such values would reveal private labels.
         return InvalidInput(
             f"at least one value is not among the {self.labels.size} labels: "
             "declare all that may occur, clip the values, or leave out those that are not labels"

@@ -87,7 +87,7 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
             f"prior epsilon is {part:g} of a budget of {whole:g}: nothing is left for the labels, give it less"
         )
     rest = decimal_below(decimal_value(whole) - decimal_value(part))
-    return BudgetSplit(part, checked_epsilon(rest, "what is left for the labels"))
+    return BudgetSplit(part, checked_epsilon(rest, "the rest for the labels"))
 
 
 def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:

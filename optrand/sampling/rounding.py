@@ -104,8 +104,8 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     Raises
     ------
     InvalidInput
-        Knots out of order; values that are no numbers or lie outside the knots. The message tells neither which nor how
-        many.
+        Knots out of order; values that are no numbers or lie outside the knots. The message does not reveal which, or
+        how many.
 
     Notes
     -----

@@ -131,8 +131,8 @@ def balance(
 ) -> Balance:
     """Run the algorithm of Blahut and Arimoto until its bounds are within a gap or on one side of a limit.
 
-    Steps are longer by the reciprocal of the largest total variation of two rows, which is how much less the channel
-    tells two distributions of outputs apart than two of inputs.
+    Steps are longer by the reciprocal of the largest total variation of two rows: the factor by which the channel
+    contracts the distance of two distributions.
     """
     found = np.full(table.shape[0], 1 / table.shape[0]) if inputs is None else inputs
     largest = float(np.abs(np.log2(table[table > 0])).max(initial=1.0)) + math.log2(table.shape[0] + 1)

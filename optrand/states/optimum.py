@@ -67,7 +67,7 @@ class BestRandomizer:
 
     @property
     def gap(self) -> float:
-        """Upper bound of what the utility of any other randomizer may exceed this one's by."""
+        """Upper bound on the additional utility of any other randomizer."""
         return float_above(max(Fraction(0), Fraction(self.upper) - Fraction(self.lower)))
 
     def sample(self, states: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.intp]:

@@ -157,7 +157,7 @@ def trigger_states(
     windows : int or sequence of int
         Number of reporting windows, of every trigger datum or of each.
     data_cardinality : int, optional
-        Number of trigger data; not needed where `windows` lists them.
+        Number of trigger data; not needed if `windows` lists them.
     limits : int or sequence of int, optional
         Largest number of reports of every trigger datum, or of each (its summary buckets); `max_reports` by default.
 

@@ -29,7 +29,7 @@ SMALLEST, LARGEST = 1e-6, 40.0
 """Range of the search, in epsilon."""
 
 MIN_TOLERANCE = 1e-12
-"""Least distance of two epsilons that proofs in floats can tell apart."""
+"""Least distance of two epsilons that proofs in floats can distinguish."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,9 +180,9 @@ def _without_privacy(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """Outcome at one epsilon: the loss is reached, is proven to be out of reach, or (None) neither.
+    """Outcome at one epsilon: the loss is reached, or proven to be out of reach, or neither (None).
 
-    The mechanism proves it; there is none if the problem is infeasible.
+    The mechanism is the proof; it is None if the problem is infeasible.
     """
 
     epsilon: float

@@ -169,7 +169,7 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     Returns
     -------
     Knots
-        The two ends and ``n - 2`` values of the prior; fewer where the prior has no more values of positive weight.
+        The two ends and ``n - 2`` values of the prior; fewer if the prior has fewer values of positive weight.
 
     Notes
     -----

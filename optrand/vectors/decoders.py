@@ -14,7 +14,7 @@ from optrand.errors import Infeasible, InvalidInput
 __all__ = ["Decoder", "best_decoder"]
 
 SINGULAR = 1e-13
-"""Smallest singular value, relative to the largest, of a channel that tells all classes apart in floats."""
+"""Smallest singular value, relative to the largest, of a channel that distinguishes all classes in floats."""
 
 
 @dataclass(frozen=True, eq=False)

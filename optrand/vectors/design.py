@@ -182,7 +182,7 @@ def best_design(
     Raises
     ------
     SolverFailed
-        The numbers leave the range of floats, or the types found do not tell all classes apart.
+        The numbers leave the range of floats, or the types found do not distinguish all classes.
     """
     budget = epsilon if start is None else min(start, epsilon)
     with ctx.workprec(options.bits + options.bits_per_nat * int(epsilon)):

@@ -144,7 +144,7 @@ class UnbiasedVectors(Record):
         if len(set((self.masses @ self._shares).tolist())) > 1:
             raise InvalidInput("rows have different totals, expected subsets that cover all classes equally")
         if not all(self._scales):
-            raise Infeasible("the subsets do not tell all classes apart: no decoder of them is unbiased")
+            raise Infeasible("the subsets do not distinguish all classes: no decoder of them is unbiased")
 
     @property
     def k(self) -> int:
@@ -498,7 +498,8 @@ class UnbiasedVectors(Record):
         for part in self.groups.members:
             place[part] = np.arange(part.size)
         for group, part in enumerate(self.groups.members):
-            # From the label on, cyclically: the label itself is decided, and of what is left each subset is as likely.
+            # Go cyclically from the label, whose membership is decided. Subsets of the other classes are equally
+            # likely.
             wanted, here = self.counts[types, group], own == group
             start = np.where(here, place[classes], 0)
             for step in range(part.size):
