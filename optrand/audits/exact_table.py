@@ -78,7 +78,7 @@ class ExactTable(Record):
 
     @classmethod
     def of(cls, given: ArrayLike | Sequence[Sequence[object]]) -> ExactTable:
-        """Read a table, or raise :class:`InvalidInput`: another shape, entries that are no numbers, an empty row."""
+        """Read a table, or raise :class:`InvalidInput`: another shape, entries that are not numbers, an empty row."""
         array = rectangular(given, "matrix")
         if array.ndim != 2 or not array.size:
             raise InvalidInput(f"matrix has shape {array.shape}, expected (labels, outputs): one row of it per label")

@@ -44,7 +44,7 @@ class Sheet:
     entries : list of list of str
         One row per label.
     labels, outputs : tuple or None
-        Numbers if all of them are, otherwise text; None if the file names none.
+        Numbers if all of them are, otherwise text. None if the file has no names.
     """
 
     entries: list[list[str]]
@@ -179,7 +179,7 @@ def _sums_to_one(rows: Sequence[Line]) -> bool:
 
 
 def _largest_miss(rows: Sequence[Line]) -> Fraction | None:
-    """Largest distance of the sum of a row from 1; None if an entry is no number."""
+    """Largest distance of the sum of a row from 1; None if an entry is not a number."""
     largest = Fraction(0)
     for row in rows:
         numbers = [_number(cell) for cell in row]

@@ -94,7 +94,7 @@ def unsealed(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Docume
     Raises
     ------
     InvalidFile
-        Not UTF-8, not JSON (NaN and infinities are no JSON), a duplicate key, another format or schema, unknown or
+        Not UTF-8, not JSON (which has no NaN or infinities), a duplicate key, another format or schema, unknown or
         missing fields, or a wrong digest.
     """
     try:

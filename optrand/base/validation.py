@@ -165,7 +165,7 @@ def as_doubles(array: NDArray[Any]) -> Floats:
     """Return numbers as float64. Those of fewer digits become the doubles of their shortest decimals.
 
     A float32 or float16 that is written 0.1 was meant as 0.1, not as the double nearest to it, which is
-    0.10000000149011612. Whole numbers are themselves, also where a shorter decimal reads back as the same float.
+    0.10000000149011612. Whole numbers stay as they are, even if a shorter decimal reads back as the same float.
 
     Examples
     --------
@@ -189,7 +189,7 @@ np.arange with ten thousand steps, far less than a digit that somebody wrote."""
 def as_declared(values: Floats, labels: Floats) -> Floats:
     """Return numbers with each that is a declared one up to the rounding of floats replaced by that.
 
-    ``np.arange(0, 1.01, 0.01)`` holds 0.29000000000000004, where 0.29 is meant, and ``0.1 + 0.2`` is no 0.3. Such
+    ``np.arange(0, 1.01, 0.01)`` holds 0.29000000000000004, although 0.29 is meant, and ``0.1 + 0.2`` is not 0.3. Such
     numbers count as equal if they differ by at most ``2**-36`` (1.5e-11) of the largest declared magnitude, and by at
     most a millionth of the least distance between two declared numbers. Whole declared numbers are matched exactly.
 

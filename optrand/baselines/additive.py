@@ -85,7 +85,7 @@ class Additive(ABC):
     Parameters
     ----------
     labels : Interval or (k,) array
-        Where labels lie, or all of them; no other value is ever randomized.
+        Interval of the labels, or all labels. No other value is randomized.
     epsilon : float
         In nats. Noise in integers takes it as the decimal number that the float is written as.
     clip : Interval, optional
@@ -222,7 +222,7 @@ class Additive(ABC):
         Returns
         -------
         Randomizer
-            Its probabilities are as exact as the distances between labels and outputs are; cost ``O(k n)``. If
+            Its probabilities are as exact as the distances between labels and outputs. Cost ``O(k n)``. If
             outputs are far off and epsilon is in the hundreds, probabilities leave the range of floats, and a table
             with such zeros is correctly certified as not private.
         """
@@ -242,7 +242,7 @@ class Additive(ABC):
         return halfway
 
     def _check_inside(self, values: Floats) -> Floats:
-        """Refuse values beyond the ends of the labels; no message repeats or counts any."""
+        """Refuse values beyond the ends of the labels. Messages never repeat or count values."""
         if not ((values >= self.labels.low) & (values <= self.labels.high)).all():
             raise InvalidInput(
                 f"at least one value lies outside the declared labels, from {self.labels.low:g} to "

@@ -214,7 +214,7 @@ class ClusterRR:
 
     @classmethod
     def corollary2(cls, k: int, epsilon: float, *, heterogeneity: float | Fraction) -> ClusterRR:
-        r"""Take the parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is thrice epsilon.
+        r"""Take the parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is 3 epsilon.
 
         .. math:: \tau = \phi, \quad \beta = 0, \quad \lambda = \frac{1}{1 + (e^\epsilon - 1) \phi}, \quad \sigma =
                   \frac1\epsilon

@@ -136,7 +136,7 @@ class Groups(Record):
         Parameters
         ----------
         features : (n, d) array of finite numbers
-            Public features of the rows; no label among them.
+            Public features of the rows, without labels.
         count : int
             Number of groups, at most `n`.
         seed : int
@@ -145,7 +145,7 @@ class Groups(Record):
         Raises
         ------
         InvalidInput
-            Features that are no table of finite numbers, or more groups than there are distinct rows.
+            Features that are not a table of finite numbers, or more groups than there are distinct rows.
 
         Notes
         -----

@@ -34,7 +34,7 @@ UNIFORM_BITS = 53
 """Random bits of a uniform float: the length of its significand."""
 
 DIRECT = 0.25
-"""Above this ``1 / (exp(x) - 1) - 1 / x`` loses no digits; below it a few terms of its series give all of them."""
+"""Above this ``1 / (exp(x) - 1) - 1 / x`` loses no digits. Below it a few terms of its series are exact to rounding."""
 
 SERIES = (1 / 47900160, -1 / 1209600, 1 / 30240, -1 / 720, 1 / 12)
 """Bernoulli numbers ``B_2m / (2m)!`` for m = 5, ..., 1."""
@@ -225,7 +225,7 @@ class _Stairs(Noise):
         return share
 
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Repeat the sums of a stair: ``min(Z+, t)`` moves on by one length where the tail falls by one factor."""
+        """Repeat the sums of a stair: from one stair to the next, the tail falls by one factor."""
         whole = np.floor(reach / self.length)
         rest = reach - whole * self.length
         counted, weighted = _geometric_sum(whole, self.epsilon), _weighted_sum(whole, self.epsilon)

@@ -2,8 +2,8 @@ r"""Privacy of resampled labels against a learner: two laws, and the delta betwe
 
 In a cluster of `n` users the label of one is 0 or 1, and `ones` of the others have the label 1. Every label is flipped
 once, with probability :math:`\alpha`; let :math:`Z` be the number of ones afterwards. Each user copies the flipped
-label of a user drawn uniformly, and hands the copy on with probability :math:`\theta`. So the number of copies is
-:math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels are, and the number of ones among them
+label of a user drawn uniformly, and sends the copy to the learner with probability :math:`\theta`. So the number of
+copies is :math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels are, and the number of ones among them
 
 .. math:: J \mid T, Z \sim \mathrm{Bin}(T, Z / n), \qquad
           Z \sim \mathrm{Bin}(\mathtt{ones}, 1 - \alpha) + \mathrm{Bin}(n - 1 - \mathtt{ones}, \alpha) + \text{the one
@@ -84,7 +84,7 @@ class PeerPair:
         flip : float
             The probability of a flip, from 0 to 1/2.
         rate : float
-            The probability that a copy is handed on.
+            The probability that a copy is sent to the learner.
         ones : int
             Number of the other users with the label 1, from 0 to ``size - 1``.
 
@@ -126,7 +126,7 @@ class PeerPair:
         delta : float
             At least :data:`LEAST_DELTA`.
         most : float
-            An epsilon that needs no delta; infinity if none is known.
+            An epsilon that needs no delta; infinity if it is not known.
         """
         if self.delta(0.0)[1] <= delta:
             return 0.0

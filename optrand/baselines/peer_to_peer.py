@@ -40,7 +40,7 @@ EXHAUSTIVE = 128
 
 @dataclass(frozen=True)
 class PeerPrivacy:
-    """An epsilon and a delta of one cluster, towards the learner.
+    """An epsilon and a delta of one cluster, against the learner.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class PeerToPeer:
 
     @property
     def epsilon(self) -> float:
-        r"""The privacy of the flips, towards anybody: :math:`\log \frac{1 - \alpha}{\alpha}`, rounded up."""
+        r"""The privacy of the flips, against any observer: :math:`\log \frac{1 - \alpha}{\alpha}`, rounded up."""
         rarer = min(Fraction(self.flip), 1 - Fraction(self.flip))
         return log_above((1 - rarer) / rarer) if rarer else math.inf
 
@@ -148,7 +148,7 @@ class PeerToPeer:
         return log_bracket((1 - rarer) / rarer)[1]
 
     def peer_delta(self, size: int) -> float:
-        r"""Compute the delta of one user's view, besides :attr:`epsilon`: :math:`|1 - 2\alpha| / n`, rounded up.
+        r"""Compute the delta of one user's view, in addition to :attr:`epsilon`: :math:`|1 - 2\alpha| / n`, rounded up.
 
         Notes
         -----
@@ -185,7 +185,7 @@ class PeerToPeer:
                 f"delta is {target:g}, expected at least {LEAST_DELTA:g} and below 1: at a smaller delta "
                 "take the pure epsilon of the flips"
             )
-        # No delta is needed at the pure epsilon, where the sums would only see rounding.
+        # The pure epsilon needs no delta. The sums would consist of rounding errors there.
         epsilon, ones, exhaustive = self._worst(size, lambda pair: pair.epsilon(target, self.epsilon))
         return PeerPrivacy(epsilon, target, ones, exhaustive)
 

@@ -78,18 +78,18 @@ class UnaryBits(OneHot):
     Notes
     -----
     *Privacy* ([Z25], Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
-    factors of the bits ``y`` and ``y'`` alone. Where these two bits are equal the ratio is 1; where they are not it is
-    ``r**2`` or its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most*
-    ``exp(epsilon / 2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that
-    probability exactly: privacy holds in integers, and the ratio :attr:`ratio` is attained.
+    factors of the bits ``y`` and ``y'`` alone. If these two bits are equal, the ratio is 1. Otherwise it is ``r**2`` or
+    its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most* ``exp(epsilon /
+    2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that probability exactly:
+    privacy holds in integers, and the ratio :attr:`ratio` is attained.
 
     *Estimate.* Averaged over any distribution ``eta`` of the label, bit ``j`` has the mean ``1 / (1 + r) + (r - 1) /
     (r + 1) * eta_j`` ([Z25], eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
     variance ``r / (r - 1)**2 = 1 / (4 sinh(epsilon / 4)**2)`` is the same for every bit and every label: half of
     ALIBI's ``8 / epsilon**2``, or less.
 
-    Eq. 24 and Theorem 1 are right as printed. Eq. 33 opens with the distance of ``g_j`` from ``eta_j``; it must be
-    that from the mean of the bit, as in eq. 18, for its next line to hold.
+    Eq. 24 and Theorem 1 are right as printed. Eq. 33 begins with the distance of ``g_j`` from ``eta_j``. For its next
+    line to hold, this must be the distance from the mean of the bit, as in eq. 18.
 
     Cost ``O(k)`` a label: about five nanoseconds a bit, an eighth of an octet of memory.
 
@@ -260,7 +260,7 @@ class Alibi(OneHot):
     Notes
     -----
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
-    two labels have a ratio of at most ``exp(2 / lambda)``, attained where ``o_y >= 1`` and ``o_y' <= 0``. [Z25]
+    two labels have a ratio of at most ``exp(2 / lambda)``, attained if ``o_y >= 1`` and ``o_y' <= 0``. [Z25]
     (Appendix B.2) leaves ``lambda`` open; at ``1 / epsilon`` the mechanism would spend ``2 * epsilon``. All this holds
     for real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to
     compare with and not to release (``exact`` is False). :class:`UnaryBits` is exact, costs
@@ -270,7 +270,7 @@ class Alibi(OneHot):
     ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. So it
     takes ``O(k)`` time, not ``O(k^2)`` (Section 2), and noise beyond ``[0, 1]`` changes nothing. That the soft label of
     the truth falls as ``1 / k`` (Appendix B.2) holds for all: under a uniform prior no epsilon-DP randomizer has a
-    posterior above ``exp(epsilon) / (exp(epsilon) + k - 1)``. Eq. 30 divides by zero where no other class is as high.
+    posterior above ``exp(epsilon) / (exp(epsilon) + k - 1)``. Eq. 30 divides by zero if no other class is as high.
 
     Cost ``O(k)`` time and memory a label.
 
@@ -320,7 +320,7 @@ class Alibi(OneHot):
         Raises
         ------
         InvalidInput
-            Shapes that do not fit, NaN, or a prior that is no probability distribution.
+            Shapes that do not fit, NaN, or a prior that is not a probability distribution.
         """
         given = _numbers(noisy, "noisy vectors")
         if given.ndim == 0 or given.shape[-1] != self.k:

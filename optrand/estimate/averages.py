@@ -29,7 +29,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     Raises
     ------
     InvalidInput
-        Values that are no outputs of the mechanism; the message counts them.
+        Values that are not outputs of the mechanism. The message counts them.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
     Raises
     ------
     InvalidInput
-        A biased mechanism, values that are no outputs of it, or fewer than two.
+        A biased mechanism, values that are not outputs of it, or fewer than two.
 
     Notes
     -----
@@ -166,7 +166,7 @@ def average(
     Raises
     ------
     InvalidInput
-        A singular mechanism, values that are no outputs of it, or a function whose squares overflow.
+        A singular mechanism, values that are not outputs of it, or a function whose squares overflow.
 
     Notes
     -----

@@ -156,7 +156,7 @@ def histogram(
     Raises
     ------
     InvalidInput
-        A singular mechanism, or values that are no outputs of it.
+        A singular mechanism, or values that are not outputs of it.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, pr
     functions : (k,) or (k, m) array
         One function of the label, or one per column.
     prior : (k,) array, optional
-        Under which the variance is least; by default that of the mechanism's problem.
+        Prior under which the variance is minimised; by default that of the mechanism's problem.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = N
     mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     prior : (k,) array, optional
-        Under which the variance is least; by default that of the mechanism's problem.
+        Prior under which the variance is minimised; by default that of the mechanism's problem.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
     Raises
     ------
     InvalidInput
-        Labels out of range, rows that are no distributions, or a resampling probability of 1.
+        Labels out of range, rows that are not distributions, or a resampling probability of 1.
 
     Examples
     --------
@@ -157,7 +157,8 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
 
     Unbiased if the true label is kept ([G21], eq. (18), gives the probability of that). Otherwise the expectation is
-    the mean loss over the kept labels, which no weights can correct: the other labels are all released alike.
+    the mean loss over the kept labels, which no weights can correct: the releases of all other labels have the same
+    distribution.
 
     Parameters
     ----------

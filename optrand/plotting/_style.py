@@ -109,12 +109,12 @@ class Limits:
     joint: int = 150  # rows and columns of the joint distribution
     written: int = 8  # outputs with probabilities in their cells
 
-    arcs: int = 40  # drawn one by one; of more, those between the same groups of nodes are one
+    arcs: int = 40  # drawn one by one; beyond this, those between the same groups of nodes are merged
     arc_groups: int = 12  # of nodes, in that case
     arc_points: int = 60
     widest: float = 5.0  # points of print of the arc with the largest mass
     thinnest: float = 0.3
-    phases: int = 400  # components of a mixture; of more, those at that many even steps
+    phases: int = 400  # components of a mixture; beyond this, a subset of this size at even steps
     fewest_phases: int = 8  # however many bins they have
     pieces: int = 20_000  # bins of all components
     bordered: int = 60  # bins of a component with borders between them
@@ -126,7 +126,7 @@ class Limits:
 
     bias_noise: float = 1e-7  # share of the deviation below which a bias is rounding
     budget_ticks: int = 6
-    kept_marks: int = 20  # labels with a mark for each number that is kept; of more, axes are logarithmic
+    kept_marks: int = 20  # labels with a mark for each number that is kept; beyond this, axes are logarithmic
     releases: int = 16  # points of a curve of composition
     errors: int = 2  # noise errors that a band reaches: some 19 times in 20 the truth is inside
     arrow_rise: float = 1.6  # factor by which an arrow stands above all times, and above another arrow

@@ -147,7 +147,7 @@ def group_edges(count: int, most: int) -> Indices:
 
 
 def edges_of(groups: Indices) -> Floats:
-    """Return the edges of groups on an axis of ranks, on which everyone takes the place of 1."""
+    """Return the edges of groups on an axis of ranks, on which each rank has the width 1."""
     return groups.astype(np.float64) - 0.5
 
 

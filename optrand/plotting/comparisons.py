@@ -438,7 +438,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
     Raises
     ------
     InvalidInput
-        The true shares are no histogram of the labels.
+        The true shares are not a histogram of the labels.
 
     Notes
     -----

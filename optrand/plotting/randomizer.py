@@ -55,7 +55,7 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
     The dotted line stands at the label, the triangle at the mean output (not for classes). A stem ends in a filled
     circle if its label makes the output likeliest, in an empty one if it makes it least likely, with a ratio of
     ``exp(epsilon)`` between the two, and in a diamond otherwise. Outputs that lie close together are drawn by rank, on
-    an axis that is broken where they lie far apart. More than 250 outputs are drawn as a density.
+    an axis that is broken between outputs that lie far apart. More than 250 outputs are drawn as a density.
 
     Parameters
     ----------

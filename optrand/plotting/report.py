@@ -263,7 +263,7 @@ def _document(title: str, sections: Sequence[Section], first: tuple[bool, str] |
 
 
 def _commands(name: str) -> str:
-    # The name of a file may hold octets that are no text; one that begins with a dash would be taken for an option.
+    # The name of a file may hold octets that are not text. If it began with a dash, it would be read as an option.
     shown_name = name.encode(errors="replace").decode()
     file = shlex.quote(f"./{shown_name}" if shown_name.startswith("-") else shown_name)
     return f"optrand verify {file}\npython -m optrand.checker {file}"

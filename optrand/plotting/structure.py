@@ -176,7 +176,7 @@ def phases_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> F
     Raises
     ------
     InvalidInput
-        A column is no interval, or outputs are classes, which have no order.
+        A column is not an interval, or outputs are classes, which have no order.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def _draw_bands(axes: Axes, edges: Floats, borders: Floats) -> None:
         shade = style.LIGHT if band % 2 else "#f1f1ee"
         axes.stairs(high, edges, baseline=low, fill=True, color=shade, linewidth=0, label="bin", zorder=0)
     for column in borders[:, 1:-1].T:
-        # The upper end of the last label is no border between two bins.
+        # The upper end of the last label is not a border between two bins.
         heights = np.where(column < np.nanmax(borders), column, np.nan)
         axes.stairs(heights, edges, baseline=None, color=INK, linewidth=0.8, label="border")
 

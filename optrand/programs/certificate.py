@@ -149,7 +149,7 @@ def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason
     ----------
     program : Model
     floats : array
-        A value for each variable; empty if the backend has none.
+        A value for each variable; empty if the backend has no point.
     multipliers : (rows,) array
     reason : str
         Finding of the certificate if there is no point.

@@ -112,7 +112,7 @@ class Program(Model):
 
     @classmethod
     def without_table(cls, names: Iterable[str], cost: Floats, blocks: Iterable[Rows], *, maximize: bool) -> Program:
-        """Make a program over variables between 0 and 1 that are no table, such as LP2 of [G21]."""
+        """Make a program over variables between 0 and 1 without a table, such as LP2 of [G21]."""
         program = object.__new__(cls)
         program.labels = program.prior = program.outputs = np.zeros(0)
         program.privacy, program.constraints, program.maximize = (), (), maximize
@@ -246,7 +246,7 @@ class Program(Model):
         Parameters
         ----------
         rename : callable
-            Change of each name, none by default.
+            Change of each name; by default names stay.
         """
         return backends.named_highs_model(self, rename)
 

@@ -301,7 +301,7 @@ def check_numbers(values: ArrayLike) -> NDArray[Any]:
 
 
 def check_records(values: ArrayLike, ids: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Return the private values of records, one-dimensional, and as many ids."""
+    """Return the private values of records, one-dimensional, and their ids."""
     array = check_numbers(values)
     if array.ndim != 1 or array.shape != checked_ids(ids).shape[:1]:
         raise InvalidInput(
@@ -324,7 +324,7 @@ def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np
     """
     width = checked_width(source)
     parts = -(-int(sizes.max(initial=1)).bit_length() // width)
-    # Sizes have 63 bits at most: of the last of several words, only as many bits are used as 64 leave room for.
+    # Sizes have at most 63 bits: the last of several words contributes only the bits that fit into 64.
     bits = min(64, width * parts)
     last_bits = bits - width * (parts - 1)
     # The last number before the cut at a multiple of the size: up to it every remainder is equally likely.

@@ -60,7 +60,7 @@ def subkey(
     Raises
     ------
     InvalidInput
-        A key of another length, or text that is no Unicode.
+        A key of another length, or text that is not valid Unicode.
 
     Notes
     -----

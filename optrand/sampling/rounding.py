@@ -104,8 +104,8 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     Raises
     ------
     InvalidInput
-        Knots out of order; values that are no numbers or lie outside the knots. The message does not reveal which, or
-        how many.
+        Knots out of order, or values that are not numbers or lie outside the knots. The message does not reveal which,
+        or how many.
 
     Notes
     -----
@@ -113,7 +113,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     further from the probability than any rounding error, otherwise (once in about ``2**49`` values) in integers of any
     size. Cost ``O(log n)`` a value; temporary memory does not grow with their number.
 
-    Rounding alone is no privacy: it is the first half of a :class:`~optrand.studies.continuous.ContinuousMechanism`.
+    Rounding alone is not private: it is the first half of a :class:`~optrand.studies.continuous.ContinuousMechanism`.
 
     Examples
     --------

@@ -10,7 +10,7 @@ For any inputs `r` and numbers with :math:`\sum_y r_y 2^{b_{y i}} \leq 1` at eac
 
 holds of every table within the capacity. With a multiplier this constraint turns the utility into another one, whose
 certified optimum over private randomizers bounds the optimum under both (``docs/mathematics.md``, Channels of limited
-capacity). Its best `r`, multiplier and `b` are read off the program; any would do.
+capacity). Its best `r`, multiplier and `b` are read off the solution of the program; the bound holds for any others.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     epsilon : float
         Privacy budget in nats.
     capacity : float
-        Channel capacity in bits at most, above 0; infinite for no limit.
+        Largest allowed channel capacity in bits, above 0; infinite for no limit.
 
     Returns
     -------

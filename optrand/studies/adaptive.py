@@ -299,7 +299,7 @@ class _Search:
 def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Floats:
     """Return the values ``origin + i * step`` next to each position: at or below it, and above it.
 
-    All numbers count as the decimals that they are written as: the float 0.35 is a hair below 35 hundredths.
+    All numbers count as the decimals that they are written as: the float 0.35 is slightly below 35 hundredths.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
     problem : Problem
         Squared loss, outputs on the line or an interval.
     start : (n,) array
-        For an unbiased problem the outermost are first moved to where it is feasible.
+        For an unbiased problem the outermost are first moved outward until it is feasible.
     until : float
         A loss that is good enough.
 

@@ -24,7 +24,7 @@ from optrand.vectors.groups import ClassGroups
 __all__ = ["VectorDual", "exp_above", "lower_bound", "response_is_best", "subset_selection_loss", "subset_size"]
 
 BITS = 200
-"""Binary digits of balls, beside those of the multipliers."""
+"""Binary digits of balls, in addition to those of the multipliers."""
 
 BITS_PER_NAT = 5
 """Binary digits for each nat of epsilon: the loss is a difference that falls by ``exp(-epsilon)``."""
@@ -135,7 +135,7 @@ def subset_selection_loss(k: int, ratio: Fraction, d: int) -> Fraction:
 
 
 def subset_size(k: int, ratio: Fraction) -> int:
-    """Choose the size of subsets under the uniform prior: one of the two integers beside ``K / (E + 1)``, at least 1.
+    """Choose the size of subsets under the uniform prior: one of the two integers next to ``K / (E + 1)``, at least 1.
 
     Examples
     --------

@@ -52,7 +52,7 @@ def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:
     Raises
     ------
     InvalidInput
-        Rows that are no probability distributions, or shapes that do not fit.
+        Rows that are not probability distributions, or shapes that do not fit.
     Infeasible
         Rows that are linearly dependent: no decoder is unbiased.
 

@@ -60,7 +60,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     -----
     * *Uniform prior*, any K: a random subset of one size, the better of the two integers next to ``K / (exp(epsilon) +
       1)``.
-    * *A large budget*, up to 256 classes: randomized response, where its own multipliers prove it best.
+    * *A large budget*, up to 256 classes: randomized response, if its own multipliers prove it optimal.
     * *Up to 12 classes, or more with few distinct priors* (``prod (K_g + 1) <= 4096``, or at most ``K + 1``, for groups
       of ``K_g`` equal priors): the optimum over all subsets, proven to 1e-9 or better for epsilon from 1e-3 to 40.
     * *Otherwise* neighbouring priors are put into groups that are treated alike. Privacy, unbiasedness and the

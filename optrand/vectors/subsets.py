@@ -90,7 +90,7 @@ class UnbiasedVectors(Record):
     Raises
     ------
     InvalidInput
-        Masses that are no positive integers, rows with different totals, or a ratio that is not between 1 and
+        Masses that are not positive integers, rows with different totals, or a ratio that is not between 1 and
         ``exp(epsilon)``.
     Infeasible
         Subsets that cannot distinguish all classes.
