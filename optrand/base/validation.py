@@ -320,7 +320,7 @@ def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
     Traceback (most recent call last):
         ...
     optrand.errors.InvalidInput: at least one value is not among the classes 0 to 2: number the classes from 0, or
-    leave the strangers out
+    leave other values out
     """
     array = rectangular(values, "values")
     if array.size and array.dtype.kind not in "iuf":
@@ -328,6 +328,6 @@ def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
     if not ((array >= 0) & (array < k) & (array == np.floor(array))).all():
         raise InvalidInput(
             f"at least one value is not among the classes 0 to {k - 1}: "
-            "number the classes from 0, or leave the strangers out"
+            "number the classes from 0, or leave other values out"
         )
     return array.astype(np.intp)
