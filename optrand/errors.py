@@ -1,8 +1,8 @@
 """Exceptions, one class for each thing that can go wrong, under one base.
 
 Bad arguments raise :class:`InvalidInput` (also a ``ValueError``). The outcome of a solve is data, not an exception;
-only asking for a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages say what was
-given, what was expected and what to do, and never repeat a private label.
+only asking for a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages state the
+given value, the expected one and the remedy, and never repeat a private label.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class OptrandError(Exception):
-    """Base of every error that optrand raises on purpose; a pickle has its message, its attributes and its notes."""
+    """Base of every error that optrand raises on purpose. A pickle keeps message, attributes and notes."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the parts of a pickle, which do not depend on the arguments of the constructor.
@@ -43,7 +43,7 @@ class OptrandError(Exception):
 
 
 class InvalidInput(OptrandError, ValueError):
-    """An argument that cannot mean what the call needs."""
+    """An argument that is invalid for the call."""
 
 
 class Infeasible(InvalidInput):
@@ -51,11 +51,11 @@ class Infeasible(InvalidInput):
 
 
 class InputChanged(InvalidInput):
-    """A table, or what was made of it, is not what a release began with."""
+    """A table, or data derived from it, differs from that with which a release began."""
 
 
 class Interrupted(OptrandError):
-    """A signal, or a disk that failed, ended a release; the message says what was and what was not released.
+    """A signal or a disk failure ended a release. The message states which parts were released.
 
     Attributes
     ----------
@@ -69,12 +69,12 @@ class Interrupted(OptrandError):
 
 
 class AlreadySpent(OptrandError):
-    """A release of labels that were released before, and nobody said that they may be again.
+    """A release of labels that were released before, without permission to release them again.
 
     Attributes
     ----------
     spent : Spent or None
-        What their releases have cost so far.
+        Cost of their releases so far.
     """
 
     def __init__(self, message: str, *, spent: Any = None) -> None:
@@ -103,7 +103,7 @@ class OutOfTime(OptrandError, TimeoutError):
 
 
 class MissingExtra(OptrandError, ImportError):
-    """An optional dependency is not installed; the message names the command that brings it."""
+    """An optional dependency is not installed; the message names the command that installs it."""
 
 
 EXTRAS = {
@@ -133,12 +133,12 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
 
 
 class NotCertified(OptrandError):
-    """A guarantee was required that the certificate does not give.
+    """A guarantee was required that the certificate does not prove.
 
     Attributes
     ----------
     certificate : Certificate or None
-        What could be verified.
+        Certificate of the facts that were proven.
     mechanism : Mechanism or None
         The best mechanism known when a solve gave up.
     """
@@ -174,7 +174,7 @@ def _travels(value: object) -> bool:
     try:
         pickle.dumps(value)
     except Exception:
-        # What pickling raises depends on the value.
+        # The type of the exception depends on the value.
         return False
     return True
 
@@ -186,9 +186,9 @@ def _restore(kind: type[OptrandError], arguments: tuple[Any, ...]) -> OptrandErr
 
 
 class SpentNote(str):
-    """A note on an error: what of a privacy budget had been spent before it.
+    """Note on an error: the part of a privacy budget that was spent before it.
 
-    A type of its own, so that it can be told from the notes of others, which may repeat a label.
+    It has its own type to distinguish it from other notes, which may repeat a label.
     """
 
     __slots__ = ()

@@ -478,5 +478,5 @@ class TestBadInput:
     def test_top_k(self, released, kept, message):
         with pytest.raises(InvalidInput, match=message):
             estimate.top_k_loss_weights(released, kept, 1.0)
-        with pytest.raises(InvalidInput, match="weights of 2 classes are no floats"):
+        with pytest.raises(InvalidInput, match="weights of 2 classes overflow"):
             estimate.top_k_loss_weights([0], [True, True], 5e-324)

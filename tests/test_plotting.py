@@ -116,7 +116,7 @@ def test_settings_of_the_session_are_not_used():
     [
         ({"ax": 3}, "ax is of type int, expected Axes or a figure"),
         ({"ax": Figure().add_axes((0, 0, 1, 1))}, "make it with plt.subplots"),
-        ({"labels": [7]}, "7 is none of the labels, the nearest is 3"),
+        ({"labels": [7]}, "7 is not one of the labels, the nearest is 3"),
     ],
 )
 def test_other_places_and_labels_are_refused(options, message):

@@ -213,7 +213,7 @@ def test_odds_just_above_a_round_number_are_not_rounded_down():
     table = np.array([[most.numerator, most.denominator], [most.denominator, most.numerator]], dtype=object)
     text = budget_sentences(mechanism_of(problem, None, np.array([-0.5, 1.5]), table, most))[0]
     assert "at most 3.001." in text
-    assert "at most 75.1% likely, and no less than 24.9%" in text
+    assert "at most 75.1% and at least 24.9%" in text
 
 
 def test_labels_are_listed_with_their_prior_mean_and_deviation(five):

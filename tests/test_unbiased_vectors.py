@@ -126,7 +126,7 @@ def test_what_is_no_private_table_cannot_be_built():
             UnbiasedVectors(**parts | {"ratio": ratio})
     pairs = unbiased_vectors([0.9, 0.05, 0.05], 1.0)
     lost = {"counts": np.array([[1, 0], [0, 2]]), "masses": np.array([1, 1], dtype=object), "dual": None}
-    with pytest.raises(errors.Infeasible, match="tell all classes apart"):
+    with pytest.raises(errors.Infeasible, match="distinguish all classes"):
         UnbiasedVectors(pairs.prior, 1.0, pairs.groups, ratio=pairs.ratio, **lost)
     # Any covering masses are private and unbiased, and the certificate says what they lose.
     other = UnbiasedVectors(**parts | {"counts": 1 - np.eye(3, dtype=int), "masses": np.array([1, 1, 1], dtype=object)})

@@ -60,7 +60,7 @@ BAD_LABELS = [
     ([0, math.inf], "labels holds NaN or infinite values"),
     ([0, math.nan], "labels holds NaN or infinite values"),
     (np.array([2**64 - 1], dtype=np.uint64), "labels holds integers beyond 2\\*\\*53"),
-    ([0, 2**53 + 1], "labels holds integers beyond 2\\*\\*53, which floats cannot tell apart"),
+    ([0, 2**53 + 1], "labels holds integers beyond 2\\*\\*53, which floats cannot distinguish"),
     ([0, -(2**53) - 1], "labels holds integers beyond 2\\*\\*53"),
     ([0, 10**30], "labels holds integers beyond 2\\*\\*53"),
     ([0.5, 2**60], "labels holds integers beyond 2\\*\\*53"),

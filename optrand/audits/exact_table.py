@@ -1,4 +1,4 @@
-"""Tables of probabilities of other people, read without rounding: floats, fractions, or decimals as text."""
+"""Third-party tables of probabilities, read without rounding: floats, fractions, or decimals as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Shares = NDArray[Any]
 """Probabilities as fractions."""
 
 TOLERANCE = 1e-9
-"""Amount by which rows and ratios of a table of floats may be off, as a share of their scale."""
+"""Relative tolerance of rows and ratios of a table of floats."""
 
 PRINTED = 15
 """Significant digits of text from which on it is taken for a printed float."""
@@ -50,7 +50,7 @@ class Extremes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ExactTable(Record):
-    """Table of rationals over one denominator, one row a label.
+    """Table of rationals over one denominator, one row per label.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class ExactTable(Record):
 
     @classmethod
     def of(cls, given: ArrayLike | Sequence[Sequence[object]]) -> ExactTable:
-        """Read a table, or raise :class:`InvalidInput`: another shape, entries that are no numbers, an empty row."""
+        """Read a table, or raise :class:`InvalidInput`: another shape, entries that are not numbers, an empty row."""
         array = rectangular(given, "matrix")
         if array.ndim != 2 or not array.size:
             raise InvalidInput(f"matrix has shape {array.shape}, expected (labels, outputs): one row of it per label")
@@ -135,7 +135,7 @@ class ExactTable(Record):
 
     @cached_property
     def worst(self) -> Extremes:
-        """Rows and column that tell two labels apart best."""
+        """Rows and column with the largest ratio."""
         return _worst(self.weights, self.unit)
 
     @cached_property
@@ -176,7 +176,7 @@ def _exact(entry: Any, y: int, i: int) -> Fraction:
         return Fraction(entry)
     if not (entry.is_finite() if isinstance(entry, Decimal) else math.isfinite(entry)):
         raise InvalidInput(f"{where} is {entry}, expected a probability")
-    # Floats of more digits than Python's are not rounded to them.
+    # Floats with more digits than Python's keep all of them.
     return Fraction(*entry.as_integer_ratio()) if isinstance(entry, (Decimal, np.floating)) else Fraction(float(entry))
 
 

@@ -1,4 +1,4 @@
-"""``optrand.audit``: exact epsilon, delta, leakage, bias and distance from the optimum of a randomizer of others."""
+"""``optrand.audit``: exact epsilon, delta, leakage, bias and distance from the optimum of a third-party randomizer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Names = Sequence[object] | ArrayLike
 
 @dataclass(frozen=True)
 class Worst:
-    """Output that gives most away, and the two labels that it tells apart.
+    """Output with the largest privacy loss, and the two labels that it distinguishes.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Comparison:
     optimum : Certificate
         Its `lower` and `upper` enclose the optimum at `epsilon`.
     epsilon : float
-        Budget of the optimum: the stated one, or the realised one where that is larger.
+        Budget of the optimum: the stated one, or the realised one if that is larger.
     kind : str
         ``"unbiased"``, ``"biased"`` or ``"classes"``.
     """
@@ -83,7 +83,7 @@ class Comparison:
 
     @property
     def gap(self) -> float:
-        """Distance from the optimum at most, relative to the randomizer's own value and absolute where that is 0."""
+        """Largest distance from the optimum, relative to the randomizer's own value, or absolute if that is 0."""
         away = self.value - Fraction(self.optimum.lower)
         if self.kind == "classes":
             away = Fraction(self.optimum.upper) - self.value
@@ -115,7 +115,7 @@ class Audit(Record):
     numeric : bool
         Whether labels and outputs are numbers that were given, so that there is a bias.
     comparison : Comparison or None
-        Value under the prior and the certified optimum; None without a prior, or where no loss is defined.
+        Value under the prior and the certified optimum; None without a prior, or if no loss is defined.
     prior : tuple of float or None
         Probabilities of the labels, if they were given.
     """
@@ -135,16 +135,16 @@ class Audit(Record):
 
     def __bool__(self) -> NoReturn:
         """Refuse to be true or false: an audit with findings is an object, too."""
-        raise TypeError("an audit is neither true nor false: ask its attribute private, or private_but_for_rounding")
+        raise TypeError("an audit is neither true nor false: read its attribute private, or private_but_for_rounding")
 
     @property
     def epsilon(self) -> float:
-        """Largest logarithm of a ratio of two entries of a column, rounded up; infinite where it is."""
+        """Largest logarithm of a ratio of two entries of a column, rounded up; it may be infinite."""
         return _epsilon(self.table.worst)
 
     @property
     def normalised_epsilon(self) -> float:
-        """Epsilon, as :attr:`epsilon`, after each row was divided by its sum: that of a sampler that does so."""
+        """Epsilon after each row is divided by its sum: the epsilon of a sampler that normalises rows."""
         return _epsilon(self.table.normalised_worst)
 
     @cached_property
@@ -192,9 +192,9 @@ class Audit(Record):
 
     @cached_property
     def guess(self) -> float | None:
-        """Chance that the best guess of the label from the output is right, rounded up; None if one is negative.
+        """Probability that the best guess of the label is right, rounded up; None if a probability is negative.
 
-        Under the prior, or with all labels as likely if none was given.
+        The prior is the given one, or uniform.
         """
         if self.table.negative:
             return None
@@ -205,9 +205,9 @@ class Audit(Record):
 
     @cached_property
     def private(self) -> bool:
-        """Whether the rows are probabilities, and as given and normalised epsilon-DP as stated: without rounding.
+        """Whether rows are probabilities, and the table keeps the stated epsilon both as given and normalised.
 
-        The rows of a table of floats may miss 1 by a billionth.
+        The decision involves no rounding, but the rows of a table of floats may miss 1 by a billionth.
         """
         return self._probabilities and all(
             _within(one.ratio, self.stated_epsilon) for one in (self.table.worst, self.table.normalised_worst)
@@ -215,7 +215,7 @@ class Audit(Record):
 
     @property
     def _probabilities(self) -> bool:
-        """Whether no entry is negative, and the rows sum to 1 but for the rounding of floats."""
+        """Whether no entry is negative, and the rows sum to 1 up to the rounding of floats."""
         return not self.table.negative and max(map(abs, self.row_errors)) <= self._forgiven
 
     @property
@@ -232,7 +232,7 @@ class Audit(Record):
 
     @property
     def worst(self) -> Worst:
-        """Output and pair of labels that epsilon is that of."""
+        """Output and pair of labels that attain epsilon."""
         found = self.table.worst
         return Worst(
             self.outputs[found.column],
@@ -249,19 +249,19 @@ class Audit(Record):
 
     @cached_property
     def biases(self) -> tuple[Fraction, ...] | None:
-        """``E[M(y)] - y`` of each row, normalised, exactly; None where labels or outputs are no numbers."""
+        """``E[M(y)] - y`` of each row, normalised, exactly; None if labels or outputs are not numbers."""
         if not self.numeric or self.table.negative:
             return None
         return tuple(deviations(self.table.weights, np.array(self.labels, float), np.array(self.outputs, float)))
 
     @property
     def bias(self) -> float | None:
-        """Largest ``|E[M(y)] - y|``, rounded up; None where labels or outputs are no numbers."""
+        """Largest ``|E[M(y)] - y|``, rounded up; None if labels or outputs are not numbers."""
         return None if self.biases is None else float_above(max(map(abs, self.biases)))
 
     @property
     def gap(self) -> float | None:
-        """Distance from the optimum at most, relative to the randomizer's value; None where there is no comparison."""
+        """Largest distance from the optimum, relative to the randomizer's value; None without a comparison."""
         return None if self.comparison is None else self.comparison.gap
 
     @property
@@ -275,8 +275,8 @@ class Audit(Record):
         if wrong:
             label = self.labels[off.index(max(off))]
             found.append(
-                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}: what "
-                "else is drawn is not said, so give every row its missing outputs"
+                f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}: "
+                "add the missing outputs to every row"
             )
         if max(self.epsilon, self.normalised_epsilon) > self.stated_epsilon and not self.private_but_for_rounding:
             found.append(f"not {self.stated_epsilon:g}-DP: {self._told_epsilon}; {self.worst}")
@@ -298,7 +298,7 @@ class Audit(Record):
             lines = [f"private as stated: {self._told_epsilon}, stated {self.stated_epsilon:g}; {self.worst}"]
         elif self.private_but_for_rounding:
             over = max(self.epsilon, self.normalised_epsilon) - self.stated_epsilon
-            lines = [f"private as stated but for the rounding of floats, by {shown_above(over, 2)}; {self.worst}"]
+            lines = [f"private as stated up to the rounding of floats, by {shown_above(over, 2)}; {self.worst}"]
         else:
             lines = ["NOT private as stated"]
         lines += self.findings
@@ -319,17 +319,17 @@ def audit(
     outputs: Names | None = None,
     prior: ArrayLike | None = None,
 ) -> Audit:
-    """Compute exact epsilon, rows, bias and distance from the optimum of a randomizer that somebody else has made.
+    """Compute exact epsilon, rows, bias and distance from the optimum of a third-party randomizer.
 
     Parameters
     ----------
     matrix : (k, m) array or nested lists
-        Probabilities, one row a label: floats, fractions, or decimals as text, each taken for the number that it is.
+        Probabilities, one row per label: floats, fractions, or decimals as text. All are read exactly.
     epsilon : float
         Stated budget, in nats.
     labels : (k,) sequence, optional
-        Numbers, or names. Both `labels` and `outputs` as numbers: the loss is half the squared error. Else labels are
-        classes, and outputs are right where they bear the name of the label; without names, in the label's column.
+        Numbers, or names. If `labels` and `outputs` are both numbers, the loss is half the squared error. Otherwise
+        labels are classes, and an output is right if it has the name of the label or, without names, its column.
     outputs : (m,) sequence, optional
         Numbers, or names.
     prior : (k,) array, optional
@@ -348,7 +348,7 @@ def audit(
     Notes
     -----
     A randomizer without bias (to a billionth of the range of the labels) is compared with the best unbiased one, any
-    other with the best of all. The optimum has the stated epsilon, or the realised one where that is larger. Cost
+    other with the best of all. The optimum has the stated epsilon, or the realised one if that is larger. Cost
     ``O(k m)`` exact operations, and a solve.
 
     Examples
@@ -409,7 +409,7 @@ def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | No
         return None
     if isinstance(given, np.ndarray):
         given = rectangular(given, name)
-    # A set has no order in which its names could belong to rows.
+    # A set has no order, so its names cannot be matched with rows.
     if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping, Set)):
         raise InvalidInput(f"{name} are of type {type(given).__name__}, expected a sequence of {size}")
     names = tuple(given.tolist() if isinstance(given, np.ndarray) else given)

@@ -22,7 +22,7 @@ Names = tuple[str | float, ...]
 Line = Sequence[str]
 
 NEARLY_ONE = Fraction(1, 20)
-"""Rows whose sums miss 1 by less may be rows of probabilities, printed with few digits or wrong."""
+"""Rows whose sums miss 1 by less than this may be rows of probabilities, printed with few digits or in error."""
 
 LABEL_TITLES = frozenset({"", "label", "labels", "y", "class", "classes", "index", "input", "unnamed: 0", "rownames"})
 """Titles of a column of labels, in lower case. Writers of data frames leave it empty."""
@@ -37,14 +37,14 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class Sheet:
-    """Table of a file, its entries as text, and the names that stand around it.
+    """Table of a file, with entries as text, and the names of its rows and columns.
 
     Attributes
     ----------
     entries : list of list of str
-        One row a label.
+        One row per label.
     labels, outputs : tuple or None
-        Numbers if all of them are, otherwise text; None if the file names none.
+        Numbers if all of them are, otherwise text. None if the file has no names.
     """
 
     entries: list[list[str]]
@@ -56,7 +56,7 @@ def read_sheet(path: Path) -> Sheet:
     """Read a comma-separated table, as pandas, polars, R or NumPy write it, with an index or without.
 
     Every column is either the first one, with the labels, or an output. A file whose first line or first column may be
-    names as well as probabilities is refused.
+    either names or probabilities is refused.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def read_sheet(path: Path) -> Sheet:
             raise InvalidInput(f"{path} may begin with names or with probabilities: {REMEDY}")
         return Sheet([list(line) for line in lines], None, None)
     if not rows:
-        raise InvalidInput(f"{path} holds names and no probabilities: expected one line a label below the first line")
+        raise InvalidInput(f"{path} holds names and no probabilities: expected one line per label below the first")
     if len(rows[0]) == len(first) + 1:
         # R names the outputs only.
         first = ["", *first]
@@ -87,7 +87,7 @@ def read_sheet(path: Path) -> Sheet:
 
 
 def _lines(path: Path) -> list[list[str]]:
-    """Cells of the lines, all lines of one length but for the first, which may have a cell less."""
+    """Cells of the lines. All lines have one length, except that the first may have one cell less."""
     if not path.is_file():
         raise InvalidInput(f"{path} is {'no file' if path.exists() else 'not there'}: expected a CSV of probabilities")
     try:
@@ -101,9 +101,9 @@ def _lines(path: Path) -> list[list[str]]:
     except csv.Error as error:
         raise InvalidInput(f"line {cells.line_num} of {path} is no comma-separated text: {error}") from None
     if any("\n" in cell or "\r" in cell for line in lines for cell in line):
-        raise InvalidInput(f"{path} holds a quoted cell of several lines, which may hide some of the table: mend it")
+        raise InvalidInput(f"{path} holds a quoted cell of several lines, which may hide some of the table: fix it")
     if not lines:
-        raise InvalidInput(f"{path} is empty: expected a CSV of probabilities, one line a label")
+        raise InvalidInput(f"{path} is empty: expected a CSV of probabilities, one line per label")
     if len(lines[0]) == 1 and any(mark in lines[0][0] for mark in ";\t"):
         raise InvalidInput(f"{path} is separated by semicolons or tabs: expected commas")
     width = len(lines[0])
@@ -134,7 +134,7 @@ def _are_names(first: Line, rows: Sequence[Line]) -> bool:
     if title in LABEL_TITLES:
         counted = list(rest) in _counts(len(rest))
         if like_probabilities and _sums_to_one([rest]) and not counted:
-            # A row of a label that has such a name, or none.
+            # The row of a label with such a name, or without a name.
             return False
         # Above names of labels "y" may be yes, and the line one of probabilities that miss 1, or of a certain output.
         return title != YES or not like_probabilities or all(_number(row[0]) is not None for row in rows)
@@ -144,14 +144,14 @@ def _are_names(first: Line, rows: Sequence[Line]) -> bool:
 
 
 def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
-    """Whether the first column below a line of names holds labels; None if that cannot be told."""
+    """Whether the first column below a line of names holds labels; None if that is ambiguous."""
     cells, title = [row[0] for row in rows], first[0].lower()
     numbers = [number for number in map(_number, cells) if number is not None]
     outputs, labels = _read_both_ways(rows)
     # Names that may be probabilities which cannot be read, such as 5 % or 1e-500, are taken for names in one place.
     unread = any(_number(cell) is None and _may_be_probability(cell) for cell in cells)
     if title in LABEL_TITLES:
-        # Wherever it belongs, a column of zeros gives nothing away.
+        # Wherever it belongs, a column of zeros reveals nothing.
         harmless = len(numbers) == len(cells) and not any(numbers)
         return None if (outputs and not (labels and harmless)) or (title and unread) else True
     if unread:
@@ -164,7 +164,7 @@ def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
 
 
 def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
-    """Whether rows are probabilities with the first column, and without it; where both may be, the exact one is."""
+    """Whether rows are probabilities with the first column, and without it; if both may be, only if exact."""
     outputs, labels = _largest_miss(rows), _largest_miss([row[1:] for row in rows])
     both = outputs is not None and labels is not None and max(outputs, labels) < NEARLY_ONE
     if both and outputs is not None and labels is not None and min(outputs, labels) <= TOLERANCE < max(outputs, labels):
@@ -179,7 +179,7 @@ def _sums_to_one(rows: Sequence[Line]) -> bool:
 
 
 def _largest_miss(rows: Sequence[Line]) -> Fraction | None:
-    """Largest distance of the sum of a row from 1; None if an entry is no number."""
+    """Largest distance of the sum of a row from 1; None if an entry is not a number."""
     largest = Fraction(0)
     for row in rows:
         numbers = [_number(cell) for cell in row]
@@ -207,7 +207,7 @@ def _may_be_probability(cell: str) -> bool:
         return False
     known = [part for part in written if part is not None]
     if len(known) == 2:
-        # An ordinary fraction is a number: this one has a part that is none, or is divided by zero.
+        # Ordinary fractions are read as numbers. This one has a part that is not a number, or divides by zero.
         return True
     return plain[-1] in "%\N{PER MILLE SIGN}" or not math.isfinite(known[0]) or 0 <= known[0] <= 1
 

@@ -1,1 +1,1 @@
-"""Ground floor: validation of arrays, exact arithmetic, strict JSON, atomic writes and numerals."""
+"""Lowest layer: validation of arrays, exact arithmetic, strict JSON, atomic writes and numerals."""

@@ -91,7 +91,7 @@ def _decimal_neighbours(value: decimal.Decimal, context: decimal.Context) -> tup
 
 
 def decimal_value(x: float) -> Fraction:
-    """Return the shortest decimal that reads back as a float, exactly: the number that somebody wrote.
+    """Return the exact value of the shortest decimal that reads back as a float: the number as it was written.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def decimal_value(x: float) -> Fraction:
 def least_reading(epsilon: float) -> decimal.Decimal:
     """Return a budget, or the shortest decimal that reads back as it, whichever is smaller, exactly.
 
-    What costs at most that keeps a budget however it is read: as a float, or as the decimal that is charged.
+    A cost of at most this keeps the budget under both readings: as a float, and as the decimal that is charged.
 
     Examples
     --------

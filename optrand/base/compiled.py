@@ -19,19 +19,19 @@ SWITCH = "OPTRAND_COMPILE"
 """Environment variable: ``1`` compiles kernels from the first problem on, ``0`` never."""
 
 LARGE = 1_000
-"""Labels of a problem above which compiling, or loading what was compiled, is worth its time."""
+"""Number of labels above which compiling, or loading compiled code, is worth its time."""
 
 RELAXED = {"contract", "reassoc", "nsz"}
 """Sums may be reordered; infinities and NaNs keep their meaning."""
 
 
 class _Kernel:
-    """A function, and the form that calls of it run now.
+    """A function, and the form that its calls run now.
 
     Attributes
     ----------
     form : callable
-        Plain Python at first, what numba compiled later.
+        Plain Python at first, compiled code later.
     """
 
     def __init__(self, function: Callable[..., Any], plain: Callable[..., Any]) -> None:
@@ -52,7 +52,7 @@ class _Kernel:
     def register(self, numba: Any) -> None:
         """Let compiled functions call this one."""
         function = self.function
-        # Numba itself looks at the function's own file only, not at those of what it calls; but names are in its keys.
+        # Numba checks only the file of the function itself, not those of its callees. But names are part of its keys.
         function.__qualname__ = f"{function.__qualname__}-{_digest(Path(function.__code__.co_filename).parent)}"
         numba.extending.overload(self.call, jit_options=self.options, strict=False)(lambda *_: function)
 
@@ -117,14 +117,14 @@ def _digest(folder: Path) -> str:
 
 
 def compiled(function: Function, plain: Callable[..., Any] | None = None) -> Function:
-    """Return a function that runs compiled code once :func:`compile_kernels` has asked for it.
+    """Return a function that runs compiled code after a call of :func:`compile_kernels`.
 
     Parameters
     ----------
     function : callable
-        What is compiled. Compiled code is kept on disk until a module of the function's folder changes.
+        Function to compile. Compiled code is cached on disk until a module of the function's folder changes.
     plain : callable, optional
-        What is called before: the function itself by default.
+        Function to run before that: `function` itself by default.
     """
     return cast("Function", _registered(_Kernel(function, plain or function)))
 

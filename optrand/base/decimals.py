@@ -12,14 +12,14 @@ from optrand.errors import InvalidInput
 __all__ = ["decimal", "number", "whole"]
 
 LARGEST_EXPONENT, SMALLEST_EXPONENT = 307, -400
-"""Beyond them lie no floats, or none that count; refused before a power of ten of that size is computed."""
+"""Beyond these exponents lie no floats, or no relevant ones. They are refused before their power of ten is computed."""
 
 _DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?\s*")
 _WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 def decimal(text: str, where: str) -> Fraction:
-    """Return the exact value of a decimal; `where` names it in errors, for what a file holds is not repeated.
+    """Return the exact value of a decimal. Errors name it by `where` and never repeat the text of a file.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def decimal(text: str, where: str) -> Fraction:
 
 
 def number(text: str, name: str, expected: str) -> float:
-    """Return the float nearest to a decimal that is public and may be repeated.
+    """Return the float nearest to a decimal, which is public: errors repeat it.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def number(text: str, name: str, expected: str) -> float:
 
 
 def whole(text: str) -> int | None:
-    """Return the whole number that a text writes, or None if it writes none of a useful size.
+    """Return the integer that a text denotes, or None if it denotes no integer of a useful size.
 
     Examples
     --------

@@ -103,9 +103,9 @@ def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
 def take_name(source: Path, target: Path) -> None:
     """Give a file or a folder a name that is free, in one step and without ever replacing.
 
-    A file may keep its old name as well; a hard link, or ``renameat2``, fails where the new one is taken. Where a file
-    system has neither (FAT, some network disks) the name is looked up before the rename: only a lock of the caller's
-    then keeps others out. No empty file ever stands under the new name.
+    A file may keep its old name as well; a hard link, or ``renameat2``, fails if the new one is taken. If a file system
+    has neither (FAT, some network disks), the name is looked up before the rename, and only a lock of the caller keeps
+    others out. No empty file ever stands under the new name.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def _renameat2() -> Callable[..., Any] | None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Flush the names in a folder to the disk, where the system can."""
+    """Flush the names in a folder to the disk, if the system supports it."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -182,8 +182,9 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
     Notes
     -----
-    For content that does not fit in memory twice; else :func:`optrand.base.files.write_atomically`. A process that is
-    killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read.
+    Use this for content that does not fit in memory twice, otherwise :func:`optrand.base.files.write_atomically`. A
+    process that is killed leaves at most a temporary file, whose name begins with a dot and which only its owner can
+    read.
     """
     refuse_target(path, overwrite=overwrite)
     if not path.parent.is_dir():

@@ -11,7 +11,7 @@ __all__ = ["shown_above", "shown_below", "shown_spent"]
 
 
 def shown_below(x: float | Fraction, digits: int | None = None) -> str:
-    """Return the largest numeral of some significant digits that is at most `x`, in the look of ``format(x, ".3g")``.
+    """Return the largest numeral of `digits` significant digits that is at most `x`, as ``format(x, ".3g")`` writes it.
 
     Without `digits`, the shortest numeral that reads back as `x`, or as the float nearest to it, among those at or
     below it.
@@ -27,7 +27,7 @@ def shown_below(x: float | Fraction, digits: int | None = None) -> str:
 
 
 def shown_above(x: float | Fraction, digits: int | None = None) -> str:
-    """Return the smallest numeral of so many significant digits that is at least `x`, as :func:`shown_below`.
+    """Return the smallest numeral of `digits` significant digits that is at least `x`, as :func:`shown_below`.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def shown_above(x: float | Fraction, digits: int | None = None) -> str:
 
 
 def shown_spent(epsilon: float, target: float) -> str:
-    """Return the realised budget rounded up, or in the numeral of the requested one where the two are equal floats.
+    """Return the realised budget rounded up, or in the numeral of the requested one if the two are equal floats.
 
     The float 0.1 is a little above 1/10; a mechanism of that budget that spends all of it spends 0.1.
 
@@ -65,7 +65,7 @@ def _shown(given: float | Fraction, digits: int | None, rounding: str) -> str:
         return "0"
     if digits is None:
         nearest = _nearest(exact)
-        # Numerals approach the number from its side, and at last are it or between it and the middle of two floats.
+        # Numerals approach the number from one side, until they read back as the nearest float.
         candidates = (_shown(exact, count, rounding) for count in itertools.count(1))
         return next(numeral for numeral in candidates if float(numeral) == nearest)
     context = decimal.Context(prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)

@@ -16,10 +16,10 @@ T = TypeVar("T")
 
 
 class Record:
-    """Base of dataclasses that hold proofs, or results that are computed once, beside their fields.
+    """Base of dataclasses that hold proofs, or cached results, beside their fields.
 
-    A pickle or a copy has the arguments of the constructor and nothing else: it is checked again, and whatever was
-    derived from the fields is derived from them again.
+    A pickle or a copy holds only the arguments of the constructor. So it is checked again, and derived values are
+    computed again.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Record:
         return _construct, (type(self), self._arguments())
 
     def __setstate__(self, state: object) -> NoReturn:
-        """Refuse a state that does not come by the constructor."""
+        """Refuse a state that bypasses the constructor."""
         raise InvalidInput(f"a {type(self).__name__} is made by its constructor only: this pickle was altered")
 
 

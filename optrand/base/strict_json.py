@@ -4,7 +4,8 @@ Exact integers are strings of decimal digits, which no reader can round; measure
 point or an exponent, which read back as the same float.
 
 *Canonical* bytes have sorted keys, no white space, ASCII only and one newline at the end. The digest is taken over
-them, so that a file indented for reading still passes. Everything else raises :class:`~optrand.errors.InvalidFile`.
+them, so that a file indented for reading still passes. The reader raises :class:`~optrand.errors.InvalidFile` for
+everything else.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def unsealed(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Docume
     Raises
     ------
     InvalidFile
-        Not UTF-8, not JSON (NaN and infinities are no JSON), a duplicate key, another format or schema, unknown or
+        Not UTF-8, not JSON (which has no NaN or infinities), a duplicate key, another format or schema, unknown or
         missing fields, or a wrong digest.
     """
     try:
@@ -114,7 +115,7 @@ def unsealed(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Docume
 
 
 def stated_format(data: bytes) -> str | None:
-    """Format that a file states, unverified; None where it states none.
+    """Format that a file states, unverified; None if it states no format.
 
     Raises
     ------
@@ -182,7 +183,7 @@ def _short_integer(literal: str) -> int:
 
 def _check_schema(schema: object) -> None:
     if type(schema) is not int or schema < 1:
-        raise InvalidFile('the file does not say which schema it follows: expected "schema": 1')
+        raise InvalidFile('the file does not state its schema: expected "schema": 1')
     if schema > SCHEMA:
         raise InvalidFile(
             f"the file was written by a newer optrand (schema {schema}; this one reads up to {SCHEMA}): update optrand"

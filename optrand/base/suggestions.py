@@ -11,7 +11,7 @@ __all__ = ["missing", "nearby", "same_but_spelling"]
 
 
 def nearby(name: str, known: Iterable[str]) -> str:
-    """Return the sentence part that names the nearest of some public names, or all of them where none is near.
+    """Return the sentence part that names the nearest of some public names, or all of them if no name is near.
 
     Examples
     --------
@@ -24,7 +24,9 @@ def nearby(name: str, known: Iterable[str]) -> str:
 
 
 def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
-    """Return the name that differs in case, spaces and punctuation only, if there is one: it tells nothing new.
+    """Return the name that differs in case, spaces and punctuation only, if there is one.
+
+    It reveals nothing that was not given.
 
     Examples
     --------
@@ -35,7 +37,7 @@ def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
 
 
 def missing(path: Path) -> str:
-    """State of a path that is no file: a folder, something else, or not there, with the nearest name that is.
+    """State of a path that is no file: a folder, something else, or missing, with the nearest name that exists.
 
     Examples
     --------

@@ -37,7 +37,7 @@ MAX_EPSILON = 700.0
 """Largest epsilon, beyond which ``exp(epsilon)`` leaves the range of floats."""
 
 MAX_INTEGER = 2**53
-"""Largest integer up to which all integers are floats."""
+"""Largest integer up to which floats represent all integers."""
 
 MAX_MAGNITUDE = 1e150
 """Largest magnitude, beyond which squares leave the range of floats."""
@@ -61,7 +61,7 @@ def frozen(array: ArrayLike) -> Floats:
 
 
 def expect(given: object, kinds: type | tuple[type, ...], name: str, way: str) -> None:
-    """Refuse an argument of another type; `way` says what was expected, and how one comes by it.
+    """Raise if an argument has another type. `way` describes the expected one and how to make it.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def epsilon(value: object, name: str = "epsilon") -> float:
     if number > MAX_EPSILON:
         raise InvalidInput(
             f"{name} is {number}, expected at most {MAX_EPSILON:g}: exp(epsilon) overflows beyond it, "
-            "and there is no privacy left to speak of"
+            "and there is practically no privacy"
         )
     return number
 
@@ -152,11 +152,11 @@ def has_masked_cells(given: object) -> bool:
     (True, False)
     """
     if isinstance(given, (list, tuple)):
-        # A list of masked arrays, or of their cells, loses its masks as well.
+        # A list of masked arrays, or of their cells, would lose its masks as well.
         return any(not isinstance(each, PLAIN) and has_masked_cells(each) for each in given)
     if type(given) is np.ndarray or not hasattr(type(given), "__array__"):
         return False
-    # Only asanyarray keeps the mask of what such an object becomes.
+    # Only asanyarray keeps the mask of the array that such an object converts to.
     mask = getattr(np.asanyarray(given), "mask", False)
     return isinstance(mask, (bool, np.bool_, np.ndarray)) and bool(np.any(mask))
 
@@ -165,7 +165,7 @@ def as_doubles(array: NDArray[Any]) -> Floats:
     """Return numbers as float64. Those of fewer digits become the doubles of their shortest decimals.
 
     A float32 or float16 that is written 0.1 was meant as 0.1, not as the double nearest to it, which is
-    0.10000000149011612. Whole numbers are themselves, also where a shorter decimal reads back as the same float.
+    0.10000000149011612. Whole numbers stay as they are, even if a shorter decimal reads back as the same float.
 
     Examples
     --------
@@ -189,7 +189,7 @@ np.arange with ten thousand steps, far less than a digit that somebody wrote."""
 def as_declared(values: Floats, labels: Floats) -> Floats:
     """Return numbers with each that is a declared one up to the rounding of floats replaced by that.
 
-    ``np.arange(0, 1.01, 0.01)`` holds 0.29000000000000004, where 0.29 is meant, and ``0.1 + 0.2`` is no 0.3. Such
+    ``np.arange(0, 1.01, 0.01)`` holds 0.29000000000000004, although 0.29 is meant, and ``0.1 + 0.2`` is not 0.3. Such
     numbers count as equal if they differ by at most ``2**-36`` (1.5e-11) of the largest declared magnitude, and by at
     most a millionth of the least distance between two declared numbers. Whole declared numbers are matched exactly.
 
@@ -229,7 +229,7 @@ def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
     else:
         large = array.dtype.kind in "iu" and bool(((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any())
     if large:
-        raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot tell apart: rescale them")
+        raise InvalidInput(f"{name} holds integers beyond 2**53, which floats cannot distinguish: rescale them")
     floats = as_doubles(array) + 0.0
     if not np.isfinite(floats).all():
         raise InvalidInput(f"{name} holds NaN or infinite values, expected finite numbers")
@@ -244,7 +244,7 @@ def distinct(array: Floats, name: str) -> None:
 
 
 def exactly(given: object, kinds: type | tuple[type, ...], name: str) -> None:
-    """Refuse an instance of a subclass, whose methods could tell a proof one thing and a draw another.
+    """Refuse an instance of a subclass, whose methods could return different values to a proof and to a draw.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def exactly(given: object, kinds: type | tuple[type, ...], name: str) -> None:
 
 
 def squarable(array: Floats, name: str) -> None:
-    """Refuse numbers whose squares are no floats."""
+    """Refuse numbers whose squares overflow."""
     if (np.abs(array) > MAX_MAGNITUDE).any():
         raise InvalidInput(
             f"{name} reach beyond {MAX_MAGNITUDE:g}, where the square of a float overflows: rescale them"
@@ -298,7 +298,7 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
             "prior sums to more than any float, expected 1: divide it by its largest entry, then by its sum"
         ) from None
     if getattr(given, "dtype", None) in (np.float16, np.float32) and abs(total - 1) <= 1e-3:
-        # Narrow floats cannot sum to 1 any better, a softmax for instance.
+        # Narrow floats, such as those of a softmax, cannot sum to 1 more exactly.
         return array / total
     if abs(total - 1) > PRIOR_SUM_TOLERANCE:
         raise InvalidInput(
@@ -308,7 +308,9 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
 
 
 def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
-    """Return values as class numbers ``0 ... k-1``, of their shape. Errors tell neither which are wrong nor how many.
+    """Return values as class numbers ``0 ... k-1``, of their shape.
+
+    An error does not reveal which are invalid, or how many.
 
     Examples
     --------
@@ -318,7 +320,7 @@ def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
     Traceback (most recent call last):
         ...
     optrand.errors.InvalidInput: at least one value is not among the classes 0 to 2: number the classes from 0, or
-    leave the strangers out
+    leave other values out
     """
     array = rectangular(values, "values")
     if array.size and array.dtype.kind not in "iuf":
@@ -326,6 +328,6 @@ def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
     if not ((array >= 0) & (array < k) & (array == np.floor(array))).all():
         raise InvalidInput(
             f"at least one value is not among the classes 0 to {k - 1}: "
-            "number the classes from 0, or leave the strangers out"
+            "number the classes from 0, or leave other values out"
         )
     return array.astype(np.intp)

@@ -62,7 +62,7 @@ MISWRITTEN = Fraction(1, 10**9)
 
 
 class Reach(TypedDict, total=False):
-    """Options of every kind of noise: where releases are clipped, and the distance that the noise hides."""
+    """Options of all noise: the interval that releases are clipped to, and the distance that the noise hides."""
 
     clip: Interval | None
     sensitivity: float | None
@@ -72,7 +72,8 @@ class Reach(TypedDict, total=False):
 class Additive(ABC):
     r"""The label plus symmetric noise in floats: a baseline for experiments, not for a release.
 
-    Its privacy holds for real numbers. Floats have gaps that tell labels apart, and so do rounded logarithms ([M12]).
+    Its privacy holds for real numbers. The gaps between floats can reveal labels, and so can rounded logarithms
+    ([M12]).
 
     With :math:`R(t) = E[\min(Z^+, t)]` and :math:`Q(t) = E[\min(Z^+, t)^2]`, a label :math:`y` between the ends of the
     interval :math:`[L, U]` that releases are clipped to has
@@ -84,18 +85,18 @@ class Additive(ABC):
     Parameters
     ----------
     labels : Interval or (k,) array
-        Where labels lie, or all of them; no other value is ever randomized.
+        Interval of the labels, or all labels. No other value is randomized.
     epsilon : float
-        In nats; of noise in integers taken as the decimal number that the float is written as.
+        In nats. Noise in integers takes it as the decimal number that the float is written as.
     clip : Interval, optional
-        Clip releases to it: less loss, and a bias.
+        Clip releases to this interval, which lowers the loss and adds a bias.
     sensitivity : float, optional
         The distance that the noise hides, at least the range of the labels, which is the default.
 
     Raises
     ------
     InvalidInput
-        Arguments without meaning, or a sensitivity below the range of the labels.
+        Invalid arguments, or a sensitivity below the range of the labels.
     """
 
     exact: ClassVar[bool] = False
@@ -135,12 +136,12 @@ class Additive(ABC):
 
     @property
     def realised_epsilon(self) -> float:
-        """Epsilon: the sensitivity may be attained."""
+        """Privacy loss in nats: epsilon itself, since two labels may be as far apart as the sensitivity."""
         return self.epsilon
 
     @property
     def outputs_in_words(self) -> str:
-        """Where releases lie."""
+        """Set of possible releases, in words."""
         return in_words(self.clip or Line())
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
@@ -221,9 +222,9 @@ class Additive(ABC):
         Returns
         -------
         Randomizer
-            Its probabilities are as exact as the distances between labels and outputs are; cost ``O(k n)``. If
+            Its probabilities are as exact as the distances between labels and outputs. Cost ``O(k n)``. If
             outputs are far off and epsilon is in the hundreds, probabilities leave the range of floats, and a table
-            with such zeros is certified as what it then is: not private.
+            with such zeros is correctly certified as not private.
         """
         rows, columns = checked_values(labels, "labels"), checked_values(outputs, "outputs")
         if self.clip is not None and (columns[0] < self.clip.low or columns[-1] > self.clip.high):
@@ -241,7 +242,7 @@ class Additive(ABC):
         return halfway
 
     def _check_inside(self, values: Floats) -> Floats:
-        """Refuse values beyond the ends of the labels; no message repeats or counts any."""
+        """Refuse values beyond the ends of the labels. Messages never repeat or count values."""
         if not ((values >= self.labels.low) & (values <= self.labels.high)).all():
             raise InvalidInput(
                 f"at least one value lies outside the declared labels, from {self.labels.low:g} to "
@@ -254,8 +255,8 @@ class Additive(ABC):
 class LatticeAdditive(Additive):
     """Labels ``low + i * step`` for integers ``i``, and noise in whole steps: exact, as only integers are added.
 
-    A label is known by its ``i``, noise is added to that, and only the sum is turned into a float: a function of the
-    sum alone, so that the rounding of floats does not depend on which label it was.
+    A label is represented by its ``i``. Noise is added to ``i``, and only the sum is converted to a float, so that
+    rounding does not depend on the label.
 
     Parameters
     ----------
@@ -263,7 +264,7 @@ class LatticeAdditive(Additive):
         As in :class:`Additive`: labels and the ends of `clip` are whole steps from the lowest label, and the
         sensitivity is a whole number of steps.
     step : float
-        The decimal that it is written as: 0.01 means one hundredth.
+        Taken as the decimal number that it is written as: 0.01 means one hundredth.
     """
 
     exact: ClassVar[bool] = True
@@ -286,7 +287,7 @@ class LatticeAdditive(Additive):
             raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
         places = self.positions(rectangular(declared, "labels", np.float64), "label")
-        # If floats are sparser than the lattice a label may stand for a place further up than it is written.
+        # If floats are sparser than the lattice, a label may be read as a higher lattice point than the one written.
         if int(places.max()) > self.steps:
             raise InvalidInput(
                 f"the labels are {int(places.max())} steps of {self.step:g} apart as floats, the sensitivity is "
@@ -302,7 +303,7 @@ class LatticeAdditive(Additive):
 
     @property
     def outputs_in_words(self) -> str:
-        """Where releases lie, and how far apart."""
+        """Set of possible releases and their spacing, in words."""
         return f"{super().outputs_in_words}, in steps of {self.step!r}"
 
     @property
@@ -474,7 +475,7 @@ class DiscreteStaircase(LatticeAdditive):
     Parameters
     ----------
     rise : int, optional
-        How many integers of a stair are on its upper level, :math:`r`, from 1 to ``D``; by default :func:`best_rise`.
+        Number of integers of a stair on its upper level, :math:`r`, from 1 to ``D``; by default :func:`best_rise`.
 
     Examples
     --------

@@ -117,14 +117,14 @@ class ClusterRR:
     *The true epsilon* is :math:`\epsilon = \frac{2}{\sigma} + \log\big(1 + \frac{1 - \lambda}{\lambda\tau}\big)`.
 
     *Proof.* Neighbours are two tables of the same size that differ in one label. Two counts of its cluster differ, each
-    by one, so the noisy histograms differ by a factor of at most :math:`e^{1/\sigma}` twice; clipping and bringing
-    to 1 look at nothing else. Given the distributions, only one row has another law, and with :math:`q \geq \tau` the
-    largest ratio of two probabilities of one output is :math:`(1 - \lambda + \lambda q) / (\lambda q)`. ∎
+    by one, so the noisy histograms differ by a factor of at most :math:`e^{1/\sigma}` twice; clipping and normalising
+    use nothing else. Given the distributions, only one row has another law, and with :math:`q \geq \tau` the largest
+    ratio of two probabilities of one output is :math:`(1 - \lambda + \lambda q) / (\lambda q)`. ∎
 
     *The printed epsilon* of [E22], Theorem 1, has :math:`1/\sigma` for :math:`2/\sigma`: its proof counts the change
     of one entry of the histogram, but a label that is replaced leaves one entry and enters another. More than the proof
     is at fault: with two labels the output :math:`\tilde q = (\tau, 1 - \tau)` alone is :math:`e^{2/\sigma}` times
-    likelier on one of two neighbours, and where few labels are kept the whole release exceeds the printed epsilon.
+    likelier on one of two neighbours, and if few labels are kept, the whole release exceeds the printed epsilon.
 
     The noise of [E22] is continuous, which floats cannot draw privately; the discrete one has the same ratios at whole
     counts. Given the distributions, draws have exactly their rational probabilities.
@@ -167,7 +167,7 @@ class ClusterRR:
         floor = _check_threshold(threshold, size)
         if share == 0 or (floor == 0 and share < 1):
             raise InvalidInput(
-                f"resampling is {float(share):g} and threshold {float(floor):g}: a label could be told apart with "
+                f"resampling is {float(share):g} and threshold {float(floor):g}: a label could be identified with "
                 "certainty, expected resampling above 0, and threshold above 0 unless resampling is 1"
             )
         name = "resampling" if bias_correction is None else "bias_correction"
@@ -214,7 +214,7 @@ class ClusterRR:
 
     @classmethod
     def corollary2(cls, k: int, epsilon: float, *, heterogeneity: float | Fraction) -> ClusterRR:
-        r"""Take the parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is thrice epsilon.
+        r"""Take the parameters of [E22], Corollary 2, which its experiments use: "O(epsilon)" is 3 epsilon.
 
         .. math:: \tau = \phi, \quad \beta = 0, \quad \lambda = \frac{1}{1 + (e^\epsilon - 1) \phi}, \quad \sigma =
                   \frac1\epsilon
@@ -230,17 +230,17 @@ class ClusterRR:
 
     @property
     def epsilon(self) -> float:
-        """The true one, proven in the notes above, rounded up."""
+        """True epsilon, proven in the notes above, rounded up."""
         return float_above(self.exact_epsilon)
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """Rational at most 1e-58 above the true epsilon: what an account charges."""
+        """Rational upper bound of the true epsilon, at most 1e-58 above it, for privacy accounts."""
         return 2 / self.noise_scale + log_bracket(self._ratio)[1]
 
     @property
     def printed_epsilon(self) -> float:
-        """Epsilon of [E22], Theorem 1, for comparison only: the mechanism need not keep it."""
+        """Epsilon of [E22], Theorem 1, for comparison only: the mechanism may exceed it."""
         return float(1 / self.noise_scale + log_bracket(self._ratio)[1])
 
     @property
@@ -285,11 +285,11 @@ class ClusterPriors:
     ----------
     groups : Groups
     probabilities : (count, K) array
-        One prior a group.
+        One prior per group.
     uniform : (count,) array of bool
         The groups of which nothing was learned, since all of their noisy counts were at most zero.
     epsilon : float
-        What all of them together spent, in nats.
+        Budget of all priors together, in nats.
     """
 
     groups: Groups
@@ -352,7 +352,7 @@ class ClusterPriorRelease:
         The noisy labels.
     priors : ClusterPriors
     split : BudgetSplit
-        What the priors spent, and what each label.
+        The budget of the priors, and that of each label.
     """
 
     labels: NDArray[np.int64]
@@ -404,7 +404,7 @@ class ClusterPriorRR:
 
     @classmethod
     def of_budget(cls, k: int, epsilon: float, *, prior_epsilon: float) -> ClusterPriorRR:
-        """Spend `prior_epsilon` on the priors and what remains of `epsilon`, rounded down, on the labels."""
+        """Spend `prior_epsilon` on the priors and the rest of `epsilon`, rounded down, on the labels."""
         return cls(k, split_at(epsilon, prior_epsilon))
 
     @property
@@ -440,9 +440,9 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
 
     .. math:: \tilde q_y = q_y + \frac{\xi_y}{\sum_{y'} \xi_{y'}} \Delta
 
-    Shares have any size and sign; the threshold is at most ``1 / len(shares)``. In fractions: the sum is 1 and every
-    probability at least the threshold without rounding ([E22], Theorem 6). If :math:`\Delta = 0` nothing moves,
-    whatever :math:`\xi` is.
+    Shares have any size and sign; the threshold is at most ``1 / len(shares)``. The result is in fractions: the sum is
+    1 and every probability is at least the threshold, without rounding ([E22], Theorem 6). If :math:`\Delta = 0`
+    nothing moves, whatever :math:`\xi` is.
 
     Examples
     --------
@@ -461,7 +461,7 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
 
 def _check_threshold(given: float | Fraction, k: int) -> Fraction:
     floor = fraction(given, "threshold")
-    # The float nearest to 1/k may lie above it and still means it.
+    # Accept the float nearest to 1/k, which may lie above it.
     if float(floor) == 1 / k:
         floor = Fraction(1, k)
     if not 0 <= floor <= Fraction(1, k):

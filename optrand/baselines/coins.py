@@ -15,7 +15,7 @@ Octets = NDArray[np.uint8]
 
 
 def octets(source: EntropySource, count: int) -> Octets:
-    """Draw `count` uniform octets from the words of a source of any width; what is left of the last word is dropped.
+    """Draw `count` uniform octets from the words of a source, of any width. Drop the rest of the last word.
 
     Examples
     --------
@@ -41,11 +41,11 @@ def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
     A coin shows heads where a uniform number in ``[0, 1)`` lies below the probability `q`: at the first binary digit in
     which the two differ, the number must have the 0.
 
-    *Proof.* After ``t`` rounds a coin is open with probability ``2**-t``: all its digits so far are those of `q`. Where
-    the next digit of `q` is 1, a drawn 0 makes heads; where it is 0, a drawn 1 makes tails; otherwise the coin stays
-    open. Heads has probability ``sum of 2**-t`` over the digits 1 of `q`, which is `q`. The digits come from long
-    division in integers, so nothing is rounded. An octet is open after ``t`` rounds with probability
-    ``1 - (1 - 2**-t)**8``, of sum 4.4: that many random octets pay for eight coins.
+    *Proof.* After ``t`` rounds a coin is open with probability ``2**-t``: all its digits so far are those of `q`. If
+    the next digit of `q` is 1, a drawn 0 makes heads. If it is 0, a drawn 1 makes tails. Otherwise the coin stays open.
+    Heads has probability ``sum of 2**-t`` over the digits 1 of `q`, which is `q`. The digits come from long division in
+    integers, so nothing is rounded. An octet is open after ``t`` rounds with probability ``1 - (1 - 2**-t)**8``, whose
+    sum over ``t`` is 4.4: the mean number of random octets for eight coins.
 
     Examples
     --------

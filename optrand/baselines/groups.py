@@ -27,7 +27,7 @@ class Groups(Record):
     index : (n,) array of int
         The group of each row, from 0 to ``count - 1``.
     names : (count,) array
-        What the caller calls the groups.
+        Names of the groups.
 
     Raises
     ------
@@ -95,12 +95,12 @@ class Groups(Record):
         ids : (n,) array of integers or strings
             Public.
         names : (count,) array of ids, optional
-            All the groups that there are, in the order wanted; by default those that occur, sorted.
+            Names of all groups, in the desired order; by default the ids that occur, sorted.
 
         Raises
         ------
         InvalidInput
-            Rows without an id, ids among none of the names, names that repeat, or a name without rows.
+            Rows without an id, ids that are not among the names, repeated names, or a name without rows.
 
         Examples
         --------
@@ -136,16 +136,16 @@ class Groups(Record):
         Parameters
         ----------
         features : (n, d) array of finite numbers
-            Public features of the rows; no label among them.
+            Public features of the rows, without labels.
         count : int
-            How many groups, at most `n`.
+            Number of groups, at most `n`.
         seed : int
-            Of the search, so that it can be repeated; there is no privacy in it.
+            Seed of k-means, for reproducible groups. It plays no part in privacy.
 
         Raises
         ------
         InvalidInput
-            Features that are no table of finite numbers, or more groups than there are distinct rows.
+            Features that are not a table of finite numbers, or more groups than there are distinct rows.
 
         Notes
         -----
@@ -163,7 +163,7 @@ class Groups(Record):
         if count > distinct:
             raise InvalidInput(
                 f"count of groups is {count}, but only {distinct} rows of features are distinct: some group would be "
-                "empty, ask for fewer"
+                "empty, take fewer groups"
             )
         try:
             from sklearn.cluster import KMeans
@@ -204,7 +204,7 @@ def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) ->
     if ((array < 0) | (array >= k)).any():
         raise InvalidInput(
             f"at least one label is not among the integers from 0 to {k - 1}: number the labels from 0, and leave out "
-            "what is none"
+            "all other rows"
         )
     return array.astype(np.intp)
 

@@ -1,6 +1,6 @@
 r"""Symmetric noise, of real numbers and of integers: densities, moments in closed form, and draws.
 
-With :math:`Z^+ = \max(Z, 0)` the mean and the variance of a clipped release need just
+With :math:`Z^+ = \max(Z, 0)` the mean and the variance of a clipped release need only
 
 .. math:: R(t) = E[\min(Z^+, t)], \qquad Q(t) = E[\min(Z^+, t)^2],
 
@@ -31,10 +31,10 @@ Drawn = Sequence[int] | Floats
 """Noise in its own unit: integers of any size, or floats."""
 
 UNIFORM_BITS = 53
-"""Random bits of a uniform float: as many as it holds."""
+"""Random bits of a uniform float: the length of its significand."""
 
 DIRECT = 0.25
-"""Above this ``1 / (exp(x) - 1) - 1 / x`` loses no digits; below it a few terms of its series give all of them."""
+"""Above this ``1 / (exp(x) - 1) - 1 / x`` loses no digits. Below it a few terms of its series are exact to rounding."""
 
 SERIES = (1 / 47900160, -1 / 1209600, 1 / 30240, -1 / 720, 1 / 12)
 """Bernoulli numbers ``B_2m / (2m)!`` for m = 5, ..., 1."""
@@ -110,7 +110,7 @@ class LaplaceNoise(Noise):
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
         """Integrate ``Pr[Z > s]`` and ``2 s Pr[Z > s]`` up to the reach; the latter is an incomplete gamma."""
         x = reach / self.scale
-        # The square of the scale may be no float where that of the reach is one, and an incomplete gamma may vanish.
+        # The square of the scale may overflow where that of the reach does not, and an incomplete gamma may vanish.
         near = reach * reach / 2 * special.hyp1f1(2, 3, -np.minimum(x, 1.0))
         far = self.scale * self.scale * special.gammainc(2, np.maximum(x, 1.0))
         return -self.scale / 2 * np.expm1(-x), np.where(x < 1, near, far)
@@ -166,7 +166,7 @@ class DiscreteLaplaceNoise(Noise):
 class _Stairs(Noise):
     """Two levels on each stair of a given length, the upper one first; each stair is lower by one factor.
 
-    Subclasses say how distances are measured: by length or by counting positive integers.
+    Subclasses define how distances are measured: by length or by counting positive integers.
     """
 
     epsilon: float
@@ -225,7 +225,7 @@ class _Stairs(Noise):
         return share
 
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Repeat the sums of a stair: ``min(Z+, t)`` moves on by one length where the tail falls by one factor."""
+        """Repeat the sums of a stair: from one stair to the next, the tail falls by one factor."""
         whole = np.floor(reach / self.length)
         rest = reach - whole * self.length
         counted, weighted = _geometric_sum(whole, self.epsilon), _weighted_sum(whole, self.epsilon)

@@ -1,15 +1,15 @@
 r"""Privacy of resampled labels against a learner: two laws, and the delta between them at every epsilon.
 
 In a cluster of `n` users the label of one is 0 or 1, and `ones` of the others have the label 1. Every label is flipped
-once, with probability :math:`\alpha`; let :math:`Z` be how many ones there are then. Each user copies the flipped label
-of a user drawn uniformly, and hands the copy on with probability :math:`\theta`. So the number of copies is
-:math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels are, and the number of ones among them
+once, with probability :math:`\alpha`; let :math:`Z` be the number of ones afterwards. Each user copies the flipped
+label of a user drawn uniformly, and sends the copy to the learner with probability :math:`\theta`. So the number of
+copies is :math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels are, and the number of ones among them
 
 .. math:: J \mid T, Z \sim \mathrm{Bin}(T, Z / n), \qquad
           Z \sim \mathrm{Bin}(\mathtt{ones}, 1 - \alpha) + \mathrm{Bin}(n - 1 - \mathtt{ones}, \alpha) + \text{the one
           user's}.
 
-Given :math:`(T, J)` all orders are equally likely: the pair is all that there is to learn, and
+Given :math:`(T, J)` all orders are equally likely. So the pair is a sufficient statistic, and
 
 .. math:: \delta(\epsilon) = \sum_t \Pr[T = t] \sum_j \max\big(0, \Pr[j | t] - e^\epsilon \Pr{}'[j | t]\big).
 """
@@ -28,13 +28,13 @@ from optrand.base.validation import MAX_EPSILON, Floats
 __all__ = ["LEAST_DELTA", "PeerPair"]
 
 LOG_TAIL = math.log(2e30)
-"""Sums leave out what Bernstein's inequality proves to be less than 1e-30."""
+"""Sums omit tails of probability below 1e-30 (Bernstein's inequality)."""
 
 LEFT_OUT = 1e-29
-"""More than all of the mass that the sums for one pair leave out."""
+"""Upper bound of the mass that the sums for one pair omit."""
 
 LEAST_DELTA = 1e-25
-"""Far above what is left out, so that it does not count."""
+"""Least supported delta: far above the omitted mass, which is then negligible."""
 
 ROWS = 64
 """Binomials that are tabulated at a time, over the numbers of ones that count for them."""
@@ -50,16 +50,16 @@ OFFSETS = np.concatenate(([-12.0, -8.0, -6.0, -5.0], np.arange(-4.0, 4.1, 0.25),
 
 @dataclass(frozen=True, eq=False)
 class PeerPair:
-    """The laws of what a learner sees of one cluster, with a user's label 0 and with it 1.
+    """Distributions of a learner's view of one cluster, if a user's label is 0 and if it is 1.
 
     Attributes
     ----------
     numbers : tuple of int
         Numbers of copies, increasing.
     masses : (m,) array
-        The probability of as many copies as each number, or fewer but more than the number before it.
+        The probability that the number of copies is at most each number and above the one before it.
     laws : tuple of pairs of arrays
-        For each number the probabilities of ``0, 1, ...`` ones among the copies, as far as they count.
+        For each number the probabilities of ``0, 1, ...`` ones among the copies, as far as they are not negligible.
 
     Examples
     --------
@@ -84,9 +84,9 @@ class PeerPair:
         flip : float
             The probability of a flip, from 0 to 1/2.
         rate : float
-            The probability that a copy is handed on.
+            The probability that a copy is sent to the learner.
         ones : int
-            How many of the other users have the label 1, from 0 to ``size - 1``.
+            Number of the other users with the label 1, from 0 to ``size - 1``.
 
         Notes
         -----
@@ -119,14 +119,14 @@ class PeerPair:
     def epsilon(self, delta: float, most: float) -> float:
         """Find the least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`, or `most` if less.
 
-        Infinite where no epsilon will do.
+        Infinite if no epsilon is large enough.
 
         Parameters
         ----------
         delta : float
             At least :data:`LEAST_DELTA`.
         most : float
-            An epsilon that needs no delta; infinity if none is known.
+            An epsilon that needs no delta; infinity if it is not known.
         """
         if self.delta(0.0)[1] <= delta:
             return 0.0

@@ -40,13 +40,13 @@ EXHAUSTIVE = 128
 
 @dataclass(frozen=True)
 class PeerPrivacy:
-    """An epsilon and a delta of one cluster, towards the learner.
+    """An epsilon and a delta of one cluster, against the learner.
 
     Attributes
     ----------
     epsilon, delta : float
     ones : int
-        How many of the other users have the label 1 where they are worst, or as many the label 0.
+        Number of the other users with the label 1 in the worst case; by symmetry the same number with the label 0.
     exhaustive : bool
         Whether all such numbers were tried; otherwise powers of two and a search between them.
     """
@@ -66,7 +66,7 @@ class PeerRelease:
     rows : (m,) array of int
         The users that sent a label, increasing.
     labels : (m,) array of int
-        What they sent: each the flipped label of some user of their cluster.
+        The label that each of them sent: the flipped label of some user of their cluster.
     """
 
     rows: NDArray[np.int64]
@@ -82,8 +82,8 @@ class PeerToPeer:
     r"""The peer-to-peer mechanism of [E22], Algorithm 2, for labels 0 and 1.
 
     1. Every user flips their own label, once, with probability :math:`\alpha`.
-    2. Every user takes over the flipped label of a user drawn uniformly from their cluster, maybe themselves.
-    3. Every user sends what they took over to the learner with probability :math:`\theta`.
+    2. Every user copies the flipped label of a user drawn uniformly from their cluster, possibly themselves.
+    3. Every user sends the copy to the learner with probability :math:`\theta`.
 
     Parameters
     ----------
@@ -99,13 +99,13 @@ class PeerToPeer:
 
     Notes
     -----
-    :attr:`epsilon` is pure and holds towards anybody, for the flips alone. Towards the learner, who does not see who
-    asked whom, :meth:`at_delta` is far better; it depends on the size of the cluster.
-    :mod:`optrand.baselines.peer_accounting` says what is summed.
+    :attr:`epsilon` is pure and holds against any observer, because of the flips alone. The learner does not see who
+    copied from whom. Against the learner :meth:`at_delta` is far smaller, and depends on the size of the cluster.
+    :mod:`optrand.baselines.peer_accounting` derives the sums.
 
     [E22] proves Lemma 9 for labels that are independent draws of one probability, and for a fixed number
-    :math:`\theta n` of them. But users who ask the same user are told the same flipped label, and the number of labels
-    that are sent is random. What is computed here is Algorithm 2 as it is printed.
+    :math:`\theta n` of them. But users who copy from the same user get the same flipped label, and the number of labels
+    that are sent is random. This class computes the privacy of Algorithm 2 as printed.
 
     Examples
     --------
@@ -129,13 +129,13 @@ class PeerToPeer:
 
     @property
     def epsilon(self) -> float:
-        r"""The privacy of the flips, towards anybody: :math:`\log \frac{1 - \alpha}{\alpha}`, rounded up."""
+        r"""The privacy of the flips, against any observer: :math:`\log \frac{1 - \alpha}{\alpha}`, rounded up."""
         rarer = min(Fraction(self.flip), 1 - Fraction(self.flip))
         return log_above((1 - rarer) / rarer) if rarer else math.inf
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """Rational at most 1e-58 above the true :attr:`epsilon`: what an account charges.
+        """Rational upper bound of the true :attr:`epsilon`, at most 1e-58 above it, for privacy accounts.
 
         Raises
         ------
@@ -148,20 +148,20 @@ class PeerToPeer:
         return log_bracket((1 - rarer) / rarer)[1]
 
     def peer_delta(self, size: int) -> float:
-        r"""Compute the delta of one user's view, besides :attr:`epsilon`: :math:`|1 - 2\alpha| / n`, rounded up.
+        r"""Compute the delta of one user's view, in addition to :attr:`epsilon`: :math:`|1 - 2\alpha| / n`, rounded up.
 
         Notes
         -----
-        A user is told one flipped label, which is a given user's with probability :math:`1/n` ([E22], Section 5.1,
-        prints :math:`1/s`).
+        A user receives one flipped label, which is that of a given user with probability :math:`1/n` ([E22], Section
+        5.1, prints :math:`1/s`).
         """
         return float_above(abs(1 - 2 * Fraction(self.flip)) / integer(size, "the size of a cluster", 1))
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
         """Compute the delta at an epsilon in a cluster of some size, for the worst labels of the other users.
 
-        The upper end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`. Labels 0 and 1 may be exchanged, so
-        that half of the numbers of ones are tried.
+        It is the upper end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`. By the symmetry of labels 0
+        and 1 only half of the numbers of ones are tried.
         """
         budget = checked_epsilon(epsilon)
         delta, ones, exhaustive = self._worst(size, lambda pair: pair.delta(budget)[1])
@@ -170,9 +170,9 @@ class PeerToPeer:
     def at_delta(self, delta: float, size: int) -> PeerPrivacy:
         """Compute the epsilon at a delta from 1e-25 to below 1, for the worst labels of the other users.
 
-        A table is as private as the worst of its clusters: take each size that occurs. The least epsilon by the upper
-        end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`, to 1e-9. At a smaller delta take the pure
-        :attr:`epsilon`.
+        A table is as private as the worst of its clusters, so compute this for each size that occurs. The result is the
+        least epsilon by the upper end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`, to 1e-9. At a
+        smaller delta take the pure :attr:`epsilon`.
 
         Examples
         --------
@@ -182,10 +182,10 @@ class PeerToPeer:
         target = real(delta, "delta")
         if not LEAST_DELTA <= target < 1:
             raise InvalidInput(
-                f"delta is {target:g}, expected at least {LEAST_DELTA:g} and below 1: for less take the pure epsilon "
-                "of the flips"
+                f"delta is {target:g}, expected at least {LEAST_DELTA:g} and below 1: at a smaller delta "
+                "take the pure epsilon of the flips"
             )
-        # No delta is needed at the pure epsilon, where the sums would only see rounding.
+        # The pure epsilon needs no delta. The sums would consist of rounding errors there.
         epsilon, ones, exhaustive = self._worst(size, lambda pair: pair.epsilon(target, self.epsilon))
         return PeerPrivacy(epsilon, target, ones, exhaustive)
 
@@ -211,7 +211,7 @@ class PeerToPeer:
         return at(best), best, False
 
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> PeerRelease:
-        """Play the part of all users at once.
+        """Simulate all users at once.
 
         Arguments are those of :meth:`optrand.baselines.ClusterRR.release`; labels are 0 or 1. Flips, choices of users
         and subsampling are exact: probabilities are the rational numbers that the floats are.
@@ -248,7 +248,7 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
               \delta = \exp\Big(-\frac{\alpha \xi^2}{4 (\alpha + 1/s) (1 - \alpha)}\Big)
 
     `size` is `s`, that of the smallest cluster. Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha
-    \sqrt{\theta s (1 - \alpha)}`; also :math:`\alpha \leq 1/2`, which the proof needs and the lemma does not say.
+    \sqrt{\theta s (1 - \alpha)}`; also :math:`\alpha \leq 1/2`, which the proof needs and the lemma omits.
     """
     s, alpha, theta = integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
     target = real(delta, "delta")

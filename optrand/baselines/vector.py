@@ -49,7 +49,7 @@ class OneHot(Record):
     Raises
     ------
     InvalidInput
-        Fewer than two classes, or a budget without meaning.
+        Fewer than two classes, or an invalid budget.
     """
 
     k: int
@@ -78,18 +78,18 @@ class UnaryBits(OneHot):
     Notes
     -----
     *Privacy* ([Z25], Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
-    factors of the bits ``y`` and ``y'`` alone. Where these two bits are equal the ratio is 1; where they are not it is
-    ``r**2`` or its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most*
-    ``exp(epsilon / 2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that
-    probability exactly: privacy holds in integers, and the ratio :attr:`ratio` is attained.
+    factors of the bits ``y`` and ``y'`` alone. If these two bits are equal, the ratio is 1. Otherwise it is ``r**2`` or
+    its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most* ``exp(epsilon /
+    2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that probability exactly:
+    privacy holds in integers, and the ratio :attr:`ratio` is attained.
 
     *Estimate.* Averaged over any distribution ``eta`` of the label, bit ``j`` has the mean ``1 / (1 + r) + (r - 1) /
     (r + 1) * eta_j`` ([Z25], eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
     variance ``r / (r - 1)**2 = 1 / (4 sinh(epsilon / 4)**2)`` is the same for every bit and every label: half of
     ALIBI's ``8 / epsilon**2``, or less.
 
-    Eq. 24 and Theorem 1 are right as printed. Eq. 33 opens with the distance of ``g_j`` from ``eta_j``; it must be
-    that from the mean of the bit, as in eq. 18, for its next line to hold.
+    Eq. 24 and Theorem 1 are right as printed. Eq. 33 begins with the distance of ``g_j`` from ``eta_j``. For its next
+    line to hold, this must be the distance from the mean of the bit, as in eq. 18.
 
     Cost ``O(k)`` a label: about five nanoseconds a bit, an eighth of an octet of memory.
 
@@ -126,7 +126,7 @@ class UnaryBits(OneHot):
 
     @property
     def width(self) -> int:
-        """The octets of a packed vector."""
+        """Number of octets of a packed vector."""
         return -(-self.k // 8)
 
     @property
@@ -145,7 +145,7 @@ class UnaryBits(OneHot):
         Raises
         ------
         InvalidInput
-            Values that are no classes; the message tells neither which nor how many.
+            Values that are no classes; the message does not reveal which, or how many.
         """
         return self.unpacked(self.sample_packed(values, source=source))
 
@@ -185,7 +185,8 @@ class UnaryBits(OneHot):
     def debiased(self, bits: ArrayLike) -> Floats:
         """Estimate the one-hot vector behind each vector of bits without bias ([Z25], eq. 24 solved for ``eta``).
 
-        It has two values only, :attr:`estimates`. Entries below 0 and sums other than 1 are the price of no bias.
+        Its entries take only the two values in :attr:`estimates`. Without bias, entries below 0 and sums other than 1
+        are unavoidable.
 
         Raises
         ------
@@ -259,9 +260,9 @@ class Alibi(OneHot):
     Notes
     -----
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
-    two labels have a ratio of at most ``exp(2 / lambda)``, attained where ``o_y >= 1`` and ``o_y' <= 0``. [Z25]
+    two labels have a ratio of at most ``exp(2 / lambda)``, attained if ``o_y >= 1`` and ``o_y' <= 0``. [Z25]
     (Appendix B.2) leaves ``lambda`` open; at ``1 / epsilon`` the mechanism would spend ``2 * epsilon``. All this holds
-    for real numbers: *the noise is drawn in floats*, whose last bits may tell labels apart, so this is a baseline to
+    for real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to
     compare with and not to release (``exact`` is False). :class:`UnaryBits` is exact, costs
     less, and has half the variance or less.
 
@@ -269,7 +270,7 @@ class Alibi(OneHot):
     ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. So it
     takes ``O(k)`` time, not ``O(k^2)`` (Section 2), and noise beyond ``[0, 1]`` changes nothing. That the soft label of
     the truth falls as ``1 / k`` (Appendix B.2) holds for all: under a uniform prior no epsilon-DP randomizer has a
-    posterior above ``exp(epsilon) / (exp(epsilon) + k - 1)``. Eq. 30 divides by zero where no other class is as high.
+    posterior above ``exp(epsilon) / (exp(epsilon) + k - 1)``. Eq. 30 divides by zero if no other class is as high.
 
     Cost ``O(k)`` time and memory a label.
 
@@ -313,13 +314,13 @@ class Alibi(OneHot):
         ----------
         noisy : (..., k) array
         prior : (k,) or (..., k) array, optional
-            One for all vectors or one each, for instance what a model believes; uniform if not given. It costs no
+            One for all vectors or one each, for instance the predictions of a model; uniform if not given. It costs no
             privacy as long as it is made without the labels that it is applied to, or from their release.
 
         Raises
         ------
         InvalidInput
-            Shapes that do not fit, NaN, or a prior that is no probability distribution.
+            Shapes that do not fit, NaN, or a prior that is not a probability distribution.
         """
         given = _numbers(noisy, "noisy vectors")
         if given.ndim == 0 or given.shape[-1] != self.k:

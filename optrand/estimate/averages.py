@@ -29,7 +29,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     Raises
     ------
     InvalidInput
-        Values that are no outputs of the mechanism; the message counts them.
+        Values that are not outputs of the mechanism. The message counts them.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     strangers = int((mechanism.outputs[numbers] != values).sum())
     if strangers:
         raise InvalidInput(
-            f"{strangers} of {values.size} released values are no outputs of the mechanism: pass what this very "
+            f"{strangers} of {values.size} released values are no outputs of the mechanism: pass the values that this "
             "mechanism drew, not rounded (a column read as 32-bit floats is)"
         )
     return numbers
@@ -61,7 +61,7 @@ def tallied(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = 
         found.append(Tallied(one, np.bincount(numbers.ravel(), minlength=one.outputs.size)))
     size = sum(one.size for one in found)
     if size < 2:
-        raise InvalidInput(f"the release has {size} value(s), expected at least two: one says nothing of errors")
+        raise InvalidInput(f"the release has {size} value(s), expected at least two to estimate errors")
     return found
 
 
@@ -85,15 +85,15 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
     released : array of outputs, any shape
         At least two.
     mechanism : Mechanism or ReleaseRecord
-        Of a :class:`~optrand.studies.ContinuousMechanism` its ``mechanism``, for which only
-        :meth:`~optrand.estimate.Estimate.interval` is right: `noise_variance` leaves out the rounding to knots.
+        For a :class:`~optrand.studies.ContinuousMechanism` pass its ``mechanism``. Only
+        :meth:`~optrand.estimate.Estimate.interval` is then valid, since `noise_variance` omits the rounding to knots.
     groups : array or frame, optional
-        Of a release by groups the column that made them, or what has the columns by their names.
+        For a release by groups: the column that defined them, or a frame with such columns.
 
     Raises
     ------
     InvalidInput
-        A biased mechanism, values that are no outputs of it, or fewer than two.
+        A biased mechanism, values that are not outputs of it, or fewer than two.
 
     Notes
     -----
@@ -127,7 +127,7 @@ def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
     bias, reach = mechanism.bias, float(np.ptp(mechanism.labels))
     if bias > UNBIASED * (reach or 1.0):
         raise InvalidInput(
-            f"the mechanism is biased by up to {bias:.6g}, so the mean of what it released estimates nothing: use "
+            f"the mechanism is biased by up to {bias:.6g}, so the mean of released values is no estimate: use "
             "average(released, mechanism, labels), which undoes the bias, or release with an unbiased mechanism"
         )
     try:
@@ -159,19 +159,19 @@ def average(
     function : (k,) array
         One number for each label: the labels' squares, say, or 1 for those in a class and 0 for the others.
     prior : (k,) array, optional
-        Under which the variance is least; by default that of the mechanism's problem.
+        Prior under which the variance is minimised; by default that of the mechanism's problem.
     groups : array or frame, optional
         As for :func:`mean`.
 
     Raises
     ------
     InvalidInput
-        A singular mechanism, values that are no outputs of it, or a function whose squares overflow.
+        A singular mechanism, values that are not outputs of it, or a function whose squares overflow.
 
     Notes
     -----
     The mean of :func:`optrand.estimate.unbiased_values`. Of all unbiased values these have the least variance, so even
-    for the labels themselves this may be more precise than :func:`mean` where outputs outnumber labels.
+    for the labels themselves this may be more precise than :func:`mean` if outputs outnumber labels.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def average(
     parts = []
     for one, tallies in tallied(released, mechanism, groups):
         if given.shape != one.labels.shape:
-            raise InvalidInput(f"function has shape {given.shape}, expected {one.labels.shape}: a number a label")
+            raise InvalidInput(f"function has shape {given.shape}, expected {one.labels.shape}: one per label")
         squarable(given, "the numbers of the function")
         debiasing = Debiasing.of(one, prior)
         values = debiasing.values(given)
@@ -210,7 +210,7 @@ class _Part(NamedTuple):
     values : (n,) array
     noise : float
     bias : float
-        Largest that is left.
+        Largest remaining bias.
     """
 
     tallies: NDArray[np.intp]
@@ -241,7 +241,7 @@ def _sample_variance(tallies: NDArray[np.intp], values: Floats) -> float:
 
 def _noise_variance(debiasing: Debiasing, tallies: NDArray[np.intp], values: Floats, function: Floats) -> float:
     """Estimate the mean over the rows of the variance of `values`, whose expectation is `function`, given the label."""
-    # Around the middle, so that a function with large values loses no digits.
+    # Subtract the middle, so that a function with large values loses no digits.
     middle = float(function.mean())
     squares, target = (values - middle) ** 2, (function - middle) ** 2
     variances = debiasing.expectations(squares) - target

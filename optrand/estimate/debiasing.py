@@ -65,7 +65,7 @@ ROUNDS = 2
 """Steps of iterative refinement."""
 
 ADVICE = (
-    "the histogram of its labels, and losses of them, cannot be told from what it releases. Release with a mechanism "
+    "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "
     "whose rows are independent (optrand.debiased_rr, optrand.rr, or an optimal unbiased randomizer for a prior "
     "without zeros); the mean of the labels can be estimated from any unbiased mechanism"
 )
@@ -94,7 +94,7 @@ class Debiasing:
     ----------
     mechanism : Mechanism
     prior : (k,) array
-        Under which the variance is least.
+        Prior under which the variance is minimised.
     chances : (n,) array
         Probabilities of the outputs under the prior.
     lengths : (k - 1,) array
@@ -145,7 +145,7 @@ class Debiasing:
         dense = _is_dense(table)
         rows, chances = _differences(table, weights)
         lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
-        # What tabulation adds to make rows exact tells labels apart by nothing that could be estimated.
+        # Tabulation adds tiny amounts to make rows exact. They distinguish labels too weakly for any estimate.
         same = np.flatnonzero(lengths <= DEPENDENT * lengths.max(initial=0.0))
         if same.size:
             raise InvalidInput(

@@ -148,15 +148,15 @@ def histogram(
     mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     prior : (k,) array, optional
-        Under which the variances are least; by default that of the mechanism's problem. It matters only where outputs
-        outnumber labels.
+        Prior under which the variances are minimised; by default that of the mechanism's problem. It matters only if
+        outputs outnumber labels.
     groups : array or frame, optional
-        Of a release by groups the column that made them, or what has the columns by their names.
+        For a release by groups: the column that defined them, or a frame with such columns.
 
     Raises
     ------
     InvalidInput
-        A singular mechanism, or values that are no outputs of it.
+        A singular mechanism, or values that are not outputs of it.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def histogram(
 def project_to_simplex(vector: ArrayLike) -> Floats:
     r"""Find the probability distribution nearest to a (k,) vector, :math:`\max(0, x - \theta)` for some :math:`\theta`.
 
-    Euclidean distance, by sorting ([DSSC08], Figure 1), ``O(k log k)``; the sum is 1 but for rounding. A projection
+    Euclidean distance, by sorting ([DSSC08], Figure 1), ``O(k log k)``; the sum is 1 up to rounding. A projection
     onto a convex set that holds the true distribution brings every vector nearer to it.
 
     Examples
@@ -187,7 +187,8 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
     [0.625, 0.375, 0.0]
     """
     given = checked_values(vector, "vector")
-    # Less a constant the projection is the same, and 1 is not lost among large numbers; 1 below the largest it is 0.
+    # Subtracting a constant does not change the projection, and keeps 1 from being lost among large numbers. Entries at
+    # least 1 below the largest project to 0.
     with np.errstate(over="ignore"):
         given = np.maximum(given - given.max(), -1.0)
     falling = np.sort(given)[::-1]

@@ -1,9 +1,9 @@
 r"""Estimates of averages with intervals: approximate ones, and bounds that hold at any size.
 
-Released values are independent given the labels, and an estimate is the average of ``N`` of them, or of one number a
+Released values are independent given the labels, and an estimate is the average of ``N`` of them, or of one number per
 value. It estimates the average over the released *table*, whose labels are fixed, and over the *population* from which
-the rows are a random sample. About the first only the mechanism's noise leaves doubt; about the second the labels'
-spread, too:
+the rows are a random sample. Only the noise of the mechanism makes the first uncertain. The spread of the labels adds
+to the uncertainty of the second:
 
 .. math:: \mathrm{Var}(w) = E[\mathrm{Var}(w \mid y)] + \mathrm{Var}(E[w \mid y]).
 """
@@ -51,7 +51,7 @@ IntervalMethod = Callable[[Spread, float], float]
 def normal(spread: Spread, confidence: float) -> float:
     """Compute the half-width by the central limit theorem, with Student's quantiles: optimistic for few rows.
 
-    Where the outputs are skewed, as they are at small epsilon, some hundred rows are few.
+    If the outputs are skewed, as at small epsilon, a few hundred rows are not enough.
 
     Examples
     --------
@@ -104,9 +104,9 @@ class Estimate:
     size : int
         Number of released values.
     sample_variance : float
-        Of the averaged numbers: the labels' spread and the noise.
+        Sample variance of the averaged numbers: the spread of the labels and the noise together.
     noise_variance : float
-        Of the noise alone, averaged over the rows.
+        Variance of the noise alone, averaged over the rows.
     low, high : float
         Ends of a range that holds each of those numbers for sure.
     bias : float

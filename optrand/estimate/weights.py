@@ -42,9 +42,9 @@ def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, pr
     mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     functions : (k,) or (k, m) array
-        One function of the label, or one a column.
+        One function of the label, or one per column.
     prior : (k,) array, optional
-        Under which the variance is least; by default that of the mechanism's problem.
+        Prior under which the variance is minimised; by default that of the mechanism's problem.
 
     Raises
     ------
@@ -76,13 +76,13 @@ def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = N
     mechanism : Mechanism or ReleaseRecord
         Its table must not be singular.
     prior : (k,) array, optional
-        Under which the variance is least; by default that of the mechanism's problem.
+        Prior under which the variance is minimised; by default that of the mechanism's problem.
 
     Returns
     -------
     (n, k) array
         The right inverse of the least variance; of a square table the inverse ([E22], Algorithm 1, line 30). Rows sum
-        to 1; ``loss_weights(m)[output_numbers(released, m)]`` has one row a released value.
+        to 1; ``loss_weights(m)[output_numbers(released, m)]`` has one row per released value.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
     released : (N,) array of int
         Noisy labels, from 0 to ``K - 1``.
     distributions : (K,) or (N, K) array
-        From which labels were drawn anew; one for all, or one an example, such as that of its cluster.
+        Distributions from which labels were redrawn: one for all, or one per example, such as that of its cluster.
     resampling : float
         Probability :math:`\lambda` of that, at least 0 and below 1; or a smaller bias correction, :math:`\beta` of
         [E22].
@@ -130,7 +130,7 @@ def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, re
     Raises
     ------
     InvalidInput
-        Labels out of range, rows that are no distributions, or a resampling probability of 1.
+        Labels out of range, rows that are not distributions, or a resampling probability of 1.
 
     Examples
     --------
@@ -156,8 +156,9 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
 
     .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
 
-    Unbiased where the true label is kept ([G21], eq. (18), has the probability of that). Else the expectation is the
-    mean loss over the kept labels, which no weights can correct: the other labels are all released alike.
+    Unbiased if the true label is kept ([G21], eq. (18), gives the probability of that). Otherwise the expectation is
+    the mean loss over the kept labels, which no weights can correct: the releases of all other labels have the same
+    distribution.
 
     Parameters
     ----------
@@ -188,7 +189,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
         )
     counts = mask.sum(axis=-1, keepdims=True)
     if not counts.all():
-        raise InvalidInput(f"{int((counts == 0).sum())} row(s) of kept hold no label, expected at least one a row")
+        raise InvalidInput(f"{int((counts == 0).sum())} row(s) of kept hold no label, expected one per row or more")
     numbers = _class_numbers(released, mask)
     strangers = int((~np.broadcast_to(mask, (numbers.size, mask.shape[-1]))[np.arange(numbers.size), numbers]).sum())
     if strangers:
@@ -196,7 +197,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
     gain = math.expm1(budget)
     if math.isinf((gain + mask.shape[-1]) / gain):
-        raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes are no floats: raise it")
+        raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes overflow: raise it")
     return _undo(numbers, mask / gain)
 
 
@@ -215,7 +216,7 @@ def _class_numbers(released: ArrayLike, rows: NDArray[Any]) -> Indices:
             f"released labels are of type {numbers.dtype} and shape {numbers.shape}, expected a vector of integers"
         )
     if rows.ndim == 2 and rows.shape[0] != numbers.size:
-        raise InvalidInput(f"{rows.shape[0]} rows were given for {numbers.size} released labels, expected one a label")
+        raise InvalidInput(f"{rows.shape[0]} rows were given for {numbers.size} released labels, expected one each")
     outside = int(((numbers < 0) | (numbers >= rows.shape[-1])).sum())
     if outside:
         raise InvalidInput(f"{outside} released label(s) are outside 0 ... {rows.shape[-1] - 1}, the classes given")

@@ -25,7 +25,7 @@ from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 
 Place = Axes | FigureBase | None
-"""Axes whose place the picture takes, a figure or a part of one, or None for a new figure."""
+"""Axes that the picture replaces, a figure or a part of one, or None for a new figure."""
 
 INK = "#1a1a1a"
 DARK = "#00224e"
@@ -33,7 +33,7 @@ MIDDLE = "#707070"
 LIGHT = "#d3d6de"
 
 STYLE: Any = {
-    # Comes with matplotlib, so that a picture is the same on every machine.
+    # This font comes with matplotlib, so that a picture is the same on every machine.
     "font.family": ["DejaVu Sans"],
     "font.size": 8,
     "figure.titlesize": 8,
@@ -101,7 +101,7 @@ class Limits:
     break_room: float = 0.4  # inches
 
     panels: int = 6  # labels, or mechanisms of groups, with a panel each
-    stems: int = 250  # outputs with a stem each; more are drawn as a density
+    stems: int = 250  # outputs with one stem each; a larger number is drawn as a density
     crowded: float = 4.0  # points of print between stems below which outputs stand by rank
     density_bins: int = 120  # groups of outputs
     faint: float = 0.01  # share of the highest density at which its axis ends
@@ -109,12 +109,12 @@ class Limits:
     joint: int = 150  # rows and columns of the joint distribution
     written: int = 8  # outputs with probabilities in their cells
 
-    arcs: int = 40  # drawn one by one; of more, those between the same groups of nodes are one
+    arcs: int = 40  # drawn one by one; beyond this, those between the same groups of nodes are merged
     arc_groups: int = 12  # of nodes, in that case
     arc_points: int = 60
     widest: float = 5.0  # points of print of the arc with the largest mass
     thinnest: float = 0.3
-    phases: int = 400  # components of a mixture; of more, those at that many even steps
+    phases: int = 400  # components of a mixture; beyond this, a subset of this size at even steps
     fewest_phases: int = 8  # however many bins they have
     pieces: int = 20_000  # bins of all components
     bordered: int = 60  # bins of a component with borders between them
@@ -126,7 +126,7 @@ class Limits:
 
     bias_noise: float = 1e-7  # share of the deviation below which a bias is rounding
     budget_ticks: int = 6
-    kept_marks: int = 20  # labels with a mark for each number that is kept; of more, axes are logarithmic
+    kept_marks: int = 20  # labels with a mark for each number that is kept; beyond this, axes are logarithmic
     releases: int = 16  # points of a curve of composition
     errors: int = 2  # noise errors that a band reaches: some 19 times in 20 the truth is inside
     arrow_rise: float = 1.6  # factor by which an arrow stands above all times, and above another arrow
@@ -180,13 +180,13 @@ def side_by_side(figure: FigureBase, count: int, **options: Any) -> list[Axes]:
 
 
 def set_title(figure: FigureBase, title: str) -> None:
-    """Set the title of a picture, in as many lines as its width needs."""
+    """Set the title of a picture, with line breaks that fit its width."""
     letters = int(LIMITS.title_letters * inches(figure)[0])
     figure.suptitle("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
 
 
 def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
-    """Put a legend below the picture, in as many columns as its width allows."""
+    """Put a legend below the picture, in columns that fit its width."""
     longest = max(len(line) for handle in handles for line in str(handle.get_label()).split("\n"))
     columns = int(inches(figure)[0] / (0.48 + LIMITS.legend_letter * longest))
     rows = math.ceil(len(handles) / max(1, min(columns, len(handles))))
@@ -210,7 +210,7 @@ MARKERS = "os^DvPX*<>ph"
 
 
 def looks(names: Collection[object], kind: str) -> list[dict[str, Any]]:
-    """Return one look per curve, no two with the same marker, so that they can be told apart without colour.
+    """Return one look per curve, no two with the same marker, so that they are distinguishable without colour.
 
     Raises
     ------
@@ -283,7 +283,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def number_texts(numbers: Floats, apart: float = 0.0) -> list[str]:
-    """Write increasing numbers in the fewest digits, at least three, that tell them apart if they differ by `apart`.
+    """Write increasing numbers in the fewest digits, at least three, that distinguish them if they differ by `apart`.
 
     Examples
     --------

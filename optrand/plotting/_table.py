@@ -1,4 +1,4 @@
-"""Tables to draw: of a mechanism or of noise, in groups where they are large, on an axis of ranks with breaks."""
+"""Tables to draw: of a mechanism or of noise, in groups if they are large, on an axis of ranks with breaks."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def chosen(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices:
     strange = ~np.isin(numbers, labels)
     if strange.any():
         near = labels[np.abs(labels - numbers[strange][0]).argmin()]
-        raise InvalidInput(f"labels to show: {numbers[strange][0]:g} is none of the labels, the nearest is {near:g}")
+        raise InvalidInput(f"labels to show: {numbers[strange][0]:g} is not one of the labels, the nearest is {near:g}")
     return np.searchsorted(labels, numbers).astype(np.intp)
 
 
@@ -147,7 +147,7 @@ def group_edges(count: int, most: int) -> Indices:
 
 
 def edges_of(groups: Indices) -> Floats:
-    """Return the edges of groups on an axis of ranks, on which everyone takes the place of 1."""
+    """Return the edges of groups on an axis of ranks, on which each rank has the width 1."""
     return groups.astype(np.float64) - 0.5
 
 
@@ -213,7 +213,7 @@ def wide_gaps(outputs: Floats) -> Indices:
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Axis of outputs by rank, broken where neighbouring outputs lie far apart.
+    """Axis of outputs by rank, broken between neighbouring outputs that lie far apart.
 
     Attributes
     ----------

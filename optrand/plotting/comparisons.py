@@ -69,7 +69,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     Raises
     ------
     InvalidInput
-        No row is certified, or there are more epsilons than curves can be told apart.
+        No row is certified, or there are more epsilons than distinguishable curves.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
         expect(row, SweepRow, "a row of the sweep", "one of optrand.studies.sweep")
     proven = [row for row in rows if row.status == "certified"]
     if not proven:
-        raise InvalidInput(f"none of {len(rows)} rows is certified: their reasons say why")
+        raise InvalidInput(f"none of {len(rows)} rows is certified: see their reasons")
     curves: dict[float, list[SweepRow]] = {}
     for row in sorted(proven, key=lambda row: (row.epsilon, row.bias_penalty)):
         curves.setdefault(row.epsilon, []).append(row)
@@ -161,7 +161,7 @@ def moments_figure(
     """Draw loss, standard deviation and bias against epsilon, one curve per randomizer ([B23], Figure 4(a)).
 
     All are means under one prior. The loss is half the mean squared error, which is the sum of the squares of the
-    other two. If no randomizer has a bias, the title says so in place of the third panel.
+    other two. If no randomizer has a bias, the title states it and there is no third panel.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def moments_figure(
     biased = any(np.nanmax(found[2], initial=0.0) > 0 for found in means.values())
     with canvas(ax, (7.2, 2.9)) as figure:
         panels = style.side_by_side(figure, 2 + biased)
-        # Of many curves some lie close together: smaller marks leave more of each to be seen.
+        # Many curves lie close together: smaller marks keep more of each visible.
         mark = 4.0 if len(randomizers) <= 6 else 3.0
         for row, (axes, told) in enumerate(zip(panels, MOMENTS, strict=False)):
             for look, (name, found) in zip(styles, means.items(), strict=True):
@@ -438,7 +438,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
     Raises
     ------
     InvalidInput
-        The true shares are no histogram of the labels.
+        The true shares are not a histogram of the labels.
 
     Notes
     -----
@@ -498,9 +498,9 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
     Parameters
     ----------
     rows : iterable of mappings
-        With `seconds`, and the two columns below. A row without `seconds` (None) is of a solve that was given up: an
-        arrow above all times, and no lower than the row's `limit` if it has one, stands at the first such size. A row
-        without a size (None) is of a method that needs none: a horizontal line.
+        With `seconds`, and the two columns below. A row without `seconds` (None) is of a solve that was aborted. It is
+        drawn as an arrow at the first such size, above all times and at least at the row's `limit`, if it has one. A
+        row without a size (None) is of a method that needs none: a horizontal line.
     by : str
         Column of sizes, such as ``"mesh"`` or ``"k"``.
     series : str

@@ -55,7 +55,7 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
     The dotted line stands at the label, the triangle at the mean output (not for classes). A stem ends in a filled
     circle if its label makes the output likeliest, in an empty one if it makes it least likely, with a ratio of
     ``exp(epsilon)`` between the two, and in a diamond otherwise. Outputs that lie close together are drawn by rank, on
-    an axis that is broken where they lie far apart. More than 250 outputs are drawn as a density.
+    an axis that is broken between outputs that lie far apart. More than 250 outputs are drawn as a density.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def _draw_heat(axes: Axes, x: Floats, y: Floats, chances: np.ma.MaskedArray[Any,
 
 
 def _draw_signature(axes: Axes, x: Floats, y: Floats, letters: NDArray[np.str_]) -> list[Artist]:
-    """Outline the highest entries, mark those that are neither highest nor lowest, and return what needs a name."""
+    """Outline the highest entries, mark those that are neither highest nor lowest, and return the legend's handles."""
     inside = np.pad(letters == "U", 1)
     upright = np.argwhere(inside[1:-1, 1:] != inside[1:-1, :-1])
     level = np.argwhere(inside[1:, 1:-1] != inside[:-1, 1:-1])
@@ -266,7 +266,7 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     Parameters
     ----------
     subject : Mechanism
-        Its problem holds the prior.
+        Its problem defines the prior.
 
     Raises
     ------

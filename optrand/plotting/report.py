@@ -55,10 +55,10 @@ NEIGHBOURS = (
 WORDS = MappingProxyType(
     {
         "pmf": (
-            "What each label may become",
+            "The possible outputs of each label",
             "One panel per label: a stem for every output, or the density of many, as high as its probability. The "
-            "dotted line stands at the label itself, the triangle, which classes do not have, at the mean of what is "
-            "released in its place.",
+            "dotted line stands at the label itself, the triangle, which classes do not have, at the mean of its "
+            "output.",
         ),
         "matrix": (
             "The table, and its staircase signature",
@@ -66,7 +66,7 @@ WORDS = MappingProxyType(
             "are the highest of their output: no two of one output differ by a factor of more than exp(ε).",
         ),
         "joint": (
-            "Labels and what is released, together",
+            "Joint distribution of labels and outputs",
             "How likely each pair of a label and a released number is when labels follow the prior. Above and beside "
             "it are the distributions of either.",
         ),
@@ -83,9 +83,9 @@ WORDS = MappingProxyType(
         ),
         "dual": (
             "The proof, drawn",
-            "What the best private column at each output would cost. The curve is nowhere further below zero than its "
-            "title says, and that bounds how much less anything else that is private can lose; it touches zero where a "
-            "mechanism that is the best of all has its outputs.",
+            "The cost of the best private column at each output. The curve is nowhere further below zero than its "
+            "title states, and that bounds how much less anything else that is private can lose; it touches zero "
+            "where a mechanism that is the best of all has its outputs.",
         ),
     }
 )
@@ -105,7 +105,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Picture:
-    """Picture with an id, words above and below it, and a text to be read aloud; or the reason why there is none.
+    """Picture with an id, words above and below it, and a text to be read aloud; or the reason why it is missing.
 
     `source` is a ``data:`` address, `width` the largest width in inches.
     """
@@ -123,7 +123,7 @@ class Picture:
 class Section:
     """Part of a page under a heading of its own, in the order of its fields.
 
-    `verdict` is whether all is proven that can be, and the sentence that says so; `caption` is that of the facts.
+    `verdict` is whether all guarantees are proven, with a sentence about it; `caption` is that of the facts.
     """
 
     anchor: str
@@ -179,7 +179,7 @@ def report_page(
         Section(
             "certificate",
             "Certificate",
-            caption="What was asked, and what is proven of the answer",
+            caption="The problem, and the proven facts of its answer",
             facts=certificate_facts(mechanism, certificate),
             sentences=[TRUST],
             commands=_commands(name),
@@ -187,7 +187,7 @@ def report_page(
         Section(
             "budget",
             "Budget",
-            caption="What was to be spent, and what is",
+            caption="The requested budget, and the realised one",
             facts=budget_facts(mechanism, parts),
             sentences=budget_sentences(mechanism, parts),
         ),
@@ -233,19 +233,21 @@ def group_report_page(
     )
     figure = groups_figure(mechanisms, total=parts.total)
     picture = _drawn(Picture("groups", "", meaning), figure, figure.get_suptitle())
-    sections = [Section("budget", "Groups and budget", caption="What was spent", facts=budget, pictures=[picture])]
+    sections = [
+        Section("budget", "Groups and budget", caption="The budget that was spent", facts=budget, pictures=[picture])
+    ]
     for place, (mechanism, names, proof) in enumerate(distinct):
         sections.append(
             Section(
                 f"mechanism-{place}",
                 f"Mechanism {place + 1}: {', '.join(names)}",
                 verdict(proof),
-                caption="What was asked, and what is proven",
+                caption="The problem, and the proven facts of its answer",
                 facts=certificate_facts(mechanism, proof),
                 numbers=label_numbers(mechanism),
             )
         )
-    sections.append(Section("meaning", "What it means", sentences=[NEIGHBOURS]))
+    sections.append(Section("meaning", "Meaning", sentences=[NEIGHBOURS]))
     return _document(title, sections)
 
 
@@ -261,14 +263,14 @@ def _document(title: str, sections: Sequence[Section], first: tuple[bool, str] |
 
 
 def _commands(name: str) -> str:
-    # The name of a file may hold octets that are no text; one that begins with a dash would be taken for an option.
+    # The name of a file may hold octets that are not text. If it began with a dash, it would be read as an option.
     shown_name = name.encode(errors="replace").decode()
     file = shlex.quote(f"./{shown_name}" if shown_name.startswith("-") else shown_name)
     return f"optrand verify {file}\npython -m optrand.checker {file}"
 
 
 def _picture(name: str, mechanism: Mechanism) -> Picture:
-    """Draw one picture of a mechanism, or say why it has none."""
+    """Draw one picture of a mechanism, or give the reason why it is missing."""
     heading, meaning = WORDS[name]
     empty = Picture(name, heading, meaning)
     try:
@@ -289,7 +291,7 @@ def _drawn(picture: Picture, figure: FigureBase, told: str) -> Picture:
 
 
 def verdict(proof: Certificate) -> tuple[bool, str]:
-    """Return whether all is proven that can be, and the sentence that says so.
+    """Return whether all guarantees are proven, and a sentence about it.
 
     Examples
     --------
@@ -347,7 +349,7 @@ def budget_facts(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Fact
     digits = Context(prec=20, rounding=ROUND_CEILING).divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
     spent = shown_spent(mechanism.realised_epsilon, mechanism.epsilon)
     found = [
-        ("ε asked for", f"{mechanism.epsilon!r} nats"),
+        ("ε requested", f"{mechanism.epsilon!r} nats"),
         ("ε realised", f"{spent} nats, rounded up; verified in integers"),
         ("Largest ratio", f"{digits}, rounded up: of two labels, how much likelier one of them makes an output"),
         ("δ", "0: the promise has no exceptions"),
@@ -363,11 +365,11 @@ def budget_sentences(mechanism: Mechanism, parts: BudgetSplit | None = None) -> 
     likely = math.ceil(1000 * ratio / (1 + ratio)) / 1000
     return (
         "Whatever anybody knows beforehand, one released number changes the odds between any two labels of a person by "
-        f"a factor of at most {above(float_above(ratio), 4)}. What was as likely as not becomes at most {likely:.1%} "
-        f"likely, and no less than {1 - likely:.1%}.",
+        f"a factor of at most {above(float_above(ratio), 4)}. A probability of one half becomes at most {likely:.1%} "
+        f"and at least {1 - likely:.1%}.",
         "Every further release of the same label spends the budget again: the factors multiply, the epsilons add up.",
-        "This is the budget of the mechanism alone. If its prior was computed from the private labels themselves, what "
-        "that spent is to be added; the file does not say where its prior came from."
+        "This is the budget of the mechanism alone. If its prior was computed from the private labels themselves, the "
+        "budget of the prior must be added; the file does not record the origin of its prior."
         if parts is None
         else f"These factors are the mechanism's. With the prior the release has spent {parts.total!r} nats in all.",
         "Privacy is that of the label. Whatever else is known or released about a person is outside this promise.",
@@ -388,7 +390,7 @@ def label_numbers(mechanism: Mechanism) -> Numbers:
         chances = [float(channel.matrix[row, same].sum()) for row, same in zip(rows, kept, strict=True)]
         headings = ["Label", "Prior", "Kept with probability"]
         return Numbers(caption, headings, _typeset(names, shares, [f"{chance:.4g}" for chance in chances]))
-    # Rounding to a billionth of the outputs' size: what is left of a zero in floats says nothing.
+    # Round to a billionth of the outputs' size, so that float residues of zero vanish.
     unit = 10.0 ** math.floor(math.log10(float(np.abs(channel.outputs).max()) or 1.0) - 9)
     means = [f"{round(mean / unit) * unit:.10g}" for mean in channel.means[rows].tolist()]
     deviations = [f"{deviation:.6g}" for deviation in np.sqrt(channel.variances[rows])]

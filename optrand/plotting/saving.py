@@ -124,7 +124,7 @@ def gallery(
     ------
     InvalidInput
         The path is neither a folder nor the name of a new one, a picture exists and `overwrite` is false, or an ending
-        is another one. Then nothing is written.
+        is not one of these. Then nothing is written.
     OSError
         As from the operating system.
 

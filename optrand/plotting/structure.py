@@ -41,12 +41,12 @@ __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
 
 
 def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> FigureBase:
-    """Draw the flow on the line of labels: an arc for every column, over the labels that it favours.
+    """Draw the flow on the line of labels: one arc for every column, over the labels that it favours.
 
     An output is ``exp(epsilon)`` times as likely for the labels under its arc as for all others. Arcs are as wide as
     their mass, the output's probability for the other labels, and as dark as their output is high. All labels are under
-    equal mass, which makes the rows sum to one. Of more than 40 arcs those between equal groups of labels are drawn as
-    one.
+    equal mass, which makes the rows sum to one. If there are more than 40 arcs, those between equal groups of labels
+    are drawn as one.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> Fig
         widths = np.maximum(widest * shares, LIMITS.thinnest)[order]
         curves = bundles.curves()[order]
         for rim, colours, name in ((0.8, "white", "rims"), (0.0, drawn.to_rgba(bundles.outputs[order]), "arcs")):
-            # A white rim under each arc tells it from those that it crosses, in grey too.
+            # A white rim under each arc separates it from those that it crosses, in grey too.
             lines = LineCollection(list(curves), colors=colours, linewidths=widths + rim, label=name, capstyle="butt")
             axes.add_collection(lines)
         axes.axhline(0, color=INK, linewidth=0.8)
@@ -163,10 +163,10 @@ class Bundles:
 def phases_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> FigureBase:
     """Draw a randomizer as a mixture of randomized responses on bins: bins and outputs against a public random number.
 
-    To every public number, which is drawn uniformly whatever the label is, belongs a partition of the labels into
+    The public number is drawn uniformly, independently of the label. Each number has a partition of the labels into
     bins, the bands between the lines. Each bin has an output, the bar of its own shade: that of the label's own bin is
     ``exp(epsilon)`` times as likely as each other one. With two bins this is a public threshold, and then a private
-    bit. Of many components those at evenly spread numbers are drawn, as the title says.
+    bit. If there are many components, those at evenly spread numbers are drawn, as the title states.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def phases_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> F
     Raises
     ------
     InvalidInput
-        A column is no interval, or outputs are classes, which have no order.
+        A column is not an interval, or outputs are classes, which have no order.
 
     Examples
     --------
@@ -239,7 +239,7 @@ def _draw_bands(axes: Axes, edges: Floats, borders: Floats) -> None:
         shade = style.LIGHT if band % 2 else "#f1f1ee"
         axes.stairs(high, edges, baseline=low, fill=True, color=shade, linewidth=0, label="bin", zorder=0)
     for column in borders[:, 1:-1].T:
-        # The upper end of the last label is no border between two bins.
+        # The upper end of the last label is not a border between two bins.
         heights = np.where(column < np.nanmax(borders), column, np.nan)
         axes.stairs(heights, edges, baseline=None, color=INK, linewidth=0.8, label="border")
 
@@ -265,7 +265,7 @@ def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     If :math:`f` is nowhere negative, no private randomizer loses less than the bound of the multipliers; one that
     attains it has outputs only where :math:`f = 0` (``docs/mathematics.md``, section 2). The title states how far below
     zero the curve may reach, and bounds of the optimum, as certified and rounded outward. The curve is drawn from
-    floats, around the outputs: where these lie far apart the axis is broken, and the curve rises out of the picture.
+    floats, around the outputs. If these lie far apart, the axis is broken, and the curve rises out of the picture.
 
     Parameters
     ----------
@@ -399,13 +399,13 @@ def chord_figure(subject: Problem | Mechanism, *, ax: Place = None) -> FigureBas
 
     The points ``(P_j, r_j)`` of :func:`optrand.closed_forms.gap_response`, one per gap between neighbouring labels, lie
     on a half circle. The closed form is optimal on the line if and only if the chord from the first to the last is no
-    longer than 1 (``docs/mathematics.md``, Proposition 19). The title states what
-    :func:`optrand.closed_forms.gap_response_is_optimal` decides.
+    longer than 1 (``docs/mathematics.md``, Proposition 19). The title states the decision of
+    :func:`optrand.closed_forms.gap_response_is_optimal`.
 
     Parameters
     ----------
     subject : Problem or Mechanism
-        Of a mechanism, its problem.
+        For a mechanism, its problem is taken.
 
     Raises
     ------

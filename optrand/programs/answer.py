@@ -1,4 +1,4 @@
-"""A backend's own answer to a program, and the proof of what is true of it."""
+"""A backend's own answer to a program, and the certificate for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Answer", "Status"]
 
 
 class Status(Enum):
-    """What a backend says of its answer. It is information, never a proof."""
+    """Status that a backend reports. It is information, never a proof."""
 
     OPTIMAL = "optimal"
     INFEASIBLE = "infeasible"
@@ -42,7 +42,7 @@ class Answer:
         For every row the derivative of the optimal value by its right-hand side. Empty if there are none.
     iterations : int
     seconds : float
-        Of the backend alone.
+        Run time of the backend alone.
     """
 
     program: Model

@@ -1,7 +1,7 @@
-"""Solvers of linear programs behind one interface: HiGHS, SciPy, and everything that cvxpy knows.
+"""Solvers of linear programs behind one interface: HiGHS, SciPy, and all solvers of cvxpy.
 
 A backend is a frozen record of its options with one method, ``run(form) -> Result``. Forms are minimisations; signs and
-scales of a program are put right here, once.
+scales of a program are converted here, once.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Highs:
     Attributes
     ----------
     method : str
-        HiGHS's own word: ``"choose"``, ``"simplex"`` or ``"ipm"``.
+        Option of HiGHS: ``"choose"``, ``"simplex"`` or ``"ipm"``.
     tolerance : float
         Primal and dual feasibility in the scaled program. HiGHS takes 1e-10 at the least.
     time_limit : float
@@ -190,7 +190,7 @@ class Cvxpy:
     solver : str
         cvxpy's name for it, such as ``"CLARABEL"``, ``"ECOS"`` or ``"SCS"``.
     options : tuple of (str, value)
-        Handed on to the solver.
+        Options passed to the solver.
     """
 
     solver: str = "CLARABEL"
@@ -258,7 +258,7 @@ def _placed(form: Form, *parts: tuple[Any, Floats]) -> Floats:
 
 
 def find(backend: str | Backend) -> Backend:
-    """Return the backend of a name, or check one that is given.
+    """Return the backend with a name, or check a backend object.
 
     Raises
     ------

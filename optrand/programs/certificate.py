@@ -7,8 +7,8 @@ variables from 0 to 1. For *any* multipliers `d` with the right signs every feas
 
 *Proof.* ``c @ x = d @ (A x) + (c - A' d) @ x``. The first term is at least ``b @ d``, by the signs. Each row of the
 table is a distribution, so it costs at least its cheapest entry, and each further variable lies between 0 and 1. Here
-multipliers of a wrong sign are taken for 0, a reduced cost that is a little negative is charged, never forgiven, and
-coefficients ``value * exp(power)`` are rounded so that the row is relaxed.
+multipliers of a wrong sign are taken for 0, slightly negative reduced costs lower the bound instead of being ignored,
+and coefficients ``value * exp(power)`` are rounded so that the row is relaxed.
 
 If the bound of the program without a cost is above 0, there is no feasible point: that is the proof of infeasibility.
 """
@@ -149,7 +149,7 @@ def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason
     ----------
     program : Model
     floats : array
-        A value for each variable; empty if the backend has none.
+        A value for each variable; empty if the backend has no point.
     multipliers : (rows,) array
     reason : str
         Finding of the certificate if there is no point.

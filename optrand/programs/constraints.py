@@ -89,7 +89,7 @@ class ProbabilityAtMost:
     Parameters
     ----------
     bound : float or (n,) array
-        From 0 to 1; 1 where nothing is required.
+        From 0 to 1; 1 imposes nothing.
     """
 
     bound: Floats

@@ -199,9 +199,9 @@ def _slacks(program: Model, point: Sequence[Fraction]) -> list[Fraction]:
 
 
 def _share(near: Sequence[Fraction], inside: Sequence[Fraction]) -> Fraction | None:
-    """Return the least share, with few digits, of the inner point in a mixture without a negative slack.
+    """Return the least share of the inner point, with few digits, at which a mixture has no negative slack.
 
-    None if there is none.
+    Return None if no share suffices.
     """
     least = Fraction(0)
     for outer, inner in zip(near, inside, strict=True):

@@ -39,7 +39,8 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
     table : Table
         Its labels are the program's, its outputs some of the program's.
     multipliers : (rows,) array
-        Derivatives of the optimal value by the right-hand sides, in any quality: they prove what they prove.
+        Derivatives of the optimal value by the right-hand sides. Any multipliers give a valid bound; good ones a tight
+        one.
 
     Raises
     ------
@@ -154,7 +155,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
         Raises
         ------
         InvalidFile
-            Damaged, edited, or a table that does not keep what its program promises.
+            The file is damaged or edited, or its table violates its program.
         """
         mechanism = super().from_bytes(data)
         if strict_json.canonical(mechanism._document) != data:
@@ -181,7 +182,7 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     Infeasible
         No randomizer keeps all rows, which the backend's multipliers prove.
     NotCertified
-        No exact table was found; the message says why.
+        No exact table was found; the message gives the reason.
     InvalidInput
         A program without a table.
     """
@@ -208,7 +209,7 @@ def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
     Raises
     ------
     InvalidFile
-        No mechanism, a damaged one, or one that does not keep its promise.
+        The file holds no mechanism, a damaged one, or one that violates its program.
     """
     data = read_file(path)
     kind = ProgramMechanism if strict_json.stated_format(data) == ProgramMechanism.FORMAT else Mechanism

@@ -1,4 +1,4 @@
-"""Rows and variables of a linear program, without the solvers that answer it and the parts that it is made of."""
+"""Rows and variables of a linear program, without its solvers and the parts that it is built from."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Variables:
     k, n : int
         Shape of the table, ``(0, 0)`` for a program without one.
     names : tuple of str
-        Of the table's entries row by row, and of the variables behind it.
+        Names of the table's entries row by row, and of the variables behind it.
     """
 
     k: int
@@ -57,7 +57,7 @@ class Model:
         self.blocks = dict[str, Rows]()
 
     def _append(self, block: Rows) -> None:
-        """Add a block, under a name of its own where the name is taken."""
+        """Add a block. If its name is taken, number it."""
         name, number = block.name, 1
         while name in self.blocks:
             number += 1
@@ -88,7 +88,7 @@ class Model:
         return {name: part.reshape(self.blocks[name].shape) for name, part in zip(self.blocks, parts, strict=True)}
 
     def upper(self) -> Floats:
-        """Return the upper bounds of the variables: none for entries of the table, whose rows sum to 1, else 1."""
+        """Return the variables' upper bounds: infinity for entries of the table, whose rows sum to 1, otherwise 1."""
         bounds = np.ones(len(self.variables.names))
         bounds[: self.variables.cells] = math.inf
         return bounds

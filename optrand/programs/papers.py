@@ -47,7 +47,7 @@ def lp2(prior: ArrayLike, epsilon: float) -> Program:
     .. math:: \max_q \sum_y p_y q_y \quad\text{s.t.}\quad q_y + e^{-\epsilon} \sum_{z \neq y} q_z \leq 1, \quad q \geq
               0.
 
-    The rows say that ``q[y] <= 1`` as well.
+    The rows imply ``q[y] <= 1`` as well.
 
     Parameters
     ----------

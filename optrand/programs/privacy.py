@@ -2,9 +2,9 @@
 
 ===================================  ==================================================================================
 :class:`Pure`                        ``M[y, o] <= exp(epsilon) M[z, o]`` for all pairs of labels
-:class:`Pairwise`                    the same with an epsilon for each pair, infinite where nothing is required
+:class:`Pairwise`                    the same with an epsilon for each pair, infinite for unprotected pairs
 :class:`Metric`                      pairwise, epsilon proportional to the distance of the labels
-:class:`Sensitive`                   pure privacy for some labels, none for the others
+:class:`Sensitive`                   pure privacy among some of the labels only
 :class:`Approximate`                 (epsilon, delta)-differential privacy
 :class:`MaximalLeakage`              ``sum_o max_y M[y, o] <= exp(epsilon)``
 :class:`PointwiseMaximalLeakage`     ``M[y, o] <= exp(epsilon) sum_z p_z M[z, o]``
@@ -70,7 +70,7 @@ class Privacy(Protocol):
     """A notion of privacy."""
 
     def extra_names(self, size: Size) -> list[str]:
-        """Return the names of the variables from 0 to 1 that the rows need beside the table."""
+        """Return the names of the variables from 0 to 1 that the rows need in addition to the table."""
         ...
 
     def rows(self, size: Size) -> list[Rows]:
@@ -143,7 +143,7 @@ class Pairwise:
         if np.isnan(matrix).any() or (matrix < 0).any():
             raise InvalidInput("epsilons has entries that are negative or NaN, expected at least 0 (nats) or infinity")
         if (np.diag(matrix) != 0).any():
-            raise InvalidInput("epsilons has a diagonal entry other than 0: a label is not told from itself")
+            raise InvalidInput("epsilons has a diagonal entry other than 0: a label needs no protection from itself")
         finite = matrix[np.isfinite(matrix)]
         if (finite > 700).any():
             raise InvalidInput("epsilons has entries above 700, where exp(epsilon) overflows: use infinity for them")

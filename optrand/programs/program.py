@@ -65,7 +65,7 @@ class Program(Model):
     Raises
     ------
     InvalidInput
-        Arguments without meaning, or more than 50 million coefficients. The message says which form is smaller.
+        Invalid arguments, or more than 50 million coefficients. The message names a smaller form.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class Program(Model):
 
     @classmethod
     def without_table(cls, names: Iterable[str], cost: Floats, blocks: Iterable[Rows], *, maximize: bool) -> Program:
-        """Make a program over variables between 0 and 1 that are no table, such as LP2 of [G21]."""
+        """Make a program over variables between 0 and 1 without a table, such as LP2 of [G21]."""
         program = object.__new__(cls)
         program.labels = program.prior = program.outputs = np.zeros(0)
         program.privacy, program.constraints, program.maximize = (), (), maximize
@@ -166,7 +166,7 @@ class Program(Model):
         name : str
             New name of the block, under which its multipliers are found.
         coefficients : (m, k, n) or (k, n) array
-            Finite numbers; of one row the first axis may be left out.
+            Finite numbers. For one row the first axis may be omitted.
         sense : str
             ``"<="``, ``"=="`` or ``">="``.
         bound : float or (m,) array
@@ -220,7 +220,7 @@ class Program(Model):
         problem : cvxpy.Problem
             One constraint per block, in the order of its `blocks`.
         table : cvxpy.Variable
-            Of shape ``(k, n)``; of a program without a table all variables.
+            Shape ``(k, n)``. For a program without a table: all variables.
         """
         import cvxpy
 
@@ -246,14 +246,14 @@ class Program(Model):
         Parameters
         ----------
         rename : callable
-            Change of each name, none by default.
+            Change of each name; by default names stay.
         """
         return backends.named_highs_model(self, rename)
 
     def write(self, path: str | Path) -> None:
         """Write the program as a file of other solvers: ``x.mps``, or ``x.lp``.
 
-        Names keep to what the format allows: spaces become underscores in MPS, and brackets parentheses in LP.
+        Names are changed as the format requires: spaces to underscores in MPS, and brackets to parentheses in LP.
 
         Raises
         ------
@@ -263,7 +263,7 @@ class Program(Model):
         backends.write_model(self, Path(path))
 
     def solve(self, backend: str | backends.Backend = "highs") -> Answer:
-        """Return a backend's own answer, unchecked: :meth:`~optrand.programs.answer.Answer.certify` says what is true.
+        """Return a backend's own answer, unchecked. :meth:`~optrand.programs.answer.Answer.certify` proves a bound.
 
         Parameters
         ----------

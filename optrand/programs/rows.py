@@ -82,7 +82,7 @@ class Rows:
         Name of the block, under which multipliers are found.
     sense : Sense
     row, column : (m,) arrays of int
-        Places of the coefficients, in the order of the rows. Those of one place add up.
+        Positions of the coefficients, in the order of the rows. Coefficients at one position add up.
     value, power : (m,) arrays
         The coefficients ``value * exp(power)``.
     bound, bound_power : (rows,) arrays
@@ -90,7 +90,7 @@ class Rows:
     shape : tuple of int
         Shape of the block's multipliers.
     label : callable
-        What a row is about, by its number: ``"0 > 1, v=-1.5"`` in ``privacy[0 > 1, v=-1.5]``.
+        Text that describes a row, by its number: ``"0 > 1, v=-1.5"`` in ``privacy[0 > 1, v=-1.5]``.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Rows:
         return sparse.csr_array(sparse.coo_array((data, (self.row, self.column)), shape=(self.count, columns)))
 
     def limits(self) -> tuple[Floats, Floats]:
-        """Return the lower and upper limits of the rows in floats, infinite where there is none."""
+        """Return the lower and upper limits of the rows in floats, infinite if there is no limit."""
         bound = self.bound * np.exp(self.bound_power)
         none = np.full(self.count, np.inf)
         low = -none if self.sense is Sense.LESS else bound

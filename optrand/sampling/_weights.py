@@ -1,4 +1,4 @@
-"""Weights in one list with approximate thresholds: how a word finds the output that it draws.
+"""Weights in one list with approximate thresholds, by which a random word is mapped to an output.
 
 The weights of a table are written in one list, of which each row is a few ranges. In a small table these are the rows,
 end to end. In a large one every column is split into a *base*, its smallest weight, and *intervals* of labels with a
@@ -91,8 +91,8 @@ class Weights:
 def split_column(column: Column, k: int) -> tuple[int, list[tuple[int, int, int]]]:
     """Write a column of a table as its smallest weight and a sum of intervals ``(start, stop, mass)``, half-open.
 
-    What rises first falls first, so that no interval of the column lies inside another. There are at most as many
-    intervals as steps.
+    The step that rises first falls first, so that no interval of the column lies inside another. There are at most as
+    many intervals as steps.
 
     Examples
     --------
@@ -180,7 +180,7 @@ class Thresholds:
     def __init__(self, weights: Weights, table: Table, width: int) -> None:
         levels = weights.starts.shape[1]
         size = len(weights.masses)
-        # The running sums may be many times the total: so many leading bits of a word as leave room for them.
+        # The running sums may be many times the total: use only the leading bits of a word that leave room for them.
         bits = min(width, 62 - (sum(weights.masses) // table.total).bit_length())
         scaled = ((mass << bits) // table.total for mass in accumulate(weights.masses, initial=0))
         edges = np.append(np.fromiter(scaled, np.int64, size + 1), np.iinfo(np.int64).max)
@@ -196,7 +196,7 @@ class Thresholds:
         end = int(edges[size]) + levels
         cells = max(size.bit_length() + 1, min(size.bit_length() + self.CELLS, self.MOST_CELLS))
         self._cell = max(0, end.bit_length() - cells)
-        # How many edges are below each corner, and whether none is in a cell or so near to it that errors could matter.
+        # Count the edges below each corner, and mark cells without an edge inside or so near that errors could matter.
         corners = (end >> self._cell) + 2
         self._below = _count_below(edges[: size + 1] >> self._cell, corners)
         most = _count_below(edges[: size + 1] - levels >> self._cell, corners)

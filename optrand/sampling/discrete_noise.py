@@ -15,7 +15,7 @@ __all__ = ["RandomBits", "discrete_laplace", "discrete_staircase"]
 
 
 class RandomBits:
-    """Random bits in any number, from the words of a source; what is left of a word serves the next request.
+    """Random bits in any number, from the words of a source. The rest of a word serves the next request.
 
     One object lives as long as one call, so that a fork can copy no random bits.
     """
@@ -57,7 +57,7 @@ class RandomBits:
         return trial % 2 == 1
 
     def survives(self, rate: Fraction) -> bool:
-        """Return True with probability ``exp(-rate)`` for `rate >= 0`: a coin per unit and one for the rest."""
+        """Return True with probability ``exp(-rate)``, `rate` at least 0: one coin per unit, and one for the rest."""
         whole, rest = divmod(rate.numerator, rate.denominator)
         return all(self.bernoulli_exp(1, 1) for _ in range(whole)) and self.bernoulli_exp(rest, rate.denominator)
 
@@ -72,11 +72,11 @@ class RandomBits:
         return (within + steps * whole) // stride
 
     def laplace(self, scale: Fraction) -> int:
-        """Draw once: of discrete Laplace noise; see :func:`discrete_laplace`."""
+        """Draw discrete Laplace noise once; see :func:`discrete_laplace`."""
         return self._signed(lambda: self.geometric(scale))
 
     def _signed(self, size: Callable[[], int]) -> int:
-        """Draw a size with a sign; a negative zero, which would make zero twice as likely, is drawn again."""
+        """Draw a size and a sign. Draw again after a negative zero, which would make zero twice as likely."""
         while True:
             drawn, negative = size(), self.take(1) == 1
             if drawn or not negative:
@@ -94,9 +94,9 @@ class RandomBits:
         return trial % 2 == 1
 
     def staircase(self, epsilon: Fraction, sensitivity: int, rise: int) -> int:
-        """Draw once: of discrete staircase noise; see :func:`discrete_staircase`."""
+        """Draw discrete staircase noise once; see :func:`discrete_staircase`."""
         lower = sensitivity - rise
-        # As many halves as bring the lower level below the upper one; of each, and of one unit, 2 / e is left.
+        # Halve until the lower level is below the upper one. Each half combines with one unit of epsilon to 2 / e.
         halves = min(int(epsilon), (-(-lower // rise) - 1).bit_length() if lower else 0)
         bound = max(rise << halves, lower)
 

@@ -3,7 +3,7 @@ r"""Exact draws from a :class:`~optrand.model.table.Table`, small or large, and 
 A draw reads random words as the binary digits of a uniform number ``x`` in ``[0, 1)``. The weights of a label, in some
 fixed order, have running sums ``S_0 = 0, S_1, ..., S_m = total``, and the draw is the output of the weight ``i`` with
 ``S_i <= total * x < S_{i+1}``. Nearly always the first word decides. If a threshold ``S_i / total`` lies within its
-precision, the draw is settled in integers, with further words as far as they are needed. So every probability is
+precision, the draw is decided in integers, with further words if they are needed. So every probability is
 exactly ``weight / total``.
 """
 
@@ -40,7 +40,7 @@ BLOCK = 1 << 15
 """Values drawn at a time, so that the temporaries of a block stay in the processor's cache."""
 
 DENSE = 1 << 18
-"""Largest number of entries of a table that is written out however few steps it has.
+"""Largest number of entries of a table that is always written out, even if it has few steps.
 
 Rows that are written out are drawn from faster, by a third for interval columns and by more for others, but take about
 half a microsecond and thirty bytes an entry. At this size that is a tenth of a second, which a million draws repay.
@@ -123,7 +123,7 @@ class Sampler(Record):
         Raises
         ------
         InvalidInput
-            Values that are not numbers, or not labels; the message tells neither which nor how many.
+            Values that are not numbers, or not labels; the message does not reveal which, or how many.
         """
         if source is None:
             source = SystemEntropy()
@@ -162,7 +162,7 @@ class Sampler(Record):
         Raises
         ------
         InvalidInput
-            Values that are not numbers, or not labels; the message tells neither which nor how many. Ids of another
+            Values that are not numbers, or not labels; the message does not reveal which, or how many. Ids of another
             type or number.
         """
         width = checked_width(streams)
@@ -200,7 +200,7 @@ class Sampler(Record):
         return rows
 
     def _unknown(self) -> InvalidInput:
-        # How many, let alone which, would be an exact figure of private labels.
+        # Even the number of such values would reveal private labels.
         return InvalidInput(
             f"at least one value is not among the {self.labels.size} labels: "
             "declare all that may occur, clip the values, or leave out those that are not labels"
@@ -258,7 +258,7 @@ class LabelIndex:
 
     def find(self, values: NDArray[Any]) -> Rows:
         """Find the row of each value, -1 if it is not a label."""
-        # Python's numbers compare exactly, whatever the type of the array. A NaN fails, and nothing that passes can
+        # Python's numbers compare exactly, whatever the type of the array. A NaN fails, and no number that passes can
         # overflow an integer.
         if self.table is None or not (self.low <= values.min().item() and values.max().item() <= self.high):
             return self._search(values)
@@ -301,7 +301,7 @@ def check_numbers(values: ArrayLike) -> NDArray[Any]:
 
 
 def check_records(values: ArrayLike, ids: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
-    """Return the private values of records, one-dimensional, and as many ids."""
+    """Return the private values of records, one-dimensional, and their ids."""
     array = check_numbers(values)
     if array.ndim != 1 or array.shape != checked_ids(ids).shape[:1]:
         raise InvalidInput(
@@ -324,7 +324,7 @@ def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np
     """
     width = checked_width(source)
     parts = -(-int(sizes.max(initial=1)).bit_length() // width)
-    # Sizes have 63 bits at most: of the last of several words, only as many bits are used as 64 leave room for.
+    # Sizes have at most 63 bits: the last of several words contributes only the bits that fit into 64.
     bits = min(64, width * parts)
     last_bits = bits - width * (parts - 1)
     # The last number before the cut at a multiple of the size: up to it every remainder is equally likely.

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 def without_seed(function: Callable[P, T]) -> Callable[P, T]:
-    """Answer the argument ``seed=`` of other libraries by an error that names the two sources of noise."""
+    """Wrap a function to refuse ``seed=``, which other libraries have, and name the two sources of noise."""
 
     @wraps(function)
     def refusing(*args: P.args, **options: P.kwargs) -> T:
@@ -77,7 +77,7 @@ class EntropySource(Protocol):
 
 
 class RecordEntropy(Protocol):
-    """Random words that belong to records: the same for one id whenever they are asked for, independent over ids."""
+    """Random words that belong to records: the same for one id at every request, independent over ids."""
 
     @property
     def width(self) -> int:
@@ -156,7 +156,7 @@ class SeededEntropy:
 
 
 def checked_width(source: EntropySource | RecordEntropy) -> int:
-    """Return the width of `source`, refused unless it is an integer from 1 to 64.
+    """Return the width of `source`. Raise unless it is an integer from 1 to 64.
 
     Examples
     --------
@@ -172,7 +172,7 @@ def checked_width(source: EntropySource | RecordEntropy) -> int:
 
 
 def checked_words(source: EntropySource, count: int) -> Words:
-    """Return words of `source`, refused where their number, type or width is wrong.
+    """Return words of `source`. Raise if their number, type or width is wrong.
 
     A word that is too wide would be read as a draw for another label.
 
@@ -185,7 +185,7 @@ def checked_words(source: EntropySource, count: int) -> Words:
 
 
 def checked_first_words(streams: RecordEntropy, ids: NDArray[np.uint64]) -> Words:
-    """Return the first words of records, refused as those of :func:`checked_words` are."""
+    """Return the first words of records, checked as by :func:`checked_words`."""
     return _checked(streams.first_words(ids), len(ids), streams.width)
 
 

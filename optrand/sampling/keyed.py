@@ -1,7 +1,7 @@
-"""Random words that a key and the id of a record determine: a draw can be repeated, but not by anybody without the key.
+"""Random words that a key and the id of a record determine: a draw can be repeated, but only with the key.
 
 A release that is killed and resumed, retried or partitioned otherwise must not draw twice: two noisy labels of one
-record say more than one. Here the words of a record are a pseudorandom function of its id, so that it has one draw,
+record reveal more than one. Here the words of a record are a pseudorandom function of its id, so that it has one draw,
 whenever and wherever it is computed. Privacy is then computational; the proof is in ``docs/mathematics.md``.
 """
 
@@ -31,7 +31,7 @@ CHUNK = 1 << 16
 """Ids encrypted, and further words drawn, at a time."""
 
 VERSION = b"optrand keyed 1"
-"""First field of every derivation; what is drawn under one key never changes under one version."""
+"""First field of every derivation. Under one version, the draws of one key never change."""
 
 
 def subkey(
@@ -44,7 +44,7 @@ def subkey(
     master : bytes
         32 bytes from the operating system.
     release, dataset, column : str
-        UUID of the release, and the names of what it is of.
+        UUID of the release, and the names of its dataset and column.
     purpose : str
         ``"prior"`` or ``"labels"``.
     group : str
@@ -60,7 +60,7 @@ def subkey(
     Raises
     ------
     InvalidInput
-        A key of another length, or text that is no Unicode.
+        A key of another length, or text that is not valid Unicode.
 
     Notes
     -----
@@ -90,7 +90,7 @@ def _derived(key: bytes, *fields: str) -> bytes:
 
 
 def checked_key(key: object) -> bytes:
-    """Return the key, refused unless it is 32 bytes."""
+    """Return the key. Raise unless it is 32 bytes."""
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         size = f"{len(key)} bytes" if isinstance(key, bytes) else f"of type {type(key).__name__}"
         raise InvalidInput(f"the key is {size}, expected {KEY_BYTES} bytes, such as os.urandom({KEY_BYTES})")
@@ -109,7 +109,7 @@ class KeyedEntropy:
 
     Notes
     -----
-    Threads share one counter. A fork would copy it, so that the words of the child are refused.
+    Threads share one counter. A fork would copy it, so the child raises instead of repeating words.
 
     Examples
     --------
@@ -194,7 +194,7 @@ class RecordStreams:
         """Return the first word of each id, shape ``(n,)``."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        # One block an id and no chaining: the cipher itself, which is a function of the id alone.
+        # One block per id without chaining: the cipher itself, which is a function of the id alone.
         cipher = Cipher(algorithms.AES(self._first), modes.ECB())  # noqa: S305
         blocks = np.ascontiguousarray(checked_ids(ids), dtype="<u8")
         words = np.empty(len(blocks), dtype=np.uint64)
@@ -218,7 +218,7 @@ class RecordStreams:
 
 
 def checked_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return ids of records, refused unless they are an ``(n, 2)`` array of uint64.
+    """Return the ids of records. Raise unless they are an ``(n, 2)`` array of uint64.
 
     Examples
     --------

@@ -47,7 +47,7 @@ class BudgetSplit:
     Attributes
     ----------
     prior : float
-        For the histogram (epsilon_1 of [B23], Algorithm 3); 0 where the prior is public.
+        For the histogram (epsilon_1 of [B23], Algorithm 3); 0 if the prior is public.
     labels : float
         For the labels (epsilon_2).
     """
@@ -57,7 +57,7 @@ class BudgetSplit:
 
     @property
     def total(self) -> float:
-        """Sum of the decimals of the two, as the least float whose decimal is at least that.
+        """Sum of both decimals: the least float whose decimal is at least that sum.
 
         Examples
         --------
@@ -87,7 +87,7 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
             f"prior epsilon is {part:g} of a budget of {whole:g}: nothing is left for the labels, give it less"
         )
     rest = decimal_below(decimal_value(whole) - decimal_value(part))
-    return BudgetSplit(part, checked_epsilon(rest, "what is left for the labels"))
+    return BudgetSplit(part, checked_epsilon(rest, "the rest for the labels"))
 
 
 def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
@@ -111,7 +111,7 @@ def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
 
 
 def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> tuple[int, ...]:
-    """Return counts with exact discrete Laplace noise of scale ``2 / epsilon``: epsilon-DP.
+    """Add exact discrete Laplace noise of scale ``2 / epsilon`` to counts, which makes them epsilon-DP.
 
     Parameters
     ----------
@@ -189,8 +189,8 @@ class EstimatedPrior:
 def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> EstimatedPrior:
     """Estimate the prior by [B23], Algorithm 4, with exact discrete noise: a noisy histogram, clipped and normalised.
 
-    Epsilon-DP as post-processing of :func:`private_histogram`, whose parameters these are. Where all counts are clipped
-    the prior is uniform.
+    Epsilon-DP as post-processing of :func:`private_histogram`, whose parameters these are. If all counts are clipped to
+    zero, the prior is uniform.
 
     Examples
     --------

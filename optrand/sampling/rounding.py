@@ -23,7 +23,7 @@ from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width
 __all__ = ["KnotCells", "checked_knots", "unbiased_rounding"]
 
 RELATIVE = 2.0**-50
-"""More than the relative error of a probability and of a word in floats, which is some units of ``2**-53``."""
+"""Upper bound of the relative error of a probability and of a word in floats, a few units of ``2**-53``."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class KnotCells:
         return cls(knots, left, (values - knots[left]) / (knots[left + 1] - knots[left]))
 
     def moved(self, weights: Floats) -> Floats:
-        """Return weights of the knots where values of these weights are rounded, shape ``(n,)``."""
+        """Return the weights of the knots after rounding values of these weights, shape ``(n,)``."""
         below = np.bincount(self.left, weights * (1 - self.share), self.knots.size)
         above = np.bincount(self.left + 1, weights * self.share, self.knots.size)
         return (below + above).astype(np.float64)
@@ -104,16 +104,16 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     Raises
     ------
     InvalidInput
-        Knots out of order; values that are no numbers or lie outside the knots. The message tells neither which nor how
-        many.
+        Knots out of order, or values that are not numbers or lie outside the knots. The message does not reveal which,
+        or how many.
 
     Notes
     -----
-    The probability is exactly that of the floats as rational numbers: a random word is compared in floats where it is
-    further from the probability than any rounding, else (once in about ``2**49`` values) in integers of any size. Cost
-    ``O(log n)`` a value; temporary memory does not grow with their number.
+    The probability is exactly that of the floats as rational numbers: a random word is compared in floats if it is
+    further from the probability than any rounding error, otherwise (once in about ``2**49`` values) in integers of any
+    size. Cost ``O(log n)`` a value; temporary memory does not grow with their number.
 
-    Rounding alone is no privacy: it is the first half of a :class:`~optrand.studies.continuous.ContinuousMechanism`.
+    Rounding alone is not private: it is the first half of a :class:`~optrand.studies.continuous.ContinuousMechanism`.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
 
 
 def _check_inside(array: NDArray[Any], knots: Floats) -> Floats:
-    """Return values as floats, all of them between the ends. Messages repeat no value and tell no number of them."""
+    """Return values as floats, all of them between the ends. Messages never repeat or count values."""
     if array.dtype.kind in "iu" and ((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any():
         raise InvalidInput("at least one value is an integer beyond 2**53: rescale the values")
     floats = array.astype(np.float64)

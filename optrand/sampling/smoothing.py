@@ -2,8 +2,8 @@ r"""Prior without zeros from a private histogram: posterior mean of every count 
 
 A noisy count :math:`x = c + Z` has :math:`\Pr[x \mid c] \propto a^{|x - c|}`, :math:`a = e^{-\epsilon / 2}`. The counts
 are taken as draws from one distribution on :math:`0 \ldots n`, constant on the bins :math:`\{0\}, \{1\}, \{2, 3\},
-\{4, \ldots, 7\}, \ldots`, whose masses are fitted to all noisy counts at once (empirical Bayes): where most labels are
-empty it decays, and a noisy count within the noise of zero is shrunk towards it.
+\{4, \ldots, 7\}, \ldots`, whose masses are fitted to all noisy counts at once (empirical Bayes): if most labels are
+empty, it decays, and noisy counts within the noise of zero are shrunk towards zero.
 
 All of it is post-processing of the noisy histogram and of the public number of rows: it spends nothing.
 """
@@ -19,10 +19,10 @@ from optrand.sampling.priors import EstimatedPrior
 __all__ = ["FLOOR", "smoothed_prior"]
 
 FLOOR = 1e-6
-"""Share of the prior that is spread over all labels alike, so that a mechanism tells every label from its neighbours.
+"""Share of the prior that is spread over all labels alike, so that a mechanism distinguishes neighbouring labels.
 
-A label of share ``1e-6 / k`` moves the loss by less than the solver's own gap, but in populations that hide from the
-noise altogether.
+A label of share ``1e-6 / k`` moves the loss by less than the solver's own gap, except in populations that are too small
+to be seen through the noise.
 """
 
 ROUNDS = 100
@@ -41,15 +41,15 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     Parameters
     ----------
     estimate : EstimatedPrior
-        Noisy counts with the noise of :func:`~optrand.sampling.priors.private_histogram`. That they are clipped at zero
-        takes nothing away (Notes).
+        Noisy counts with the noise of :func:`~optrand.sampling.priors.private_histogram`. Clipping them at zero loses
+        nothing (Notes).
     rows : int
         Number of rows that were counted, public.
 
     Returns
     -------
     (k,) array
-        Positive probabilities; uniform where the noise left no count above zero.
+        Positive probabilities; uniform if no noisy count is above zero.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     Notes
     -----
     *Clipping loses nothing.* For :math:`x \leq 0` the likelihood of ``c`` is :math:`a^{c - x} = a^{-x} a^c`, that of
-    :math:`x = 0` but for a factor without ``c``; and likewise above ``rows``. ``docs/mathematics.md``, section 17, has
+    :math:`x = 0` up to a factor without ``c``; and likewise above ``rows``. ``docs/mathematics.md``, section 17, has
     the sums over a bin. Cost ``O(k log(rows))`` a round.
 
     Examples
@@ -76,7 +76,7 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     masses = np.full(low.size, 1 / low.size)
     posterior = _posterior(likelihoods, masses)
     for _ in range(ROUNDS):
-        # One count more, spread over all bins, keeps every bin possible.
+        # One additional count, spread over all bins, keeps every bin possible.
         masses = (posterior.sum(axis=0) + 1 / low.size) / (k + 1)
         posterior = _posterior(likelihoods, masses)
     expected = (posterior * means).sum(axis=1)
@@ -107,7 +107,7 @@ def _over_bins(counts: Floats, low: Floats, high: Floats, rate: float) -> tuple[
 
 
 def _truncated(first: Floats, last: Floats, rate: float) -> tuple[Floats, Floats]:
-    """Sum of ``exp(-rate d)`` over the integers from `first` to `last`, none if they fall, and the mean of ``d``."""
+    """Sum of ``exp(-rate d)`` over integers from `first` to `last`, 0 if `last` is less, and the mean of ``d``."""
     terms = np.maximum(last - first + 1, 0.0)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         total = np.exp(-rate * first) * (np.expm1(-rate * terms) / np.expm1(-rate))

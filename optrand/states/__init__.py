@@ -3,8 +3,8 @@
 ==========================  ===========================================================================
 :func:`trigger_states`      states of the flexible event-level reports of the Attribution Reporting API
 :func:`noise_rate`          chance that the state is replaced by a random one, as published
-:func:`capacity`            bits that randomized response over so many states lets through, as published
-:func:`channel_capacity`    bits that any randomizer lets through, rounded up
+:func:`capacity`            capacity in bits of randomized response over states, as published
+:func:`channel_capacity`    capacity in bits of any randomizer, rounded up
 :func:`best`                randomizer of most expected utility under an epsilon and a capacity
 ==========================  ===========================================================================
 """

@@ -15,7 +15,7 @@ from optrand.states.trigger import TriggerStates
 __all__ = ["Balance", "balance", "capacity", "channel_capacity", "noise_rate"]
 
 STEPS = 5_000
-"""Steps of Blahut and Arimoto at most."""
+"""Largest number of steps of the algorithm of Blahut and Arimoto."""
 
 TINY = 1e-30
 """Least probability of an input."""
@@ -81,14 +81,14 @@ def capacity(states: int | TriggerStates, epsilon: float) -> float:
 
 
 def channel_capacity(matrix: ArrayLike, *, gap: float = 1e-9) -> float:
-    """Bound the capacity of a table of probabilities in bits from above: no distribution of its inputs tells more.
+    """Bound the capacity of a table of probabilities in bits from above, for any distribution of its inputs.
 
     Parameters
     ----------
     matrix : (k, m) array
-        Probabilities, one row an input.
+        Probabilities, one row per input.
     gap : float
-        Bits that the bound may exceed the capacity by, as far as :data:`STEPS` steps go.
+        Largest excess of the bound over the capacity in bits, if :data:`STEPS` steps suffice.
 
     Notes
     -----
@@ -116,7 +116,7 @@ class Balance:
     Attributes
     ----------
     inputs : (k,) array
-        Distribution of the inputs that tells nearly most.
+        Distribution of the inputs that nearly attains the capacity.
     lower, upper : float
         The upper bound is rounded up, the lower one is as good as floats are.
     """
@@ -131,8 +131,8 @@ def balance(
 ) -> Balance:
     """Run the algorithm of Blahut and Arimoto until its bounds are within a gap or on one side of a limit.
 
-    Steps are longer by the reciprocal of the largest total variation of two rows, which is how much less the channel
-    tells two distributions of outputs apart than two of inputs.
+    Steps are longer by the reciprocal of the largest total variation of two rows: the factor by which the channel
+    contracts the distance of two distributions.
     """
     found = np.full(table.shape[0], 1 / table.shape[0]) if inputs is None else inputs
     largest = float(np.abs(np.log2(table[table > 0])).max(initial=1.0)) + math.log2(table.shape[0] + 1)
@@ -146,7 +146,7 @@ def balance(
         lower, upper = max(lower, float(found @ bits)), min(upper, max(0.0, top) + rounding)
         if upper - lower <= gap + 2 * rounding or (limit is not None and (upper <= limit or lower > limit)):
             break
-        # Inputs that were given up come back.
+        # Inputs that were dropped may come back.
         found = np.maximum(found * np.exp2(length * (bits - top)), TINY)
         found /= found.sum()
     return Balance(found, lower, upper)

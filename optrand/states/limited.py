@@ -8,9 +8,9 @@ For any inputs `r` and numbers with :math:`\sum_y r_y 2^{b_{y i}} \leq 1` at eac
 
 .. math:: c \geq I(r; M) \geq \sum_{y i} r_y M[y, i] \, b_{y i}
 
-holds of every table within the capacity. With a multiplier this constraint makes of the utility another one, whose
+holds of every table within the capacity. With a multiplier this constraint turns the utility into another one, whose
 certified optimum over private randomizers bounds the optimum under both (``docs/mathematics.md``, Channels of limited
-capacity). Its best `r`, multiplier and `b` are read off the program; any would do.
+capacity). Its best `r`, multiplier and `b` are read off the solution of the program; the bound holds for any others.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from optrand.states.channel import balance
 __all__ = ["bound_utility", "solve_limited"]
 
 MARGIN = 1e-7
-"""Share of the capacity that is left unused, for what rounding to an exact mechanism adds."""
+"""Share of the capacity that is left unused, as a margin for rounding to an exact mechanism."""
 
 TOLERANCE = 1e-11
-"""Relative gap and feasibility at which the engine stops; short of it, it answers with what it has."""
+"""Relative gap and feasibility at which the engine stops. If it cannot reach them, it returns its last point."""
 
 SLACK = 1e-12
 """Bits by which logarithms are lowered, so that the constraint holds in spite of their rounding."""
@@ -49,9 +49,9 @@ TINY = 1e-30
 
 
 def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, float]:
-    """Find a table of nearly most utility within both limits, inputs that it tells most of, and a bound of the utility.
+    """Find a table of nearly maximal utility within both limits, inputs that attain its capacity, and a bound.
 
-    The bound is certified, of all tables within both.
+    The bound is certified and holds for the utility of all tables within both limits.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, fl
     constant = np.zeros_like(private)
     constant[:, int(np.argmax(worth.sum(axis=0)))] = 1.0
     inside = _shrink(private, constant, capacity * (1 - MARGIN), inputs)
-    # The constraint that touches the information at the raw table. Of outputs that are not used, ratios of what the
-    # interior point has left of them are as good as any.
+    # The constraint that touches the information at the raw table. For unused outputs, the ratios of the small entries
+    # left by the interior point are as good as any.
     cut = inputs[:, np.newaxis] * (np.log2(raw / (inputs @ raw)) - SLACK)
     return inside, inputs, bound_utility(problem, capacity, cut, multiplier)
 
@@ -96,7 +96,7 @@ def bound_utility(problem: Problem, capacity: float, cut: Floats, multiplier: fl
     proof = solve(
         regression(problem.labels, np.full(k, 1 / k), problem.epsilon, loss=loss, outputs=outputs)
     ).certificate
-    # Inputs sum to 1 but for rounding.
+    # Inputs sum to 1 up to rounding.
     allowed = Fraction(capacity) * (1 + Fraction(NOISE))
     return float_above(Fraction(multiplier) * allowed - Fraction(proof.lower))
 
@@ -139,7 +139,7 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
 
 
 def _shrink(table: Floats, constant: Floats, allowed: float, inputs: Floats) -> Floats:
-    """Find the last channel on the way from a constant one to a table that keeps within the allowed bits."""
+    """Find the last mixture of a constant channel and a table that keeps within the allowed bits."""
     found = balance(table, limit=allowed, inputs=inputs)
     low, high = (1.0, 1.0) if found.upper <= allowed else (0.0, 1.0)
     while high - low > MARGIN:

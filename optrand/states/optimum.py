@@ -29,7 +29,7 @@ from optrand.states.limited import solve_limited
 __all__ = ["BestRandomizer", "best"]
 
 GAP = 1e-9
-"""Bits that a capacity is known to."""
+"""Accuracy of a capacity, in bits."""
 
 LARGEST = 1600
 """Entries of the utility, states and outputs of one kind merged, up to which a capacity is met at the optimum."""
@@ -67,7 +67,7 @@ class BestRandomizer:
 
     @property
     def gap(self) -> float:
-        """Utility that any other randomizer may have more, at most."""
+        """Upper bound on the additional utility of any other randomizer."""
         return float_above(max(Fraction(0), Fraction(self.upper) - Fraction(self.lower)))
 
     def sample(self, states: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.intp]:
@@ -105,7 +105,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     epsilon : float
         Privacy budget in nats.
     capacity : float
-        Channel capacity in bits at most, above 0; infinite for no limit.
+        Largest allowed channel capacity in bits, above 0; infinite for no limit.
 
     Returns
     -------
@@ -120,11 +120,12 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
 
     Notes
     -----
-    States with the same utilities are one, and so are outputs: averages over them are as private, as useful and tell no
-    more. Where outputs are states and only the true one is worth something, and all alike, the optimum is RRWithPrior.
-    Without a capacity, or where the optimum keeps within it, it is certified as any other. Else a cone program finds it
-    (:mod:`optrand.states.limited`), up to :data:`LARGEST` entries. Of more, epsilon is lowered until the capacity is
-    met, as the published algorithm does; :attr:`BestRandomizer.upper` says what that may cost.
+    States with the same utilities are one, and so are outputs: averaging over them keeps privacy and utility, and does
+    not raise the capacity. If outputs are states, and only the true one has a utility, equal for all states, the
+    optimum is RRWithPrior. Without a capacity, or if the optimum keeps within it, it is certified like any other.
+    Otherwise a cone program finds it (:mod:`optrand.states.limited`), up to :data:`LARGEST` entries. For larger tables
+    epsilon is lowered until the capacity is met, as in the published algorithm; :attr:`BestRandomizer.upper` bounds the
+    utility that this loses.
 
     Examples
     --------

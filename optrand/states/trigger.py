@@ -14,7 +14,7 @@ from optrand.errors import InvalidInput
 __all__ = ["TriggerStates", "trigger_states"]
 
 MOST = 1000
-"""More reports, windows or trigger data than any configuration has; beyond it a number is more likely a slip."""
+"""More reports, windows or trigger data than any configuration has. A larger number is probably a mistake."""
 
 Report = tuple[int, int]
 State = tuple[Report, ...]
@@ -29,11 +29,11 @@ class TriggerStates(Sequence[State]):
     Attributes
     ----------
     max_reports : int
-        Reports of a source at most.
+        Largest number of reports of a source.
     windows : tuple of int
         Number of reporting windows of each trigger datum.
     limits : tuple of int
-        Reports of each trigger datum at most: its summary buckets.
+        Largest number of reports of each trigger datum: its summary buckets.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class TriggerStates(Sequence[State]):
     @overload
     def __getitem__(self, place: slice, /) -> list[State]: ...
     def __getitem__(self, place: int | slice, /) -> State | list[State]:
-        """Return the state of a place, in as many steps as there are cells and reports."""
+        """Return the state at a position, in one step per cell and report."""
         if isinstance(place, slice):
             return [self[i] for i in range(*place.indices(self.size))]
         rest = operator.index(place) + (self.size if operator.index(place) < 0 else 0)
@@ -118,7 +118,7 @@ class TriggerStates(Sequence[State]):
         return tuple(reports)
 
     def index(self, state: object, start: int = 0, stop: int | None = None, /) -> int:
-        """Return the place of a state. Raise :class:`InvalidInput` (a ``ValueError``) if it is none of these."""
+        """Return the position of a state. Raise :class:`InvalidInput` (a ``ValueError``) if it is not one of these."""
         reports = list(state) if isinstance(state, tuple) else []
         place, free, had = 0, self.max_reports, 0
         for cell, report in enumerate(self._cells):
@@ -153,13 +153,13 @@ def trigger_states(
     Parameters
     ----------
     max_reports : int
-        Reports of the source at most.
+        Largest number of reports of the source.
     windows : int or sequence of int
         Number of reporting windows, of every trigger datum or of each.
     data_cardinality : int, optional
-        Number of trigger data; not needed where `windows` lists them.
+        Number of trigger data; not needed if `windows` lists them.
     limits : int or sequence of int, optional
-        Reports of every trigger datum at most, or of each (its summary buckets); as many as of the source by default.
+        Largest number of reports of every trigger datum, or of each (its summary buckets); `max_reports` by default.
 
     Returns
     -------

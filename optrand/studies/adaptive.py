@@ -43,7 +43,7 @@ MARGIN = 1e-9
 """Distance of the outermost outputs beyond the last feasible place, relative to the range of the labels."""
 
 WORSE = 1e3
-"""Objective of a place without an answer, in units of the start's loss."""
+"""Objective at positions without a solution, in units of the initial loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,20 +110,19 @@ def adaptive_outputs(
     Infeasible
         No `n` outputs were found on which the problem can be solved.
     NotCertified
-        The lattice is too coarse for the tolerance, as far as the values next to good outputs go, or the optimum itself
+        The lattice is too coarse for the tolerance at the values next to good outputs, or the optimum itself
         is not proven to within it.
 
     Notes
     -----
-    *Guaranteed:* the tolerance, and that no single output of the grid can be left out. Not that no other grid of fewer
-    outputs exists, nor that no other `n` outputs are better: where outputs should lie is not a convex question. The
-    proven `lower` bound over all outputs says how much a better placement could gain at most.
+    *Guaranteed:* the tolerance, and that no single output of the grid can be left out. *Not guaranteed:* that no grid
+    of fewer outputs exists, or that no other `n` outputs are better, since the placement of outputs is not a convex
+    problem. The proven `lower` bound over all outputs limits the gain of a better placement.
 
     *Method.* Solve without a grid, merge its outputs into ``n`` by the bound above, move them down the slope of the
-    optimal value, solve again; bisection finds the least `n` for a tolerance. Of a lattice take the two values next to
-    each output. Then leave out single outputs while the tolerance holds. Some tens of solves: 0.1 to 3 s for 53
-    labels. For other losses than squared there is no such bound: single outputs of the optimum are left out, the
-    cheapest first.
+    optimal value, solve again; bisection finds the least `n` for a tolerance. On a lattice, take the two values next to
+    each output. Then drop single outputs while the tolerance holds. Some tens of solves: 0.1 to 3 s for 53 labels. For
+    losses other than squared there is no such bound: single outputs of the optimum are dropped, the cheapest first.
 
     *Sizes.* For weeks worked (53 labels, epsilon 1; 104 outputs on the line) tolerances of 1e-2, 1e-3 and 1e-4 take 2,
     4 and 10 placed outputs, or 4, 6 and 12 integers; even grids over the optimum's outputs take 10, 24 and 72, those of
@@ -202,7 +201,7 @@ class _Search:
         return self.problem.loss == losses.squared and self.outputs.size > 1
 
     def find_fewest(self) -> AdaptiveOutputs:
-        """Bisect on the number of outputs, then leave out what can be left out."""
+        """Bisect on the number of outputs, then drop outputs while the tolerance holds."""
         if not self.is_squared:
             return self._prune(self._require(self._solve(self._snap(self.outputs))))
         high, most = self.placements.fewest(2 * self.tolerance * self.lower), self.outputs.size
@@ -300,7 +299,7 @@ class _Search:
 def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Floats:
     """Return the values ``origin + i * step`` next to each position: at or below it, and above it.
 
-    All numbers count as the decimals that they are written as: the float 0.35 is a hair below 35 hundredths.
+    All numbers count as the decimals that they are written as: the float 0.35 is slightly below 35 hundredths.
 
     Examples
     --------
@@ -360,7 +359,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
     problem : Problem
         Squared loss, outputs on the line or an interval.
     start : (n,) array
-        For an unbiased problem the outermost are first moved to where it is feasible.
+        For an unbiased problem the outermost are first moved outward until it is feasible.
     until : float
         A loss that is good enough.
 

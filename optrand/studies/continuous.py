@@ -32,7 +32,8 @@ class ContinuousMechanism:
     Parameters
     ----------
     mechanism : Mechanism
-        For the knots, at least two. Its file is the whole file: ``ContinuousMechanism(optrand.load(path))``.
+        Mechanism of the knots, of which there are at least two. Its file holds everything:
+        ``ContinuousMechanism(optrand.load(path))``.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class ContinuousMechanism:
     mechanism: Mechanism
 
     def __post_init__(self) -> None:
-        """Refuse what has no interval between its labels."""
+        """Raise unless the mechanism has an interval between its labels."""
         if not isinstance(self.mechanism, Mechanism):
             raise InvalidInput(f"mechanism is of type {type(self.mechanism).__name__}, expected a Mechanism")
         if self.mechanism.labels.size < 2:
@@ -94,11 +95,12 @@ class ContinuousMechanism:
         Raises
         ------
         InvalidInput
-            Values outside the interval; the message tells neither which nor how many.
+            Values outside the interval; the message does not reveal which, or how many.
 
         Notes
         -----
-        Two independent words a value, one to round and one to randomize; both draws have exact rational probabilities.
+        Two independent words per value, one to round and one to randomize; both draws have exact rational
+        probabilities.
         """
         return self.mechanism.sample(unbiased_rounding(values, self.knots, source=source), source=source)
 

@@ -29,12 +29,12 @@ SMALLEST, LARGEST = 1e-6, 40.0
 """Range of the search, in epsilon."""
 
 MIN_TOLERANCE = 1e-12
-"""Least distance of two epsilons that proofs in floats can tell apart."""
+"""Least distance of two epsilons that proofs in floats can distinguish."""
 
 
 @dataclass(frozen=True, eq=False)
 class EpsilonBracket:
-    """The smallest epsilon for a loss lies above `low` and is at most `high`: both proven, in exact arithmetic.
+    """Proven bracket of the smallest epsilon for a loss: above `low` and at most `high`, in exact arithmetic.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class EpsilonBracket:
     low : float
         No randomizer with this epsilon, or less, reaches the loss.
     mechanism : Mechanism
-        One that does, with epsilon `high`.
+        A mechanism that reaches the loss, with epsilon `high`.
     excluded : Solution or None
-        Its dual proves the claim about `low` (:func:`optrand.lower_bound`). None where the problem is infeasible at
+        Its dual proves the claim about `low` (:func:`optrand.lower_bound`). None if the problem is infeasible at
         `low` (:func:`optrand.unbiased_range`).
 
     Raises
@@ -94,7 +94,8 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     Raises
     ------
     Infeasible
-        No epsilon up to 40 reaches the loss: it is below 0, or below what a grid costs without any privacy, ...
+        No epsilon up to 40 reaches the loss. For instance, it is below 0, or below the loss of the grid without
+        privacy.
     InvalidInput
         A loss that epsilon 1e-6 reaches already.
     NotCertified
@@ -167,7 +168,7 @@ def _without_privacy(problem: Problem) -> float:
             return -math.inf
         costs = problem.loss_table(np.unique(np.clip(labels, outputs.low, outputs.high))).min(axis=1)
     elif problem.unbiased and problem.loss == losses.squared:
-        # What floats make of a product of two differences is off by a few units in the last place.
+        # The product of two differences in floats is off by a few units in the last place.
         right = np.minimum(np.searchsorted(outputs.values, labels), outputs.values.size - 1)
         left = np.maximum(right - 1, 0)
         costs = np.maximum((outputs.values[right] - labels) * (labels - outputs.values[left]), 0) / 2
@@ -179,9 +180,9 @@ def _without_privacy(problem: Problem) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """Outcome at one epsilon: the loss is reached, is proven to be out of reach, or (None) neither.
+    """Outcome at one epsilon: the loss is reached, or proven to be out of reach, or neither (None).
 
-    The mechanism proves it; there is none if the problem is infeasible.
+    The mechanism is the proof; it is None if the problem is infeasible.
     """
 
     epsilon: float
@@ -198,7 +199,7 @@ class _Search:
     tolerance: float
 
     def ask(self, epsilon: float) -> _Trial:
-        """Solve at one epsilon and see what is proven."""
+        """Solve at one epsilon and classify the outcome."""
         question = _at(self.problem, epsilon)
         if question is None:
             return _Trial(epsilon, False)

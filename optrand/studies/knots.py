@@ -33,7 +33,7 @@ class ContinuousPrior:
     Raises
     ------
     InvalidInput
-        Arguments without meaning; messages count values and repeat none.
+        Invalid arguments. Messages count values but never repeat them.
 
     Notes
     -----
@@ -169,7 +169,7 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     Returns
     -------
     Knots
-        The two ends and ``n - 2`` values of the prior; fewer where the prior has no more values of positive weight.
+        The two ends and ``n - 2`` values of the prior; fewer if the prior has fewer values of positive weight.
 
     Notes
     -----

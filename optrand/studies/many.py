@@ -1,6 +1,6 @@
-"""Many problems at once: each different one is solved once, on as many workers as an executor has.
+"""Many problems at once: each distinct one is solved once, on the workers of an executor.
 
-Problems that differ in prior and epsilon only are answered together where that is known how
+Problems that differ only in prior and epsilon are solved together if there is an algorithm for that
 (:mod:`optrand.solvers.batches`), the others one by one.
 """
 
@@ -31,7 +31,7 @@ LARGEST_TASK = 64
 """Problems in one task, at most."""
 
 WORKERS = 16
-"""Workers assumed for an executor that does not tell its size, as that of a cluster."""
+"""Workers assumed for an executor without a known size, such as that of a cluster."""
 
 ProgressCallback = Callable[[int, int], object]
 """Function of the number of problems done and that of all."""
@@ -77,8 +77,8 @@ def solve_many(
     solver : Solver, optional
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
-        Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``; by default here, in
-        turn. Threads help only in kernels compiled by numba.
+        Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``; by default in this
+        process, one by one. Threads help only in kernels compiled by numba.
     on_error : {"raise", "return"}
         Whether to raise, once all others are solved, or to return an error in the place of its mechanism.
     time_limit : float
@@ -96,7 +96,7 @@ def solve_many(
     Raises
     ------
     InvalidInput
-        Something that is no problem, named by its position, or a solver or a time limit without meaning, before
+        An item that is not a problem, named by its position, or an invalid solver or time limit. It is raised before
         anything is solved.
     SomeFailed
         Problems without a certified answer, by their positions; all other mechanisms are attached as ``results``.
@@ -212,14 +212,14 @@ def _split(problems: list[Problem], size: int) -> Iterator[list[Problem]]:
 
 
 def _answer_all(task: _Task) -> list[Answer]:
-    """Return a mechanism, or why there is none, for each problem of a task."""
+    """Return a mechanism, or the error in its place, for each problem of a task."""
     together = task.solver is None and time.time() < task.end
     known = solved_at_once(task.problems) if together else [None] * len(task.problems)
     return [_answer(problem, task, candidate) for problem, candidate in zip(task.problems, known, strict=True)]
 
 
 def _answer(problem: Problem, task: _Task, known: Solution | None) -> Answer:
-    """Return a mechanism, or why there is none; `known` is a candidate that a batch has found."""
+    """Return a mechanism, or the error in its place; `known` is a candidate that a batch has found."""
     if known is None and time.time() >= task.end:
         return task.late
     try:

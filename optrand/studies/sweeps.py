@@ -38,7 +38,7 @@ class SweepRow:
     ----------
     epsilon, bias_penalty : float
     value : float
-        Objective of the mechanism; NaN if there is none.
+        Objective of the mechanism; NaN without a mechanism.
     lower, upper : float
         Proven bounds of the optimal value.
     gap : float
@@ -104,7 +104,7 @@ class Sweep(Sequence[SweepRow]):
     ----------
     rows : tuple of SweepRow
     results : tuple of Mechanism or OptrandError
-        The mechanism of each row, or why there is none.
+        The mechanism of each row, or the error in its place.
     """
 
     rows: tuple[SweepRow, ...]
@@ -128,7 +128,7 @@ class Sweep(Sequence[SweepRow]):
 
         Loads matplotlib.
         """
-        # By name: pictures are a floor above.
+        # Import by name, since plotting is a higher layer.
         drawn: FigureBase = importlib.import_module("optrand.plotting").frontier_figure(self, **options)
         return drawn
 
@@ -151,7 +151,7 @@ class Sweep(Sequence[SweepRow]):
 
     def __eq__(self, other: object) -> bool:
         """Compare all rows; NaN equals NaN."""
-        # Floats are written so that none is lost.
+        # The repr of a float keeps all of its digits.
         return isinstance(other, Sweep) and repr(self.rows) == repr(other.rows)
 
     def __hash__(self) -> int:
@@ -195,7 +195,7 @@ def sweep(
     Raises
     ------
     InvalidInput
-        A parameter without meaning, before anything is solved.
+        An invalid parameter. It is raised before anything is solved.
 
     Notes
     -----

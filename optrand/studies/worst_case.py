@@ -2,7 +2,7 @@ r"""Randomizers for labels without a known prior, with the least largest loss ov
 
 .. math:: \min_M \max_y \Big( \tfrac12 E[(v - y)^2] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
 
-over epsilon-DP randomizers, unbiased where :math:`\lambda` is infinite. The value is also :math:`\max_p \min_M` of the
+over epsilon-DP randomizers, unbiased if :math:`\lambda` is infinite. The value is also :math:`\max_p \min_M` of the
 average loss, so a worst prior proves it (``docs/mathematics.md``, Corollary 4).
 """
 

@@ -1,8 +1,8 @@
 """Unbiased one-hot vectors of class labels: the best private randomizer for a prior, with its proof.
 
-Cross entropy is linear in a one-hot label, and so is its gradient: a vector with the mean ``e_y`` makes unbiased
-gradients of it, whose noise is what :func:`unbiased_vectors` makes least. :func:`best_decoder` gives any channel its
-best unbiased vectors.
+Cross entropy and its gradient are linear in a one-hot label, so a vector with the mean ``e_y`` gives unbiased
+gradients. :func:`unbiased_vectors` minimises their noise. :func:`best_decoder` computes the best unbiased vectors for
+any channel.
 """
 
 from optrand.vectors.decoders import Decoder, best_decoder

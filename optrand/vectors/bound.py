@@ -24,7 +24,7 @@ from optrand.vectors.groups import ClassGroups
 __all__ = ["VectorDual", "exp_above", "lower_bound", "response_is_best", "subset_selection_loss", "subset_size"]
 
 BITS = 200
-"""Binary digits of balls, beside those of the multipliers."""
+"""Binary digits of balls, in addition to those of the multipliers."""
 
 BITS_PER_NAT = 5
 """Binary digits for each nat of epsilon: the loss is a difference that falls by ``exp(-epsilon)``."""
@@ -32,7 +32,7 @@ BITS_PER_NAT = 5
 
 @dataclass(frozen=True, eq=False)
 class VectorDual:
-    r"""Multipliers of a bound, symmetric within groups of classes; integers, whose common factors are of no account.
+    r"""Multipliers of a bound, symmetric within groups of classes; integers up to common factors.
 
     With ``x_g = d_g / K_g`` and ``t_g = x_0 - x_g``, ``g = 1 ... m-1``, and ``y = between @ t``,
 
@@ -135,7 +135,7 @@ def subset_selection_loss(k: int, ratio: Fraction, d: int) -> Fraction:
 
 
 def subset_size(k: int, ratio: Fraction) -> int:
-    """Choose the size of subsets under the uniform prior: one of the two integers beside ``K / (E + 1)``, at least 1.
+    """Choose the size of subsets under the uniform prior: one of the two integers next to ``K / (E + 1)``, at least 1.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def response_is_best(weights: tuple[int, ...], ratio: Fraction) -> bool:
     r"""Decide whether randomized response is proven to be the best channel for a prior, for any number of classes.
 
     With its own multipliers, :math:`P_y = 1 + (E - 1) p_y`, :math:`\sigma = K + E - 1`, :math:`A = \sum_y P_y^2` and
-    the sums `w` and `a` of :math:`P_y` and :math:`P_y^2` over a set of `d` classes, the bound of this module asks for
+    the sums `w` and `a` of :math:`P_y` and :math:`P_y^2` over a set of `d` classes, the bound of this module requires
 
     .. math:: \big( (\sigma^2 - A)(1 - d) + w (\sigma^2 + A) - 2 a \sigma \big) (w - d + 1)
               - a (\sigma^2 - 2 w \sigma) - w^2 A \geq 0

@@ -14,7 +14,7 @@ from optrand.errors import Infeasible, InvalidInput
 __all__ = ["Decoder", "best_decoder"]
 
 SINGULAR = 1e-13
-"""Smallest singular value, relative to the largest, of a channel that tells all classes apart in floats."""
+"""Smallest singular value, relative to the largest, of a channel that distinguishes all classes in floats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Decoder:
     Attributes
     ----------
     vectors : (n, K) array
-        Of mean ``e_y`` under each class ``y``, up to rounding.
+        Their mean is ``e_y`` under each class ``y``, up to rounding.
     value : float
         Half the expected squared distance from the one-hot vector, under the prior.
     """
@@ -52,7 +52,7 @@ def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:
     Raises
     ------
     InvalidInput
-        Rows that are no probability distributions, or shapes that do not fit.
+        Rows that are not probability distributions, or shapes that do not fit.
     Infeasible
         Rows that are linearly dependent: no decoder is unbiased.
 

@@ -9,7 +9,7 @@ With :math:`e = \exp(-\epsilon)`, means of groups :math:`x_g = d_g / K_g`, :math
 
 :math:`\kappa_{jg} = x_g (1 - x_g) K_g / (K_g - 1)`, :math:`P_j = e + (1 - e) p(S_j)` and :math:`\Gamma = 1 / K_0 +
 \mathrm{diag}(1 / K_g)` (``docs/mathematics.md``, section 14). Its dual is a second-order cone program, which Clarabel
-solves to some eight digits and thereby tells which types are in use. Newton's method on their optimality conditions
+solves to some eight digits and thereby identifies the types in use. Newton's method on their optimality conditions
 finds the other digits. The result is a candidate solution: :mod:`optrand.vectors.bound` proves it.
 """
 
@@ -45,9 +45,9 @@ class Options:
     """Tuning numbers of :func:`best_design`."""
 
     tolerance: float = 1e-13
-    """Relative tolerance that Clarabel is asked for; it stalls before."""
+    """Relative tolerance for Clarabel, which stalls before it reaches it."""
     cones: int = 400
-    """Largest number of types, each a cone, of the first program; it grows by as many that are violated."""
+    """Largest number of types, each a cone, of the first program, and of violated types that each later one adds."""
     rounds: int = 20
     """Largest number of cone programs."""
     violated: float = 1e-7
@@ -162,7 +162,7 @@ def best_design(
     start: float | None = None,
     options: Options = OPTIONS,
 ) -> Design:
-    """Compute the design with the least loss, nearly.
+    """Compute a nearly optimal design.
 
     Parameters
     ----------
@@ -175,14 +175,14 @@ def best_design(
     total : int
     epsilon : float
     start : float, optional
-        Epsilon of the cone program, `epsilon` if not given. At large budgets floats confuse designs: start from a
-        smaller one, from which Newton's method follows the optimum upwards.
+        Epsilon of the cone program, `epsilon` if not given. At large budgets floats cannot distinguish designs: start
+        from a smaller one, from which Newton's method follows the optimum upwards.
     options : Options, optional
 
     Raises
     ------
     SolverFailed
-        The numbers leave the range of floats, or the types found do not tell all classes apart.
+        The numbers leave the range of floats, or the types found do not distinguish all classes.
     """
     budget = epsilon if start is None else min(start, epsilon)
     with ctx.workprec(options.bits + options.bits_per_nat * int(epsilon)):
@@ -264,7 +264,7 @@ def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
     masses = z[:, 0] + z[:, 1]
     masses = masses / masses.sum()
     slack = 1 - np.linalg.norm(s[:, 1:], axis=1) / s[:, 0]
-    # Strict complementarity: of the two, one tends to zero. A wrong guess is mended by exchanges.
+    # Strict complementarity: of the two, one tends to zero. Exchanges correct a wrong guess.
     used = np.flatnonzero(masses > slack)
     if not used.size:
         raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
@@ -272,7 +272,7 @@ def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
 
 
 def _sparsify(program: _Program, masses: Floats, used: Used) -> tuple[Floats, Used]:
-    """Give as few types as Carathéodory's theorem needs the same information and the same sums."""
+    """Reduce the types to as few as Carathéodory's theorem needs for the same information and sums."""
     some, q = program.keep(used), program.between.shape[1]
     upper = np.triu_indices(q)
     products = (some.between[:, :, np.newaxis] * some.between[:, np.newaxis, :])[:, upper[0], upper[1]]
@@ -284,14 +284,14 @@ def _sparsify(program: _Program, masses: Floats, used: Used) -> tuple[Floats, Us
     try:
         found, _ = nnls(moments.T, masses[used] @ moments)
     except RuntimeError:
-        # Too many iterations: all of the types are as good.
+        # After too many iterations keep all types, which are as good.
         return masses[used], used
     kept = found > 0
     return found[kept], used[kept]
 
 
 def _optimize(program: _Program, used: Used, masses: Numbers, options: Options) -> tuple[Used, Numbers, Numbers]:
-    """Find the optimum near a point: types that gain more than they cost join, those of no mass leave."""
+    """Find the optimum near a point: types that gain more than they cost join, types without mass leave."""
     for _ in range(options.exchanges):
         used, masses, levels = _refine(program, used, masses, options)
         excess = program.gains(program.keep(used).invert(masses)) - program.rows @ levels
@@ -326,7 +326,7 @@ def _refine(program: _Program, used: Used, masses: Numbers, options: Options) ->
 
 
 def _mid(numbers: Numbers) -> Numbers:
-    """Forget the radii: these digits are not proven, and the bound does not trust them."""
+    """Drop the radii of the balls: these digits are not proven, and the bound does not rely on them."""
     flat = np.empty(numbers.size, dtype=object)
     flat[:] = [arb(x).mid() for x in numbers.flat]
     return flat.reshape(numbers.shape)

@@ -2,7 +2,7 @@ r"""Groups of classes of one prior, and the types of their subsets.
 
 Classes with equal priors are interchangeable, so a best randomizer may favour all subsets of one *type* alike: those
 that hold ``d_g`` classes of the group ``g``. A prior with groups of sizes ``K_g`` has ``prod (K_g + 1) - 2`` types, of
-subsets that are neither empty nor full; at most ``2**K - 2``, one a subset, and ``K - 1`` for the uniform prior.
+subsets that are neither empty nor full; at most ``2**K - 2``, one per subset, and ``K - 1`` for the uniform prior.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ClassGroups(Record):
     Attributes
     ----------
     weights : tuple of int
-        The prior of each class times one number: exactly the floats given, divided by their sum.
+        Integers exactly proportional to the prior of each class as it is given in floats.
     members : tuple of (K_g,) arrays of int
         Classes of each group, in rising order of their priors; the likeliest group first.
     """
@@ -109,7 +109,7 @@ class ClassGroups(Record):
 
     @cached_property
     def counts(self) -> Counts:
-        """All types but the empty and the full subset, shape ``(n, m)``."""
+        """All types except the empty and the full subset, shape ``(n, m)``."""
         axes = [np.arange(size + 1) for size in self.sizes]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.m)[1:-1].astype(np.int64)
 

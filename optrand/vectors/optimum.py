@@ -29,7 +29,7 @@ PROVEN = 1e-9
 """Gap above which a large budget is approached from smaller ones."""
 
 STARTS = (12.0, 8.0, 5.0)
-"""Budgets at which floats tell designs apart, from which larger ones are approached."""
+"""Budgets at which floats still distinguish designs, from which larger ones are approached."""
 
 
 def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
@@ -52,18 +52,19 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     Raises
     ------
     InvalidInput
-        A prior or a budget without meaning.
+        An invalid prior or budget.
     SolverFailed
         The design leaves the range of floats: priors with zeros at a very large budget.
 
     Notes
     -----
-    * *Uniform prior*, any K: a random subset of one size, the better integer beside ``K / (exp(epsilon) + 1)``.
-    * *A large budget*, up to 256 classes: randomized response, where its own multipliers prove it best.
+    * *Uniform prior*, any K: a random subset of one size, the better of the two integers next to ``K / (exp(epsilon) +
+      1)``.
+    * *A large budget*, up to 256 classes: randomized response, if its own multipliers prove it optimal.
     * *Up to 12 classes, or more with few distinct priors* (``prod (K_g + 1) <= 4096``, or at most ``K + 1``, for groups
       of ``K_g`` equal priors): the optimum over all subsets, proven to 1e-9 or better for epsilon from 1e-3 to 40.
-    * *Otherwise* neighbouring priors are put into groups that are treated alike. Privacy and unbiasedness are as exact,
-      the certificate's bounds are as true, and its gap says how much may be lost: it does not close.
+    * *Otherwise* neighbouring priors are put into groups that are treated alike. Privacy, unbiasedness and the
+      certificate's bounds remain exact, but its gap does not close: it bounds the possible loss.
 
     Proof: ``docs/mathematics.md``, section 14. Cost: a cone program with a cone for each type, some seconds at most.
 
@@ -131,7 +132,7 @@ def _design(groups: ClassGroups, epsilon: float, start: float | None) -> Design:
 
 
 def _covering(groups: ClassGroups, counts: Counts, masses: Integers) -> tuple[Counts, Integers]:
-    """Cover all classes equally: single classes of a group make up for what rounding took."""
+    """Cover all classes equally after rounding, by adding mass to single classes of a group."""
     common = math.lcm(*groups.sizes)
     shares = counts.astype(object) * np.array([common // size for size in groups.sizes], dtype=object)
     coverage = masses @ shares

@@ -1,7 +1,8 @@
 r"""Unbiased one-hot vectors from random subsets of the classes: exact tables, decoders, draws and certificates.
 
-A label ``y`` is answered by a set ``S`` of classes, a set that holds ``y`` with ``exp(epsilon)`` times the probability
-that it has under other labels; a vector ``v_S`` stands for it, and ``E[v_S | y]`` is the one-hot vector ``e_y``.
+The randomizer draws a set ``S`` of classes for a label ``y``. A set is ``exp(epsilon)`` times as likely under the
+labels that it contains as under the others. It is released as a vector ``v_S``, and ``E[v_S | y]`` is the one-hot
+vector ``e_y``.
 """
 
 from __future__ import annotations
@@ -68,31 +69,31 @@ class UnbiasedVectors(Record):
               \sum_S \Pr[S \mid y] \, v_S = e_y
 
     Made by :func:`~optrand.vectors.optimum.unbiased_vectors`. Masses are integers, so privacy, rows and means are those
-    of rationals; subsets of one type (as many classes of each group) have equal masses.
+    of rationals; subsets of one type (the same number of classes of each group) have equal masses.
 
     Attributes
     ----------
     prior : (K,) array
-        Divided by its sum wherever it counts.
+        Divided by its sum wherever it is used.
     epsilon : float
     groups : ClassGroups
         Classes that are treated alike.
     counts : (n, m) array of int
         Types of the subsets.
     masses : (n,) array of Python integers
-        Above 0; of all subsets of a type together.
+        Positive; the total over all subsets of a type.
     ratio : Fraction
         ``R``, proven to be at most ``exp(epsilon)``.
     dual : VectorDual or None
-        Multipliers of the bound; none are needed for a uniform prior, or where randomized response is best.
+        Multipliers of the bound. They are not needed for a uniform prior, or if randomized response is optimal.
 
     Raises
     ------
     InvalidInput
-        Masses that are no positive integers, rows with different totals, or a ratio that is not between 1 and
+        Masses that are not positive integers, rows with different totals, or a ratio that is not between 1 and
         ``exp(epsilon)``.
     Infeasible
-        Subsets that do not tell all classes apart.
+        Subsets that cannot distinguish all classes.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class UnbiasedVectors(Record):
 
     def __post_init__(self) -> None:
         """Prove privacy in integers."""
-        # A subclass could compare as it likes, and below 1 the classes outside of a subset would be the likelier ones.
+        # A subclass could override comparisons. Below 1 the classes outside of a subset would be the likelier ones.
         if type(self.ratio) is not Fraction or self.ratio <= 1:
             raise InvalidInput(f"ratio is {self.ratio!r}, expected a fractions.Fraction above 1")
         check_ratio(self.ratio, self.epsilon)
@@ -143,7 +144,7 @@ class UnbiasedVectors(Record):
         if len(set((self.masses @ self._shares).tolist())) > 1:
             raise InvalidInput("rows have different totals, expected subsets that cover all classes equally")
         if not all(self._scales):
-            raise Infeasible("the subsets do not tell all classes apart: no decoder of them is unbiased")
+            raise Infeasible("the subsets do not distinguish all classes: no decoder of them is unbiased")
 
     @property
     def k(self) -> int:
@@ -173,10 +174,10 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """Proof: privacy and unbiasedness in rationals, the value, and a lower bound of every private unbiased one.
+        """Certificate: privacy and unbiasedness in rationals, the value, and a lower bound for every such randomizer.
 
         `upper` is :attr:`exact_value`, rounded up; `lower` a dual bound, rounded down; `bias` that of the floats in
-        :attr:`vectors`, which are the nearest to rationals without any.
+        :attr:`vectors`, which round unbiased rationals.
 
         Examples
         --------
@@ -227,7 +228,7 @@ class UnbiasedVectors(Record):
         Raises
         ------
         InvalidInput
-            Values that are no classes; the message tells neither which nor how many.
+            Values that are no classes; the message does not reveal which, or how many.
 
         Examples
         --------
@@ -316,7 +317,7 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def sets(self) -> NDArray[np.bool_]:
-        """All subsets in use, shape ``(n, K)``; refused (:class:`InvalidInput`) beyond 65,536."""
+        """All subsets in use, shape ``(n, K)``. More than 65,536 raise :class:`InvalidInput`."""
         if self.n > MOST_SETS:
             raise InvalidInput(f"{self.n} subsets are too many to write out: sample, or take sample_sets and decoded")
         rows = []
@@ -401,7 +402,7 @@ class UnbiasedVectors(Record):
         """Coordinates of classes in a subset and out of it, shape ``(n, m)``, over one denominator for each group.
 
         Least squares with weights near the inverse probabilities of subsets: unbiased whatever the weights are, and
-        best but for the square of their error (``docs/mathematics.md``, section 14).
+        optimal up to the square of their error (``docs/mathematics.md``, section 14).
         """
         sizes, shares, common = self.groups.sizes, self._shares, self._common
         extra = self.ratio.numerator - self.ratio.denominator
@@ -497,7 +498,8 @@ class UnbiasedVectors(Record):
         for part in self.groups.members:
             place[part] = np.arange(part.size)
         for group, part in enumerate(self.groups.members):
-            # From the label on, cyclically: the label itself is decided, and of what is left each subset is as likely.
+            # Go cyclically from the label, whose membership is decided. Subsets of the other classes are equally
+            # likely.
             wanted, here = self.counts[types, group], own == group
             start = np.where(here, place[classes], 0)
             for step in range(part.size):
