@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise, product
 
 import optrand
 from optrand.closed_forms import gap_response
-from optrand.solvers import Flow
+from optrand.solvers import ReducedDual
 from optrand.theory.b23.optima import PROVEN, posed
 from optrand.theory.claim import Budget, Variant, claim
 from optrand.theory.comparison import Comparison, at_most, equal, none, worst
@@ -56,7 +56,7 @@ class Form(Setting):
     @cached_property
     def optimum(self) -> optrand.Certificate:
         """Least loss on the real line, by the solver that knows no closed form."""
-        return optrand.certify(optrand.solve(posed(self), Flow())).require(PROVEN)
+        return optrand.certify(optrand.solve(posed(self), ReducedDual())).require(PROVEN)
 
 
 def _forms(budget: Budget) -> Iterator[Form]:
