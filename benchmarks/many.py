@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from benchmarks.priors import posed
 from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
 from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
 from optrand.model.problem import Problem
-from optrand.solvers import Flow
 
 ONE = (*((k, epsilon) for k in (53, 401, 4_001, 10_001) for epsilon in (1.0, 3.0)), (100_001, 1.0))
 SMALL_ONE = ((11, 1.0), (53, 3.0))
@@ -69,7 +67,6 @@ def rows_of(environment: dict[str, str], given: Any, *, older: bool) -> Iterator
         raise RuntimeError(error)
     forms: list[tuple[str, Callable[[Problem], Mechanism]]] = [
         (form, solve),
-        ("the older solver", partial(solve, solver=Flow())),
     ]
     row: Row
     for k, epsilon in SMALL_ONE if given.smoke else ONE:

@@ -12,9 +12,11 @@ from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidInput
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.staircase import Staircase
-from optrand.solvers import Flow, design, solve
+from optrand.solvers import ReducedDual, design, solve
+from optrand.solvers.cones import solve_cones
 from optrand.solvers.dual_repair import relative_gap, repair
-from optrand.solvers.flow.solver import OUT_OF_TIME
+from optrand.solvers.optimality import candidates
+from optrand.solvers.reduced_dual.solver import OUT_OF_TIME
 
 
 def priced(seed, k=40, penalty=3.0, **options):
@@ -23,11 +25,17 @@ def priced(seed, k=40, penalty=3.0, **options):
     return regression(np.arange(float(k)), prior / prior.sum(), 1.0, bias_penalty=penalty, **options)
 
 
+def answer_of(problem):
+    """Optimal arcs, and the multipliers that the cone program has."""
+    solution = next(candidates(*solve_cones(problem)))
+    return solution.randomizer.arcs, solution.dual
+
+
 @pytest.mark.parametrize("outputs", [None, Interval(5.0, 30.0)], ids=["line", "interval"])
 @pytest.mark.parametrize("seed", range(2))
 def test_an_optimal_randomizer_is_enough_to_find_multipliers_that_prove_it(seed, outputs):
     problem = priced(seed, outputs=outputs)
-    arcs, _, _, _ = Flow().arcs(problem)
+    arcs = answer_of(problem)[0]
     nothing = Dual(np.zeros(problem.k), np.zeros(problem.k))
     assert relative_gap(problem, arcs, nothing) > 0.1
     found = repair(problem, arcs, nothing, gap=1e-10)
@@ -37,8 +45,8 @@ def test_an_optimal_randomizer_is_enough_to_find_multipliers_that_prove_it(seed,
 
 def test_a_randomizer_that_is_not_optimal_gets_no_proof_and_nothing_is_lost():
     problem = priced(0)
-    arcs, dual, _, _ = Flow().arcs(problem)
-    other, _, _, _ = Flow().arcs(priced(1))
+    arcs, dual = answer_of(problem)
+    other = answer_of(priced(1))[0]
     found = repair(problem, other, dual, gap=1e-10, rounds=4)
     assert lower_bound(problem, found) >= lower_bound(problem, dual)
     assert relative_gap(problem, other, found) > 1e-6
@@ -61,7 +69,7 @@ def test_what_is_no_randomizer_leaves_the_multipliers():
     ids=["priced", "boxed", "unbiased"],
 )
 def test_out_of_time_the_answer_is_private_and_says_how_far_it_is_proven(problem):
-    early = design(problem, Flow(time_limit=0.0))
+    early = design(problem, ReducedDual(time_limit=0.0))
     assert early.stats.status == OUT_OF_TIME == "time limit"
     proof = certify(tabulate(early))
     assert proof.findings == ()

@@ -17,7 +17,7 @@ from optrand.model.arcs import Arcs
 from optrand.model.feasibility import balanced, imbalance
 from optrand.model.outputs import Interval
 from optrand.model.problem import Problem
-from optrand.solvers import ColumnGeneration, Flow, LinearProgram
+from optrand.solvers import ColumnGeneration, LinearProgram, ReducedDual
 from optrand.solvers.failures import solver_failures
 
 HERE = Path(__file__).parent
@@ -27,14 +27,17 @@ HERE = Path(__file__).parent
     "error", [ZeroDivisionError("x"), np.linalg.LinAlgError("x"), RuntimeError("x"), IndexError("x"), InvalidInput("x")]
 )
 def test_errors_of_libraries_become_the_solvers(error):
-    with pytest.raises(SolverFailed, match=r"Flow\(\) gave up in floats: \w+, x") as caught, solver_failures(Flow()):
+    with (
+        pytest.raises(SolverFailed, match=r"ReducedDual\(\) gave up in floats: \w+, x") as caught,
+        solver_failures(ReducedDual()),
+    ):
         raise error
     assert caught.value.__cause__ is error
 
 
 @pytest.mark.parametrize("error", [Infeasible("x"), SolverFailed("x"), NotCertified("x"), TypeError("x")])
 def test_what_says_enough_or_is_a_mistake_of_ours_passes(error):
-    with pytest.raises(type(error), match=r"^x$") as caught, solver_failures(Flow()):
+    with pytest.raises(type(error), match=r"^x$") as caught, solver_failures(ReducedDual()):
         raise error
     assert caught.value is error
 

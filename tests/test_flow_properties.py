@@ -34,7 +34,9 @@ from optrand.model.outputs import Line
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution
 from optrand.model.staircase import Staircase, decompose
-from optrand.solvers import BinPath, ColumnGeneration, Flow, LinearProgram, design
+from optrand.solvers import BinPath, ColumnGeneration, LinearProgram, design
+from optrand.solvers.cones import solve_cones
+from optrand.solvers.optimality import candidates
 
 PROVEN = 1e-8
 """The relative gap within which an answer counts as proven."""
@@ -466,7 +468,7 @@ def test_for_large_epsilon_the_optimum_is_debiased_randomized_response(seed: int
     rng, _, prior, _ = given_by(seed + 200, zeros=False)
     labels = np.cumsum(rng.uniform(1.0, 2.0, prior.size))
     problem = unbiased_regression(labels, 0.8 * prior + 0.2 / prior.size, 10.0)
-    arcs = Flow().arcs(problem)[0]
+    arcs = next(candidates(*solve_cones(problem))).randomizer.arcs
     response = design_debiased_rr(problem.labels, problem.epsilon, prior=problem.prior)
     assert arcs.first.tolist() == arcs.last.tolist() == list(range(problem.k))
     assert arcs.outputs == pytest.approx(response.randomizer.outputs, abs=1e-9 * float(np.ptp(problem.labels)))

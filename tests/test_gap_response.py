@@ -20,7 +20,7 @@ from optrand.closed_forms import gap_response, gap_response_is_optimal
 from optrand.closed_forms.gap import design_gap_response
 from optrand.errors import InvalidInput
 from optrand.model.arcs import IntegerArcs
-from optrand.solvers import ClosedForm, Flow, ReducedDual, choose
+from optrand.solvers import ClosedForm, ReducedDual, choose
 
 CLOSED = 1e-12
 DIGITS = 80
@@ -204,7 +204,7 @@ def test_random_problems_are_answered_by_it_exactly_where_the_condition_holds():
             assert certify(found).gap <= CLOSED
             assert isinstance(choose(problem), ClosedForm)
             if epsilon > 0.5:
-                flow = certify(solve(problem, Flow()))
+                flow = certify(solve(problem, ReducedDual()))
                 assert abs(flow.upper / found.value - 1) <= 1e-9
         elif chord > 1.01:
             failed += 1

@@ -10,7 +10,7 @@ import pytest
 from optrand import Dual, certify, feasible_output_set, regression, solve, unbiased_regression
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import NotCertified
-from optrand.solvers import Flow
+from optrand.solvers import ReducedDual
 from optrand.solvers.presolve import Reduction
 
 FAINT = 4.9999999975e-10
@@ -66,7 +66,7 @@ def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
     """A price below zero is taken times ``k / (E + k - 1)``, and `k` grows by the labels that were left out."""
     problem = unbiased_regression(np.arange(12.0), [0.2, *[0] * 9, 0.5, 0.3], 0.05)
     reduction = Reduction(problem)
-    found = Flow()(reduction.reduced)
+    found = ReducedDual()(reduction.reduced)
     lowered = Dual(found.dual.alpha + 1e-3 * found.value, found.dual.beta)
     before = lower_bound(reduction.reduced, lowered)
     claim = type(found)(found.problem, found.randomizer, lowered, found.stats)

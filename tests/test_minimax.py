@@ -12,17 +12,15 @@ import pytest
 import optrand
 from optrand import Interval, Mechanism, Problem, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.mechanism.tabulation import tabulate
 from optrand.model.arcs import IntegerArcs
 from optrand.model.problem import regression, unbiased_range
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
-from optrand.solvers import MinimaxFlow, design
-from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.flow.interior_point import used
-from optrand.solvers.flow.interval_prices import violated_intervals
-from optrand.solvers.flow.levels import all_arcs
-from optrand.solvers.flow.minimax_program import MinimaxProgram
+from optrand.solvers import WorstPrior, design
+from optrand.solvers.cones import ConeOptions, only, solve_cones
+from optrand.solvers.gaps import worst_case_gap
+from optrand.solvers.minimax import _with_kernel_multipliers
+from optrand.solvers.optimality import Support, candidates, equalize_losses
 from optrand.studies import minimax
 from tests.tables import mechanism_of
 
@@ -284,7 +282,7 @@ def test_only_squared_loss() -> None:
     with pytest.raises(InvalidInput, match="squared"):
         certify(optrand.solve(problem), worst_case=True)
     with pytest.raises(InvalidInput, match="squared loss with a bias penalty"):
-        MinimaxFlow()(problem)
+        WorstPrior()(problem)
 
 
 # ---------------------------------------------------------------------------------------------------------- the program
@@ -298,42 +296,71 @@ def posed(k: int, epsilon: float, penalty: float = math.inf, *, boxed: bool = Fa
     return regression(labels, np.full(k, 1 / k), epsilon, bias_penalty=penalty, outputs=outputs)
 
 
-@pytest.mark.parametrize("boxed", [False, True])
-def test_arcs_that_are_lacking_are_those_that_cost_less_than_nothing(boxed: bool) -> None:
-    """Against each arc's parabola at each of many outputs."""
-    problem = posed(6, 1.0, boxed=boxed)
-    program = MinimaxProgram(problem, *all_arcs(6))
-    rng = np.random.default_rng(7)
-    potentials = rng.normal(size=(6, 3))
-    potentials[:, 2] = np.cumsum(rng.random(6)) / 5
-    a, b, weights = (program.nodes.arcs @ potentials).T
-    low, high = program.box if boxed else (-1e3, 1e3)
-    outputs = np.union1d(np.linspace(low, high, 2001), np.clip(b / weights, low, high))[:, np.newaxis]
-    costs = (a - b * outputs + weights * outputs**2 / 2).min(axis=0)
-    tolerance = -float(np.median(costs))
-    first, last = violated_intervals(program, potentials, tolerance)
-    table = np.full((6, 8), np.inf)
-    table[program.first, program.last + 1] = costs
-    dips = (table[:, 1:-1] < -tolerance) & (table[:, 1:-1] <= table[:, :-2]) & (table[:, 1:-1] <= table[:, 2:])
-    assert list(zip(first, last, strict=True)) == list(zip(*np.nonzero(dips), strict=True))
-    assert 0 < first.size < program.n
+CLASSES = [(math.inf, False), (math.inf, True), (1.7, False), (1.7, True)]
 
 
-@pytest.mark.parametrize("boxed", [False, True])
+@pytest.mark.parametrize(("penalty", "boxed"), CLASSES)
+def test_newtons_method_takes_a_rough_answer_to_the_last_digits(penalty: float, boxed: bool) -> None:
+    """To a gap that only floats limit, on few columns; a bias penalty needs the multipliers of the kernel as well."""
+    problem, options = posed(20, 1.0, penalty, boxed=boxed), ConeOptions()
+    program, answer, _ = solve_cones(problem, unknown=True, options=options, floor=1e-4)
+    program, answer = only(program, answer.masses > answer.slacks, options)
+    polished, rough = candidates(program, answer, 1)
+    if problem.unbiased:
+        assert worst_case_gap(polished) < 1e-12 < 1e-10 < worst_case_gap(rough)
+    else:
+        assert worst_case_gap(next(_with_kernel_multipliers(polished))) < 1e-12
+    assert polished.randomizer.n <= 45
+
+
+@pytest.mark.parametrize(("penalty", "boxed"), CLASSES)
+def test_the_jacobian_of_the_conditions_is_their_derivative(penalty: float, boxed: bool) -> None:
+    """By central differences, at a point that satisfies none of them."""
+    program, answer, _ = solve_cones(posed(6, 1.0, penalty, boxed=boxed), unknown=True)
+    support, rng = Support(program, answer), np.random.default_rng(3)
+    masses, outputs = answer.masses[support.used], answer.outputs[support.used] * support.ratio
+    sums = answer.sums * support.units + 1e-3 * rng.normal(size=answer.sums.shape)
+    sums[:, 0], sums[0, -1] = 0.0, 1.0
+    matrix, _ = support.equations(masses, outputs, sums)
+    step = 1e-6 * rng.normal(size=matrix.shape[1]) * (matrix != 0).any(axis=0)
+    n = masses.size
+
+    def lack(sign: float) -> np.ndarray:
+        moved = sign * step
+        return support.equations(masses + moved[:n], outputs + moved[n : 2 * n], sums + moved[2 * n :].reshape(3, -1))[
+            1
+        ]
+
+    assert (lack(-1.0) - lack(1.0)) / 2e-6 == pytest.approx(matrix @ step / 1e-6, abs=1e-6)
+
+
 @pytest.mark.parametrize("penalty", [math.inf, 1.7])
-def test_the_polish_takes_a_rough_answer_to_the_last_digit(penalty: float, boxed: bool) -> None:
-    """From seven digits of the cone solver to a gap that only floats limit, and on few arcs."""
-    problem = posed(20, 1.0, penalty, boxed=boxed)
-    whole = MinimaxProgram(problem, *all_arcs(20), floor=1e-4)
-    point = whole.read(Clarabel(1e-7).solve(whole.build()))
-    program, polished = used(whole, point)
-    assert program.floor == 0
-    assert program.n <= 45
-    assert polished.multipliers @ polished.slacks < 1e-11
-    costs, slopes, weights = program.curves(polished.potentials, program.leans(polished))
-    assert costs - slopes**2 / (2 * weights) == pytest.approx(0, abs=1e-11)
-    rough = certify(tabulate(MinimaxFlow(engine=Clarabel(1e-7))(problem)), worst_case=True)
-    assert rough.gap <= 1e-9
+def test_losses_are_made_equal_and_rows_and_means_right(penalty: float) -> None:
+    problem = posed(9, 1.0, penalty)
+    best = WorstPrior()(problem)
+    arcs, rng = best.randomizer.arcs, np.random.default_rng(8)
+    assert arcs is not None
+    off = replace(arcs, masses=arcs.masses * (1 + 1e-4 * rng.normal(size=arcs.n)))
+    found = Randomizer.of_arcs(problem.labels, equalize_losses(best.problem, off), problem.epsilon)
+    weighed = best.problem.prior > 1e-6
+    losses = found.losses(bias_penalty=problem.bias_penalty)[weighed]
+    assert np.ptp(losses) < 1e-10 * losses.max()
+    assert found.matrix.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+    if problem.unbiased:
+        assert found.matrix @ found.outputs == pytest.approx(problem.labels, abs=1e-10)
+
+
+def test_the_given_prior_is_not_looked_at() -> None:
+    problem = posed(9, 1.0)
+    other = replace(problem, prior=np.eye(9)[3] * 0.9 + 0.1 / 9)
+    assert WorstPrior()(problem).problem.prior == pytest.approx(WorstPrior()(other).problem.prior, abs=1e-12)
+
+
+def test_randomizers_of_other_priors_are_far_from_proven() -> None:
+    solution, ordinary = WorstPrior()(posed(12, 1.0)), design(posed(12, 1.0))
+    assert worst_case_gap(solution) <= GAP
+    assert worst_case_gap(replace(solution, randomizer=ordinary.randomizer)) > 1e-3
+    assert worst_case_gap(replace(solution, dual=None)) == math.inf
 
 
 @pytest.mark.parametrize("loss", [optrand.losses.absolute, optrand.losses.squared], ids=lambda loss: loss.name)

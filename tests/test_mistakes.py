@@ -19,7 +19,7 @@ from optrand.cli import app
 from optrand.errors import InvalidInput
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Randomizer
-from optrand.solvers import Flow, design
+from optrand.solvers import GridDual, design
 
 LABELS, PRIOR = [0, 1, 2], [0.5, 0.3, 0.2]
 PROBLEM = optrand.unbiased_regression(LABELS, PRIOR, 1.0)
@@ -32,8 +32,8 @@ CALLS: list[tuple[str, Callable[[], object]]] = [
     ("pass optrand.losses.absolute", lambda: optrand.regression(LABELS, PRIOR, 1, loss="absolute")),
     ("did you mean 'squared'", lambda: optrand.regression(LABELS, PRIOR, 1, loss="square")),
     ("expected one of optrand.losses", lambda: optrand.regression(LABELS, PRIOR, 1, loss=2)),
-    (r"pass optrand.solvers.Flow\(\)", lambda: optrand.solve(PROBLEM, "flow")),
-    (r"pass optrand.solvers.Flow\(\)", lambda: optrand.solve(PROBLEM, Flow)),
+    (r"pass optrand.solvers.GridDual\(\)", lambda: optrand.solve(PROBLEM, "grid dual")),
+    (r"pass optrand.solvers.GridDual\(\)", lambda: optrand.solve(PROBLEM, GridDual)),
     (r"pass optrand.solvers.ReducedDual\(\)", lambda: optrand.solve(PROBLEM, "reduced_dual")),
     ("such as ReducedDual", lambda: optrand.solve(PROBLEM, 7)),
     (r"solve needs a problem, not a list: make one by", lambda: optrand.solve([0, 1])),

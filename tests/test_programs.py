@@ -15,7 +15,7 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Randomizer
 from optrand.programs import Cvxpy, Highs, Program, Pure, Scipy, Unbiased, lp1, lp2
-from optrand.solvers import Flow, LinearProgram, solve
+from optrand.solvers import LinearProgram, ReducedDual, solve
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.grid.floor import Floor
 from optrand.solvers.grid.master import Master
@@ -100,7 +100,7 @@ def test_all_sets_of_labels_do_no_better_than_intervals(penalty):
     rounding to the grid costs, an eighth of the mesh width squared.
     """
     labels, prior, epsilon = [0.0, 0.3, 2.0, 2.5], [0.3, 0.2, 0.1, 0.4], 0.8
-    line = Flow()(regression(labels, prior, epsilon, bias_penalty=penalty)).value
+    line = ReducedDual()(regression(labels, prior, epsilon, bias_penalty=penalty)).value
     grid = np.linspace(-3.0, 5.0, 401)
     problem = regression(labels, prior, epsilon, bias_penalty=penalty, outputs=grid)
     every = np.array([[bool(code >> y & 1) for code in range(1, 16)] for y in range(4)])
@@ -167,7 +167,7 @@ def test_the_unit_of_flows_is_attained(penalty, epsilon):
     for k in (2, 5, 12):
         labels, prior = np.cumsum(rng.random(k)) + 5, rng.dirichlet(np.ones(k))
         problem = regression(labels, prior, epsilon, bias_penalty=penalty)
-        best = solve(problem, Flow()).value
+        best = solve(problem, ReducedDual()).value
         assert best * (1 - 1e-9) <= attainable_loss(problem) <= 10 * best
 
 

@@ -1,28 +1,26 @@
 """Algorithms and their options: frozen records, called on a problem.
 
-`ClosedForm`, `BinPath`, `ReducedDual`, `Flow`, `LinearProgram` and `ColumnGeneration`;
+`ClosedForm`, `BinPath`, `ReducedDual`, `GridDual`, `LinearProgram` and `ColumnGeneration`;
 :func:`~optrand.solvers.dispatch.solve` picks one by the rule that :func:`~optrand.solvers.dispatch.choose` documents.
-:func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without care for bias and solves it; `WorstPrior` and,
-behind it, `MinimaxFlow` look for a worst prior as well.
+:func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without care for bias and solves it; `WorstPrior` looks
+for a worst prior as well.
 """
 
 from optrand.solvers.bins.path import BinPath, rr_on_bins
 from optrand.solvers.closed_form import ClosedForm
 from optrand.solvers.dispatch import Solver, choose, design, solve
-from optrand.solvers.flow.minimax_solver import MinimaxFlow
-from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.column_generation import ColumnGeneration
+from optrand.solvers.grid.dual import GridDual
 from optrand.solvers.grid.linear_program import LinearProgram
+from optrand.solvers.minimax import WorstPrior
 from optrand.solvers.reduced_dual.solver import ReducedDual
-from optrand.solvers.worst_prior.solver import WorstPrior
 
 __all__ = [
     "BinPath",
     "ClosedForm",
     "ColumnGeneration",
-    "Flow",
+    "GridDual",
     "LinearProgram",
-    "MinimaxFlow",
     "ReducedDual",
     "Solver",
     "WorstPrior",

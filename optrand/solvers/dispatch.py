@@ -22,9 +22,9 @@ from optrand.programs.mechanism import ProgramMechanism, solve_program
 from optrand.programs.program import Program
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm, is_over_labels, nearly_two_ends
-from optrand.solvers.flow.solver import Flow
 from optrand.solvers.gaps import decided_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
+from optrand.solvers.grid.dual import GridDual
 from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.merging import Merging
 from optrand.solvers.presolve import Reduction
@@ -43,7 +43,6 @@ SMALL = 2_000
 """Up to so many entries of the table one linear program is quicker than columns."""
 
 
-MORE_TIME = "; minutes of the cone program may close it: solve(problem, ReducedDual(flow=Flow(time_limit=600)))"
 WIDER = "; the outputs leave unbiased answers next to no room: widen them by a billionth of their width at both ends"
 """What to do about an answer that is not certified."""
 
@@ -69,10 +68,11 @@ def choose(problem: Problem) -> Solver:
     1. A problem that a closed form is proven to answer (:data:`optrand.solvers.closed_form.CLOSED_FORMS`):
        `ClosedForm`. The formulas are evaluated to tell.
     2. Outputs on the line or an interval and no care for bias: `BinPath`.
-    3. Squared loss without bias or at a price of it, and outputs on the line or an interval: `ReducedDual`, and behind
-       it `Flow`.
-    4. A grid without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on HiGHS).
-    5. Any other grid: `ColumnGeneration`.
+    3. Squared loss without bias or at a bias penalty, and outputs on the line or an interval: `ReducedDual`.
+    4. The same on a grid: `GridDual`.
+    5. Any other loss on a grid, without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on
+       HiGHS).
+    6. Any other grid: `ColumnGeneration`.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def choose(problem: Problem) -> Solver:
 
 def _iterative(problem: Problem) -> Solver:
     """Return the solver of :func:`choose` for a problem that no closed form answers."""
-    first: tuple[Solver, ...] = (BinPath(), ReducedDual())
+    first: tuple[Solver, ...] = (BinPath(), ReducedDual(), GridDual())
     for solver in first:
         if solver.accepts(problem):
             return solver
@@ -189,7 +189,7 @@ def check_solver(given: object) -> None:
     if given is None or (callable(given) and not isinstance(given, type)):
         return
     name = given if isinstance(given, str) else getattr(given, "__name__", "")
-    kinds = (BinPath, ClosedForm, ColumnGeneration, Flow, LinearProgram, ReducedDual)
+    kinds = (BinPath, ClosedForm, ColumnGeneration, GridDual, LinearProgram, ReducedDual)
     found = {re.sub("[^a-z]", "", kind.__name__.lower()): kind.__name__ for kind in kinds}
     near = difflib.get_close_matches(re.sub("[^a-z]", "", name.lower()), found, n=1)
     means = f"optrand.solvers.{found[near[0]]}()" if near else "an object of optrand.solvers, such as ReducedDual()"
@@ -225,7 +225,7 @@ def _advice(problem: Problem) -> str:
         low, high = unbiased_range(problem.labels, problem.epsilon)
         if min(low - problem.outputs.low, problem.outputs.high - high) < TIGHT * (high - low):
             return WIDER
-    return MORE_TIME if ReducedDual().accepts(problem) else ""
+    return ""
 
 
 def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:

@@ -33,10 +33,10 @@ def solver_failures(solver: object) -> Iterator[None]:
     Examples
     --------
     >>> import numpy as np
-    >>> with solver_failures("Flow()"):
+    >>> with solver_failures("ReducedDual()"):
     ...     np.linalg.solve(np.zeros((2, 2)), np.ones(2))
     Traceback (most recent call last):
-    optrand.errors.SolverFailed: Flow() gave up in floats: LinAlgError, Singular matrix
+    optrand.errors.SolverFailed: ReducedDual() gave up in floats: LinAlgError, Singular matrix
     """
     try:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):

@@ -131,7 +131,7 @@ def _value(solution: Solution) -> float:
 
 def _evaluate(problem: Problem, randomizer: Randomizer) -> float:
     arcs, is_grid = randomizer.arcs, isinstance(problem.outputs, Grid)
-    if arcs is not None and problem.loss == losses.squared and not is_grid:
+    if arcs is not None and problem.loss == losses.squared:
         return _squared_loss(problem, arcs)
     is_judged = problem.loss == losses.zero_one or (arcs is not None and not is_grid)
     if problem.bias_penalty or not is_judged or problem.k * randomizer.outputs.size > LARGEST:
@@ -151,6 +151,8 @@ def _evaluate(problem: Problem, randomizer: Randomizer) -> float:
 def _squared_loss(problem: Problem, arcs: Arcs) -> float:
     """Squared loss of arcs in extended precision: without bias, at a price of it, or free of it."""
     if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
+        return math.inf
+    if isinstance(problem.outputs, Grid) and not np.isin(arcs.outputs, problem.outputs.values).all():
         return math.inf
     ratio, middle = np.longdouble(math.exp(problem.epsilon)), problem.labels[problem.k // 2]
     masses, outputs = arcs.masses.astype(np.longdouble), (arcs.outputs.astype(np.longdouble) - middle) + arcs.rests

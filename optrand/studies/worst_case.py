@@ -20,8 +20,8 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Grid, OutputSet, as_output_set
 from optrand.model.problem import regression
 from optrand.solvers.dispatch import check_useful, solve
+from optrand.solvers.minimax import WorstPrior
 from optrand.solvers.translation import near_zero
-from optrand.solvers.worst_prior.solver import WorstPrior
 
 __all__ = ["minimax"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -24,9 +25,9 @@ from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.linear import solve_linear
 from optrand.solvers.bins.path import BinPath
+from optrand.solvers.cones import cone_support
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.flow.solver import Flow
 from optrand.solvers.grid.master import Master, all_intervals
 from optrand.solvers.prices import price
 
@@ -77,7 +78,7 @@ class ColumnGeneration(GuardedSolver):
     (True, 1.945447)
     """
 
-    refusal = "ColumnGeneration() takes outputs on a grid: use Flow() for the line or an interval"
+    refusal = "ColumnGeneration() takes outputs on a grid: use ReducedDual() for the line or an interval"
 
     gap: float = 1e-9
     rounds: int = 200
@@ -186,11 +187,14 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     if grid.size == 1 or unordered or problem.k == 1:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
+    arcs: Arcs | None = None
     if problem.bias_penalty:
-        arcs = Flow().arcs(between)[0]
+        # Without an answer near by the first columns are the generic ones.
+        with suppress(SolverFailed):
+            arcs = cone_support(between)
     elif problem.k > MAX_ALL_INTERVALS:
-        arcs = BinPath()(between).randomizer.arcs or Arcs(problem.k, *np.zeros((2, 0), int), *np.zeros((2, 0)))
-    else:
+        arcs = BinPath()(between).randomizer.arcs
+    if arcs is None:
         return columns
     if not problem.unbiased:
         arcs = _widened(arcs, next(by for by, most in WIDENED if arcs.n <= most))

@@ -134,6 +134,24 @@ class Descent:
 
     def claim(self) -> Claim:
         """The best claim of the finest level."""
+        nodes, start, whole, steps = self.candidate_arcs()
+        claim = self._on_finest(nodes, start, whole=whole)
+        return claim._replace(steps=steps + claim.steps)
+
+    def candidate_arcs(self) -> tuple[Nodes, Start, bool, int]:
+        """Solve all coarser levels, and return the arcs of the finest one that their answer points at.
+
+        Returns
+        -------
+        nodes : tuple of arrays
+            First and end nodes of the arcs.
+        start : tuple of arrays
+            Sums of the multipliers near which the steps of the finest level begin.
+        whole : bool
+            Whether the arcs are all intervals.
+        steps : int
+            Number of steps of the coarser levels.
+        """
         # Loading the compiler takes longer than solving: it waits for the first problem.
         from optrand.solvers.reduced_dual import strip
         from optrand.solvers.reduced_dual.interior_point import centre_of
@@ -156,8 +174,7 @@ class Descent:
             steps += count
         else:
             nodes = strip.near(terms, *start, reach)
-        claim = self._on_finest(nodes, start, whole=whole)
-        return claim._replace(steps=steps + claim.steps)
+        return nodes, start, whole, steps
 
     def _in_time(self, numbers: Iterable[int]) -> Iterator[int]:
         """Some numbers, as long as there is time."""
@@ -174,7 +191,7 @@ class Descent:
 
         gap, steps = min(1e-4, FIRM * float(np.diff(terms.before).min()) / (terms.before.size - 1)), 0
         for _ in self._in_time(range(1 + AGAIN)):
-            arcs, point, count, failed = self._solved(terms, nodes, gap, start, whole=whole)
+            arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
             steps += count
             more = self._more(terms, nodes, point, gap, failed=failed) if failed or self.rung.priced else None
             if more is None:
@@ -197,7 +214,7 @@ class Descent:
         gap = max(LEAST, self.rung.gap * reduced.share)
         try:
             for number in self._in_time(range(1 + CLOSING)):
-                arcs, point, count, failed = self._solved(terms, nodes, gap, start, whole=whole)
+                arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
                 steps += count
                 claim = claimed(reduced, arcs, point)
                 if best.solution is None or claim.gap < best.gap:
@@ -214,18 +231,21 @@ class Descent:
                 raise
         return best._replace(steps=steps)
 
-    def _solved(
-        self, terms: strip.Terms, nodes: Nodes, gap: float, start: Start, *, whole: bool
+    def solve(
+        self, terms: strip.Terms, nodes: Nodes, gap: float, start: Start, *, whole: bool, values: Floats | None = None
     ) -> tuple[strip.Arcs, Point, int, bool]:
-        """Arcs between some nodes, the point where the interior point ends, its steps, and whether it failed."""
+        """Arcs between some nodes, the point where the interior point ends, its steps, and whether it failed.
+
+        With `values`, the output of each arc is fixed.
+        """
         from optrand.solvers.reduced_dual.interior_point import Point, interior_point
 
-        arcs = self._arcs(terms, nodes, whole=whole)
+        arcs = self._arcs(terms, nodes, values, whole=whole)
         *numbers, count = interior_point(arcs, terms, gap, EXACT, start, self.rung.cautious)
         point = Point(*numbers)
         return arcs, point, abs(count), not point.mass @ point.slack < FAR * gap
 
-    def _arcs(self, terms: strip.Terms, nodes: Nodes, *, whole: bool) -> strip.Arcs:
+    def _arcs(self, terms: strip.Terms, nodes: Nodes, values: Floats | None, *, whole: bool) -> strip.Arcs:
         """Arcs of a level; where they are all, their nodes stay in order."""
         from optrand.solvers.reduced_dual import strip
 
@@ -235,7 +255,10 @@ class Descent:
             places, stars = strip.near_order(*nodes, k, MOST, not self.reduced.problem.unbiased)
         if not self.reduced.stretched:
             places[k], stars = k - 1, stars + 1
-        arcs = strip.arcs_of(*nodes, places, stars, terms.charges.size > 0)
+        bounds = np.full(nodes[0].size, terms.low), np.full(nodes[0].size, terms.high)
+        if values is not None:
+            bounds = values, values
+        arcs = strip.arcs_of(*nodes, bounds, places, stars, terms.charges.size > 0)
         border = 0 if self.reduced.stretched else 2 * stars
         if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + k * (WORK[1] + k * WORK[2]):
             raise TooWide

@@ -112,7 +112,7 @@ def _residuals(arcs: Arcs, terms: Terms, weight: Floats, point: Point) -> Residu
     excess = terms.excess
     slope = seen(arcs, excess, point.slopes)
     best, bend = slope / weight, 1 / weight
-    output: Floats = np.minimum(np.maximum(best, terms.low), terms.high)
+    output: Floats = np.minimum(np.maximum(best, arcs.low), arcs.high)
     off = seen(arcs, excess, point.costs) - slope * best / 2 - point.slack
     # Beyond an end a price is linear in the sums.
     if (beyond := best != output).any():
@@ -150,7 +150,7 @@ def _residuals_in_loops(arcs: Arcs, terms: Terms, weight: Floats, point: Point) 
         slope = slopes[b] - slopes[a] + last_slope
         bend[i] = 1 / weight[i]
         best = slope * bend[i]
-        output[i] = min(max(best, terms.low), terms.high)
+        output[i] = min(max(best, arcs.low[i]), arcs.high[i])
         off[i] = costs[b] - costs[a] + last_cost - slope * best / 2 - slack[i]
         if output[i] != best:
             bend[i] = 0.0

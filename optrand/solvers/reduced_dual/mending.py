@@ -26,7 +26,7 @@ FAINTEST = 1e-40
 def outputs_of(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
     """The best allowed output of each arc."""
     output = seen(arcs, terms.excess, slopes) / seen(arcs, terms.excess, terms.before)
-    best: Floats = np.minimum(np.maximum(output, terms.low), terms.high)
+    best: Floats = np.minimum(np.maximum(output, arcs.low), arcs.high)
     return best
 
 
@@ -38,7 +38,7 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats, free: float) 
     changes of masses count `free` times less than those of outputs: if that is large, what is in use stays cheapest.
     """
     k, excess = arcs.k, terms.excess
-    boxed, charged = terms.low > -np.inf or terms.high < np.inf, terms.charges.size > 0
+    boxed, charged = np.isfinite(arcs.low).any() or np.isfinite(arcs.high).any(), terms.charges.size > 0
     weight = seen(arcs, excess, terms.before)
     output, bend = outputs_of(arcs, terms, slopes), 1 / weight
     nothing, none, target = np.zeros(k + 1), np.zeros(mass.size), np.zeros(k + 1)
@@ -48,7 +48,7 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats, free: float) 
     if boxed and not charged:
         return _mended_jointly(arcs, terms, mass, output, target, free)
     if boxed:
-        bend = np.where((output > terms.low) & (output < terms.high), bend, 0.0)
+        bend = np.where((output > arcs.low) & (output < arcs.high), bend, 0.0)
     soft = limited(terms)
     factors = factored(arcs, soft, faint * bend, none, faint)
     if not factors.well:
@@ -73,7 +73,7 @@ def mended(arcs: Arcs, terms: Terms, slopes: Floats, mass: Floats, free: float) 
     for _ in range(MENDED):
         potential, _ = solved(arcs, factors, -told * slope_rows(arcs, terms, slopes, mass * output), nothing)
         slopes = slopes + potential
-        output = np.minimum(np.maximum(output + seen(arcs, excess, potential) * bend, terms.low), terms.high)
+        output = np.minimum(np.maximum(output + seen(arcs, excess, potential) * bend, arcs.low), arcs.high)
     return mass, output
 
 
@@ -84,7 +84,7 @@ def _mended_jointly(
     """Masses and outputs at once, where outputs have ends and there is no bias."""
     excess, weight, faint = terms.excess, seen(arcs, terms.excess, terms.before), np.maximum(mass, FAINTEST)
     for number in range(AGAIN):
-        bend = np.where((output > terms.low) & (output < terms.high), 1 / weight, 0.0)
+        bend = np.where((output > arcs.low) & (output < arcs.high), 1 / weight, 0.0)
         factors = factored(arcs, terms, faint * (free * output * output + bend), free * faint * output, free * faint)
         if not factors.well:
             break
@@ -93,7 +93,7 @@ def _mended_jointly(
         turn = seen(arcs, excess, tilt)
         growth = free * (seen(arcs, excess, potential) + turn * output)
         mass = mass * (1 + np.minimum(np.maximum(growth, -CUT), CUT))
-        output = np.minimum(np.maximum(output + turn * bend, terms.low), terms.high)
+        output = np.minimum(np.maximum(output + turn * bend, arcs.low), arcs.high)
         faint = np.maximum(mass, FAINTEST)
         if number + 1 >= JOINTLY and not _cut(mass, growth):
             break

@@ -66,7 +66,7 @@ def _residuals(arcs: Arcs, terms: Terms, point: Point, sums: Sums) -> tuple[Resi
         return amounts
 
     weight, slope, cost = map(seen, sums)
-    output = np.clip(slope / weight, terms.low, terms.high)
+    output = np.clip(slope / weight, arcs.low, arcs.high)
     off = (cost - (slope - weight * output / 2) * output - point.slack).astype(np.float64)
     bend = np.where(slope / weight == output, 1 / weight, 0.0).astype(np.float64)
     output = output.astype(np.float64)

@@ -76,6 +76,8 @@ class Arcs(NamedTuple):
         Arcs of a star and another unknown node, and where their four entries go in the border.
     nodes, stars : arrays
         Nodes in the band, and beside it.
+    low, high : (n,) arrays
+        Bounds of the output of each arc; equal on a grid.
     """
 
     k: int
@@ -93,6 +95,8 @@ class Arcs(NamedTuple):
     borders: Indices
     nodes: Indices
     stars: Indices
+    low: Floats
+    high: Floats
 
 
 FARTHEST = 1e6
@@ -227,7 +231,9 @@ def near(terms: Terms, slopes: Floats, costs: Floats, reach: int) -> tuple[Indic
 
 
 @compiled
-def arcs_of(first: Indices, end: Indices, places: Indices, stars: int, charged: bool) -> Arcs:
+def arcs_of(
+    first: Indices, end: Indices, bounds: tuple[Floats, Floats], places: Indices, stars: int, charged: bool
+) -> Arcs:
     """Arcs with their entries in an order of nodes; then the labels, where biases are charged."""
     k = places.size - 1
     count = first.size
@@ -270,5 +276,21 @@ def arcs_of(first: Indices, end: Indices, places: Indices, stars: int, charged: 
     inner_places = places[1 : unknown + 1]
     nodes, starred = 1 + np.flatnonzero(inner_places < banded), 1 + np.flatnonzero(inner_places >= banded)
     return Arcs(
-        k, count, first, end, unknown, places, banded, width, bottoms, inside, spots, beside, borders, nodes, starred
+        k,
+        count,
+        first,
+        end,
+        unknown,
+        places,
+        banded,
+        width,
+        bottoms,
+        inside,
+        spots,
+        beside,
+        borders,
+        nodes,
+        starred,
+        bounds[0],
+        bounds[1],
     )

@@ -1,1 +1,0 @@
-"""Optimal unbiased and penalised randomizers on the line: a convex flow over arcs, solved by an interior point."""

@@ -1,0 +1,277 @@
+r"""Squared loss on a grid, unbiased or at a bias penalty: the interior point of arcs, each with a fixed output.
+
+On the line an arc (an interval of favoured labels) answers at its best output, where its reduced cost, a parabola in
+the output, is least. On a grid it answers at a grid value, and since the parabola is convex, only the two values beside
+that best output can be optimal at the given multipliers. So the columns are pairs of an arc and a grid value: first the
+two values for each arc near the path of the problem without the grid, then, after each solve, the two values beside the
+new best outputs and the columns that :func:`~optrand.solvers.prices.price` finds with a negative reduced cost. The
+kernel is that of :class:`~optrand.solvers.ReducedDual`, with the two bounds of each arc's output equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from optrand.base.compiled import compile_kernels
+from optrand.base.validation import Floats
+from optrand.errors import SolverFailed
+from optrand.model import losses
+from optrand.model.arcs import Arcs, Indices
+from optrand.model.outputs import Grid, Interval
+from optrand.model.problem import Problem
+from optrand.model.randomizer import Randomizer
+from optrand.model.solution import Solution, Stats
+from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.gaps import PROVEN, decided_gap, estimated_gap
+from optrand.solvers.grid.column_generation import ColumnGeneration
+from optrand.solvers.prices import price
+from optrand.solvers.reduced_dual import mending
+from optrand.solvers.reduced_dual.descent import Descent, Rung, TooWide
+from optrand.solvers.reduced_dual.groups import Groups
+from optrand.solvers.reduced_dual.interior_point import Point
+from optrand.solvers.reduced_dual.pricing import end_arcs
+from optrand.solvers.reduced_dual.reduced import IDLE, Reduced
+from optrand.solvers.reduced_dual.refinement import Sums, refined
+from optrand.solvers.reduced_dual.strip import Arcs as ArcOrder
+from optrand.solvers.reduced_dual.strip import Terms
+
+__all__ = ["GridDual", "GridOptions"]
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """Tuning of :class:`GridDual`, on 300 random problems of up to 60 labels and 600 values.
+
+    Attributes
+    ----------
+    rough : float
+        Gap of the problem without the grid, whose multipliers only point at the first columns.
+    accuracy, least : float
+        Gap of the problem over some columns, as a share of what is minimised, and its lower bound.
+    rounds, patience : int
+        Largest number of solves with added columns; after the latter each must converge and halve the gap.
+    candidates : int
+        Number of multipliers from the support that are evaluated at a finite bias penalty: the third proves one problem
+        in a hundred, the others none.
+    """
+
+    rough: float = 1e-6
+    accuracy: float = 1e-15
+    least: float = 1e-18
+    rounds: int = 12
+    patience: int = 2
+    candidates: int = 3
+
+
+@dataclass(frozen=True)
+class GridDual(GuardedSolver):
+    """Interior point on arcs with fixed outputs, then `ColumnGeneration` if the gap is too large.
+
+    Attributes
+    ----------
+    gap : float
+        Relative gap at which an answer is taken; the answer of the smaller gap otherwise.
+    fallback : ColumnGeneration or None
+        Solver to call if the gap is larger; with None the answer of the interior point stands.
+    options : GridOptions
+
+    Notes
+    -----
+    Some eight columns per label beside the path of the problem without the grid; all ``k (k - 1)`` up to 24 labels.
+    ``O(k + n)`` per column generation round, whatever the number ``n`` of grid values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=np.linspace(-3, 5, 801))
+    >>> proof = optrand.solve(problem, GridDual()).certificate
+    >>> proof.gap < 1e-9, round(proof.upper, 6)
+    (True, 1.945453)
+    """
+
+    gap: float = PROVEN
+    fallback: ColumnGeneration | None = field(default_factory=ColumnGeneration)
+    options: GridOptions = field(default_factory=GridOptions)
+
+    refusal = (
+        "GridDual() takes squared loss with a bias penalty above 0, two or more labels and a grid of two or more "
+        "outputs: use ColumnGeneration() for other problems on a grid, and ReducedDual() for the line or an interval"
+    )
+
+    def accepts(self, problem: Problem) -> bool:
+        """Whether the loss is squared, the bias penalty positive, and the grid has two values or more."""
+        squared = problem.loss == losses.squared and problem.bias_penalty > 0
+        return squared and isinstance(problem.outputs, Grid) and problem.outputs.values.size > 1 and problem.k > 1
+
+    def _solution(self, problem: Problem) -> Solution:
+        compile_kernels(problem.k)
+        found = None
+        with suppress(TooWide, np.linalg.LinAlgError):
+            found = GridProblem(problem, self.options).solve(self.gap)
+        gap = math.inf if found is None else decided_gap(found)
+        if found is not None and (gap <= self.gap or self.fallback is None):
+            return found
+        if self.fallback is None:
+            raise SolverFailed("the interior point has no randomizer on the grid")
+        other = self.fallback(problem)
+        return other if found is None or decided_gap(other) <= gap else found
+
+
+class Columns(NamedTuple):
+    """Pairs of an arc and a grid value, each once, in the order of the arcs.
+
+    Attributes
+    ----------
+    first, end : (n,) arrays
+        Nodes of each arc.
+    at : (n,) array
+        Index of its output in the grid.
+    """
+
+    first: Indices
+    end: Indices
+    at: Indices
+
+    def united(self, others: Iterable[Columns]) -> Columns:
+        """Return these columns and some others."""
+        first, end, at = (np.concatenate(parts) for parts in zip(self, *others, strict=True))
+        order = np.lexsort((at, end, first))
+        keys = np.stack((first, end, at))[:, order]
+        new = np.append(True, (np.diff(keys, axis=1) != 0).any(axis=0))
+        return Columns(*keys[:, new])
+
+
+@dataclass(frozen=True, eq=False)
+class GridProblem:
+    """A problem on a grid, and the same problem on the interval between the ends of the grid."""
+
+    problem: Problem
+    options: GridOptions
+
+    @cached_property
+    def reduced(self) -> Reduced:
+        """The problem on the interval, in the unit of the kernel."""
+        return Reduced(replace(self.problem, outputs=Interval(self.grid[0], self.grid[-1])))
+
+    @property
+    def grid(self) -> Floats:
+        """Values of the grid."""
+        values: Floats = self.problem.outputs.values  # type: ignore[union-attr]
+        return values
+
+    @cached_property
+    def values(self) -> Floats:
+        """Values of the grid in the unit of the kernel."""
+        reduced = self.reduced
+        values: Floats = (self.grid - self.problem.labels[0] - reduced.mean) / reduced.unit
+        values[0], values[-1] = reduced.box
+        return values
+
+    @cached_property
+    def terms(self) -> Terms:
+        """All labels, for the kernel."""
+        finest = self.reduced.finest
+        return self.reduced.terms(finest.before, finest.gaps)
+
+    def solve(self, gap: float) -> Solution | None:
+        """Solve over some columns and add others, until the gap is small enough or no column is missing."""
+        descent = Descent(self.reduced, Rung())
+        nodes, start, whole, steps = descent.candidate_arcs()
+        _, point, count, _ = descent.solve(self.terms, nodes, self.options.rough, start, whole=whole)
+        columns = self.beside(nodes, point).united([self.feasible_columns()])
+        accuracy = max(self.options.least, self.options.accuracy * self.reduced.share)
+        best, least, steps = None, math.inf, steps + count
+        for number in range(self.options.rounds):
+            ends, start = columns[:2], (point.slopes, point.costs)
+            values = self.values[columns.at]
+            arcs, point, count, failed = descent.solve(self.terms, ends, accuracy, start, whole=whole, values=values)
+            steps += count
+            found, last = self.best_candidate(arcs, columns, point, gap), least
+            if found is None:
+                break
+            if best is None or found[1] < least:
+                best, least = found
+            before = columns.at.size
+            columns = columns.united([self.beside(nodes, point), self.violated(found[0])])
+            stalled = number >= self.options.patience and (failed or not least < last / 2)
+            if least <= gap or stalled or columns.at.size == before:
+                break
+        if best is None:
+            return None
+        return replace(best, problem=self.problem, stats=Stats("", iterations=steps, status="solved"))
+
+    def beside(self, nodes: tuple[Indices, Indices], point: Point) -> Columns:
+        """Return each of some arcs at the two grid values beside its best output."""
+        (first, end), terms, slopes = nodes, self.terms, point.slopes
+        weight = terms.before[end] - terms.before[first] + terms.excess
+        slope = slopes[end] - slopes[first] + terms.excess * slopes[-1]
+        above = np.clip(np.searchsorted(self.values, slope / weight), 1, self.values.size - 1)
+        return Columns(first, end, above - 1).united([Columns(first, end, above)])
+
+    def feasible_columns(self) -> Columns:
+        """Return prefixes at the lowest and suffixes at the highest value, which hold a randomizer if there is one."""
+        first, end = end_arcs(self.problem.k)
+        return Columns(first, end, np.where(first == 0, 0, self.values.size - 1))
+
+    def violated(self, solution: Solution) -> Columns:
+        """Return the columns of a negative reduced cost that favour an interval."""
+        if solution.dual is None:
+            return Columns(*np.zeros((3, 0), np.int64))
+        prices = price(self.problem, solution.dual)
+        at = np.flatnonzero(prices.costs < 0)
+        members = prices.signatures(at)
+        edges = np.diff(np.pad(members.astype(np.int8), ((1, 1), (0, 0))), axis=0)
+        interval = ((edges > 0).sum(axis=0) == 1) & ~members.all(axis=0)
+        first, end = (edges > 0).argmax(axis=0), (edges < 0).argmax(axis=0)
+        return Columns(*(part[interval].astype(np.int64) for part in (first, end, at)))
+
+    def best_candidate(
+        self, arcs: ArcOrder, columns: Columns, point: Point, gap: float
+    ) -> tuple[Solution, float] | None:
+        """Return the candidate of the smallest gap, and that gap; the first one that is small enough."""
+        if not all(np.isfinite(numbers).all() for numbers in (point.slopes, point.costs, point.mass)):
+            return None
+        best = None
+        for solution in self.candidates(arcs, columns, point):
+            found = estimated_gap(solution)
+            if best is None or found < best[1]:
+                best = solution, found
+            if best[1] <= gap:
+                break
+        return best
+
+    def candidates(self, arcs: ArcOrder, columns: Columns, point: Point) -> Iterator[Solution]:
+        """Generate answers: each with feasibility restored to rounding, and several multipliers."""
+        terms, reduced = self.terms, self.reduced
+        sums = Sums(terms.before, point.slopes, point.costs)
+        ends = columns.first, columns.end, self.values[columns.at]
+        # Columns that look idle are left out, unless the others hold no feasible randomizer.
+        for used in (point.mass > IDLE * point.slack, np.ones(point.mass.size, dtype=bool)):
+            mass, _ = mending.mended(arcs, terms, point.slopes, np.where(used, point.mass, 0.0), 1.0)
+            if not (mass > 0).any():
+                continue
+            randomizer, duals = self.randomizer(columns, mass), []
+            if not self.problem.unbiased:
+                groups = Groups.of_used(terms, sums, ends, mass > 0)
+                duals += [(sums.slopes, costs) for costs in islice(groups.candidates(), self.options.candidates)]
+            duals += [some[1:] for some in (sums, refined(arcs, terms, point, reduced.before))]
+            for slopes, costs in duals:
+                yield Solution(self.problem, randomizer, reduced.dual(slopes, np.diff(costs)), Stats(""))
+
+    def randomizer(self, columns: Columns, mass: Floats) -> Randomizer:
+        """Return the randomizer of some masses, scaled to probabilities."""
+        used = np.flatnonzero(mass > 0)
+        (first, end, at), mass = (part[used] for part in columns), mass[used]
+        mass = mass / (mass.sum() + math.expm1(self.problem.epsilon) * mass[first == 0].sum())
+        order = np.lexsort((end, first, at))
+        arcs = Arcs(self.problem.k, first[order], end[order] - 1, self.grid[at[order]], mass[order])
+        return Randomizer.of_arcs(self.problem.labels, arcs, self.problem.epsilon)

@@ -1,0 +1,88 @@
+"""Squared loss on a grid by the interior point alone, against column generation, and the fallback behind it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from optrand import Problem, certify, feasible_output_set, unbiased_range
+from optrand.errors import InvalidInput, SolverFailed
+from optrand.mechanism.tabulation import tabulate
+from optrand.model.problem import regression
+from optrand.solvers import ColumnGeneration, GridDual
+from optrand.solvers.gaps import decided_gap
+from optrand.solvers.grid.dual import Columns, GridOptions, GridProblem
+
+ALONE = GridDual(fallback=None)
+
+
+def posed(k: int, n: int, epsilon: float, penalty: float = math.inf, *, even: bool = True) -> Problem:
+    """A rough prior, and values that reach a little further than unbiased outputs need."""
+    rng = np.random.default_rng([k, n])
+    labels = np.cumsum(rng.random(k) + 0.05)
+    low, high = unbiased_range(labels, epsilon) if math.isinf(penalty) else (labels[0], labels[-1])
+    room = 0.05 * (high - low)
+    values = np.linspace(low - room, high + room, n)
+    if not even:
+        values[1:-1] = np.sort(rng.uniform(low, high, n - 2))
+    return regression(labels, rng.dirichlet(np.ones(k)), epsilon, bias_penalty=penalty, outputs=values)
+
+
+@pytest.mark.parametrize("even", [True, False])
+@pytest.mark.parametrize("penalty", [math.inf, 1.5])
+@pytest.mark.parametrize(("k", "n", "epsilon"), [(2, 9, 0.3), (7, 40, 2.0), (12, 5_000, 1.0), (40, 300, 1.0)])
+def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: float, penalty: float, even: bool) -> None:
+    problem = posed(k, n, epsilon, penalty, even=even)
+    solution = ALONE(problem)
+    proof = certify(tabulate(solution)).require(gap=1e-9)
+    assert np.isin(solution.randomizer.outputs, problem.outputs.values).all()
+    assert solution.stats.iterations > 0
+    if n <= 300:
+        other = ColumnGeneration()(problem)
+        assert solution.value <= other.value * (1 + 1e-9)
+        assert proof.upper >= certify(tabulate(other)).lower
+
+
+def test_a_finer_grid_is_no_worse_and_a_line_better_still() -> None:
+    labels, prior = np.arange(9.0), np.full(9, 1 / 9)
+    values = [
+        ALONE(regression(labels, prior, 1.0, bias_penalty=math.inf, outputs=feasible_output_set(labels, 1.0, n))).value
+        for n in (5, 9, 17, 33, 65)
+    ]
+    assert (np.diff(values) <= 1e-12).all()
+
+
+def test_wrong_multipliers_and_masses_are_not_believed() -> None:
+    problem = posed(7, 40, 2.0)
+    solution = ALONE(problem)
+    off = GridProblem(problem, GridOptions())
+    shifted = type(solution.dual)(solution.dual.alpha * 1.01, solution.dual.beta)
+    assert decided_gap(type(solution)(problem, solution.randomizer, shifted, solution.stats)) > 1e-4
+    assert off.violated(type(solution)(problem, solution.randomizer, None, solution.stats)).at.size == 0
+
+
+def test_column_generation_answers_if_the_interior_point_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = posed(7, 40, 2.0)
+    monkeypatch.setattr(GridProblem, "solve", lambda *_: None)
+    solution = GridDual()(problem)
+    assert solution.stats.solver == repr(ColumnGeneration())
+    assert decided_gap(solution) <= 1e-9
+    with pytest.raises(SolverFailed, match="no randomizer"):
+        ALONE(problem)
+
+
+def test_columns_are_united_each_once_and_in_order() -> None:
+    some = Columns(*(np.array(x) for x in ([0, 1], [2, 3], [5, 4])))
+    more = Columns(*(np.array(x) for x in ([1, 0, 0], [3, 2, 1], [4, 1, 9])))
+    found = some.united([more])
+    assert list(zip(*(part.tolist() for part in found), strict=True)) == [(0, 1, 9), (0, 2, 1), (0, 2, 5), (1, 3, 4)]
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+def test_other_problems_are_refused(penalty: float) -> None:
+    one = regression([0.0], [1.0], 1.0, bias_penalty=penalty, outputs=[0.0, 1.0])
+    with pytest.raises(InvalidInput, match="GridDual"):
+        ALONE(one)
+    assert not ALONE.accepts(regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=[0.0, 1.0]))
