@@ -100,7 +100,7 @@ class Experiment:
 
 
 def settings_of(experiment: str, *, smoke: bool, path: Path = SETTINGS) -> Settings:
-    """Settings of an experiment; those of a smoke run lie over them.
+    """Merge the settings of an experiment with those of a smoke run, which take precedence.
 
     Examples
     --------

@@ -132,7 +132,7 @@ def bundled() -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
 
 @lru_cache(maxsize=1)
 def visits(path: Path) -> tuple[Floats, NDArray[Any]]:
-    """What is known of a person in a year, and visits to a physician, those above 40 as 40."""
+    """Load persons of one year with their visits to a physician, numbers above 40 as 40."""
     with path.open(encoding="utf-8", newline="") as file:
         rows = np.array([[float(each) for each in row] for row in list(csv.reader(file))[1:]])
     return rows[:, 1:], np.minimum(rows[:, 0], MOST_VISITS).astype(np.int64)
@@ -140,7 +140,7 @@ def visits(path: Path) -> tuple[Floats, NDArray[Any]]:
 
 @lru_cache(maxsize=1)
 def revenue(path: Path) -> tuple[Floats, NDArray[Any]]:
-    """What a customer bought before October 1997, and spent after it: in steps of 4 dollars up to 400."""
+    """Load purchases of customers before October 1997, and their spending after it in steps of 4 dollars up to 400."""
     bought: dict[str, list[tuple[datetime.date, int, float]]] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         parts = line.split()

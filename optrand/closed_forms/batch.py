@@ -199,7 +199,7 @@ def _checked_priors(given: ArrayLike) -> Floats:
 
 
 def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) -> NDArray[np.bool_]:
-    """True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
+    """Draw True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
     distinct, index = np.unique(sizes, return_inverse=True)
     chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]
     leading = np.array([(chance.numerator << width) // chance.denominator for chance in chances], dtype=np.uint64)[

@@ -143,7 +143,7 @@ def condition_holds(problem: Problem) -> bool:
 
 
 def _clearly(problem: Problem) -> bool | None:
-    """The condition in floats; None where its sides are too close for them."""
+    """Evaluate the condition in floats. Return None if its sides are too close for them."""
     excess, total = math.expm1(problem.epsilon), math.fsum(problem.prior)
     below, above = float(problem.prior[0]) / total, float(problem.prior[-1]) / total
     inner = math.fsum(problem.prior[1:-1]) / total
@@ -162,7 +162,7 @@ def _sides(ratio: Fraction, below: Fraction, above: Fraction, inner: Fraction) -
 
 
 def _one_label(problem: Problem) -> Solution:
-    """A single label, which is its own answer."""
+    """Answer a problem with a single label by that label."""
     label = problem.labels
     only = np.zeros(1, dtype=np.int64)
     arcs = Arcs(1, only, only, label, np.full(1, math.exp(-problem.epsilon)))
@@ -264,7 +264,7 @@ class _Gaps:
 
 
 def _sums(parts: Floats) -> Floats:
-    """Running totals from 0 on, in extended precision where the machine has it."""
+    """Return running sums from 0 on, in extended precision if the machine has it."""
     totals: Floats = np.concatenate(([0.0], np.cumsum(parts, dtype=np.longdouble))).astype(np.float64)
     return totals
 

@@ -87,7 +87,7 @@ def _closed(solution: Solution | None) -> Solution | None:
 
 
 def _tried(solver: object, answer: Callable[..., Any], *given: Any) -> Any:
-    """What is answered; None where floats give out, and `solve` says why."""
+    """Return the answer, or None if floats are too coarse, for which `solve` gives the reason."""
     try:
         with solver_failures(solver):
             return answer(*given)

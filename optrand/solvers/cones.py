@@ -177,7 +177,7 @@ class ConeProgram:
         return int(self.prolongation.shape[1]) - 1
 
     def _arc_rows(self) -> Rows:
-        """Sums over the labels of each arc, and over all labels, divided by ``E - 1``."""
+        """Sum over the labels of each arc, and over all labels, divided by ``E - 1``."""
         n, m = self.first.size, self.nodes
         every, inner = np.arange(n), self.first > 0
         rows = np.concatenate((every, every[inner], every))

@@ -63,7 +63,7 @@ class Solver(Protocol):
 
 
 def choose(problem: Problem) -> Solver:
-    """The solver that :func:`solve` uses by default.
+    """Return the solver that :func:`solve` uses by default.
 
     1. A problem that a closed form is proven to answer (:data:`optrand.solvers.closed_form.CLOSED_FORMS`):
        `ClosedForm`. The formulas are evaluated to tell.
@@ -220,7 +220,7 @@ def check_useful(mechanism: Mechanism, proof: Certificate) -> None:
 
 
 def _advice(problem: Problem) -> str:
-    """What to do about a problem without a proven answer."""
+    """Advise on a problem without a proven answer."""
     if problem.unbiased and isinstance(problem.outputs, Interval):
         low, high = unbiased_range(problem.labels, problem.epsilon)
         if min(low - problem.outputs.low, problem.outputs.high - high) < TIGHT * (high - low):

@@ -63,7 +63,7 @@ LEAST_STAKE = 1e-4
 def repair(
     problem: Problem, arcs: Staircase | Arcs, dual: Dual, *, gap: float, rounds: int = 40, seconds: float = math.inf
 ) -> Dual:
-    """The best multipliers found, starting from `dual`.
+    """Return the best multipliers found, starting from `dual`.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def relative_gap(problem: Problem, arcs: Staircase | Arcs, dual: Dual) -> float:
 
 
 def randomizer_of(problem: Problem, arcs: Staircase | Arcs) -> Randomizer:
-    """The randomizer whose columns these are."""
+    """Return the randomizer with these columns."""
     if isinstance(arcs, Arcs):
         return Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
     return Randomizer(problem.labels, *arcs.table(math.exp(problem.epsilon)), problem.epsilon)
@@ -150,7 +150,7 @@ class Support:
         return self.problem.k / (1 + (self.problem.k - 1) * math.exp(-self.problem.epsilon))
 
     def scaled(self, outputs: Floats) -> Floats:
-        """Outputs from the middle of those in use, in units of half their range."""
+        """Measure outputs from the middle of those in use, in units of half their range."""
         scaled: Floats = (outputs - self.centre) / self.width
         return scaled
 
@@ -159,7 +159,7 @@ class Support:
         return np.where(members, 1.0, math.exp(-self.problem.epsilon))
 
     def weighted(self, members: NDArray[np.bool_]) -> sparse.csr_array:
-        """The steep sums of multipliers, one row a column of `members`."""
+        """Return the steep sums of multipliers, one row for each column of `members`."""
         steps = members.astype(np.int8)
         steps[:-1] -= members[1:]
         label, row = np.nonzero(steps)
@@ -174,13 +174,13 @@ class Support:
         return sparse.csr_array(sparse.hstack((sums, sparse.diags_array(self.scaled(outputs)) @ sums)))
 
     def gain(self, means: Floats) -> Floats:
-        """What the bound gains by each variable, for the mean outputs of the rows."""
+        """Return the derivative of the bound by each variable, for the mean outputs of the rows."""
         totals, places = np.zeros(means.size), self.scaled(means)
         totals[-1] = 1.0
         return np.concatenate((totals, places - np.append(places[1:], 0.0)))
 
     def reduced(self, dual: Dual, outputs: Floats) -> Floats:
-        """The ``h`` of each label at each output."""
+        """Return ``h`` of each label at each output."""
         table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(outputs)
         reduced: Floats = table - dual.alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * outputs
         return reduced
@@ -224,7 +224,7 @@ class _Cuts:
         return table
 
     def _rows(self, sums: sparse.csr_array, outputs: Floats, right: Floats) -> Rows:
-        """Sums of ``alpha + beta v``, each at its output, of at most `right`."""
+        """Sum ``alpha + beta v``, each at its output, of at most `right`."""
         if not self.problem.unbiased:
             return sums, right - self.support.scaled(outputs) * (sums @ self.known)
         return self.support.with_slopes(sums, outputs), right
@@ -267,7 +267,7 @@ class _Cuts:
         self.current = self._solved()
 
     def _snapped(self, dual: Dual) -> Dual:
-        """The nearest multipliers of the rows at which the columns in use cost exactly nothing."""
+        """Find the nearest multipliers of the rows at which the columns in use have reduced cost zero."""
         support = self.support
         steepness = support.steepness(support.members)
         missing = (steepness * support.reduced(dual, support.outputs)).sum(axis=0)

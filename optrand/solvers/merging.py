@@ -79,7 +79,7 @@ class Merging:
         return replace(problem, labels=np.array(labels), prior=np.array(prior))
 
     def extend(self, solution: Solution) -> Solution:
-        """The answer to the whole problem, from one to the merged problem: as far from the optimum as that one is."""
+        """Extend the answer to the merged problem to all labels. It stays as far from the optimum as it was."""
         if solution.problem is self.problem:
             return solution
         given, groups = solution.randomizer, self.groups
@@ -95,7 +95,7 @@ class Merging:
         return Arcs(self.problem.k, starts[arcs.first], ends[arcs.last], arcs.outputs, arcs.masses)
 
     def _dual(self, merged: Problem, dual: Dual) -> Dual:
-        """The multipliers of a group shared among its labels, so that the signs of their reduced costs never differ."""
+        """Share the multipliers of a group among its labels, so that the signs of their reduced costs never differ."""
         # The mean of the row is taken to be the one that the group's beta speaks of, which makes the reduced costs add
         # up to the group's at every output; at the one where that vanishes each of them is given its share of nothing.
         problem, groups = self.problem, self.groups

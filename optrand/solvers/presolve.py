@@ -120,7 +120,7 @@ class Reduction:
         return closer if (closer.kept != self.kept).any() else None
 
     def extend(self, solution: Solution) -> Solution:
-        """The answer to the whole problem, from one to the reduced problem."""
+        """Extend the answer to the reduced problem to all labels."""
         if solution.problem is self.problem:
             return solution
         given = solution.randomizer
@@ -134,7 +134,7 @@ class Reduction:
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
     def _neighbours(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
-        """The kept labels around each label, itself on the left if kept, and the share of the right one."""
+        """Return the kept labels around each label, itself on the left if kept, and the share of the right one."""
         labels, kept = self.problem.labels, self.problem.labels[self.kept]
         left = np.clip(np.searchsorted(kept, labels, side="right") - 1, 0, kept.size - 1)
         right = np.minimum(left + 1, kept.size - 1)

@@ -38,7 +38,7 @@ def typical_loss(problem: Problem, outputs: Floats) -> float:
 
 
 def attainable_loss(problem: Problem) -> float:
-    """The least half squared error, bias charged, of some randomizers in closed form: within reach of the optimum.
+    """Return the least half squared error, bias charged, of some closed-form randomizers, an estimate of the optimum.
 
     Of the two end labels' unbiased randomizer, of debiased randomized response ([B23], Section 3.1), and where bias
     has a price of the constant output. Outputs are taken to be free, since this is a unit and not a bound; but it is no
@@ -61,7 +61,7 @@ def attainable_largest_loss(problem: Problem) -> float:
 
 
 def _unavoidable(problem: Problem) -> float:
-    """What labels beyond the ends of the outputs cost at least; nothing where no bias is allowed."""
+    """Bound the cost of labels beyond the ends of the outputs from below; 0 if no bias is allowed."""
     beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
     with np.errstate(over="ignore", invalid="ignore"):
         cost = 0.0 if problem.unbiased else (1 + problem.bias_penalty) * problem.prior @ beyond**2 / 2

@@ -58,7 +58,7 @@ class Translation:
         return replace(problem, labels=problem.labels - self.origin, outputs=outputs)
 
     def back(self, solution: Solution) -> Solution:
-        """The answer to the problem, from one to the centred problem under whatever prior, which is kept."""
+        """Carry the answer to the centred problem back, under its own prior."""
         if not self.origin:
             return solution
         problem = replace(self.problem, prior=solution.problem.prior)
@@ -78,13 +78,13 @@ class Translation:
 
 
 def near_zero(problem: Problem, solver: Callable[[Problem], Solution]) -> Solution:
-    """What a solver answers where labels lie near zero, carried back."""
+    """Carry back the answer of a solver to the problem with labels near zero."""
     translation = Translation(problem)
     return translation.back(solver(translation.centred))
 
 
 def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:
-    """The nearest floats to some sums, and exactly what the sums exceed them by, whichever term is larger."""
+    """Return the nearest floats to some sums, and the exact remainders, whichever term is larger."""
     # Knuth, The Art of Computer Programming, volume 2, section 4.2.2, Theorem B.
     sums = offsets + origin
     moved = sums - offsets
@@ -93,7 +93,7 @@ def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:
 
 
 def _moved(outputs: OutputSet, origin: float) -> OutputSet | None:
-    """The same measured from an origin; None where grid values would coincide or the ends of an interval be rounded."""
+    """Measure from an origin. Return None if grid values would coincide or the ends of an interval be rounded."""
     if isinstance(outputs, Grid):
         values = outputs.values - origin
         return Grid(values) if (np.diff(values) > 0).all() else None

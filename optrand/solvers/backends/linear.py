@@ -53,7 +53,7 @@ class LPSolution:
     iterations: int
 
     def value(self, lp: LP) -> float:
-        """The cost of `x`: derived, never taken from the backend."""
+        """Compute the cost of `x`, instead of taking it from the backend."""
         return float(np.dot(lp.cost, self.x))
 
 

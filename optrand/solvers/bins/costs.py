@@ -96,7 +96,7 @@ class BinCosts(Protocol):
         ...
 
     def outputs(self, starts: Starts) -> Floats:
-        """The best output of each bin of a partition."""
+        """Return the best output of each bin of a partition."""
         ...
 
     def excess(self, outputs: Floats) -> Floats:
@@ -112,7 +112,7 @@ class BinCosts(Protocol):
         ...
 
     def levels(self, low: Floats, high: Floats) -> Floats:
-        """The mean loss of each label at two outputs of its own."""
+        """Return the mean loss of each label at two outputs of its own."""
         ...
 
     def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
@@ -128,7 +128,7 @@ class BinCosts(Protocol):
 
 
 def bin_costs(problem: Problem) -> BinCosts:
-    """The costs of the bins of a problem without bias penalty, with outputs on the line or an interval.
+    """Return the costs of the bins of a problem without bias penalty, with outputs on the line or an interval.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class _Bins:
         return _prefix_sums(self.prior)
 
     def clipped(self, outputs: Floats) -> Floats:
-        """The nearest allowed outputs."""
+        """Project onto the allowed outputs."""
         within: Floats = np.clip(outputs, self.low, self.high)
         return within
 
@@ -219,7 +219,7 @@ class _Bins:
         return np.append(np.clip(self.labels, self.low, self.high), self.high)
 
     def means(self, starts: Starts) -> tuple[Floats, Floats]:
-        """The mass of each bin of a partition, and how far its mean lies from that of all labels."""
+        """Return the mass of each bin of a partition, and the distance of its mean from that of all labels."""
         masses = np.add.reduceat(self.prior, starts)
         first = np.repeat(self.labels[starts], np.diff(np.append(starts, self.labels.size)))
         offsets = np.add.reduceat(self.prior * (self.labels - first), starts) / masses
@@ -313,7 +313,7 @@ class _PoissonLog(_Bins):
         return float(super().clipped(np.array(self.mean)))
 
     def clipped(self, outputs: Floats) -> Floats:
-        """The nearest allowed outputs, above 0 also where a bin of the label 0 alone would like to have 0."""
+        """Project onto the allowed outputs, and above 0 even if the bin of label 0 alone has its optimum at 0."""
         return np.maximum(super().clipped(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.best))
 
     @cached_property
@@ -429,7 +429,7 @@ class _Absolute(_Bins):
         return costs
 
     def medians(self, before: NDArray[np.intp], after: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The label at which the weights of a bin, and of all labels below it, reach half of their total."""
+        """Find the label at which the weights of a bin and of all labels below it reach half of their total."""
         # The weight up to a label whose prior sums to c is c, and gain times what of it lies in the bin.
         low, high, gain = self.cumulated[before], self.cumulated[after], self.gain
         half = (1 + gain * (high - low)) / 2
@@ -479,5 +479,5 @@ def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:
 
 
 def _prefix_sums(terms: Floats) -> Floats:
-    """The sum before each term, and of all: rounded once where the machine has longer floats."""
+    """Return the sum before each term, and of all: rounded once if the machine has longer floats."""
     return np.concatenate(([0.0], np.cumsum(terms, dtype=np.longdouble).astype(np.float64)))

@@ -159,7 +159,7 @@ class _Shares:
         return position
 
     def alpha(self, position: Floats) -> Floats:
-        """The multipliers of some places."""
+        """Return the multipliers of some positions."""
         alpha: Floats = self.lowest + self.widths * position
         return alpha
 
@@ -188,6 +188,6 @@ class _Shares:
 
 
 def quotient(above: Floats, below: Floats) -> Floats:
-    """A quotient that is 0 where there is nothing to divide by."""
+    """Divide, with 0 as the quotient of 0 by 0."""
     ratio: Floats = np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
     return ratio

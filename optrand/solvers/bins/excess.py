@@ -66,7 +66,7 @@ def excess(costs: BinCosts, alpha: Floats, slack: Floats, starts: Starts, penalt
 
 
 def _running(terms: Floats, groups: Places) -> Floats:
-    """Running sums of some rows within groups of neighbours, of each group as exact as if it were alone."""
+    """Return running sums of some rows within groups of neighbours, each group as exact as if it were alone."""
     begin = np.append(True, groups[1:] != groups[:-1])
     place = np.arange(groups.size)
     rank = place - np.maximum.accumulate(np.where(begin, place, 0))

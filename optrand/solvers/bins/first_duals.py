@@ -17,7 +17,7 @@ __all__ = ["first_duals"]
 
 
 def first_duals(found: ManyBins) -> tuple[Floats, Floats]:
-    """Outputs and multipliers of partitions under squared loss, each with the loss of one prior.
+    """Return outputs and multipliers of partitions under squared loss, each with the loss of one prior.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class BinGraph:
         return math.expm1(self.problem.epsilon)
 
     def outputs(self, starts: Starts) -> Floats:
-        """The best output of each bin of a partition, among those that the problem allows."""
+        """Return the best allowed output of each bin of a partition."""
         allowed = self.problem.outputs
         outputs: Floats = np.clip(self.costs.origin + self.costs.outputs(starts), allowed.low, allowed.high)
         return outputs
@@ -68,7 +68,7 @@ class BinGraph:
         return (self.costs.least - math.fsum(self.lengths(starts))) / (self.gain + starts.size)
 
     def value(self, starts: Starts) -> float:
-        """The loss of a partition."""
+        """Return the loss of a partition."""
         lengths, bins = math.fsum(self.lengths(starts)), starts.size
         return (self.gain * lengths + bins * self.costs.least) / (self.gain + bins)
 
@@ -117,7 +117,7 @@ class BinGraph:
         return halfway
 
     def _extremes(self, penalty: float, starts: Starts) -> tuple[Floats, Floats]:
-        """The largest and the smallest potentials."""
+        """Return the largest and the smallest potentials."""
         key = (penalty, starts.tobytes())
         if key not in self._known:
             far = np.full(self.problem.k + 1, math.inf)
@@ -128,11 +128,11 @@ class BinGraph:
         return self._known[key]
 
     def _below(self, offers: Floats, penalty: float, starts: Starts) -> Floats:
-        """The largest potentials below some numbers."""
+        """Return the largest potentials below some numbers."""
         return distances(lambda i, j: self.costs.between(i, j) + penalty, offers, starts).lengths
 
     def _above(self, offers: Floats, penalty: float, starts: Starts) -> Floats:
-        """The smallest potentials above some numbers."""
+        """Return the smallest potentials above some numbers."""
         k, hint = self.problem.k, self.problem.k - starts[::-1]
         turned = distances(lambda i, j: self.costs.between(k - j, k - i) + penalty, -offers[::-1], hint)
         return -turned.lengths[::-1]

@@ -54,7 +54,7 @@ class ManyBins:
     values: Floats
 
     def __len__(self) -> int:
-        """The number of priors."""
+        """Return the number of priors."""
         return len(self.priors)
 
     def __getitem__(self, i: int) -> Solution:
@@ -166,7 +166,7 @@ class _Batch:
 
 
 def _sums(terms: Floats) -> Floats:
-    """Running sums of each row, from 0 on."""
+    """Return running sums of each row, from 0 on."""
     return np.concatenate((np.zeros((len(terms), 1)), np.cumsum(terms, axis=1)), axis=1)
 
 

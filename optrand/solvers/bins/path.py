@@ -89,7 +89,7 @@ class BinPath(GuardedSolver):
         return self._proven(problem, graph, starts, paths)
 
     def proven(self, problem: Problem, starts: Starts) -> Solution:
-        """The solution of a problem whose best bins are known, with its dual.
+        """Return the solution of a problem whose best bins are known, with its dual.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ def _without_idle(problem: Problem) -> BinGraph:
 
 
 def best_partition(graph: BinGraph) -> tuple[Starts, int]:
-    """The best partition into bins whose outputs increase, and the number of shortest paths that it took.
+    """Find the best partition into bins whose outputs increase, and count the shortest paths that it took.
 
     First bins of whole multiples of some number of labels, then of smaller ones, each search from what the one before
     has found. Rounding can make two paths of one loss take turns: a search ends as well when a path is no better than
@@ -170,7 +170,7 @@ def rr_on_bins(
     loss: Loss = losses.squared,
     outputs: OutputSet | None = None,
 ) -> Mechanism:
-    """The optimal randomized response on bins ([B23], Definition 22), which no randomizer of any kind beats.
+    """Return the optimal randomized response on bins ([B23], Definition 22), which no randomizer of any kind beats.
 
     Parameters
     ----------

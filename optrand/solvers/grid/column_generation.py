@@ -206,7 +206,7 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
 
 
 def _widened(arcs: Arcs, by: int) -> Arcs:
-    """The arcs, and all others whose ends are up to so many labels away."""
+    """Return the arcs, and all others whose ends are at most a number of labels away."""
     steps = range(-by, by + 1)
     moved = [(arcs.first + a, arcs.last + b) for a in steps for b in steps]
     first, last = np.hstack(moved)

@@ -30,7 +30,7 @@ class Floor:
     """One floor variable per output; variables ``a_i``, then ``x[y, i]`` row by row."""
 
     def build(self, problem: Problem) -> LP:
-        """The program of `problem`, whose outputs must be a grid."""
+        """Build the program of `problem`, whose outputs must be a grid."""
         scale = GridScale.of(problem)
         k, n = problem.k, scale.outputs.size
         table = self._table(problem, n)
@@ -41,7 +41,7 @@ class Floor:
         return LP(cost, equal, equal_to, less, np.zeros(k * n))
 
     def read(self, problem: Problem, answer: LPSolution) -> tuple[Randomizer, Dual]:
-        """The randomizer and the multipliers of an answer to :meth:`build`."""
+        """Return the randomizer and the multipliers of an answer to :meth:`build`."""
         scale = GridScale.of(problem)
         table: Floats = (self._table(problem, scale.outputs.size) @ answer.x).reshape(problem.k, -1)
         return read_table(problem, table), scale.dual(answer.equal_dual)

@@ -60,6 +60,6 @@ class LinearProgram(GuardedSolver):
 
 
 def _mended(problem: Problem, randomizer: Randomizer) -> Randomizer:
-    """The table with its rows and means right to the last digits, where a backend stops at its tolerance."""
+    """Restore rows and means to the last digits, if a backend stopped at its tolerance."""
     arcs = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
     return randomizer_of(problem, mend_masses(problem, arcs, means=problem.unbiased))

@@ -71,7 +71,7 @@ class Master:
         return np.append(1.0, np.full(self.problem.k - 1, -1 / math.expm1(-self.problem.epsilon)))
 
     def _equations(self) -> tuple[Floats, Floats]:
-        """The first row of each kind and the magnified differences of the others, finite biases included."""
+        """Return the first row of each kind and the scaled differences of the others, finite biases included."""
         k, free = self.problem.k, self._biases
         rows = [np.hstack((self._steepness, np.zeros((k, free))))]
         right = [np.ones(k)]
@@ -86,13 +86,13 @@ class Master:
         )
 
     def linear(self) -> LP:
-        """The program as an LP, for a bias penalty of 0 or infinity."""
+        """Return the program as an LP, for a bias penalty of 0 or infinity."""
         rows, right = self._equations()
         nothing = sparse.csr_array((0, self.outputs.size))
         return LP(self.costs / self.unit, sparse.csr_array(rows), right, nothing, np.zeros(0))
 
     def conic(self) -> ConicProgram:
-        """The program for the interior-point engine, for any bias penalty."""
+        """Return the program for the interior-point engine, for any bias penalty."""
         problem, columns, free = self.problem, self.outputs.size, self._biases
         rows, right = self._equations()
         price_of_bias = problem.bias_weights[:free] * (self.width**2 / self.unit)
@@ -106,7 +106,7 @@ class Master:
         )
 
     def read(self, x: Floats, multipliers: Floats) -> tuple[Staircase, Dual]:
-        """The columns with their masses, and the multipliers in the units of the problem."""
+        """Return the columns with their masses, and the multipliers in the units of the problem."""
         problem, k = self.problem, self.problem.k
         masses = np.maximum(x[: self.outputs.size], 0.0) * math.exp(-problem.epsilon)
         alpha, beta = self.unit * undifferenced(self._magnify * multipliers[:k]), np.zeros(k)

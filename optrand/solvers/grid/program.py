@@ -82,7 +82,7 @@ class GridScale:
 
 
 def read_table(problem: Problem, table: Floats) -> Randomizer:
-    """A backend's table as a randomizer: entries moved into the cone of private columns, unused outputs left out.
+    """Convert a backend's table to a randomizer: move entries into the cone of private columns, drop unused outputs.
 
     Simplex answers break privacy by their tolerance, infinitely so where an entry that should be tiny is 0; lifting
     each column's small entries to ``max / exp(epsilon)`` mends that and moves the row sums by no more than the

@@ -34,7 +34,7 @@ SOLVED = Stats("", status="solved")
 
 
 def claimed(reduced: Reduced, arcs: Arcs, point: Point) -> Claim:
-    """The best claim by the masses, slacks and sums where the interior point ends."""
+    """Return the best candidate by the masses, slacks and sums at which the interior point ends."""
     best = Claim(None, math.inf, 0)
     if not all(np.isfinite(numbers).all() for numbers in (point.slopes, point.costs, point.mass)):
         return best

@@ -133,7 +133,7 @@ class Descent:
         return levels
 
     def claim(self) -> Claim:
-        """The best claim of the finest level."""
+        """Return the best candidate of the finest level."""
         nodes, start, whole, steps = self.candidate_arcs()
         claim = self._on_finest(nodes, start, whole=whole)
         return claim._replace(steps=steps + claim.steps)
@@ -177,14 +177,14 @@ class Descent:
         return nodes, start, whole, steps
 
     def _in_time(self, numbers: Iterable[int]) -> Iterator[int]:
-        """Some numbers, as long as there is time."""
+        """Yield numbers until the time limit has passed."""
         for number in numbers:
             if time.perf_counter() >= self.end:
                 raise TimeOver
             yield number
 
     def _on_level(self, terms: strip.Terms, nodes: Nodes, start: Start, *, whole: bool) -> tuple[Start, int]:
-        """The sums on some arcs of a level and those that they leave too cheap, and the number of steps."""
+        """Return the sums on some arcs of a level, the arcs that they violate, and the number of steps."""
         from optrand.solvers.reduced_dual import mending
         from optrand.solvers.reduced_dual.groups import Groups
         from optrand.solvers.reduced_dual.refinement import Sums
@@ -206,7 +206,7 @@ class Descent:
         return (point.slopes, costs), steps
 
     def _on_finest(self, nodes: Nodes, start: Start, *, whole: bool) -> Claim:
-        """The best claim by some arcs of the finest level and those that its answers leave too cheap."""
+        """Return the best candidate by some arcs of the finest level and those that its answers violate."""
         from optrand.solvers.reduced_dual.claims import claimed
 
         reduced, steps, best, last = self.reduced, 0, Claim(None, math.inf, 0), math.inf

@@ -66,7 +66,7 @@ class Groups:
         arcs: tuple[Indices, Indices, Floats],
         used: NDArray[np.bool_],
     ) -> Groups:
-        """Groups of first nodes, end nodes and outputs of arcs in any order, of which some are in use."""
+        """Group first nodes, end nodes and outputs of arcs in any order, of which some are in use."""
         at = np.flatnonzero(used)
         at = at[np.argsort(arcs[2][at], kind="stable")]
         first, end, outputs = arcs[0][at], arcs[1][at], arcs[2][at]
@@ -78,7 +78,7 @@ class Groups:
         return np.clip(np.diff(self.sums.costs), self._least, self._least + self._room)
 
     def candidates(self) -> Iterator[Numbers]:
-        """Sums `c` that agree with the given ones at the nodes of the arcs in use."""
+        """Return sums `c` that agree with the given ones at the nodes of the arcs in use."""
         position = self._balanced(self._spread(np.clip(_quotient(self._above, self._sums(self._room)), 0.0, 1.0)))
         yield self._totals(position)
         for turn in range(TURNS):
@@ -158,7 +158,7 @@ class Groups:
         return position
 
     def _totals(self, position: Numbers) -> Numbers:
-        """Sums up to each node; where they are fixed, as they were."""
+        """Return sums up to each node, unchanged at fixed nodes."""
         cost = self._least + self._room * position
         cost += self._spread((self._above - self._sums(self._room * position)) / self._sums(np.ones(cost.size)))
         return np.where(self._fixed, self.sums.costs, np.append(0.0, np.cumsum(cost)))
@@ -183,6 +183,6 @@ class Groups:
 
 
 def _quotient(above: Numbers, below: Numbers) -> Numbers:
-    """A quotient that is 0 where there is nothing to divide by."""
+    """Divide, with 0 as the quotient of 0 by 0."""
     ratio: Numbers = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
     return ratio

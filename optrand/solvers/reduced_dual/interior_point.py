@@ -210,7 +210,7 @@ newton_step = compiled(_newton_step_in_loops, _newton_step)
 
 
 def centre_of(terms: Terms) -> tuple[Floats, Floats]:
-    """Sums ``b, c`` at which each arc costs half of its weight."""
+    """Return sums ``b, c`` at which the reduced cost of each arc is half of its weight."""
     return np.zeros(terms.before.size), terms.before / 2
 
 
@@ -218,7 +218,7 @@ def centre_of(terms: Terms) -> tuple[Floats, Floats]:
 def interior_point(
     arcs: Arcs, terms: Terms, gap: float, tolerance: float, start: tuple[Floats, Floats], cautious: bool = False
 ) -> tuple[Floats, Floats, Floats, Floats, int]:
-    """Sums ``b, c`` of the multipliers, masses, slacks, and the number of steps, negative where floats gave out.
+    """Return sums ``b, c`` of the multipliers, masses, slacks and the number of steps, negative if floats failed.
 
     Slacks are concave in the sums, so that a Newton step overestimates them. A `cautious` step is halved until the
     slacks are off by at most a tenth of the largest slack, or by twice their error before the step.

@@ -41,5 +41,5 @@ class Level(NamedTuple):
         return Level(*halved(self.before, self.gaps, HEAVY, steep))
 
     def prolonged(self, sums: Floats) -> Floats:
-        """Sums of the finer level."""
+        """Interpolate sums of the finer level."""
         return sums[self.left] * (1 - self.share) + sums[self.left + 1] * self.share

@@ -24,7 +24,7 @@ FAINTEST = 1e-40
 
 @compiled
 def outputs_of(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
-    """The best allowed output of each arc."""
+    """Return the best allowed output of each arc."""
     output = seen(arcs, terms.excess, slopes) / seen(arcs, terms.excess, terms.before)
     best: Floats = np.minimum(np.maximum(output, arcs.low), arcs.high)
     return best
@@ -118,7 +118,7 @@ def required(terms: Terms, slopes: Floats, total: float, first: slice, end: slic
 
 @compiled
 def raised(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
-    """The least sums ``c``, none below the given ones, at which no interval is too cheap."""
+    """Return the least sums ``c``, none below the given ones, that violate no interval."""
     costs = costs.copy()
     for j in range(1, costs.size):
         costs[j] = max(costs[j], np.max(costs[:j] + required(terms, slopes, total, slice(0, j), slice(j, j + 1))))
@@ -127,7 +127,7 @@ def raised(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
 
 @compiled
 def lowered(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
-    """The largest sums ``c``, none above the given ones, at which no interval is too cheap."""
+    """Return the largest sums ``c``, none above the given ones, that violate no interval."""
     costs = costs.copy()
     k = costs.size - 1
     for j in range(k - 1, -1, -1):
@@ -139,7 +139,7 @@ def lowered(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats
 
 @compiled
 def potentials(terms: Terms, slopes: Floats, costs: Floats, fixed: NDArray[np.bool_]) -> Floats:
-    """Sums ``c`` near some others, and equal to them at fixed nodes, at which no interval is too cheap; ``O(k**2)``.
+    """Return sums ``c`` near given ones, equal to them at fixed nodes, that violate no interval; ``O(k**2)``.
 
     Intervals ask that the sum at a node exceed that at another by some number: lower bounds go up the line, upper
     bounds come down, and the mean of what is raised and what is lowered keeps both.

@@ -31,7 +31,7 @@ class Factors(NamedTuple):
 
 
 def _assembled(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
-    """The band, the rows of the stars beside it, and those between stars, of the matrix of :func:`factored`."""
+    """Return the band, the dense rows beside it, and their corner, of the matrix of :func:`factored`."""
     k, banded, width = arcs.k, arcs.banded, arcs.width
     size, stars = 2 * banded, 2 * (arcs.unknown - banded)
     ends = arcs.first, arcs.end
@@ -123,7 +123,7 @@ def total_seen(
 
 @compiled
 def limited(terms: Terms) -> Terms:
-    """The terms, with charges of at most :data:`STIFF`."""
+    """Return the terms, with charges of at most :data:`STIFF`."""
     charges = np.minimum(terms.charges, STIFF)
     return Terms(terms.before, terms.gaps, terms.excess, charges, terms.low, terms.high)
 
@@ -212,7 +212,7 @@ def solved(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple
 
 @compiled
 def seen(arcs: Arcs, excess: float, sums: Floats) -> Floats:
-    """What each arc sees of sums over labels up to each node: over its own, and of the total."""
+    """Apply the incidence operator of the arcs to sums up to each node: over their own labels, and in total."""
     n = arcs.n
     amounts: Floats = sums[arcs.end[:n]] - sums[arcs.first[:n]] + excess * sums[arcs.k]
     return amounts
@@ -229,7 +229,7 @@ def gathered(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
 
 @compiled
 def slope_rows(arcs: Arcs, terms: Terms, slopes: Floats, amounts: Floats) -> Floats:
-    """Derivatives by the sums ``b``, where each arc has some amount of its own."""
+    """Apply the transpose: derivatives by the sums ``b``, if each arc has an amount of its own."""
     row = terms.gaps + gathered(arcs, terms.excess, amounts)
     if terms.charges.size:
         tension = terms.charges * np.diff(slopes)

@@ -46,13 +46,13 @@ def _highest(at: Indices, values: Indices, least: Indices) -> Indices:
 
 
 def _running_maximum(values: Numbers) -> Numbers:
-    """The largest value so far."""
+    """Return the largest value so far."""
     running: Numbers = np.maximum.accumulate(values)
     return running
 
 
 def _isotonic(values: Floats, weights: Floats) -> Floats:
-    """The nearest sequence that does not fall, in weighted squares."""
+    """Find the nearest non-decreasing sequence in weighted squares."""
     from scipy.optimize import isotonic_regression
 
     fitted: Floats = isotonic_regression(values, weights=weights).x

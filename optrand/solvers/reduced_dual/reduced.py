@@ -92,7 +92,7 @@ class Reduced:
         return float(low), float(high)
 
     def terms(self, before: Floats, gaps: Floats) -> strip.Terms:
-        """A level for the kernel."""
+        """Build a level for the kernel."""
         from optrand.solvers.reduced_dual.strip import Terms
 
         penalty, charges = self.problem.bias_penalty, np.zeros(0)
@@ -148,7 +148,7 @@ class Reduced:
         return max(0.0, 1 - self.variance / self.unit**2)
 
     def randomizer(self, arcs: strip.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
-        """The masses as probabilities, and the outputs in the unit of the labels."""
+        """Return the masses as probabilities, and the outputs in the unit of the labels."""
         problem, excess = self.problem, math.expm1(self.problem.epsilon)
         used = np.flatnonzero(mass > 0)
         first, end, mass, outputs = arcs.first[used], arcs.end[used], mass[used], outputs[used]
@@ -168,7 +168,7 @@ class Reduced:
         return Randomizer.of_arcs(problem.labels, some, problem.epsilon)
 
     def dual(self, slopes: Numbers, cost: Numbers) -> Dual:
-        """The multipliers of sums ``b`` and of each label's share of the sums ``c``; at their best stretch, if free."""
+        """Return the multipliers of sums ``b`` and of shares of the sums ``c``, at their best scale if free."""
         problem, kind = self.problem, slopes.dtype
         stretch = -(self.finest.gaps @ slopes) * self.unit if self.stretched else self.unit
         prior = problem.prior.astype(kind) / self.total

@@ -34,7 +34,7 @@ class Sums(NamedTuple):
 
 
 def refined(arcs: Arcs, terms: Terms, point: Point, before: Extended) -> Sums:
-    """The sums of a point in extended precision, after steps of Newton's with residuals in it.
+    """Refine the sums of a point by Newton steps whose residuals are in extended precision.
 
     What it had where its equations are singular in floats, or where a step makes them worse. `before` is the prior
     before each node.

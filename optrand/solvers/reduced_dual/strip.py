@@ -198,7 +198,7 @@ def all_arcs(k: int) -> tuple[Indices, Indices]:
 
 @compiled
 def near_order(first: Indices, end: Indices, k: int, most: int, charged: bool) -> tuple[Indices, int]:
-    """The place of each inner node in an order that keeps neighbours near, -1 for both ends, and the number of stars.
+    """Order the inner nodes so that neighbours stay near (-1 for both ends), and count the hub nodes.
 
     Stars, nodes of more than `most` arcs on a side, come last. Labels are arcs too where biases are charged.
     """
