@@ -98,7 +98,7 @@ def label_inputs(randomizer: Any, domain: DeclaredLabels) -> NDArray[Any]:
 
 
 def likelihood_table(randomizer: Any, values: Values, domain: DeclaredLabels) -> Floats:
-    """Compute the likelihood of released values under every label; as :class:`LabelRelease` holds it.
+    """Compute the likelihood of released values under every label; as ``LabelRelease`` holds it.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def likelihood_table(randomizer: Any, values: Values, domain: DeclaredLabels) ->
 
 
 def loss_weight_table(randomizer: Any, values: Values, domain: DeclaredLabels) -> Floats:
-    """Compute the weights of losses of released values; as :class:`LabelRelease` holds it.
+    """Compute the weights of losses of released values; as ``LabelRelease`` holds it.
 
     Raises
     ------
