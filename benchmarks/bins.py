@@ -1,9 +1,7 @@
-"""Randomized response on bins against the cubic dynamic program of [GKK23] and a linear program, for three losses.
+"""Randomized response on bins against the cubic dynamic program of [GKK23], for three losses.
 
 Labels are 0 ... k-1. The paper's algorithm is written here as it is told: the cost of every bin, and for every number
-of bins the best place where the last one begins; its loops are over NumPy arrays. Its loss must be ours. The linear
-program is the floor form on HiGHS, with outputs at all labels and halfway between them; its table is judged as HiGHS
-left it (:mod:`benchmarks.raw`), and its gap is that between its value and the bound that its own multipliers prove.
+of bins the best place where the last one begins; its loops are over NumPy arrays. Its loss must be ours.
 """
 
 from __future__ import annotations
@@ -11,22 +9,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import Benchmark, Case, Clock, Method, Row, Table, compare, growth, solve_and_certify
 from benchmarks.priors import PRIORS
-from benchmarks.raw import Floor, RawAnswer, RawProgram, judge
-from optrand import Grid, losses, regression
+from optrand import losses, regression
 from optrand.base.validation import Floats
 from optrand.model.arcs import Arcs
 from optrand.model.losses import Loss
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Solution, Stats
-from optrand.programs import Highs
 from optrand.solvers import BinPath
 
 SIZES, SMALL_SIZES = (11, 53, 101, 201, 401, 1_001, 2_001, 4_001, 20_001, 100_001), (5, 9)
@@ -109,16 +105,6 @@ def costs_of_bins(problem: Problem) -> tuple[Floats, Floats]:
     return np.where(backwards, math.inf, costs), outputs
 
 
-@dataclass(frozen=True)
-class HalfwayProgram:
-    """The floor form on HiGHS, with outputs at all labels and halfway between them."""
-
-    def __call__(self, problem: Problem) -> RawAnswer:
-        """Build the program on the grid, and solve it."""
-        halves = np.arange(problem.loss.positive_outputs, 2 * problem.labels[-1] + 1) / 2
-        return RawProgram(Floor(), Highs())(replace(problem, outputs=Grid(halves)))
-
-
 def agree(_: Sequence[Problem], answers: Sequence[Solution], optimum: float) -> Row:
     """Compare the loss of the paper's algorithm with the proven optimum: both are the same, or something is wrong."""
     excess = (answers[0].value - optimum) / abs(optimum)
@@ -127,20 +113,9 @@ def agree(_: Sequence[Problem], answers: Sequence[Solution], optimum: float) -> 
     return found | {"verdict": "the same loss" if right else "ANOTHER LOSS"}
 
 
-def bound(_: Sequence[Problem], answers: Sequence[RawAnswer], optimum: float) -> Row:
-    """Judge a linear program's table as it is, by its own multipliers; nothing else knows the optimum of its grid."""
-    truth = judge(answers[0])
-    found = {"value": truth.value, "excess": (truth.value - optimum) / abs(optimum)}
-    return found | {
-        "exact_gap": answers[0].proven_gap(truth.value),
-        "verdict": truth.verdict(answers[0].problem, truth.value),
-    }
-
-
 METHODS = (
     Method(OURS, solve_and_certify),
     Method(CUBIC, CubicProgram(), agree, 4_001),
-    Method("linear program", HalfwayProgram(), bound, 4_001),
 )
 
 

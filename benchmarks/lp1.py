@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks import priors
 from benchmarks.harness import Benchmark, Case, Clock, Method, Row, Table, compare, show
-from benchmarks.raw import LP2, Floor, Pairwise, RawProgram
+from benchmarks.raw import RawProgram, diagonal_form, floor_form, pairwise_form
 from optrand import Mechanism, classification, rr_with_prior
 from optrand.model.problem import Problem
 from optrand.programs import Cvxpy, Highs, Scipy
@@ -32,15 +32,15 @@ def closed_form(problem: Problem) -> Mechanism:
 
 
 # The printed form has K^2 (K - 1) rows.
-FORMS: dict[str, tuple[LP2 | Floor | Pairwise, int]] = {
-    "LP2": (LP2(), 200),
-    "LP1 floor": (Floor(), 200),
-    "LP1 pairwise": (Pairwise(), 40),
+FORMS = {
+    "LP2": (diagonal_form, 200),
+    "LP1 floor": (floor_form, 200),
+    "LP1 pairwise": (pairwise_form, 40),
 }
 ENGINES: dict[str, Backend] = {"HiGHS": Highs(), "scipy": Scipy(), "cvxpy": Cvxpy()}
 METHODS = [Method(CLOSED_FORM, closed_form)] + [
-    Method(f"{form}, {engine}", RawProgram(program, backend), show, largest)
-    for form, (program, largest) in FORMS.items()
+    Method(f"{form}, {engine}", RawProgram(state, backend), show, largest)
+    for form, (state, largest) in FORMS.items()
     for engine, backend in ENGINES.items()
 ]
 COLUMNS = {

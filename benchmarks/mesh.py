@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks import priors
 from benchmarks.harness import Benchmark, Case, Clock, Method, Row, Table, compare, prove, show
-from benchmarks.raw import Floor, Pairwise, RawProgram
+from benchmarks.raw import RawProgram, floor_form, pairwise_form
 from optrand import adaptive_outputs, feasible_output_set, regression, solve, unbiased_regression
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
@@ -41,10 +41,10 @@ KNOTS, SMALL_KNOTS = (2, 3, 5, 9, 17, 33), (3,)
 CVXPY, CLARABEL, DIRECT = "pairwise, cvxpy (HiGHS)", "pairwise, cvxpy (Clarabel)", "pairwise, HiGHS"
 FLOOR, COLUMNS = "floor, HiGHS", "column generation"
 ON_GRIDS = (
-    Method(CLARABEL, RawProgram(Pairwise(), Cvxpy()), show),
-    Method(CVXPY, RawProgram(Pairwise(), Cvxpy("HIGHS")), show),
-    Method(DIRECT, RawProgram(Pairwise(), Highs()), show),
-    Method(FLOOR, RawProgram(Floor(), Highs()), show),
+    Method(CLARABEL, RawProgram(pairwise_form, Cvxpy()), show),
+    Method(CVXPY, RawProgram(pairwise_form, Cvxpy("HIGHS")), show),
+    Method(DIRECT, RawProgram(pairwise_form, Highs()), show),
+    Method(FLOOR, RawProgram(floor_form, Highs()), show),
     Method(COLUMNS, partial(solve, solver=ColumnGeneration())),
 )
 LINE, BINS = "real line, ReducedDual", "RR-on-Bins, BinPath"

@@ -16,7 +16,7 @@ from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.exactness import verify
 from benchmarks.harness import Benchmark, Case, Clock, Method, Table, Worker, compare, growth, peak_memory, prove
 from benchmarks.mesh import weeks_problem
-from benchmarks.raw import Floor, RawProgram, judge_metric_table, judge_table
+from benchmarks.raw import RawProgram, floor_form, judge_metric_table, judge_table
 from optrand import Mechanism, certify, classification, regression, rr_with_prior, solve
 from optrand.baselines import Moments
 from optrand.errors import InvalidInput
@@ -71,7 +71,7 @@ def test_a_peer_over_the_limit_is_not_asked_again_and_never_fails_the_run(monkey
         return {"seconds": None, "runs": 0, "verdict": "over the limit of 1 s"}
 
     monkeypatch.setattr(Clock, "measure", measure)
-    peer = Method("a peer", RawProgram(Floor(), Highs()), mesh.show)
+    peer = Method("a peer", RawProgram(floor_form, Highs()), mesh.show)
     cases = [Case({"mesh": m}, (weeks_problem(m, 4),), (weeks_problem(5, 3),), f"mesh {m}") for m in (6, 12)]
     found = list(compare(cases, [peer, Method("ours", ColumnGeneration())], Clock(1.0)))
     assert asked == [ColumnGeneration(), peer.solver, ColumnGeneration()]

@@ -17,11 +17,9 @@ from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks.learning.experiment import Setup
-from benchmarks.learning.fetch import fetched
+from benchmarks.learning.fetch import find_file
 from optrand.base.validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
-
-__all__ = ["Table", "table"]
 
 NUMBERS = (0, 5, 16, 17, 18, 30)
 """Columns of the census that are numbers: age, wage, capital gains and losses, dividends, employer's size."""
@@ -178,7 +176,7 @@ def _habits(before: Sequence[tuple[datetime.date, int, float]]) -> list[float]:
 
 
 def _weeks(folder: Path) -> Loaded:
-    return *census(fetched(folder, "census_train.csv"), fetched(folder, "census_test.csv")), np.arange(53)
+    return *census(find_file(folder, "census_train.csv"), find_file(folder, "census_test.csv")), np.arange(53)
 
 
 def _bundled(folder: Path) -> Loaded:  # noqa: ARG001
@@ -186,12 +184,12 @@ def _bundled(folder: Path) -> Loaded:  # noqa: ARG001
 
 
 def _revenue(folder: Path) -> Loaded:
-    X, y = revenue(fetched(folder, "cdnow.txt"))
+    X, y = revenue(find_file(folder, "cdnow.txt"))
     return X, y, np.zeros(X.shape[1], dtype=bool), np.arange(0, MOST_SPENT + 1, STEP)
 
 
 def _visits(folder: Path) -> Loaded:
-    X, y = visits(fetched(folder, "visits.csv"))
+    X, y = visits(find_file(folder, "visits.csv"))
     return X, y, np.zeros(X.shape[1], dtype=bool), np.arange(MOST_VISITS + 1)
 
 
