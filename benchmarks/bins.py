@@ -14,7 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, Table, compare, growth, solve_and_certify
+from benchmarks.harness import (
+    Benchmark,
+    Case,
+    Clock,
+    Method,
+    Row,
+    Table,
+    compare,
+    draw_times,
+    note_growth,
+    solve_and_certify,
+)
 from benchmarks.priors import PRIORS
 from optrand import losses, regression
 from optrand.base.validation import Floats
@@ -28,18 +39,6 @@ from optrand.solvers import BinPath
 SIZES, SMALL_SIZES = (11, 53, 101, 201, 401, 1_001, 2_001, 4_001, 20_001, 100_001), (5, 9)
 LOSSES = (losses.squared, losses.absolute, losses.poisson_log)
 OURS, CUBIC = "BinPath, proof included", "cubic dynamic program"
-COLUMNS = {
-    "method": "method",
-    "loss": "loss",
-    "labels": "k:,",
-    "time": "seconds:time",
-    "runs": "runs",
-    "outputs": "outputs",
-    "loss of it": "value:.8g",
-    "above ours": "excess:.0e",
-    "gap": "exact_gap:.1e",
-    "verdict": "verdict",
-}
 
 
 @dataclass(frozen=True)
@@ -145,20 +144,13 @@ def measure(given: Any) -> Iterator[Row]:
 
 def notes(rows: Sequence[Row]) -> Iterator[str]:
     """Fit the growth of our times."""
-    for loss in LOSSES:
-        mine = [r for r in rows if (r["method"], r["loss"]) == (OURS, loss.name) and r["seconds"] is not None]
-        power = growth([row["k"] for row in mine], [row["seconds"] for row in mine])
-        yield f"{loss.name}: time of BinPath and its proof grows as k^{power:.2f}"
+    return note_growth([row for row in rows if row["method"] == OURS], "loss")
 
 
-def draw(rows: Sequence[Row], given: Any) -> Any:
+def draw(rows: Sequence[Row], _: Any) -> Any:
     """Draw time against the number of labels, for the squared loss."""
-    from optrand.plotting import times_figure
-
     squared = [row for row in rows if row["loss"] == "squared"]
-    figure = times_figure(squared, by="k", series="method")
-    figure.suptitle(f"Randomized response on bins, ε = {given.epsilon:g}", fontsize=8)
-    return figure
+    return draw_times(squared, "method", "Randomized response on bins, squared loss")
 
 
 def arguments(parser: Any) -> None:
@@ -167,5 +159,5 @@ def arguments(parser: Any) -> None:
     parser.add_argument("--prior", choices=[name for name in PRIORS if name != "weeks"], default="Dirichlet")
 
 
-TABLES = (Table("Randomized response on bins", "k", COLUMNS),)
+TABLES = (Table("Randomized response on bins", "k method loss seconds runs outputs value excess exact_gap verdict"),)
 main = Benchmark("bins", __doc__, measure, TABLES, 60.0, arguments, notes, draw).run

@@ -88,17 +88,47 @@ def rate(per_second: float) -> str:
 
 FORMATS: dict[str, Callable[[Any], str]] = {"time": duration, "rate": rate}
 
+COLUMNS = {
+    "k": "labels:,",
+    "count": "count:,",
+    "size": "users:,",
+    "epsilon": "epsilon:g",
+    "seconds": "time:time",
+    "processor": "processor:time",
+    "each": "each:time",
+    "slowest": "slowest:time",
+    "single": "one by one /s:rate",
+    "batch": "in batches /s:rate",
+    "draws": "draws per second:rate",
+    "rate": "rows/s:rate",
+    "processor_rate": "rows/s of processor:rate",
+    "megabytes": "peak MB:.0f",
+    "outputs": "outputs:,",
+    "mesh": "mesh:,",
+    "value": "value:.8g",
+    "gap": "gap:.1e",
+    "exact_gap": "exact gap:.1e",
+    "excess": "above the optimum:.1e",
+    "rows": "rows off by:.0e",
+    "bias": "bias:.1e",
+    "realised": "realised epsilon:.12g",
+    "distance": "error:.0e",
+    "status": "said",
+}
+"""Heading and format of columns that several benchmarks have; any other is headed by its key, as it is."""
+
 
 def cell(row: Mapping[str, Any], column: str) -> str:
     """Write the entry of a column, which is ``key`` or ``key:format``; a dash if the row has none.
 
     Examples
     --------
-    >>> row = {"k": 4001, "seconds": 0.012, "gap": None}
-    >>> [cell(row, column) for column in ("k:,", "seconds:time", "gap:.1e", "bias")]
-    ['4,001', '12 ms', '-', '-']
+    >>> row = {"k": 4001, "seconds": 0.012, "gap": None, "share": 0.5}
+    >>> [cell(row, column) for column in ("k", "seconds", "gap", "bias", "share:.0%")]
+    ['4,001', '12 ms', '-', '-', '50%']
     """
     key, _, form = column.partition(":")
+    form = form or COLUMNS.get(key, "").partition(":")[2]
     value = row.get(key)
     if value is None or (isinstance(value, float) and not math.isfinite(value) and form in FORMATS):
         return "-"
@@ -155,17 +185,19 @@ def write_json(directory: Path, name: str, rows: Sequence[Row]) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the rows that have a key: headings, and for each the column as ``key:format``."""
+    """A table of the rows that have its first column; columns are ``key`` or ``key:format``, separated by spaces."""
 
     title: str
-    key: str
-    columns: Mapping[str, str]
+    columns: str
 
     def print(self, rows: Sequence[Row]) -> None:
-        """Print the rows that have the key, if any."""
-        mine = [[cell(row, column) for column in self.columns.values()] for row in rows if self.key in row]
+        """Print the rows, if any."""
+        columns = self.columns.split()
+        keys = [column.partition(":")[0] for column in columns]
+        mine = [[cell(row, column) for column in columns] for row in rows if keys[0] in row]
         if mine:
-            print_table(self.title, list(self.columns), mine)
+            headings = [COLUMNS.get(key, key).partition(":")[0].replace("_", " ") for key in keys]
+            print_table(self.title, headings, mine)
 
 
 @dataclass(frozen=True)
@@ -236,6 +268,25 @@ def growth(sizes: Sequence[float], amounts: Sequence[float]) -> float:
     if len(sizes) < 2:
         return math.nan
     return float(np.polyfit(np.log(np.array(sizes, dtype=np.float64)), np.log(np.array(amounts)), 1)[0])
+
+
+def note_growth(rows: Sequence[Row], series: str) -> Iterator[str]:
+    """Fit powers of the number of labels to the times of each curve, over all sizes and from 401 on."""
+    timed = [row for row in rows if row.get("seconds") is not None and "k" in row]
+    for name in dict.fromkeys(row[series] for row in timed):
+        for least in (0, 401):
+            mine = [row for row in timed if row[series] == name and row["k"] >= least]
+            power = growth([row["k"] for row in mine], [row["seconds"] for row in mine])
+            yield f"{name}: time grows as k^{power:.2f} from {least} labels on"
+
+
+def draw_times(rows: Sequence[Row], series: str, title: str) -> FigureBase:
+    """Draw time against the number of labels."""
+    from optrand.plotting import times_figure
+
+    figure = times_figure([row for row in rows if "k" in row], by="k", series=series)
+    figure.suptitle(title, fontsize=8)
+    return figure
 
 
 # ---- the clock

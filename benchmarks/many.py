@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import ONE_THREAD, Benchmark, Clock, Row, Table, Worker, growth, prove
+from benchmarks.harness import ONE_THREAD, Benchmark, Clock, Row, Table, Worker, draw_times, note_growth, prove
 from benchmarks.priors import posed
 from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
 from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
@@ -23,14 +23,6 @@ from optrand.model.problem import Problem
 ONE = (*((k, epsilon) for k in (53, 401, 4_001, 10_001) for epsilon in (1.0, 3.0)), (100_001, 1.0))
 SMALL_ONE = ((11, 1.0), (53, 3.0))
 LABELS = 53
-COLUMNS = {
-    "problem": "what",
-    "form": "form",
-    "each": "each:time",
-    "count": "count:,",
-    "worst gap": "exact_gap:.1e",
-    "verdict": "verdict",
-}
 
 
 def problems(kind: str, count: int) -> list[Problem]:
@@ -96,23 +88,15 @@ def measure(given: Any) -> Iterator[Row]:
 
 
 def notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Fit the growth of each form from 401 labels on."""
-    large = [row for row in rows if row.get("k", 0) >= 401 and row["seconds"] is not None]
-    for form, epsilon in dict.fromkeys((row["form"], row["epsilon"]) for row in large):
-        mine = [row for row in large if (row["form"], row["epsilon"]) == (form, epsilon)]
-        power = growth([row["k"] for row in mine], [row["processor"] for row in mine])
-        yield f"{form}, epsilon {epsilon:g}: time grows as k^{power:.2f} from 401 labels on"
+    """Fit the growth of each form."""
+    for epsilon in dict.fromkeys(row["epsilon"] for row in rows if "k" in row):
+        yield from note_growth([row for row in rows if row.get("epsilon") == epsilon], "form")
 
 
 def draw(rows: Sequence[Row], _: Any) -> Any:
     """Draw time against the number of labels, of every form, at epsilon 1."""
-    from optrand.plotting import times_figure
-
-    chosen = [row for row in rows if row.get("epsilon") == 1.0]
-    figure = times_figure(chosen, by="k", series="form")
-    figure.suptitle("Unbiased on the line, ε = 1: one core", fontsize=8)
-    return figure
+    return draw_times([row for row in rows if row.get("epsilon") == 1.0], "form", "Unbiased on the line, ε = 1")
 
 
-TABLES = (Table("`solve` alone, processor seconds", "what", COLUMNS),)
+TABLES = (Table("`solve` alone, processor seconds", "what form each count exact_gap verdict"),)
 main = Benchmark("many", __doc__, measure, TABLES, 600.0, notes=notes, draw=draw, one_core=False).run

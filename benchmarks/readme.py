@@ -74,13 +74,7 @@ main = Benchmark(
     "readme",
     __doc__,
     measure,
-    (
-        Table(
-            "The pictures of the README and the tour", "picture", {"gap": "gap:.1e", "bytes": "bytes:,", "": "picture"}
-        ),
-    ),
+    (Table("The pictures of the README and the tour", "picture gap bytes:,"),),
     60.0,
-    lambda parser: parser.add_argument(
-        "--images", type=Path, default=IMAGES, help="where the pictures go, not of --smoke"
-    ),
+    lambda parser: parser.add_argument("--images", type=Path, default=IMAGES, help="folder, except of --smoke"),
 ).run

@@ -25,15 +25,6 @@ PEERS = {
     "multi-freq-ldpy": "Mersenne twister; floats (numba loop over GRR_Client)",
     "pure-ldp": "Mersenne twister; floats (DEClient)",
 }
-COLUMNS = {
-    "who": "who",
-    "version": "version",
-    "one by one /s": "single:rate",
-    "in batches /s": "batch:rate",
-    "batch": "batch_size:,",
-    "kept": "kept:.4f",
-    "randomness; arithmetic": "verdict",
-}
 
 
 def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
@@ -79,6 +70,6 @@ main = Benchmark(
     "sampling",
     __doc__,
     measure,
-    (Table(TITLE, "who", COLUMNS),),
+    (Table(TITLE, "who version single batch batch_size:, kept:.4f verdict"),),
     arguments=lambda parser: parser.add_argument("--setup-peers", action="store_true", help="install the others first"),
 ).run

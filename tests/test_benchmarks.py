@@ -35,11 +35,11 @@ def test_the_names_of_benchmarks_are_listed_and_an_unknown_one_is_refused(capsys
 
 @pytest.mark.parametrize(("rows", "code"), [([{"k": 1}], 0), ([{"k": 1}, {"k": 2, "right": False}], 1), ([], 1)])
 def test_a_row_that_is_not_proven_makes_the_exit_code_1(rows, code, tmp_path, capsys):
-    table = Table("a [title]", "k", {"[b]k[/b]": "k", "gap": "gap:.1e"})
+    table = Table("a [title]", "k gap")
     made = Benchmark("made", "", lambda _: rows, [table], one_core=False)
     assert made.run(["--smoke", "--results", str(tmp_path)]) == code
     assert json.loads((tmp_path / "made-smoke.json").read_text())["rows"] == rows
-    assert ("[b]k[/b]" in capsys.readouterr().out) == bool(rows)
+    assert ("a [title]" in capsys.readouterr().out) == bool(rows)
 
 
 def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():

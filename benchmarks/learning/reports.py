@@ -153,33 +153,24 @@ def report(setup: Setup, rows: Sequence[Row], results: Path, error: str) -> bool
         Name of the error, with its unit.
     """
     errors, settings = Errors(rows), setup.settings
-    printed, against = settings.get("printed", {}), settings.get("against")
-    lines = []
+    printed, against = settings.get("printed", {}), settings.get("against", "")
+    lines: list[dict[str, str]] = []
     for epsilon, arm in sorted(errors.rows, key=lambda one: (one[1] != NON_PRIVATE, one[0])):
-        theirs = printed.get(f"{arm}, {epsilon:g}", printed.get(arm, ""))
         for model in errors.models:
             found = errors.of(epsilon, arm, model)
-            loss = f"{model} label loss"
-            measured = loss in errors.rows[epsilon, arm][0]
-            paired = against and (epsilon, against) in errors.rows and arm != against
-            lines.append(
-                [
-                    arm,
-                    f"{epsilon:g}",
-                    model,
-                    str(mean(found)),
-                    "" if arm == NON_PRIVATE else str(mean(errors.excess(epsilon, arm, model))),
-                    str(mean(found - errors.of(epsilon, against, model))) if paired else "",
-                    f"{errors.of(epsilon, arm, loss).mean():.2f}" if measured else "",
-                    theirs,
-                ]
-            )
+            line = {"arm": arm, "epsilon": f"{epsilon:g}", "model": model, "error": str(mean(found))}
+            if arm != NON_PRIVATE:
+                line["excess"] = str(mean(errors.excess(epsilon, arm, model)))
+            if arm != against and (epsilon, against) in errors.rows:
+                line[f"less {against}"] = str(mean(found - errors.of(epsilon, against, model)))
+            if f"{model} label loss" in errors.rows[epsilon, arm][0]:
+                line["label loss"] = f"{errors.of(epsilon, arm, f'{model} label loss').mean():.2f}"
+            lines.append(line | {"printed": printed.get(f"{arm}, {epsilon:g}", printed.get(arm, ""))})
     seeds = len(errors.rows[math.inf, NON_PRIVATE])
     title = f"{error}: mean of {seeds} seeds, interval at 95 %; excess: above the model of true labels"
-    columns = ["arm", "epsilon", "model", "error", "excess", f"less {against}", "label loss", "the paper prints"]
-    unused = [place for place in range(5, 7) if not any(line[place] for line in lines)]
+    columns = [name for name in dict.fromkeys(name for line in reversed(lines) for name in line) if name != "printed"]
     print_table(
-        title, *([[x for i, x in enumerate(one) if i not in unused] for one in many] for many in ([columns], lines))
+        title, [*columns, "printed"], [[line.get(name, "") for name in (*columns, "printed")] for line in lines]
     )
     kept = judge_promises(setup, errors)
     draw(setup, errors, results, error)
