@@ -20,10 +20,7 @@ from benchmarks.harness import (
     Clock,
     Method,
     Row,
-    Table,
     compare,
-    draw_times,
-    note_growth,
     solve_and_certify,
 )
 from benchmarks.priors import PRIORS
@@ -142,22 +139,13 @@ def measure(given: Any) -> Iterator[Row]:
         yield from compare(cases, METHODS, Clock(given.limit))
 
 
-def notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Fit the growth of our times."""
-    return note_growth([row for row in rows if row["method"] == OURS], "loss")
-
-
-def draw(rows: Sequence[Row], _: Any) -> Any:
-    """Draw time against the number of labels, for the squared loss."""
-    squared = [row for row in rows if row["loss"] == "squared"]
-    return draw_times(squared, "method", "Randomized response on bins, squared loss")
-
-
 def arguments(parser: Any) -> None:
     """Add the epsilon and the prior."""
     parser.add_argument("--epsilon", type=float, default=4.0, help="(default: 4)")
     parser.add_argument("--prior", choices=[name for name in PRIORS if name != "weeks"], default="Dirichlet")
 
 
-TABLES = (Table("Randomized response on bins", "k method loss seconds runs outputs value excess exact_gap verdict"),)
-main = Benchmark("bins", __doc__, measure, TABLES, 60.0, arguments, notes, draw).run
+TABLES = {
+    "Randomized response on bins": "k method loss seconds runs outputs value excess exact_gap verdict",
+}
+main = Benchmark("bins", __doc__, measure, TABLES, 60.0, arguments).run

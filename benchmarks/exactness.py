@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from benchmarks.harness import Benchmark, Clock, Row, Table, Worker
+from benchmarks.harness import Benchmark, Clock, Row, Worker
 from optrand import certify, solve
 from optrand.errors import OptrandError
 from optrand.mechanism.mechanism import Mechanism
@@ -176,10 +176,9 @@ def arguments(parser: Any) -> None:
     kinds.add_argument("--edges", action="store_true", help="instead, few labels in hard positions, epsilon to 600")
 
 
-TABLES = (
-    Table(
-        "Private, of one total, without bias, and proven to 1e-9 (closed) and to 1e-6 (nearly)",
-        "kind made count private totals bias closed:.1% nearly:.1% worst:.1e slowest number",
+TABLES = {
+    "Private, of one total, without bias, and proven to 1e-9 (closed) and to 1e-6 (nearly)": (
+        "kind made count private totals bias closed:.1% nearly:.1% worst:.1e slowest number"
     ),
-)
+}
 main = Benchmark("exactness", __doc__, measure, TABLES, 120.0, arguments).run

@@ -1,7 +1,7 @@
 """The harness of all benchmarks: one table of cases and methods, one clock, one runner, and the peers' environments.
 
-A benchmark is a module whose ``main`` is ``Benchmark(...).run``: rows that are measured one after the other, tables of
-their columns, and a picture. A row that is not ``right`` makes the exit code 1. :func:`compare` makes the rows that
+A benchmark is a module whose ``main`` is ``Benchmark(...).run``: rows that are measured one after the other, and tables
+of their columns. A row that is not ``right`` makes the exit code 1. :func:`compare` makes the rows that
 time solvers, from :class:`Case` and :class:`Method`: it solves in a process of its own, which is killed at the time
 limit, and judges the answers off the clock. Building and compiling a program count, the import of libraries does not.
 """
@@ -23,9 +23,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from benchmarks.raw import judge
 from optrand import Mechanism, certify, solve
@@ -33,11 +31,8 @@ from optrand.errors import OptrandError
 from optrand.mechanism.paths import count_outputs
 from optrand.model.problem import Problem
 
-if TYPE_CHECKING:
-    from matplotlib.figure import FigureBase
-
 RESULTS = Path(__file__).parent / "results"
-"""Where benchmarks leave rows and pictures; not under version control."""
+"""Where benchmarks leave rows; not under version control."""
 
 PEERS = Path(__file__).parent / "peers"
 """Scripts and pinned versions of other libraries."""
@@ -58,7 +53,7 @@ def options(name: str, summary: str | None, *, limit: float | None = None) -> ar
     parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
     if limit is not None:
         parser.add_argument("--limit", type=float, default=limit, help=f"seconds for each solve (default: {limit:g})")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are left as JSON, and pictures")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are left as JSON")
     return parser
 
 
@@ -183,44 +178,33 @@ def write_json(directory: Path, name: str, rows: Sequence[Row]) -> None:
 # ---- the runner
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of the rows that have its first column; columns are ``key`` or ``key:format``, separated by spaces."""
-
-    title: str
-    columns: str
-
-    def print(self, rows: Sequence[Row]) -> None:
-        """Print the rows, if any."""
-        columns = self.columns.split()
-        keys = [column.partition(":")[0] for column in columns]
-        mine = [[cell(row, column) for column in columns] for row in rows if keys[0] in row]
-        if mine:
-            headings = [COLUMNS.get(key, key).partition(":")[0].replace("_", " ") for key in keys]
-            print_table(self.title, headings, mine)
+def show_columns(title: str, columns: str, rows: Sequence[Row]) -> None:
+    """Print a table of the rows that have its first column, if any; columns are separated by spaces."""
+    names = columns.split()
+    keys = [name.partition(":")[0] for name in names]
+    mine = [[cell(row, name) for name in names] for row in rows if keys[0] in row]
+    if mine:
+        print_table(title, [COLUMNS.get(key, key).partition(":")[0].replace("_", " ") for key in keys], mine)
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark: its rows, tables and picture.
+    """A benchmark: its rows, and tables of them by title, as :func:`show_columns` prints them.
 
-    ``measure(options)`` yields rows, each as soon as it is known; ``arguments(parser)`` adds options; ``notes(rows)``
-    are sentences below the tables; ``draw(rows, options)`` is the picture, if any. With `limit` there is an option
-    ``--limit`` in seconds; with `one_core` this process and those that it starts keep to one core.
+    ``measure(options)`` yields rows, each as soon as it is known; ``arguments(parser)`` adds options. With `limit`
+    there is an option ``--limit`` in seconds; with `one_core` this process and those that it starts keep to one core.
     """
 
     name: str
     summary: str | None
     measure: Callable[[Any], Iterable[Row]]
-    tables: Sequence[Table]
+    tables: Mapping[str, str]
     limit: float | None = None
     arguments: Callable[[argparse.ArgumentParser], object] = lambda _: None
-    notes: Callable[[Sequence[Row]], Iterable[str]] = lambda _: ()
-    draw: Callable[[Sequence[Row], Any], FigureBase | None] = lambda *_: None
     one_core: bool = True
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Measure, print, leave rows and a picture; return 1 if a row is not right, or if there is no row."""
+        """Measure, print and leave the rows; return 1 if a row is not right, or if there is no row."""
         parser = options(self.name, self.summary, limit=self.limit)
         self.arguments(parser)
         given = parser.parse_args(arguments)
@@ -232,61 +216,10 @@ class Benchmark:
             if not row.get("right", True):
                 print(f"NOT RIGHT: {row}", flush=True)
         print(circumstances())
-        for table in self.tables:
-            table.print(rows)
-        for note in self.notes(rows):
-            print(note)
-        name = f"{self.name}-smoke" if given.smoke else self.name
-        figure = self.draw(rows, given)
-        if figure is not None:
-            from benchmarks.pictures import left
-
-            left(figure, given.results, name)
-        write_json(given.results, name, rows)
-        return exit_code(rows)
-
-
-def exit_code(rows: Sequence[Row]) -> int:
-    """Return 1 if a row is not right or there is no row, else 0.
-
-    Examples
-    --------
-    >>> exit_code([{"right": True}, {}]), exit_code([{}, {"right": False}]), exit_code([])
-    (0, 1, 1)
-    """
-    return 0 if rows and all(row.get("right", True) for row in rows) else 1
-
-
-def growth(sizes: Sequence[float], amounts: Sequence[float]) -> float:
-    """Fit the power of the sizes that the amounts grow with, by least squares on logarithms; NaN for one size.
-
-    Examples
-    --------
-    >>> round(growth([10, 20, 40], [3.0, 12.0, 48.0]), 9)
-    2.0
-    """
-    if len(sizes) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(np.array(sizes, dtype=np.float64)), np.log(np.array(amounts)), 1)[0])
-
-
-def note_growth(rows: Sequence[Row], series: str) -> Iterator[str]:
-    """Fit powers of the number of labels to the times of each curve, over all sizes and from 401 on."""
-    timed = [row for row in rows if row.get("seconds") is not None and "k" in row]
-    for name in dict.fromkeys(row[series] for row in timed):
-        for least in (0, 401):
-            mine = [row for row in timed if row[series] == name and row["k"] >= least]
-            power = growth([row["k"] for row in mine], [row["seconds"] for row in mine])
-            yield f"{name}: time grows as k^{power:.2f} from {least} labels on"
-
-
-def draw_times(rows: Sequence[Row], series: str, title: str) -> FigureBase:
-    """Draw time against the number of labels."""
-    from optrand.plotting import times_figure
-
-    figure = times_figure([row for row in rows if "k" in row], by="k", series=series)
-    figure.suptitle(title, fontsize=8)
-    return figure
+        for title, columns in self.tables.items():
+            show_columns(title, columns, rows)
+        write_json(given.results, f"{self.name}-smoke" if given.smoke else self.name, rows)
+        return 0 if rows and all(row.get("right", True) for row in rows) else 1
 
 
 # ---- the clock
@@ -539,6 +472,11 @@ def compare(cases: Iterable[Case], methods: Sequence[Method], clock: Clock) -> I
 
 
 # ---- environments of the peers
+
+
+def add_setup(parser: argparse.ArgumentParser) -> None:
+    """Add the option that installs the peers."""
+    parser.add_argument("--setup-peers", action="store_true", help="install the other libraries first")
 
 
 @dataclass(frozen=True)

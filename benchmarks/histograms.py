@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.harness import Benchmark, Row, Table
+from benchmarks.harness import Benchmark, Row
 from benchmarks.priors import weeks
 from optrand import solve, unbiased_regression
 from optrand.base.validation import Floats
@@ -33,17 +33,15 @@ from optrand.sampling.priors import private_prior, split_budget
 from optrand.sampling.smoothing import smoothed_prior
 
 EPSILONS, ROWS, LABELS = (0.5, 1.0, 2.0, 4.0, 8.0), (1_000, 20_000, 1_000_000, 10_000_000), 53
-TABLES = (
-    Table(
-        "Loss under the true distribution",
-        "population count epsilon clipped:.4g smoothed:.4g drawn:.4g mean_cost:+.2% largest_cost:+.2%",
+TABLES = {
+    "Loss under the true distribution": (
+        "population count epsilon clipped:.4g smoothed:.4g drawn:.4g mean_cost:+.2% largest_cost:+.2%"
     ),
-    Table(
-        "Histograms of weeks worked, 20,000 rows, 53 labels",
-        "releases epsilon answer counts_sd:.4g responses_sd:.4g of_optimum:.4g largest_multiple:.4g cost:+.2%"
-        " error_in_sds:.4g",
+    "Histograms of weeks worked, 20,000 rows, 53 labels": (
+        "releases epsilon answer counts_sd:.4g responses_sd:.4g of_optimum:.4g largest_multiple:.4g cost:+.2% "
+        "error_in_sds:.4g"
     ),
-)
+}
 
 
 def populations(k: int) -> dict[str, Floats]:

@@ -7,7 +7,6 @@ the clock runs over `solve` and `certify`, and the exact mechanism is proven.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 from benchmarks.harness import (
@@ -16,10 +15,7 @@ from benchmarks.harness import (
     Clock,
     Method,
     Row,
-    Table,
     compare,
-    draw_times,
-    note_growth,
     solve_and_certify,
 )
 from benchmarks.priors import posed
@@ -42,16 +38,7 @@ def measure(given: Any) -> Iterator[Row]:
         yield from records(prior, SMALL_SIZES if given.smoke else SIZES, given.limit)
 
 
-TABLES = (
-    Table("Time and memory against the number of labels", "k prior seconds runs outputs megabytes exact_gap verdict"),
-)
-main = Benchmark(
-    "labels",
-    __doc__,
-    measure,
-    TABLES,
-    limit=120.0,
-    notes=partial(note_growth, series="prior"),
-    draw=lambda rows, _: draw_times(rows, "prior", "Optimal unbiased randomizers on the line, ε = 1"),
-    one_core=False,
-).run
+TABLES = {
+    "Time and memory against the number of labels": "k prior seconds runs outputs megabytes exact_gap verdict",
+}
+main = Benchmark("labels", __doc__, measure, TABLES, limit=120.0, one_core=False).run

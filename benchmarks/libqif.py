@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Peer, Row, Table, median_seconds
+from benchmarks.harness import Benchmark, Peer, Row, add_setup, median_seconds
 from benchmarks.raw import judge_metric_table, judge_table
 from optrand import classification, regression, rr_with_prior, solve
 from optrand.errors import NotCertified
@@ -115,16 +115,9 @@ def compare_on(privacy: str, loss: str, problem: Problem, limit: float) -> Row:
     return row | {"ratio": row["their_seconds"] / seconds if "their_seconds" in row else None}
 
 
-main = Benchmark(
-    "libqif",
-    __doc__,
-    measure,
-    (
-        Table(
-            "The same problems, solved by both; the time is ours",
-            "k privacy loss epsilon seconds value gap their_seconds:time their_value:.8g ratio:.3g distance verdict",
-        ),
+TABLES = {
+    "The same problems, solved by both; the time is ours": (
+        "k privacy loss epsilon seconds value gap their_seconds:time their_value:.8g ratio:.3g distance verdict"
     ),
-    120.0,
-    lambda parser: parser.add_argument("--setup-peers", action="store_true", help="install libqif first"),
-).run
+}
+main = Benchmark("libqif", __doc__, measure, TABLES, 120.0, add_setup).run

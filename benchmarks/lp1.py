@@ -8,13 +8,11 @@ certificate of the closed form proves. Nothing of ours repairs it first.
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, Table, compare, show
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, show
 from benchmarks.raw import RawProgram, diagonal_form, floor_form, pairwise_form
 from optrand import Mechanism, classification, rr_with_prior
 from optrand.model.problem import Problem
@@ -62,33 +60,9 @@ def measure(given: Any) -> Iterator[Row]:
             yield from compare(cases, METHODS, Clock(given.limit))
 
 
-def notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Count for each method what its engine said and what is true, and compare its times with the closed form's."""
-    base = {(row["prior"], row["k"], row["epsilon"]): row["seconds"] for row in rows if row["method"] == CLOSED_FORM}
-    for method in METHODS[1:]:
-        mine = [row for row in rows if row["method"] == method.name]
-        ended = [row for row in mine if row["seconds"] is not None]
-        right = [sum(row["distance"] <= step for row in ended) for step in (1e-9, 1e-6)]
-        ratios = [row["seconds"] / base[row["prior"], row["k"], row["epsilon"]] for row in ended] or [math.nan]
-        said = sum(row["said_optimal"] for row in ended)
-        infinite = sum(row["realised"] == math.inf for row in ended)
-        yield (
-            f"{method.name}: {len(ended)} of {len(mine)} answered, {said} said optimal, {right[0]} right to 1e-9, "
-            f"{right[1]} to 1e-6, {infinite} with infinite epsilon; time over the closed form's: median "
-            f"{statistics.median(ratios):.3g}"
-        )
-
-
-main = Benchmark(
-    "lp1",
-    __doc__,
-    measure,
-    (
-        Table(
-            "Classes; the value is the probability of keeping one",
-            "k method prior epsilon seconds runs value:.10f rows realised verdict",
-        ),
+TABLES = {
+    "Classes; the value is the probability of keeping one": (
+        "k method prior epsilon seconds runs value:.10f rows realised said_optimal verdict"
     ),
-    limit=30.0,
-    notes=notes,
-).run
+}
+main = Benchmark("lp1", __doc__, measure, TABLES, limit=30.0).run

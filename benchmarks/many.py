@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import ONE_THREAD, Benchmark, Clock, Row, Table, Worker, draw_times, note_growth, prove
+from benchmarks.harness import ONE_THREAD, Benchmark, Clock, Row, Worker, prove
 from benchmarks.priors import posed
 from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
 from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
@@ -87,16 +87,7 @@ def measure(given: Any) -> Iterator[Row]:
         yield from rows_of({"NUMBA_DISABLE_JIT": "1"}, given, older=False)
 
 
-def notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Fit the growth of each form."""
-    for epsilon in dict.fromkeys(row["epsilon"] for row in rows if "k" in row):
-        yield from note_growth([row for row in rows if row.get("epsilon") == epsilon], "form")
-
-
-def draw(rows: Sequence[Row], _: Any) -> Any:
-    """Draw time against the number of labels, of every form, at epsilon 1."""
-    return draw_times([row for row in rows if row.get("epsilon") == 1.0], "form", "Unbiased on the line, ε = 1")
-
-
-TABLES = (Table("`solve` alone, processor seconds", "what form each count exact_gap verdict"),)
-main = Benchmark("many", __doc__, measure, TABLES, 600.0, notes=notes, draw=draw, one_core=False).run
+TABLES = {
+    "`solve` alone, processor seconds": "what form each count exact_gap verdict",
+}
+main = Benchmark("many", __doc__, measure, TABLES, 600.0, one_core=False).run

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, Table, compare, prove, show
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, prove, show
 from benchmarks.raw import RawProgram, floor_form, pairwise_form
 from optrand import adaptive_outputs, feasible_output_set, regression, solve, unbiased_regression
 from optrand.mechanism.mechanism import Mechanism
@@ -52,17 +52,15 @@ ADAPTIVE, ROUNDED = "adaptive outputs", "rounded to knots, ReducedDual"
 PRINTED, PRINTED_SECONDS = "printed in [B23], G.3", {52: 2.38, 416: 17.1, 1_664: 161.0}
 """The paper's times by mesh (Appendix G.3), for 52 labels, another machine and another year of the census."""
 
-TABLES = (
-    Table(
-        "Ours, as exact mechanisms; the gap is that of the outputs' or the knots' own problem",
-        "exact_gap method mesh processor runs value excess verdict",
+TABLES = {
+    "Ours, as exact mechanisms; the gap is that of the outputs' or the knots' own problem": (
+        "exact_gap method mesh processor runs value excess verdict"
     ),
     # The engine's own word stands beside what is true.
-    Table(
-        "The peers' own tables on the same grids, as they left them",
-        "distance method mesh processor runs value rows bias realised status verdict",
+    "The peers' own tables on the same grids, as they left them": (
+        "distance method mesh processor runs value rows bias realised status verdict"
     ),
-)
+}
 
 
 def weeks_problem(mesh: int | None, k: int = priors.WEEKS) -> Problem:
@@ -194,16 +192,4 @@ def picture(rows: Sequence[Row], names: Mapping[str, str], title: str) -> Figure
     return figure
 
 
-def draw(rows: Sequence[Row], _: Any) -> Any:
-    """Draw time against mesh size for all unbiased methods."""
-    methods = {row["method"]: row["method"] for row in rows if row["method"] != BINS}
-    return picture(rows, methods, "Optimal unbiased randomizers of weeks worked: processor time")
-
-
-def notes(_: Sequence[Row]) -> Iterator[str]:
-    """Name what the paper prints, for 52 labels, another machine and another year of the census."""
-    times = ", ".join(f"{seconds:g} s at mesh {mesh:,}" for mesh, seconds in PRINTED_SECONDS.items())
-    yield f"printed in [B23], Appendix G.3: {times}"
-
-
-main = Benchmark("mesh", __doc__, measure, TABLES, limit=60.0, notes=notes, draw=draw).run
+main = Benchmark("mesh", __doc__, measure, TABLES, limit=60.0).run

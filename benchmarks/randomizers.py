@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Row, Table, median_seconds
+from benchmarks.harness import Benchmark, Row, median_seconds
 from optrand import Interval, certify, debiased_rr, rr, rr_on_bins, solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase, UnaryBits
@@ -96,14 +96,9 @@ def measure(given: Any) -> Iterator[Row]:
             yield from compare_with_optima(name, labels, prior, epsilon, 200 if given.smoke else 20_000)
 
 
-main = Benchmark(
-    "randomizers",
-    __doc__,
-    measure,
-    (
-        Table(
-            "At equal epsilon; the ratio is to the best",
-            "randomizer prior epsilon loss:.6g ratio:.4f bias:.4g variance:.6g draws verdict",
-        ),
+TABLES = {
+    "At equal epsilon; the ratio is to the best": (
+        "randomizer prior epsilon loss:.6g ratio:.4f bias:.4g variance:.6g draws verdict"
     ),
-).run
+}
+main = Benchmark("randomizers", __doc__, measure, TABLES).run

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Benchmark, Row, Table
+from benchmarks.harness import Benchmark, Row
 from optrand.cli.reading import parse_labels, read_prior
 from optrand.data import weeks_worked_counts_path
 from optrand.release import load_release
@@ -112,10 +112,9 @@ def arguments(parser: Any) -> None:
     parser.add_argument("--rows", type=lambda text: int(float(text)), nargs="+", help="numbers of rows")
 
 
-TABLES = (
-    Table(
-        "Releases; deviations of the mean are in standard errors",
-        "table ids count seconds processor rate processor_rate megabytes deviations:.2f verdict",
+TABLES = {
+    "Releases; deviations of the mean are in standard errors": (
+        "table ids count seconds processor rate processor_rate megabytes deviations:.2f verdict"
     ),
-)
+}
 main = Benchmark("release", __doc__, measure, TABLES, arguments=arguments, one_core=False).run

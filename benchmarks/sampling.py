@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Benchmark, Peer, Row, Table, median_seconds
+from benchmarks.harness import Benchmark, Peer, Row, add_setup, median_seconds
 from benchmarks.priors import posed
 from optrand import rr, solve
 
@@ -66,10 +66,5 @@ def measure(given: Any) -> Iterator[Row]:
 
 
 TITLE = f"{LABELS} labels, epsilon {EPSILON:g}, which keeps {math.e / (math.e + LABELS - 1):.4f} of them"
-main = Benchmark(
-    "sampling",
-    __doc__,
-    measure,
-    (Table(TITLE, "who version single batch batch_size:, kept:.4f verdict"),),
-    arguments=lambda parser: parser.add_argument("--setup-peers", action="store_true", help="install the others first"),
-).run
+TABLES = {TITLE: "who version single batch batch_size:, kept:.4f verdict"}
+main = Benchmark("sampling", __doc__, measure, TABLES, arguments=add_setup).run

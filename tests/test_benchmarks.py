@@ -14,7 +14,7 @@ import pytest
 from benchmarks import labels, libqif, mesh, priors, randomizers
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.exactness import verify
-from benchmarks.harness import Benchmark, Case, Clock, Method, Table, Worker, compare, growth, peak_memory, prove
+from benchmarks.harness import Benchmark, Case, Clock, Method, Worker, compare, peak_memory, prove
 from benchmarks.mesh import weeks_problem
 from benchmarks.raw import RawProgram, floor_form, judge_metric_table, judge_table
 from optrand import Mechanism, certify, classification, regression, rr_with_prior, solve
@@ -35,8 +35,8 @@ def test_the_names_of_benchmarks_are_listed_and_an_unknown_one_is_refused(capsys
 
 @pytest.mark.parametrize(("rows", "code"), [([{"k": 1}], 0), ([{"k": 1}, {"k": 2, "right": False}], 1), ([], 1)])
 def test_a_row_that_is_not_proven_makes_the_exit_code_1(rows, code, tmp_path, capsys):
-    table = Table("a [title]", "k gap")
-    made = Benchmark("made", "", lambda _: rows, [table], one_core=False)
+    tables = {"a [title]": "k gap"}
+    made = Benchmark("made", "", lambda _: rows, tables, one_core=False)
     assert made.run(["--smoke", "--results", str(tmp_path)]) == code
     assert json.loads((tmp_path / "made-smoke.json").read_text())["rows"] == rows
     assert ("a [title]" in capsys.readouterr().out) == bool(rows)
@@ -55,12 +55,6 @@ def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():
     worker.close()
     del ballast
     assert peak_memory() > 300 * 10**6
-
-
-def test_growth_finds_the_power_that_times_were_made_of():
-    sizes = np.array([11, 53, 401, 4_001])
-    assert growth(sizes, 3e-3 * sizes**1.5) == pytest.approx(1.5)
-    assert np.isnan(growth([5], [1.0]))
 
 
 def test_a_peer_over_the_limit_is_not_asked_again_and_never_fails_the_run(monkeypatch):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +111,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
     return found
 
 
-def report(setup: Setup, rows: Sequence[Row], results: Path) -> bool:  # noqa: ARG001
+def report(setup: Setup, rows: Sequence[Row]) -> bool:
     """Print excess risks, bounds and slopes; return whether every mean is below its bound."""
     found, settings = Errors(rows), setup.settings
     sizes, epsilons, names = settings["rows"], settings["epsilons"], dict.fromkeys(row.cell.arm for row in rows)

@@ -86,8 +86,7 @@ class Experiment:
     measure : callable
         ``measure(setup, cell)``: numbers by name.
     report : callable
-        ``report(setup, rows, results)``: prints tables, leaves a picture in the folder `results`, and returns whether
-        all that the experiment promises came out.
+        ``report(setup, rows)``: prints tables, and returns whether all that the experiment promises came out.
     needs : tuple of str
         Packages without which it is left out where all experiments run.
     cells : callable
@@ -96,7 +95,7 @@ class Experiment:
 
     summary: str
     measure: Callable[[Setup, Cell], Mapping[str, float]]
-    report: Callable[[Setup, Sequence[Row], Path], bool]
+    report: Callable[[Setup, Sequence[Row]], bool]
     needs: tuple[str, ...] = ()
     cells: Callable[[Setup, int], Sequence[Cell]] = arms
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -179,10 +178,10 @@ class OnMesh(Plan):
         return training.learn_numbers([[training.release(rows, solve(problem))]])
 
 
-def report_errors(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
+def report_errors(setup: Setup, rows: Sequence[Row]) -> bool:
     """Report the errors under the name of their loss."""
     error = LOSSES[setup.settings.get("loss", "squared")][0]
-    return report(setup, rows, results, error)
+    return report(setup, rows, error)
 
 
 EXPERIMENTS = {

@@ -1,4 +1,4 @@
-"""Reports of experiments whose cells are arms at several epsilons: tables of errors, promises, and a picture.
+"""Reports of experiments whose cells are arms at several epsilons: tables of errors, and promises.
 
 Means over seeds have intervals at 95 %; arms are paired by seed.
 """
@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -137,8 +135,8 @@ class Errors:
         return self.of(epsilon, arm, model) - self.of(math.inf, NON_PRIVATE, model)
 
 
-def report(setup: Setup, rows: Sequence[Row], results: Path, error: str) -> bool:
-    """Print the errors beside the paper's, and the promises; leave a picture; return whether all promises are kept.
+def report(setup: Setup, rows: Sequence[Row], error: str) -> bool:
+    """Print the errors beside the paper's, and the promises; return whether all promises are kept.
 
     Parameters
     ----------
@@ -147,8 +145,6 @@ def report(setup: Setup, rows: Sequence[Row], results: Path, error: str) -> bool
         `against` that all others are subtracted from, paired; and the list `promises`.
     rows : sequence of Row
         Their values are errors by the names of models, and "MODEL label loss" if that was measured.
-    results : Path
-        Folder of the picture.
     error : str
         Name of the error, with its unit.
     """
@@ -172,9 +168,7 @@ def report(setup: Setup, rows: Sequence[Row], results: Path, error: str) -> bool
     print_table(
         title, [*columns, "printed"], [[line.get(name, "") for name in (*columns, "printed")] for line in lines]
     )
-    kept = judge_promises(setup, errors)
-    draw(setup, errors, results, error)
-    return kept
+    return judge_promises(setup, errors)
 
 
 def judge_promises(setup: Setup, errors: Errors) -> bool:
@@ -210,34 +204,3 @@ def judge_promises(setup: Setup, errors: Errors) -> bool:
         columns = ["compared", "model", "of", "epsilon", "at most", "of means, paired", "verdict"]
         print_table("Promises, written down before the run", columns, lines)
     return kept
-
-
-def draw(setup: Setup, errors: Errors, results: Path, error: str) -> None:
-    """Draw the error of each arm against epsilon, a panel per model.
-
-    Names of models that end in a number are sizes, as "a 5": then errors are drawn against these, a panel per letter.
-    """
-    from benchmarks.pictures import FAINT, add_grid, drawing, log_x, log_y, looks
-
-    by_size = all(model.rpartition(" ")[2].isdigit() for model in errors.models)
-    panels: dict[str, dict[str, dict[float, Floats]]] = {}
-    for epsilon, arm in errors.rows:
-        for model in errors.models:
-            panel, _, size = model.rpartition(" ") if by_size else (model, "", epsilon)
-            panels.setdefault(panel, {}).setdefault(arm, {})[float(size)] = errors.of(epsilon, arm, model)
-    with drawing(results, f"learning-{setup.name}", (4.2 * len(panels), 3.6)) as figure:
-        for axes, (panel, curves) in zip(np.atleast_1d(figure.subplots(1, len(panels))), panels.items(), strict=True):
-            true = curves.pop(NON_PRIVATE)
-            sizes = sorted({size for curve in curves.values() for size in curve})
-            for look, (arm, curve) in zip(looks(list(curves), "arms"), curves.items(), strict=True):
-                at: dict[str, Any] = {"yerr": [part.std() for part in curve.values()], "label": arm, "capsize": 2}
-                axes.errorbar(list(curve), [part.mean() for part in curve.values()], **at, **look)
-            best = [true.get(size, next(iter(true.values()))).mean() for size in sizes]
-            axes.plot(sizes, best, label=NON_PRIVATE, **FAINT)
-            log_x(axes, sizes)
-            if axes.dataLim.ymin > 0:
-                log_y(axes)
-            axes.set(xlabel="classes" if by_size else "ε", ylabel=error)
-            add_grid(axes)
-            axes.set_title(panel, fontsize=9)
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)

@@ -53,4 +53,4 @@ def run_one(name: str, smoke: bool, seeds: int | None, data: Path, results: Path
     journal = Journal(results / f"learning-{setup.name}.jsonl", setup.settings)
     rows = run(EXPERIMENTS[name], setup, seeds or (SMOKE_SEEDS if smoke else SEEDS), journal)
     print(f"{setup.name}: {EXPERIMENTS[name].summary}\n{circumstances()}")
-    return EXPERIMENTS[name].report(setup, rows, results) or smoke
+    return EXPERIMENTS[name].report(setup, rows) or smoke
