@@ -1,6 +1,6 @@
-"""The priors that benchmarks share: three real, one smooth, two drawn with seeds that are written down here.
+"""The priors that benchmarks share: two real, one smooth, two drawn with seeds that are written down here.
 
-`weeks` is counted from the bundled data; `visits` and `revenue` are from ``counts.toml``.
+`weeks` is counted from the bundled data; `revenue` is from ``revenue.toml``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WEEKS = 53
 DIRICHLET_SEED = 1729
 SPIKE_SEED = 4104
 
-COUNTS: dict[str, list[int]] = tomllib.loads(Path(__file__).with_name("counts.toml").read_text(encoding="utf-8"))
+REVENUE: list[int] = tomllib.loads(Path(__file__).with_name("revenue.toml").read_text(encoding="utf-8"))["customers"]
 
 
 def weeks(k: int = WEEKS) -> Floats:
@@ -87,21 +87,9 @@ def revenue(k: int = 401) -> Floats:
     >>> prior[[0, 1, 50, 400]].round(4).tolist(), (prior == 0).sum().item()
     ([0.7006, 0.0, 0.0027, 0.0124], 14)
     """
-    dollars = np.arange(len(COUNTS["revenue"]))
+    dollars = np.arange(len(REVENUE))
     nearest = np.round(dollars / dollars[-1] * (k - 1)).astype(np.int64)
-    return _normalised(np.bincount(nearest, COUNTS["revenue"], k).astype(np.float64))
-
-
-def visits(k: int = 78) -> Floats:
-    """Visits to a physician in a year, 0 to 77; more than ``k - 1`` are counted as ``k - 1``.
-
-    Examples
-    --------
-    >>> visits()[[0, 1, 77]].round(4).tolist(), visits(2).round(4).tolist()
-    ([0.3124, 0.1891, 0.0], [0.3124, 0.6876])
-    """
-    counts = np.array(COUNTS["visits"], dtype=np.float64)
-    return _normalised(np.append(counts[: k - 1], counts[k - 1 :].sum()))
+    return _normalised(np.bincount(nearest, REVENUE, k).astype(np.float64))
 
 
 def _normalised(weights: Floats) -> Floats:
