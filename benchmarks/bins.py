@@ -12,15 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import (
-    Benchmark,
-    Case,
-    Clock,
-    Method,
-    Row,
-    compare,
-    solve_and_certify,
-)
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, solve_and_certify
 from benchmarks.priors import PRIORS
 from optrand import losses, regression
 from optrand.base.validation import Floats
@@ -46,7 +38,7 @@ def solve_cubic(problem: Problem) -> tuple[float, int]:
     (True, 2)
     """
     k, ratio, found = problem.k, math.exp(problem.epsilon), list[tuple[float, int]]()
-    costs, _ = costs_of_bins(problem)
+    costs = costs_of_bins(problem)
     best = np.append(0.0, np.full(k, math.inf))
     for d in range(1, k + 1):
         best = (best[:, np.newaxis] + costs).min(axis=0)
@@ -54,8 +46,8 @@ def solve_cubic(problem: Problem) -> tuple[float, int]:
     return min(found)
 
 
-def costs_of_bins(problem: Problem) -> tuple[Floats, Floats]:
-    """Return the cost of the bin between any two nodes and its best output; shape ``(k + 1, k + 1)`` each."""
+def costs_of_bins(problem: Problem) -> Floats:
+    """Return the cost of the bin between any two nodes with its best output, shape ``(k + 1, k + 1)``."""
     p, y, gain = problem.prior, problem.labels, math.expm1(problem.epsilon)
     backwards = np.tri(p.size + 1, dtype=bool)
 
@@ -65,17 +57,15 @@ def costs_of_bins(problem: Problem) -> tuple[Floats, Floats]:
         return float(terms.sum()) + gain * inside
 
     if problem.loss == losses.absolute:
-        costs, outputs = np.full(backwards.shape, math.inf), np.zeros(backwards.shape)
+        costs = np.full(backwards.shape, math.inf)
         for v in y:
-            found = weighted(p * np.abs(v - y))
-            better = found < costs
-            costs[better], outputs[better] = found[better], v
+            costs = np.minimum(costs, weighted(p * np.abs(v - y)))
     else:
         weight, pull = weighted(p), weighted(p * y)
         outputs = pull / weight
         squared = problem.loss == losses.squared
         costs = (weighted(p * y**2) - pull * outputs) / 2 if squared else pull - pull * np.log(outputs)
-    return np.where(backwards, math.inf, costs), outputs
+    return np.where(backwards, math.inf, costs)
 
 
 def agree(_: Sequence[Problem], answers: Sequence[tuple[float, int]], optimum: float) -> Row:

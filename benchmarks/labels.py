@@ -9,15 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.harness import (
-    Benchmark,
-    Case,
-    Clock,
-    Method,
-    Row,
-    compare,
-    solve_and_certify,
-)
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, solve_and_certify
 from benchmarks.priors import posed
 
 SIZES, SMALL_SIZES = (11, 21, 53, 101, 201, 401, 701, 1_001, 2_001, 4_001, 10_001, 40_001, 100_001), (6, 11, 16)

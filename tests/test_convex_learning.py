@@ -13,7 +13,6 @@ from scipy.stats import norm
 
 from benchmarks.learning.sgd import (
     LPRRSGD,
-    AbsoluteLoss,
     Descent,
     LogisticLoss,
     LPNormalSGD,
@@ -31,7 +30,7 @@ from optrand.estimate import top_k_loss_weights
 from optrand.learning import Domain, LabelRelease, PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
 
-LOSSES = [LogisticLoss(3), AbsoluteLoss((0.0, 1.0, 4.0)), SquaredLoss((-1.0, 0.0, 2.0))]
+LOSSES = [LogisticLoss(3), SquaredLoss((-1.0, 0.0, 2.0))]
 RANDOM = np.random.default_rng(0)
 losses = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 
@@ -115,15 +114,15 @@ def test_labels_are_drawn_once() -> None:
 
 def test_the_excess_risk_is_below_its_bound() -> None:
     """Mean over releases, on independent rows of a known law: at each feature the label is 1 with probability 0.9."""
-    loss, found = AbsoluteLoss((0.0, 1.0)), []
+    loss, found = SquaredLoss((0.0, 1.0)), []
     for seed in range(12):
         y = (np.random.default_rng(seed).random(200) < 0.9).astype(float)
         labels = PrivateLabels(y, 0.9, [0.0, 1.0], source=SeededEntropy(seed))
         fit = LPRRSGD(0.9, 4.0).fit(np.ones((200, 1)), labels, loss)
-        found.append((loss.values(fit.weights)[0] @ [0.1, 0.9]) - 0.1)
+        found.append((loss.values(fit.weights)[0] @ [0.1, 0.9]) - 0.045)
         assert fit.excess_risk == excess_risk(4.0, fit.gradient_bound, 200)
     assert 0 < np.mean(found) < fit.excess_risk
-    assert np.mean(found) < 0.4
+    assert np.mean(found) < 0.1
 
 
 def test_corollary_10_responds_with_the_kept_labels() -> None:
@@ -198,7 +197,7 @@ def test_records_without_meaning() -> None:
         lambda: LPNormalSGD(1.0, 0.0, 1.0),
         lambda: LPNormalSGD(1.0, 1e-5, math.inf),
         lambda: LogisticLoss(1),
-        lambda: AbsoluteLoss((1.0, 1.0)),
+        lambda: SquaredLoss((1.0, 1.0)),
         lambda: SquaredLoss((0.0, math.nan)),
         lambda: least_sigma(0.0, 1.0, 0.1),
         lambda: least_sigma(1.0, 1.0, 0.0),
@@ -217,7 +216,7 @@ def test_records_without_meaning() -> None:
         (np.ones(4), LogisticLoss(2), "X has shape"),
         (np.ones((3, 2)), LogisticLoss(2), "expected PrivateLabels"),
         (np.ones((4, 2)), LogisticLoss(3), "not of the 2 labels"),
-        (np.ones((4, 2)), AbsoluteLoss((1.0, 0.0)), "not of the 2 labels"),
+        (np.ones((4, 2)), SquaredLoss((1.0, 0.0)), "not of the 2 labels"),
     ],
 )
 def test_bad_input_costs_nothing(X, loss, match) -> None:

@@ -84,8 +84,8 @@ class LogisticLoss:
 
 
 @dataclass(frozen=True)
-class _NumberLoss:
-    """Loss of a prediction, the only score, of labels that are numbers."""
+class SquaredLoss:
+    """Half squared loss ``(w x - y)**2 / 2`` of a prediction, the only score, of labels that are numbers."""
 
     labels: tuple[float, ...]
 
@@ -105,38 +105,10 @@ class _NumberLoss:
         """One score, the prediction."""
         return 1
 
-    def differences(self, scores: Floats) -> Floats:
-        """Return the differences of predictions, shape ``(n, 1)``, from each label, shape ``(n, K)``."""
-        differences: Floats = scores - np.array(self.labels)
-        return differences
-
-
-class AbsoluteLoss(_NumberLoss):
-    """Absolute loss ``abs(w x - y)`` of labels that are numbers."""
-
-    def coefficients(self, scores: Floats) -> Floats:
-        """Return the side of each label that the prediction is on; at the label the upper one."""
-        return np.where(self.differences(scores) >= 0, 1.0, -1.0)[:, np.newaxis]
-
-    def lipschitz(self, largest: float, radius: float) -> float:  # noqa: ARG002
-        """Return the norm of the features."""
-        return largest
-
-    def distance(self, largest: float) -> float:
-        """Return the distance of the gradients on both sides."""
-        return 2 * largest
-
-    def values(self, scores: Floats) -> Floats:
-        """Return the losses for every label."""
-        return np.abs(self.differences(scores))
-
-
-class SquaredLoss(_NumberLoss):
-    """Half squared loss ``(w x - y)**2 / 2`` of labels that are numbers."""
-
     def coefficients(self, scores: Floats) -> Floats:
         """Return the difference of the prediction from each label."""
-        return self.differences(scores)[:, np.newaxis]
+        differences: Floats = (scores - np.array(self.labels))[:, np.newaxis]
+        return differences
 
     def lipschitz(self, largest: float, radius: float) -> float:
         """Return the norm of the features, times the largest difference of a prediction from a label."""
@@ -148,11 +120,11 @@ class SquaredLoss(_NumberLoss):
 
     def values(self, scores: Floats) -> Floats:
         """Return the losses for every label."""
-        losses: Floats = self.differences(scores) ** 2 / 2
+        losses: Floats = (scores - np.array(self.labels)) ** 2 / 2
         return losses
 
 
-LinearLoss = LogisticLoss | AbsoluteLoss | SquaredLoss
+LinearLoss = LogisticLoss | SquaredLoss
 """Convex loss of scores ``W x``, one for each class, or of a single one.
 
 With features of norm up to `largest` and weights up to `radius`: `coefficients(scores)` are derivatives in the scores
