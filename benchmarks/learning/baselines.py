@@ -92,6 +92,6 @@ EXPERIMENTS = {
         "DP-SGD and PATE beside label privacy, three classes of weeks worked",
         measure,
         partial(report, error="test error (percent)"),
-        ("torch", "opacus"),
+        ("torch", "opacus", "pandas"),
     )
 }

@@ -185,7 +185,7 @@ def report_errors(setup: Setup, rows: Sequence[Row]) -> bool:
 
 
 EXPERIMENTS = {
-    name: Experiment(summary, measure, report_errors)
+    name: Experiment(summary, measure, report_errors, ("pandas",))
     for name, summary in {
         "weeks": "weeks worked: two stages with a price on bias against one prior without; bins in clusters",
         "rows": "weeks worked, the bundled table: one prior, two stages, a prior for each row",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -17,6 +17,9 @@ from benchmarks.learning.experiment import Setup
 from benchmarks.learning.fetch import find_file
 from optrand.base.validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 CENSUS_NUMBERS = (0, 5, 16, 17, 18, 30)
 """Columns of the census that are numbers: age, wage, capital gains and losses, dividends, employer's size."""
@@ -29,7 +32,7 @@ CENSUS_TEST_ROWS = 99_762
 RARE = 50
 """Rows below which values of a column share an indicator."""
 
-CUT = pd.Timestamp(1997, 10, 1)
+CUT = datetime(1997, 10, 1)
 MOST_SPENT, STEP = 400, 4
 MOST_VISITS = 40
 
@@ -62,6 +65,8 @@ def of(setup: Setup, seed: int) -> Table:
 @lru_cache(maxsize=1)
 def table(data: str, folder: Path, train: int, test: int, seed: int) -> Table:
     """Draw rows of a data set by a seed; the test rows of weeks worked are from a file of their own."""
+    from pandas.api.types import is_numeric_dtype
+
     rng = np.random.default_rng(1000 + seed)
     features, y, labels = read(data, folder)
     if data == "weeks":
@@ -70,7 +75,7 @@ def table(data: str, folder: Path, train: int, test: int, seed: int) -> Table:
     else:
         order = rng.permutation(y.size)
     first, then = order[:train], order[train : train + test]
-    kinds = np.array([not pd.api.types.is_numeric_dtype(kind) for kind in features.dtypes])
+    kinds = np.array([not is_numeric_dtype(kind) for kind in features.dtypes])
     columns = [
         column.astype("category").cat.codes if kind else column
         for kind, (_, column) in zip(kinds, features.items(), strict=True)
@@ -88,6 +93,8 @@ def table(data: str, folder: Path, train: int, test: int, seed: int) -> Table:
 @lru_cache(maxsize=1)
 def read(data: str, folder: Path) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[Any]]:
     """Read a data set: its features, categories as text, the label of each row, and the declared labels."""
+    import pandas as pd
+
     if data == "revenue":
         features, y = read_customers(find_file(folder, "cdnow.txt"))
         return features, y, np.arange(0, MOST_SPENT + 1, STEP)
@@ -108,6 +115,8 @@ def read(data: str, folder: Path) -> tuple[pd.DataFrame, NDArray[np.int64], NDAr
 
 def read_customers(path: Path) -> tuple[pd.DataFrame, NDArray[np.int64]]:
     """Read what customers bought before October 1997, and spent after it: in steps of 4 dollars up to 400."""
+    import pandas as pd
+
     names = ["customer", "date", "count", "dollars"]
     events = pd.read_csv(path, sep=r"\s+", names=names, header=0, parse_dates=["date"])
     past = events[events["date"] < CUT]
