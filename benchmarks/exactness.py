@@ -17,9 +17,8 @@ import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.harness import Benchmark, Clock, Row, Worker
 from optrand import certify, solve
@@ -32,18 +31,12 @@ SHARES = {"edges": 0.95, "thin": 0.99, "random": 0.995}
 """Share of the problems of each sweep that must be proven."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Counts in the integers of a mechanism.
+class Verdict(NamedTuple):
+    """The properties of a mechanism, in its integers.
 
-    Attributes
-    ----------
-    private : bool
-        No two weights of one output have a ratio above the mechanism's own, and that is at most ``exp(epsilon)``.
-    totals : bool
-        All rows of weights have one total, the mechanism's own.
-    bias : float
-        The largest ``|E[M(y)] - y|``, as a share of the range of the labels.
+    It is `private` if no two weights of one output have a ratio above the mechanism's own, and that is at most
+    ``exp(epsilon)``. `totals` is whether all rows have the mechanism's own total. The `bias` is the largest
+    ``|E[M(y)] - y|``, as a share of the range of the labels.
     """
 
     private: bool

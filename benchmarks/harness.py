@@ -153,13 +153,14 @@ def circumstances() -> str:
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     packages = ("optrand", "highspy", "scipy", "clarabel", "cvxpy", "numpy", "numba")
-    versions = ", ".join(f"{package} {_version(package)}" for package in packages)
+    versions = ", ".join(f"{package} {find_version(package)}" for package in packages)
     return (
         f"{model}, Python {platform.python_version()}{load}; {cores} cores\n{versions}\nTimes are medians of few runs."
     )
 
 
-def _version(package: str) -> str:
+def find_version(package: str) -> str:
+    """Return the version of a package."""
     try:
         return version(package)
     except PackageNotFoundError:

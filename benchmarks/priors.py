@@ -29,7 +29,7 @@ REVENUE: list[int] = tomllib.loads(Path(__file__).with_name("revenue.toml").read
 
 
 def weeks(k: int = WEEKS) -> Floats:
-    """Weeks worked by the 199,523 people of the bundled counts; `k` below 53 pools neighbouring weeks evenly.
+    """Count the weeks worked by the 199,523 people of the bundled table; `k` below 53 pools neighbouring weeks evenly.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def dirichlet(k: int) -> Floats:
 
 
 def exponential(k: int) -> Floats:
-    """Probabilities that fall by the same factor from label to label, by ``exp(-5)`` in all.
+    """Return probabilities that fall by the same factor from label to label, by ``exp(-5)`` in all.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def exponential(k: int) -> Floats:
 
 
 def spike(k: int) -> Floats:
-    """Half of all mass on one label, none on every third label, the rest even: zeros and ties.
+    """Put half of all mass on one label, none on every third label, the rest even: zeros and ties.
 
     Examples
     --------

@@ -125,7 +125,7 @@ class Truth:
     value: float
 
     def distance(self, problem: Problem, optimum: float) -> float:
-        """Largest error of rows, of means (by the range of the labels), of epsilon, and of the value (relative)."""
+        """Return the largest error of rows, means (by the range of the labels), epsilon and value (relative)."""
         value = abs(self.value - optimum) / (abs(optimum) or 1.0)
         return max(self.rows, self.bias / _range(problem), self._excess(problem), value)
 

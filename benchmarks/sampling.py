@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Benchmark, Peer, Row, add_setup, median_seconds
+from benchmarks.harness import Benchmark, Peer, Row, add_setup, find_version, median_seconds
 from benchmarks.priors import posed
 from optrand import rr, solve
 
@@ -35,7 +34,7 @@ def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
     drawn = sampler.sample(values)
     return {
         "who": who,
-        "version": _version(),
+        "version": find_version("optrand"),
         "single": len(few) / median_seconds(lambda: [sampler.sample(value) for value in few], repeats),
         "batch": size / median_seconds(lambda: sampler.sample(values), repeats),
         "batch_size": size,
@@ -43,13 +42,6 @@ def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
         "right": bool(np.isin(drawn, sampler.outputs).all()),
         "verdict": "operating system; exact integers",
     }
-
-
-def _version() -> str:
-    try:
-        return version("optrand")
-    except PackageNotFoundError:
-        return "-"
 
 
 def measure(given: Any) -> Iterator[Row]:
