@@ -1,4 +1,4 @@
-"""The solver of unbiased problems on the line, compiled and not, beside the older one; and a thousand priors at once.
+"""The solver of unbiased problems on the line, compiled and not, and a thousand priors at once.
 
 Only `solve` is timed, in processor seconds of one warm process for each form, with one thread of arithmetic; every
 mechanism is then proven. Numba's own switch turns it off in the process of the form without it. A
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,8 @@ def prove_all(problems: Sequence[Sequence[Problem]], answers: Sequence[Sequence[
     return prove(problems[0], answers[0])
 
 
-def rows_of(environment: dict[str, str], given: Any, *, older: bool) -> Iterator[Row]:
-    """Time everything in a process of one form, and the older solver in it where asked."""
+def rows_of(environment: dict[str, str], given: Any) -> Iterator[Row]:
+    """Time everything in a process of one form."""
     before = dict(os.environ)
     os.environ.update(ONE_THREAD | environment)
     worker, clock = Worker(), Clock(given.limit, patience=3.0, rehearsal=600.0)
@@ -57,19 +57,15 @@ def rows_of(environment: dict[str, str], given: Any, *, older: bool) -> Iterator
     form, error = worker.call(compile_now, limit=clock.rehearsal)
     if error:
         raise RuntimeError(error)
-    forms: list[tuple[str, Callable[[Problem], Mechanism]]] = [
-        (form, solve),
-    ]
     row: Row
     for k, epsilon in SMALL_ONE if given.smoke else ONE:
         if k > 10_001 and form != "compiled":
             continue
         problem = posed("Dirichlet", k, epsilon)
-        for name, solver in forms if older and k <= 4_001 else forms[:1]:
-            row = {"what": f"{k:,} labels, epsilon {epsilon:g}", "form": name, "k": k, "epsilon": epsilon, "count": 1}
-            row |= clock.measure(worker, solver, [problem], [problem])
-            row |= clock.judge(worker, prove, [problem], math.nan) if row["runs"] else {"right": False}
-            yield row | {"each": row.get("processor")}
+        row = {"what": f"{k:,} labels, epsilon {epsilon:g}", "form": form, "k": k, "epsilon": epsilon, "count": 1}
+        row |= clock.measure(worker, solve, [problem], [problem])
+        row |= clock.judge(worker, prove, [problem], math.nan) if row["runs"] else {"right": False}
+        yield row | {"each": row.get("processor")}
     for kind in ("unbiased", "bins", "classes"):
         many = problems(kind, 20 if given.smoke else 1_000)
         row = {"what": f"{len(many):,} priors, {LABELS} labels, {kind}", "form": form, "count": len(many)}
@@ -81,10 +77,10 @@ def rows_of(environment: dict[str, str], given: Any, *, older: bool) -> Iterator
 
 def measure(given: Any) -> Iterator[Row]:
     """Time the form that this machine has, and the one without numba beside it."""
-    rows = list(rows_of({}, given, older=True))
+    rows = list(rows_of({}, given))
     yield from rows
     if any(row["form"] == "compiled" for row in rows):
-        yield from rows_of({"NUMBA_DISABLE_JIT": "1"}, given, older=False)
+        yield from rows_of({"NUMBA_DISABLE_JIT": "1"}, given)
 
 
 TABLES = {
