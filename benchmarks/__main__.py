@@ -9,22 +9,20 @@ from collections.abc import Sequence
 from importlib import import_module
 
 BENCHMARKS = {
-    "bins": "randomized response on bins against the cubic dynamic program and a linear program",
+    "bins": "randomized response on bins against the cubic dynamic program",
     "clusters": "epsilon that cluster mechanisms really spend, beside what is printed",
     "exactness": "random flow mechanisms and problems at the edges: private, unbiased, proven, by class",
-    "frontier": "bias against variance, from randomized response on bins to no bias",
     "histograms": "default releases: cost of a prior without zeros, and histograms",
     "labels": "time and peak memory against the number of labels, 11 to 100,001",
     "learning": "models trained on private labels, experiment by experiment",
     "libqif": "the one public library that computes optimal randomizers, judged as it is",
     "lp1": "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times",
-    "many": "one problem and a thousand priors: compiled, not compiled, the older solver",
+    "many": "one problem and a thousand priors, compiled and not",
     "mesh": "the unbiased program on finer and finer grids: time, value, verified gap",
     "randomizers": "every randomizer at equal epsilon, beside the proven optimum",
     "readme": "the four pictures of the README and the tour: a shape, a proof, phases, solve times",
     "release": "rows per second and peak memory of a release, up to 100 million rows",
     "sampling": "labels per second on one core, against other libraries",
-    "speed": "solving and proving against written-down limits, on named priors",
     "vectors": "unbiased one-hot vectors: the proven best against response and bits",
 }
 """Modules of this package with ``main(arguments) -> exit code``, and the measured quantity in a line."""

@@ -1,92 +1,53 @@
-"""Randomized response on bins against the cubic dynamic program of [GKK23] and a linear program, for three losses.
+"""Randomized response on bins against the cubic dynamic program of [GKK23], for three losses.
 
 Labels are 0 ... k-1. The paper's algorithm is written here as it is told: the cost of every bin, and for every number
-of bins the best place where the last one begins; its loops are over NumPy arrays. Its loss must be ours. The linear
-program is the floor form on HiGHS, with outputs at all labels and halfway between them; its table is judged as HiGHS
-left it (:mod:`benchmarks.raw`), and its gap is that between its value and the bound that its own multipliers prove.
+of bins the best place where the last one begins; its loops are over NumPy arrays. Its loss must be ours.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, Table, compare, growth, solve_and_certify
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, solve_and_certify
 from benchmarks.priors import PRIORS
-from benchmarks.raw import Floor, RawAnswer, RawProgram, judge
-from optrand import Grid, losses, regression
+from optrand import losses, regression
 from optrand.base.validation import Floats
-from optrand.model.arcs import Arcs
 from optrand.model.losses import Loss
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Solution, Stats
-from optrand.programs import Highs
-from optrand.solvers import BinPath
 
 SIZES, SMALL_SIZES = (11, 53, 101, 201, 401, 1_001, 2_001, 4_001, 20_001, 100_001), (5, 9)
 LOSSES = (losses.squared, losses.absolute, losses.poisson_log)
 OURS, CUBIC = "BinPath, proof included", "cubic dynamic program"
-COLUMNS = {
-    "method": "method",
-    "loss": "loss",
-    "labels": "k:,",
-    "time": "seconds:time",
-    "runs": "runs",
-    "outputs": "outputs",
-    "loss of it": "value:.8g",
-    "above ours": "excess:.0e",
-    "gap": "exact_gap:.1e",
-    "verdict": "verdict",
-}
 
 
-@dataclass(frozen=True)
-class CubicProgram:
-    """The algorithm of [GKK23]: ``best[d, j]`` of the first ``j`` labels in ``d`` bins, for every ``d`` and ``j``.
+def solve_cubic(problem: Problem) -> tuple[float, int]:
+    """Return the least loss and its number of bins, by [GKK23]: the best loss of the first `j` labels in `d` bins.
+
+    Costs ``O(k^3)``, with memory ``O(k^2)``. Where the bins begin is not kept.
 
     Examples
     --------
     >>> import optrand
     >>> problem = optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5)
-    >>> CubicProgram()(problem).randomizer.outputs.round(3).tolist()
-    [0.396, 0.72]
+    >>> loss, count = solve_cubic(problem)
+    >>> round(loss, 6) == round(solve_and_certify(problem).value, 6), count
+    (True, 2)
     """
-
-    def accepts(self, problem: Problem) -> bool:
-        """Accept the problems that randomized response on bins answers."""
-        return BinPath().accepts(problem)
-
-    def __call__(self, problem: Problem) -> Solution:
-        """Solve at a cost of ``O(k^3)`` with memory ``O(k^2)``."""
-        start, k, ratio = time.perf_counter(), problem.k, math.exp(problem.epsilon)
-        costs, outputs = costs_of_bins(problem)
-        best, before = np.append(0.0, np.full(k, math.inf)), np.zeros((k + 1, k + 1), dtype=np.int32)
-        found, count = math.inf, 0
-        for d in range(1, k + 1):
-            totals = best[:, np.newaxis] + costs
-            before[d] = totals.argmin(axis=0)
-            best = totals[before[d], np.arange(k + 1)]
-            if best[k] / (ratio + d - 1) < found:
-                found, count = best[k] / (ratio + d - 1), d
-        nodes = [k]
-        for d in range(count, 0, -1):
-            nodes.append(int(before[d, nodes[-1]]))
-        nodes.reverse()
-        first, after = np.array(nodes[:-1]), np.array(nodes[1:])
-        masses = np.full(count, 1 / (ratio + count - 1))
-        arcs = Arcs(k, first, after - 1, outputs[first, after], masses)
-        stats = Stats(repr(self), time.perf_counter() - start, k, "every number of bins tried")
-        return Solution(problem, Randomizer.of_arcs(problem.labels, arcs, problem.epsilon), None, stats)
+    k, ratio, found = problem.k, math.exp(problem.epsilon), list[tuple[float, int]]()
+    costs = costs_of_bins(problem)
+    best = np.append(0.0, np.full(k, math.inf))
+    for d in range(1, k + 1):
+        best = (best[:, np.newaxis] + costs).min(axis=0)
+        found.append((float(best[k]) / (ratio + d - 1), d))
+    return min(found)
 
 
-def costs_of_bins(problem: Problem) -> tuple[Floats, Floats]:
-    """Return the cost of the bin between any two nodes and its best output; shape ``(k + 1, k + 1)`` each."""
+def costs_of_bins(problem: Problem) -> Floats:
+    """Return the cost of the bin between any two nodes with its best output, shape ``(k + 1, k + 1)``."""
     p, y, gain = problem.prior, problem.labels, math.expm1(problem.epsilon)
     backwards = np.tri(p.size + 1, dtype=bool)
 
@@ -96,51 +57,29 @@ def costs_of_bins(problem: Problem) -> tuple[Floats, Floats]:
         return float(terms.sum()) + gain * inside
 
     if problem.loss == losses.absolute:
-        costs, outputs = np.full(backwards.shape, math.inf), np.zeros(backwards.shape)
+        costs = np.full(backwards.shape, math.inf)
         for v in y:
-            found = weighted(p * np.abs(v - y))
-            better = found < costs
-            costs[better], outputs[better] = found[better], v
+            costs = np.minimum(costs, weighted(p * np.abs(v - y)))
     else:
         weight, pull = weighted(p), weighted(p * y)
         outputs = pull / weight
         squared = problem.loss == losses.squared
         costs = (weighted(p * y**2) - pull * outputs) / 2 if squared else pull - pull * np.log(outputs)
-    return np.where(backwards, math.inf, costs), outputs
+    return np.where(backwards, math.inf, costs)
 
 
-@dataclass(frozen=True)
-class HalfwayProgram:
-    """The floor form on HiGHS, with outputs at all labels and halfway between them."""
-
-    def __call__(self, problem: Problem) -> RawAnswer:
-        """Build the program on the grid, and solve it."""
-        halves = np.arange(problem.loss.positive_outputs, 2 * problem.labels[-1] + 1) / 2
-        return RawProgram(Floor(), Highs())(replace(problem, outputs=Grid(halves)))
-
-
-def agree(_: Sequence[Problem], answers: Sequence[Solution], optimum: float) -> Row:
+def agree(_: Sequence[Problem], answers: Sequence[tuple[float, int]], optimum: float) -> Row:
     """Compare the loss of the paper's algorithm with the proven optimum: both are the same, or something is wrong."""
-    excess = (answers[0].value - optimum) / abs(optimum)
+    value, count = answers[0]
+    excess = (value - optimum) / abs(optimum)
     right = abs(excess) <= 1e-9
-    found = {"value": answers[0].value, "excess": excess, "outputs": answers[0].randomizer.n, "right": right}
+    found = {"value": value, "excess": excess, "outputs": count, "right": right}
     return found | {"verdict": "the same loss" if right else "ANOTHER LOSS"}
-
-
-def bound(_: Sequence[Problem], answers: Sequence[RawAnswer], optimum: float) -> Row:
-    """Judge a linear program's table as it is, by its own multipliers; nothing else knows the optimum of its grid."""
-    truth = judge(answers[0])
-    found = {"value": truth.value, "excess": (truth.value - optimum) / abs(optimum)}
-    return found | {
-        "exact_gap": answers[0].proven_gap(truth.value),
-        "verdict": truth.verdict(answers[0].problem, truth.value),
-    }
 
 
 METHODS = (
     Method(OURS, solve_and_certify),
-    Method(CUBIC, CubicProgram(), agree, 4_001),
-    Method("linear program", HalfwayProgram(), bound, 4_001),
+    Method(CUBIC, solve_cubic, agree, 4_001),
 )
 
 
@@ -168,29 +107,13 @@ def measure(given: Any) -> Iterator[Row]:
         yield from compare(cases, METHODS, Clock(given.limit))
 
 
-def notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Fit the growth of our times."""
-    for loss in LOSSES:
-        mine = [r for r in rows if (r["method"], r["loss"]) == (OURS, loss.name) and r["seconds"] is not None]
-        power = growth([row["k"] for row in mine], [row["seconds"] for row in mine])
-        yield f"{loss.name}: time of BinPath and its proof grows as k^{power:.2f}"
-
-
-def draw(rows: Sequence[Row], given: Any) -> Any:
-    """Draw time against the number of labels, for the squared loss."""
-    from optrand.plotting import times_figure
-
-    squared = [row for row in rows if row["loss"] == "squared"]
-    figure = times_figure(squared, by="k", series="method")
-    figure.suptitle(f"Randomized response on bins, ε = {given.epsilon:g}", fontsize=8)
-    return figure
-
-
 def arguments(parser: Any) -> None:
     """Add the epsilon and the prior."""
     parser.add_argument("--epsilon", type=float, default=4.0, help="(default: 4)")
     parser.add_argument("--prior", choices=[name for name in PRIORS if name != "weeks"], default="Dirichlet")
 
 
-TABLES = (Table("Randomized response on bins", "k", COLUMNS),)
-main = Benchmark("bins", __doc__, measure, TABLES, 60.0, arguments, notes, draw).run
+TABLES = {
+    "Randomized response on bins": "k method loss seconds runs outputs value excess exact_gap verdict",
+}
+main = Benchmark("bins", __doc__, measure, TABLES, 60.0, arguments).run

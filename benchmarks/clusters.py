@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from benchmarks.harness import Benchmark, Row, Table
+from benchmarks.harness import Benchmark, Row
 from optrand.baselines import ClusterRR, PeerToPeer, lemma9, theorem3
 from optrand.baselines.peer_to_peer import theorem3_flip
 
@@ -20,20 +20,14 @@ PROVEN_SIZE = 20_000
 """Large enough for Theorem 3 to speak: its flip is at most one half from there on."""
 
 CURATED = ((2, 0.25, 4, 0.8), (10, 0.05, 10, 0.5), (10, 0.1, 2, 0.9), (100, 0.01, 50, 0.5), (100, 0.001, 5, 0.95))
-TABLES = (
-    Table(
-        "Labels exchanged among peers, [E22] Algorithm 2",
-        "size",
-        {"users": "size:,", "flip": "flip:.4g", "rate": "rate:g", "delta": "delta:.1e", "epsilon": "epsilon:.4f"}
-        | {"Lemma 9": "lemma9:.4f", "Theorem 3": "theorem3:.4f", "flips alone": "flips:.4f", "verdict": "verdict"},
+TABLES = {
+    "Labels exchanged among peers, [E22] Algorithm 2": (
+        "size flip:.4g rate:g delta:.1e epsilon:.4f lemma9:.4f theorem3:.4f flips:.4f verdict"
     ),
-    Table(
-        "Labels resampled by a curator, [E22] Algorithm 1",
-        "threshold",
-        {"labels": "k", "threshold": "threshold:.4g", "noise": "noise_scale:.4g", "resampling": "resampling:.4g"}
-        | {"true epsilon": "epsilon:.4g", "printed": "printed:.4g", "verdict": "verdict"},
+    "Labels resampled by a curator, [E22] Algorithm 1": (
+        "threshold:.4g k noise_scale:.4g resampling:.4g epsilon:.4g printed:.4g verdict"
     ),
-)
+}
 
 
 def measure(given: Any) -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """The harness of all benchmarks: one table of cases and methods, one clock, one runner, and the peers' environments.
 
-A benchmark is a module whose ``main`` is ``Benchmark(...).run``: rows that are measured one after the other, tables of
-their columns, and a picture. A row that is not ``right`` makes the exit code 1. :func:`compare` makes the rows that
+A benchmark is a module whose ``main`` is ``Benchmark(...).run``: rows that are measured one after the other, and tables
+of their columns. A row that is not ``right`` makes the exit code 1. :func:`compare` makes the rows that
 time solvers, from :class:`Case` and :class:`Method`: it solves in a process of its own, which is killed at the time
 limit, and judges the answers off the clock. Building and compiling a program count, the import of libraries does not.
 """
@@ -23,9 +23,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from benchmarks.raw import judge
 from optrand import Mechanism, certify, solve
@@ -33,11 +31,8 @@ from optrand.errors import OptrandError
 from optrand.mechanism.paths import count_outputs
 from optrand.model.problem import Problem
 
-if TYPE_CHECKING:
-    from matplotlib.figure import FigureBase
-
 RESULTS = Path(__file__).parent / "results"
-"""Where benchmarks leave rows and pictures; not under version control."""
+"""Where benchmarks leave rows; not under version control."""
 
 PEERS = Path(__file__).parent / "peers"
 """Scripts and pinned versions of other libraries."""
@@ -58,7 +53,7 @@ def options(name: str, summary: str | None, *, limit: float | None = None) -> ar
     parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
     if limit is not None:
         parser.add_argument("--limit", type=float, default=limit, help=f"seconds for each solve (default: {limit:g})")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are left as JSON, and pictures")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are left as JSON")
     return parser
 
 
@@ -88,17 +83,47 @@ def rate(per_second: float) -> str:
 
 FORMATS: dict[str, Callable[[Any], str]] = {"time": duration, "rate": rate}
 
+COLUMNS = {
+    "k": "labels:,",
+    "count": "count:,",
+    "size": "users:,",
+    "epsilon": "epsilon:g",
+    "seconds": "time:time",
+    "processor": "processor:time",
+    "each": "each:time",
+    "slowest": "slowest:time",
+    "single": "one by one /s:rate",
+    "batch": "in batches /s:rate",
+    "draws": "draws per second:rate",
+    "rate": "rows/s:rate",
+    "processor_rate": "rows/s of processor:rate",
+    "megabytes": "peak MB:.0f",
+    "outputs": "outputs:,",
+    "mesh": "mesh:,",
+    "value": "value:.8g",
+    "gap": "gap:.1e",
+    "exact_gap": "exact gap:.1e",
+    "excess": "above the optimum:.1e",
+    "rows": "rows off by:.0e",
+    "bias": "bias:.1e",
+    "realised": "realised epsilon:.12g",
+    "distance": "error:.0e",
+    "status": "said",
+}
+"""Heading and format of columns that several benchmarks have; any other is headed by its key, as it is."""
+
 
 def cell(row: Mapping[str, Any], column: str) -> str:
     """Write the entry of a column, which is ``key`` or ``key:format``; a dash if the row has none.
 
     Examples
     --------
-    >>> row = {"k": 4001, "seconds": 0.012, "gap": None}
-    >>> [cell(row, column) for column in ("k:,", "seconds:time", "gap:.1e", "bias")]
-    ['4,001', '12 ms', '-', '-']
+    >>> row = {"k": 4001, "seconds": 0.012, "gap": None, "share": 0.5}
+    >>> [cell(row, column) for column in ("k", "seconds", "gap", "bias", "share:.0%")]
+    ['4,001', '12 ms', '-', '-', '50%']
     """
     key, _, form = column.partition(":")
+    form = form or COLUMNS.get(key, "").partition(":")[2]
     value = row.get(key)
     if value is None or (isinstance(value, float) and not math.isfinite(value) and form in FORMATS):
         return "-"
@@ -128,13 +153,14 @@ def circumstances() -> str:
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     packages = ("optrand", "highspy", "scipy", "clarabel", "cvxpy", "numpy", "numba")
-    versions = ", ".join(f"{package} {_version(package)}" for package in packages)
+    versions = ", ".join(f"{package} {find_version(package)}" for package in packages)
     return (
         f"{model}, Python {platform.python_version()}{load}; {cores} cores\n{versions}\nTimes are medians of few runs."
     )
 
 
-def _version(package: str) -> str:
+def find_version(package: str) -> str:
+    """Return the version of a package."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -153,42 +179,33 @@ def write_json(directory: Path, name: str, rows: Sequence[Row]) -> None:
 # ---- the runner
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of the rows that have a key: headings, and for each the column as ``key:format``."""
-
-    title: str
-    key: str
-    columns: Mapping[str, str]
-
-    def print(self, rows: Sequence[Row]) -> None:
-        """Print the rows that have the key, if any."""
-        mine = [[cell(row, column) for column in self.columns.values()] for row in rows if self.key in row]
-        if mine:
-            print_table(self.title, list(self.columns), mine)
+def show_columns(title: str, columns: str, rows: Sequence[Row]) -> None:
+    """Print a table of the rows that have its first column, if any; columns are separated by spaces."""
+    names = columns.split()
+    keys = [name.partition(":")[0] for name in names]
+    mine = [[cell(row, name) for name in names] for row in rows if keys[0] in row]
+    if mine:
+        print_table(title, [COLUMNS.get(key, key).partition(":")[0].replace("_", " ") for key in keys], mine)
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark: its rows, tables and picture.
+    """A benchmark: its rows, and tables of them by title, as :func:`show_columns` prints them.
 
-    ``measure(options)`` yields rows, each as soon as it is known; ``arguments(parser)`` adds options; ``notes(rows)``
-    are sentences below the tables; ``draw(rows, options)`` is the picture, if any. With `limit` there is an option
-    ``--limit`` in seconds; with `one_core` this process and those that it starts keep to one core.
+    ``measure(options)`` yields rows, each as soon as it is known; ``arguments(parser)`` adds options. With `limit`
+    there is an option ``--limit`` in seconds; with `one_core` this process and those that it starts keep to one core.
     """
 
     name: str
     summary: str | None
     measure: Callable[[Any], Iterable[Row]]
-    tables: Sequence[Table]
+    tables: Mapping[str, str]
     limit: float | None = None
     arguments: Callable[[argparse.ArgumentParser], object] = lambda _: None
-    notes: Callable[[Sequence[Row]], Iterable[str]] = lambda _: ()
-    draw: Callable[[Sequence[Row], Any], FigureBase | None] = lambda *_: None
     one_core: bool = True
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Measure, print, leave rows and a picture; return 1 if a row is not right, or if there is no row."""
+        """Measure, print and leave the rows; return 1 if a row is not right, or if there is no row."""
         parser = options(self.name, self.summary, limit=self.limit)
         self.arguments(parser)
         given = parser.parse_args(arguments)
@@ -200,42 +217,10 @@ class Benchmark:
             if not row.get("right", True):
                 print(f"NOT RIGHT: {row}", flush=True)
         print(circumstances())
-        for table in self.tables:
-            table.print(rows)
-        for note in self.notes(rows):
-            print(note)
-        name = f"{self.name}-smoke" if given.smoke else self.name
-        figure = self.draw(rows, given)
-        if figure is not None:
-            from benchmarks.pictures import left
-
-            left(figure, given.results, name)
-        write_json(given.results, name, rows)
-        return exit_code(rows)
-
-
-def exit_code(rows: Sequence[Row]) -> int:
-    """Return 1 if a row is not right or there is no row, else 0.
-
-    Examples
-    --------
-    >>> exit_code([{"right": True}, {}]), exit_code([{}, {"right": False}]), exit_code([])
-    (0, 1, 1)
-    """
-    return 0 if rows and all(row.get("right", True) for row in rows) else 1
-
-
-def growth(sizes: Sequence[float], amounts: Sequence[float]) -> float:
-    """Fit the power of the sizes that the amounts grow with, by least squares on logarithms; NaN for one size.
-
-    Examples
-    --------
-    >>> round(growth([10, 20, 40], [3.0, 12.0, 48.0]), 9)
-    2.0
-    """
-    if len(sizes) < 2:
-        return math.nan
-    return float(np.polyfit(np.log(np.array(sizes, dtype=np.float64)), np.log(np.array(amounts)), 1)[0])
+        for title, columns in self.tables.items():
+            show_columns(title, columns, rows)
+        write_json(given.results, f"{self.name}-smoke" if given.smoke else self.name, rows)
+        return 0 if rows and all(row.get("right", True) for row in rows) else 1
 
 
 # ---- the clock
@@ -488,6 +473,11 @@ def compare(cases: Iterable[Case], methods: Sequence[Method], clock: Clock) -> I
 
 
 # ---- environments of the peers
+
+
+def add_setup(parser: argparse.ArgumentParser) -> None:
+    """Add the option that installs the peers."""
+    parser.add_argument("--setup-peers", action="store_true", help="install the other libraries first")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.harness import Benchmark, Row, Table
+from benchmarks.harness import Benchmark, Row
 from benchmarks.priors import weeks
 from optrand import solve, unbiased_regression
 from optrand.base.validation import Floats
@@ -33,22 +33,15 @@ from optrand.sampling.priors import private_prior, split_budget
 from optrand.sampling.smoothing import smoothed_prior
 
 EPSILONS, ROWS, LABELS = (0.5, 1.0, 2.0, 4.0, 8.0), (1_000, 20_000, 1_000_000, 10_000_000), 53
-TABLES = (
-    Table(
-        "Loss under the true distribution",
-        "population",
-        {"population": "population", "rows": "rows:,", "epsilon": "epsilon:g", "clipped": "clipped:.4g"}
-        | {"smoothed": "smoothed:.4g", "drawn": "drawn:.4g", "mean cost": "mean cost:+.2%"}
-        | {"largest cost": "largest cost:+.2%"},
+TABLES = {
+    "Loss under the true distribution": (
+        "population count epsilon clipped:.4g smoothed:.4g drawn:.4g mean_cost:+.2% largest_cost:+.2%"
     ),
-    Table(
-        "Histograms of weeks worked, 20,000 rows, 53 labels",
-        "releases",
-        {"epsilon": "epsilon:g", "releases": "releases", "answer": "answer"}
-        | {f"{name}": f"{name}:.4g" for name in ("count's sd", "response's", "of optimum", "largest multiple")}
-        | {"cost": "cost:+.2%", "error in sds": "error in sds:.4g"},
+    "Histograms of weeks worked, 20,000 rows, 53 labels": (
+        "releases epsilon answer counts_sd:.4g responses_sd:.4g of_optimum:.4g largest_multiple:.4g cost:+.2% "
+        "error_in_sds:.4g"
     ),
-)
+}
 
 
 def populations(k: int) -> dict[str, Floats]:
@@ -87,8 +80,8 @@ def measure_costs(population: Floats, rows: int, epsilon: float, repeats: int) -
         found.append([float(counts @ table.variances) / (2 * rows) for table in tables])
     clipped, smoothed, drawn = np.array(found).T
     row = {"clipped": float(clipped.mean()), "smoothed": float(smoothed.mean()), "drawn": float(drawn.mean())}
-    row |= {"mean cost": float(drawn.mean() / clipped.mean() - 1), "largest cost": float((drawn / clipped).max() - 1)}
-    return row | {"right": row["mean cost"] <= 0.01}
+    row |= {"mean_cost": float(drawn.mean() / clipped.mean() - 1), "largest_cost": float((drawn / clipped).max() - 1)}
+    return row | {"right": row["mean_cost"] <= 0.01}
 
 
 def read_weeks() -> NDArray[np.int64]:
@@ -114,12 +107,12 @@ def measure_releases(epsilon: float, releases: int) -> Row:
             continue
         answers.append(
             {
-                "count's sd": float(fit.count_errors.max()) * root,
-                "response's": float(fit.response_errors.max()) * root,
-                "of optimum": Conditioning(solve(fit.mechanism.problem)).multiple,
-                "largest multiple": fit.multiple,
+                "counts_sd": float(fit.count_errors.max()) * root,
+                "responses_sd": float(fit.response_errors.max()) * root,
+                "of_optimum": Conditioning(solve(fit.mechanism.problem)).multiple,
+                "largest_multiple": fit.multiple,
                 "cost": fit.cost,
-                "error in sds": float((np.abs(found.shares - true) / found.noise_errors).max()),
+                "error_in_sds": float((np.abs(found.shares - true) / found.noise_errors).max()),
             }
         )
     row = {"epsilon": epsilon, "releases": releases, "answer": len(answers), "right": len(answers) == releases}
@@ -132,7 +125,7 @@ def measure(given: Any) -> Iterator[Row]:
     for name, shares in populations(k).items():
         for rows in sizes:
             for epsilon in epsilons:
-                row = {"population": name, "rows": rows, "epsilon": epsilon}
+                row = {"population": name, "count": rows, "epsilon": epsilon}
                 yield row | measure_costs(shares, rows, epsilon, 1 if given.smoke else given.repeats)
     for epsilon in epsilons:
         yield measure_releases(epsilon, 1 if given.smoke else given.releases)

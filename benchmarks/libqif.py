@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Peer, Row, Table, median_seconds
+from benchmarks.harness import Benchmark, Peer, Row, add_setup, median_seconds
 from benchmarks.raw import judge_metric_table, judge_table
 from optrand import classification, regression, rr_with_prior, solve
 from optrand.errors import NotCertified
@@ -33,20 +33,6 @@ GAPS = {"pure": 1e-9, "metric": 1e-5}
 """Gaps within which ours must be proven. Entries of a metric table span ``exp(epsilon (k - 1))``, 4e22 for 53 labels at
 epsilon 1: what a backend's floats lose there stays in the exact table that is made from them."""
 PEER = Peer("libqif")
-COLUMNS = {
-    "privacy": "privacy",
-    "loss": "loss",
-    "K": "k",
-    "epsilon": "epsilon:g",
-    "ours": "seconds:time",
-    "our value": "value:.7g",
-    "our gap": "gap:.0e",
-    "libqif": "their_seconds:time",
-    "its value": "their_value:.7g",
-    "time / ours": "ratio:.3g",
-    "its error": "distance:.0e",
-    "verdict on libqif": "verdict",
-}
 
 
 def our_answer(loss: str, problem: Problem, privacy: str = "pure") -> Mechanism | ProgramMechanism:
@@ -129,11 +115,9 @@ def compare_on(privacy: str, loss: str, problem: Problem, limit: float) -> Row:
     return row | {"ratio": row["their_seconds"] / seconds if "their_seconds" in row else None}
 
 
-main = Benchmark(
-    "libqif",
-    __doc__,
-    measure,
-    (Table("The same problems, solved by both", "k", COLUMNS),),
-    120.0,
-    lambda parser: parser.add_argument("--setup-peers", action="store_true", help="install libqif first"),
-).run
+TABLES = {
+    "The same problems, solved by both; the time is ours": (
+        "k privacy loss epsilon seconds value gap their_seconds:time their_value:.8g ratio:.3g distance verdict"
+    ),
+}
+main = Benchmark("libqif", __doc__, measure, TABLES, 120.0, add_setup).run

@@ -8,14 +8,12 @@ certificate of the closed form proves. Nothing of ours repairs it first.
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, Table, compare, show
-from benchmarks.raw import LP2, Floor, Pairwise, RawProgram
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, show
+from benchmarks.raw import RawProgram, diagonal_form, floor_form, pairwise_form
 from optrand import Mechanism, classification, rr_with_prior
 from optrand.model.problem import Problem
 from optrand.programs import Cvxpy, Highs, Scipy
@@ -32,29 +30,17 @@ def closed_form(problem: Problem) -> Mechanism:
 
 
 # The printed form has K^2 (K - 1) rows.
-FORMS: dict[str, tuple[LP2 | Floor | Pairwise, int]] = {
-    "LP2": (LP2(), 200),
-    "LP1 floor": (Floor(), 200),
-    "LP1 pairwise": (Pairwise(), 40),
+FORMS = {
+    "LP2": (diagonal_form, 200),
+    "LP1 floor": (floor_form, 200),
+    "LP1 pairwise": (pairwise_form, 40),
 }
 ENGINES: dict[str, Backend] = {"HiGHS": Highs(), "scipy": Scipy(), "cvxpy": Cvxpy()}
 METHODS = [Method(CLOSED_FORM, closed_form)] + [
-    Method(f"{form}, {engine}", RawProgram(program, backend), show, largest)
-    for form, (program, largest) in FORMS.items()
+    Method(f"{form}, {engine}", RawProgram(state, backend), show, largest)
+    for form, (state, largest) in FORMS.items()
     for engine, backend in ENGINES.items()
 ]
-COLUMNS = {
-    "method": "method",
-    "prior": "prior",
-    "K": "k",
-    "epsilon": "epsilon:g",
-    "time": "seconds:time",
-    "runs": "runs",
-    "P(correct)": "value:.10f",
-    "rows off by": "rows:.0e",
-    "realised epsilon": "realised:.12g",
-    "verdict": "verdict",
-}
 
 
 def measure(given: Any) -> Iterator[Row]:
@@ -74,21 +60,9 @@ def measure(given: Any) -> Iterator[Row]:
             yield from compare(cases, METHODS, Clock(given.limit))
 
 
-def notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Count for each method what its engine said and what is true, and compare its times with the closed form's."""
-    base = {(row["prior"], row["k"], row["epsilon"]): row["seconds"] for row in rows if row["method"] == CLOSED_FORM}
-    for method in METHODS[1:]:
-        mine = [row for row in rows if row["method"] == method.name]
-        ended = [row for row in mine if row["seconds"] is not None]
-        right = [sum(row["distance"] <= step for row in ended) for step in (1e-9, 1e-6)]
-        ratios = [row["seconds"] / base[row["prior"], row["k"], row["epsilon"]] for row in ended] or [math.nan]
-        said = sum(row["said_optimal"] for row in ended)
-        infinite = sum(row["realised"] == math.inf for row in ended)
-        yield (
-            f"{method.name}: {len(ended)} of {len(mine)} answered, {said} said optimal, {right[0]} right to 1e-9, "
-            f"{right[1]} to 1e-6, {infinite} with infinite epsilon; time over the closed form's: median "
-            f"{statistics.median(ratios):.3g}"
-        )
-
-
-main = Benchmark("lp1", __doc__, measure, (Table("Classes", "k", COLUMNS),), limit=30.0, notes=notes).run
+TABLES = {
+    "Classes; the value is the probability of keeping one": (
+        "k method prior epsilon seconds runs value:.10f rows realised said_optimal verdict"
+    ),
+}
+main = Benchmark("lp1", __doc__, measure, TABLES, limit=30.0).run

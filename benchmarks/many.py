@@ -1,4 +1,4 @@
-"""The solver of unbiased problems on the line, compiled and not, beside the older one; and a thousand priors at once.
+"""The solver of unbiased problems on the line, compiled and not, and a thousand priors at once.
 
 Only `solve` is timed, in processor seconds of one warm process for each form, with one thread of arithmetic; every
 mechanism is then proven. Numba's own switch turns it off in the process of the form without it. A
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import ONE_THREAD, Benchmark, Clock, Row, Table, Worker, growth, prove
+from benchmarks.harness import ONE_THREAD, Benchmark, Clock, Row, Worker, prove
 from benchmarks.priors import posed
 from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
 from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
@@ -23,14 +23,6 @@ from optrand.model.problem import Problem
 ONE = (*((k, epsilon) for k in (53, 401, 4_001, 10_001) for epsilon in (1.0, 3.0)), (100_001, 1.0))
 SMALL_ONE = ((11, 1.0), (53, 3.0))
 LABELS = 53
-COLUMNS = {
-    "problem": "what",
-    "form": "form",
-    "each": "each:time",
-    "count": "count:,",
-    "worst gap": "exact_gap:.1e",
-    "verdict": "verdict",
-}
 
 
 def problems(kind: str, count: int) -> list[Problem]:
@@ -55,8 +47,8 @@ def prove_all(problems: Sequence[Sequence[Problem]], answers: Sequence[Sequence[
     return prove(problems[0], answers[0])
 
 
-def rows_of(environment: dict[str, str], given: Any, *, older: bool) -> Iterator[Row]:
-    """Time everything in a process of one form, and the older solver in it where asked."""
+def rows_of(environment: dict[str, str], given: Any) -> Iterator[Row]:
+    """Time everything in a process of one form."""
     before = dict(os.environ)
     os.environ.update(ONE_THREAD | environment)
     worker, clock = Worker(), Clock(given.limit, patience=3.0, rehearsal=600.0)
@@ -65,19 +57,15 @@ def rows_of(environment: dict[str, str], given: Any, *, older: bool) -> Iterator
     form, error = worker.call(compile_now, limit=clock.rehearsal)
     if error:
         raise RuntimeError(error)
-    forms: list[tuple[str, Callable[[Problem], Mechanism]]] = [
-        (form, solve),
-    ]
     row: Row
     for k, epsilon in SMALL_ONE if given.smoke else ONE:
         if k > 10_001 and form != "compiled":
             continue
         problem = posed("Dirichlet", k, epsilon)
-        for name, solver in forms if older and k <= 4_001 else forms[:1]:
-            row = {"what": f"{k:,} labels, epsilon {epsilon:g}", "form": name, "k": k, "epsilon": epsilon, "count": 1}
-            row |= clock.measure(worker, solver, [problem], [problem])
-            row |= clock.judge(worker, prove, [problem], math.nan) if row["runs"] else {"right": False}
-            yield row | {"each": row.get("processor")}
+        row = {"what": f"{k:,} labels, epsilon {epsilon:g}", "form": form, "k": k, "epsilon": epsilon, "count": 1}
+        row |= clock.measure(worker, solve, [problem], [problem])
+        row |= clock.judge(worker, prove, [problem], math.nan) if row["runs"] else {"right": False}
+        yield row | {"each": row.get("processor")}
     for kind in ("unbiased", "bins", "classes"):
         many = problems(kind, 20 if given.smoke else 1_000)
         row = {"what": f"{len(many):,} priors, {LABELS} labels, {kind}", "form": form, "count": len(many)}
@@ -89,30 +77,13 @@ def rows_of(environment: dict[str, str], given: Any, *, older: bool) -> Iterator
 
 def measure(given: Any) -> Iterator[Row]:
     """Time the form that this machine has, and the one without numba beside it."""
-    rows = list(rows_of({}, given, older=True))
+    rows = list(rows_of({}, given))
     yield from rows
     if any(row["form"] == "compiled" for row in rows):
-        yield from rows_of({"NUMBA_DISABLE_JIT": "1"}, given, older=False)
+        yield from rows_of({"NUMBA_DISABLE_JIT": "1"}, given)
 
 
-def notes(rows: Sequence[Row]) -> Iterator[str]:
-    """Fit the growth of each form from 401 labels on."""
-    large = [row for row in rows if row.get("k", 0) >= 401 and row["seconds"] is not None]
-    for form, epsilon in dict.fromkeys((row["form"], row["epsilon"]) for row in large):
-        mine = [row for row in large if (row["form"], row["epsilon"]) == (form, epsilon)]
-        power = growth([row["k"] for row in mine], [row["processor"] for row in mine])
-        yield f"{form}, epsilon {epsilon:g}: time grows as k^{power:.2f} from 401 labels on"
-
-
-def draw(rows: Sequence[Row], _: Any) -> Any:
-    """Draw time against the number of labels, of every form, at epsilon 1."""
-    from optrand.plotting import times_figure
-
-    chosen = [row for row in rows if row.get("epsilon") == 1.0]
-    figure = times_figure(chosen, by="k", series="form")
-    figure.suptitle("Unbiased on the line, ε = 1: one core", fontsize=8)
-    return figure
-
-
-TABLES = (Table("`solve` alone, processor seconds", "what", COLUMNS),)
-main = Benchmark("many", __doc__, measure, TABLES, 600.0, notes=notes, draw=draw, one_core=False).run
+TABLES = {
+    "`solve` alone, processor seconds": "what form each count exact_gap verdict",
+}
+main = Benchmark("many", __doc__, measure, TABLES, 600.0, one_core=False).run

@@ -1,19 +1,19 @@
 """Every randomizer at equal epsilon: those that the papers compare with, beside the proven best of its class.
 
-Weeks worked, revenue and visits to a physician, at five epsilons: the noisy label loss (the mean half squared error of
+Weeks worked, at five epsilons: the noisy label loss (the mean half squared error of
 what is released), the largest bias, the variance, and labels drawn per second on one core. No randomizer may lose less
 than the certified optimum of its class: of all randomizers, or of all unbiased ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Row, Table, median_seconds
+from benchmarks.harness import Benchmark, Row, median_seconds
 from optrand import Interval, certify, debiased_rr, rr, rr_on_bins, solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase, UnaryBits
@@ -23,18 +23,6 @@ from optrand.model.problem import Problem
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 GAP = 1e-8
 """Relative gap within which the optima must be proven."""
-
-COLUMNS = {
-    "randomizer": "randomizer",
-    "prior": "prior",
-    "epsilon": "epsilon:g",
-    "loss": "loss:.6g",
-    "over the best": "ratio:.4f",
-    "largest bias": "bias:.4g",
-    "variance": "variance:.6g",
-    "draws per second": "draws:rate",
-    "verdict": "verdict",
-}
 
 
 class Entry(NamedTuple):
@@ -96,40 +84,17 @@ def compare_with_optima(name: str, labels: Floats, prior: Floats, epsilon: float
 
 
 def measure(given: Any) -> Iterator[Row]:
-    """Compare on every prior at every epsilon."""
-    large = {
-        "weeks worked": (np.arange(53.0), priors.weeks()),
-        "revenue": (np.linspace(0.0, 400.0, 101), priors.revenue(101)),
-        "visits": (np.arange(78.0), priors.visits()),
-    }
-    small = {"weeks worked": (np.arange(6.0), priors.weeks(6)), "visits": (np.arange(9.0), priors.visits(9))}
-    for name, (labels, prior) in (small if given.smoke else large).items():
-        for epsilon in (1.0, 4.0) if given.smoke else EPSILONS:
-            yield from compare_with_optima(name, labels, prior, epsilon, 200 if given.smoke else 20_000)
+    """Compare at every epsilon."""
+    k = 6 if given.smoke else priors.WEEKS
+    for epsilon in (1.0, 4.0) if given.smoke else EPSILONS:
+        yield from compare_with_optima(
+            "weeks worked", np.arange(float(k)), priors.weeks(k), epsilon, 200 if given.smoke else 20_000
+        )
 
 
-def draw(rows: Sequence[Row], _: Any) -> Any:
-    """Draw the loss against epsilon: unbiased randomizers above, all others below."""
-    from matplotlib.figure import Figure
-
-    from benchmarks.pictures import log_log, looks
-
-    # To the eye noise from the real line is the same as noise on a lattice.
-    rows = [row for row in rows if not row["randomizer"].startswith(("Laplace", "staircase"))]
-    names = list(dict.fromkeys(row["prior"] for row in rows))
-    figure = Figure(figsize=(3.2 * len(names), 6.4), layout="constrained")
-    grid = figure.subplots(2, len(names), squeeze=False)
-    for column, prior in enumerate(names):
-        for axes, unbiased, title in zip(grid[:, column], (True, False), ("no bias", "any bias"), strict=True):
-            here = [row for row in rows if row["prior"] == prior and (row["bias"] is None) == unbiased]
-            chosen = list(dict.fromkeys(row["randomizer"] for row in here))
-            for look, name in zip(looks(chosen, "randomizers"), chosen, strict=True):
-                mine = [row for row in here if row["randomizer"] == name]
-                axes.plot([row["epsilon"] for row in mine], [row["loss"] for row in mine], label=name, **look)
-            log_log(axes, "epsilon", "half squared error" if column == 0 else "", EPSILONS)
-            axes.set_title(f"{prior}: {title}", fontsize=8)
-            axes.legend(fontsize=6)
-    return figure
-
-
-main = Benchmark("randomizers", __doc__, measure, (Table("At equal epsilon", "loss", COLUMNS),), draw=draw).run
+TABLES = {
+    "At equal epsilon; the ratio is to the best": (
+        "randomizer prior epsilon loss:.6g ratio:.4f bias:.4g variance:.6g draws verdict"
+    ),
+}
+main = Benchmark("randomizers", __doc__, measure, TABLES).run

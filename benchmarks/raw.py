@@ -1,42 +1,29 @@
-"""Answers of other solvers as they are: the engine's own table, judged in integers, with nothing of ours in between.
+"""Answers of other solvers as they are: the engine's own table, judged without rounding, and not repaired first.
 
-:class:`optrand.solvers.LinearProgram` clips, repairs and, where floats prove too little, solves again what a backend
-answers. That is right for a user and wrong for a comparison. Here a program is built, an engine solves it, and the
-judge reads the numbers that the engine left. The judge uses Python's integers and shares no code with the package.
+:class:`optrand.solvers.LinearProgram` clips and repairs the answer of a backend, and solves again if floats prove too
+little. That is right for a user and wrong for a comparison. Here a program is built, an engine solves it, and the judge
+reads the numbers that the engine left, in rationals, as :func:`optrand.audit` reads other people's tables.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optrand.audits.exact_table import ExactTable, deviations
+from optrand.base.arithmetic import places, scaled
 from optrand.base.validation import Floats
-from optrand.certificates.certificate import lower_bound
 from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.solution import Dual
 from optrand.programs import Program, Pure, Unbiased, lp1, lp2
 from optrand.programs.backends import Backend
-
-__all__ = [
-    "LP2",
-    "Floor",
-    "Pairwise",
-    "RawAnswer",
-    "RawProgram",
-    "Truth",
-    "judge",
-    "judge_metric_table",
-    "judge_table",
-]
 
 STRICT, LOOSE = 1e-9, 1e-6
 """Distances from the truth that verdicts name."""
@@ -44,25 +31,10 @@ STRICT, LOOSE = 1e-9, 1e-6
 
 @dataclass(frozen=True, eq=False)
 class RawAnswer:
-    """What an engine answered.
-
-    Attributes
-    ----------
-    problem : Problem
-    table : (k, n) array or None
-        Probabilities, with whatever is wrong with them; None for LP2, whose variables are a diagonal.
-    diagonal : (k,) array or None
-        The variables of LP2.
-    multipliers : array
-        Of the equations: derivatives of the least loss by the sum of each row, then by the mean of each label.
-    status : str
-        The engine's own word.
-    """
+    """The answer of an engine: a table of shape ``(k, n)`` or, of LP2, a diagonal of shape ``(k,)``, and its status."""
 
     problem: Problem
-    table: Floats | None
-    diagonal: Floats | None
-    multipliers: Floats
+    point: Floats
     status: str
 
     @property
@@ -71,49 +43,34 @@ class RawAnswer:
         status = self.status.lower()
         return status in ("optimal", "solved") or status.startswith("optimization terminated successfully")
 
-    def proven_gap(self, value: float) -> float:
-        """Relative distance between a value and the bound that the engine's own multipliers prove, for a table."""
-        k = self.problem.k
-        beta = self.multipliers[k:] if self.multipliers.size > k else np.zeros(k)
-        bound = lower_bound(self.problem, Dual(self.multipliers[:k], beta))
-        return abs(value - self.problem.sign * bound) / (abs(value) or 1.0)
+
+def pairwise_form(problem: Problem) -> Program:
+    """State the table's program as printed, with a row for each output and pair of labels."""
+    return _table_program(problem, "pairwise")
 
 
-@dataclass(frozen=True)
-class Pairwise:
-    """The table's program as printed, a row for each output and pair of labels."""
-
-    form = "pairwise"
-
-    def build(self, problem: Problem) -> Program:
-        """Build the program of a problem on a grid."""
-        if problem.loss == losses.zero_one:
-            return lp1(problem.prior, problem.epsilon, form=self.form)
-        assert isinstance(problem.outputs, Grid)
-        return Program(
-            problem.labels,
-            problem.prior,
-            problem.outputs.values,
-            loss=problem.loss,
-            privacy=Pure(problem.epsilon, form=self.form),
-            constraints=[Unbiased()] if problem.unbiased else [],
-        )
+def floor_form(problem: Problem) -> Program:
+    """State the table's program with a floor for each output."""
+    return _table_program(problem, "floor")
 
 
-@dataclass(frozen=True)
-class Floor(Pairwise):
-    """The table's program with a floor for each output."""
-
-    form = "floor"
+def diagonal_form(problem: Problem) -> Program:
+    """State LP2, the relaxation of [G21] with the diagonal alone."""
+    return lp2(problem.prior, problem.epsilon)
 
 
-@dataclass(frozen=True)
-class LP2:
-    """The relaxation of [G21] with the diagonal alone."""
-
-    def build(self, problem: Problem) -> Program:
-        """Build the program of a problem of classes."""
-        return lp2(problem.prior, problem.epsilon)
+def _table_program(problem: Problem, form: str) -> Program:
+    if problem.loss == losses.zero_one:
+        return lp1(problem.prior, problem.epsilon, form=form)
+    assert isinstance(problem.outputs, Grid)
+    return Program(
+        problem.labels,
+        problem.prior,
+        problem.outputs.values,
+        loss=problem.loss,
+        privacy=Pure(problem.epsilon, form=form),
+        constraints=[Unbiased()] if problem.unbiased else [],
+    )
 
 
 @dataclass(frozen=True)
@@ -124,28 +81,26 @@ class RawProgram:
     --------
     >>> from optrand import classification
     >>> from optrand.programs import Highs
-    >>> answer = RawProgram(Floor(), Highs())(classification([0.6, 0.4], 1.0))
-    >>> answer.said_optimal, answer.table.round(3).tolist()
+    >>> answer = RawProgram(floor_form, Highs())(classification([0.6, 0.4], 1.0))
+    >>> answer.said_optimal, answer.point.round(3).tolist()
     (True, [[0.731, 0.269], [0.269, 0.731]])
     """
 
-    program: Floor | Pairwise | LP2
+    state: Callable[[Problem], Program]
     backend: Backend
 
     def __call__(self, problem: Problem) -> RawAnswer:
         """Build, solve, and read the variables without a change."""
-        answer = self.program.build(problem).solve(self.backend)
+        answer = self.state(problem).solve(self.backend)
         if not answer.point.size:
             raise SolverFailed(f"{answer.backend} ended with the status {answer.message!r} and no answer to read")
-        if isinstance(self.program, LP2):
-            return RawAnswer(problem, None, answer.point, np.zeros(0), answer.message)
-        equations = [answer.duals[name] for name in ("sum", "mean") if name in answer.duals]
-        return RawAnswer(problem, answer.table, None, problem.sign * np.concatenate(equations), answer.message)
+        point = answer.point if self.state is diagonal_form else answer.table
+        return RawAnswer(problem, point, answer.message)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of an answer, computed without rounding and rounded once.
+    """The errors and the value of an answer, computed without rounding and rounded once.
 
     Attributes
     ----------
@@ -170,7 +125,7 @@ class Truth:
     value: float
 
     def distance(self, problem: Problem, optimum: float) -> float:
-        """Largest error of rows, of means (by the range of the labels), of epsilon, and of the value (relative)."""
+        """Return the largest error of rows, means (by the range of the labels), epsilon and value (relative)."""
         value = abs(self.value - optimum) / (abs(optimum) or 1.0)
         return max(self.rows, self.bias / _range(problem), self._excess(problem), value)
 
@@ -200,11 +155,10 @@ def _range(problem: Problem) -> float:
 
 def judge(answer: RawAnswer) -> Truth:
     """Judge an answer of :class:`RawProgram`."""
-    if answer.diagonal is not None:
-        return _judge_diagonal(answer.problem, answer.diagonal)
-    assert answer.table is not None
+    if answer.point.ndim == 1:
+        return _judge_diagonal(answer.problem, answer.point)
     outputs = answer.problem.outputs.values if isinstance(answer.problem.outputs, Grid) else answer.problem.labels
-    return judge_table(answer.problem, outputs, answer.table)
+    return judge_table(answer.problem, outputs, answer.point)
 
 
 def judge_table(problem: Problem, outputs: Floats, table: Floats) -> Truth:
@@ -218,17 +172,20 @@ def judge_table(problem: Problem, outputs: Floats, table: Floats) -> Truth:
     >>> found.rows, found.value, round(found.epsilon, 12) == round(math.log(3), 12), round(found.delta, 12)
     (0.25, 0.65, True, 0.070429542885)
     """
-    entries, unit = _integers(table)
-    losses, loss_unit = _integers(problem.loss_table(outputs))
-    per_label = (entries * losses).sum(axis=1)
-    value = sum(Fraction(float(p)) * int(loss) for p, loss in zip(problem.prior, per_label, strict=True))
-    top, bottom = entries.max(axis=0).tolist(), entries.min(axis=0).tolist()
+    exact, bias = ExactTable.of(table), 0.0
+    if problem.unbiased:
+        bias = float(max(map(abs, deviations(exact.weights, problem.labels, outputs, total=exact.unit))))
+    losses_of = problem.loss_table(outputs)
+    digits = places(losses_of.ravel())
+    costs = np.array(scaled(losses_of.ravel(), digits), dtype=object).reshape(table.shape)
+    per_label = (exact.weights * costs).sum(axis=1).tolist()
+    value = sum(Fraction(float(p)) * loss for p, loss in zip(problem.prior, per_label, strict=True))
     return Truth(
-        float(max(abs(Fraction(int(total) - unit, unit)) for total in entries.sum(axis=1))),
-        _bias(problem, outputs, entries, unit) if problem.unbiased else 0.0,
-        _log(max(map(_ratio, top, bottom))),
-        _delta(top, bottom, unit, problem.epsilon),
-        problem.sign * float(value / (unit * loss_unit)),
+        float(max(abs(total - 1) for total in exact.sums)),
+        bias,
+        _log_ratio(exact),
+        _delta(exact, problem.epsilon),
+        problem.sign * float(value / (exact.unit << digits)),
     )
 
 
@@ -237,7 +194,7 @@ def judge_metric_table(problem: Problem, table: Floats) -> Truth:
 
     Neighbours decide: their ratios multiply, and their distances add up. The realised epsilon is the largest over
     neighbours, per unit. Delta is the largest sum of ``max(0, M[y, o] - exp(epsilon |y - z|) M[z, o])`` over the
-    outputs.
+    outputs, with the larger of the two labels' entries first.
 
     Examples
     --------
@@ -247,49 +204,24 @@ def judge_metric_table(problem: Problem, table: Floats) -> Truth:
     >>> round(found.epsilon, 12) == round(math.log(2), 12), round(found.delta, 12)
     (True, 0.087819682325)
     """
-    entries, unit = _integers(table)
     epsilons, deltas = [], []
-    for (y, above), (z, below) in pairwise(zip(problem.labels.tolist(), entries.tolist(), strict=True)):
-        for top, bottom in ((above, below), (below, above)):
-            epsilons.append(_log(max(map(_ratio, top, bottom))) / (z - y))
-            deltas.append(_delta(top, bottom, unit, problem.epsilon * (z - y)))
+    for (y, above), (z, below) in pairwise(zip(problem.labels.tolist(), table.tolist(), strict=True)):
+        pair = ExactTable.of([above, below])
+        epsilons.append(_log_ratio(pair) / (z - y))
+        deltas.append(_delta(pair, problem.epsilon * (z - y)))
     return replace(judge_table(problem, problem.labels, table), epsilon=max(epsilons), delta=max(deltas))
 
 
-def _integers(numbers: Floats) -> tuple[NDArray[Any], int]:
-    """Floats as Python's integers, in units of one over the number that is returned with them."""
-    pairs = [float(number).as_integer_ratio() for number in numbers.ravel()]
-    unit = max(denominator for _, denominator in pairs)
-    whole = [numerator * (unit // denominator) for numerator, denominator in pairs]
-    return np.array(whole, dtype=object).reshape(numbers.shape), unit
+def _log_ratio(table: ExactTable) -> float:
+    ratio = table.worst.ratio
+    return math.inf if ratio is None else math.log(ratio.numerator) - math.log(ratio.denominator)
 
 
-def _bias(problem: Problem, outputs: Floats, entries: NDArray[Any], unit: int) -> float:
-    places, place_unit = _integers(outputs)
-    means = (entries * places).sum(axis=1)
-    return max(
-        abs(float(Fraction(int(mean), unit * place_unit) - Fraction(float(label))))
-        for mean, label in zip(means, problem.labels, strict=True)
-    )
-
-
-def _ratio(top: int, bottom: int) -> Fraction | float:
-    if bottom > 0:
-        return Fraction(top, bottom)
-    return 1.0 if top == bottom == 0 else math.inf
-
-
-def _log(ratio: Fraction | float) -> float:
-    try:
-        return math.log(float(ratio))
-    except OverflowError:
-        return math.log(ratio.numerator) - math.log(ratio.denominator)  # type: ignore[union-attr]
-
-
-def _delta(top: list[int], bottom: list[int], unit: int, epsilon: float) -> float:
-    """Excess over ``exp(epsilon)`` as a float, off by half a unit in the last place."""
+def _delta(table: ExactTable, epsilon: float) -> float:
+    """Return the excess over ``exp(epsilon)``, which is taken as a float."""
     factor = Fraction(math.exp(epsilon))
-    return float(sum(max(Fraction(0), high - factor * low) for high, low in zip(top, bottom, strict=True)) / unit)
+    extremes = zip(table.weights.max(axis=0).tolist(), table.weights.min(axis=0).tolist(), strict=True)
+    return float(sum(max(Fraction(0), high - factor * low) for high, low in extremes) / table.unit)
 
 
 def _judge_diagonal(problem: Problem, diagonal: Floats) -> Truth:

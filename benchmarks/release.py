@@ -19,25 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Benchmark, Row, Table
+from benchmarks.harness import Benchmark, Row
 from optrand.cli.reading import parse_labels, read_prior
 from optrand.data import weeks_worked_counts_path
 from optrand.release import load_release
 from optrand.release.files import record_path
 from optrand.release.tables import open_table
 
-COLUMNS = {
-    "table": "table",
-    "ids": "ids",
-    "rows": "rows:,",
-    "wall": "seconds:time",
-    "processor": "processor:time",
-    "rows/s": "rate:rate",
-    "rows/s of processor": "processor_rate:rate",
-    "peak MB": "megabytes:.0f",
-    "mean, in sds": "deviations:.2f",
-    "verdict": "verdict",
-}
 PROGRAM = """
 import atexit
 from optrand.cli import main
@@ -115,7 +103,7 @@ def measure(given: Any) -> Iterator[Row]:
                 table, output, ledger = (Path(name, one) for one in (f"private.{kind}", f"out.{kind}", "ledger.sqlite"))
                 # In another process: what it takes to make a table does not count.
                 subprocess.run([sys.executable, "-c", TABLE, str(table), str(rows), ids], check=True)
-                row: Row = {"table": kind, "ids": ids, "rows": rows} | measure_release(table, output, ledger)
+                row: Row = {"table": kind, "ids": ids, "count": rows} | measure_release(table, output, ledger)
                 yield row | {"rate": rows / row["seconds"], "processor_rate": rows / row["processor"]}
 
 
@@ -124,5 +112,9 @@ def arguments(parser: Any) -> None:
     parser.add_argument("--rows", type=lambda text: int(float(text)), nargs="+", help="numbers of rows")
 
 
-TABLES = (Table("Releases", "table", COLUMNS),)
+TABLES = {
+    "Releases; deviations of the mean are in standard errors": (
+        "table ids count seconds processor rate processor_rate megabytes deviations:.2f verdict"
+    ),
+}
 main = Benchmark("release", __doc__, measure, TABLES, arguments=arguments, one_core=False).run

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import Benchmark, Peer, Row, Table, median_seconds
+from benchmarks.harness import Benchmark, Peer, Row, add_setup, find_version, median_seconds
 from benchmarks.priors import posed
 from optrand import rr, solve
 
@@ -24,15 +23,6 @@ PEERS = {
     "diffprivlib": "operating system; floats (ExponentialCategorical)",
     "multi-freq-ldpy": "Mersenne twister; floats (numba loop over GRR_Client)",
     "pure-ldp": "Mersenne twister; floats (DEClient)",
-}
-COLUMNS = {
-    "who": "who",
-    "version": "version",
-    "one by one /s": "single:rate",
-    "in batches /s": "batch:rate",
-    "batch": "batch_size:,",
-    "kept": "kept:.4f",
-    "randomness; arithmetic": "verdict",
 }
 
 
@@ -44,7 +34,7 @@ def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
     drawn = sampler.sample(values)
     return {
         "who": who,
-        "version": _version(),
+        "version": find_version("optrand"),
         "single": len(few) / median_seconds(lambda: [sampler.sample(value) for value in few], repeats),
         "batch": size / median_seconds(lambda: sampler.sample(values), repeats),
         "batch_size": size,
@@ -52,13 +42,6 @@ def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
         "right": bool(np.isin(drawn, sampler.outputs).all()),
         "verdict": "operating system; exact integers",
     }
-
-
-def _version() -> str:
-    try:
-        return version("optrand")
-    except PackageNotFoundError:
-        return "-"
 
 
 def measure(given: Any) -> Iterator[Row]:
@@ -75,10 +58,5 @@ def measure(given: Any) -> Iterator[Row]:
 
 
 TITLE = f"{LABELS} labels, epsilon {EPSILON:g}, which keeps {math.e / (math.e + LABELS - 1):.4f} of them"
-main = Benchmark(
-    "sampling",
-    __doc__,
-    measure,
-    (Table(TITLE, "who", COLUMNS),),
-    arguments=lambda parser: parser.add_argument("--setup-peers", action="store_true", help="install the others first"),
-).run
+TABLES = {TITLE: "who version single batch batch_size:, kept:.4f verdict"}
+main = Benchmark("sampling", __doc__, measure, TABLES, arguments=add_setup).run

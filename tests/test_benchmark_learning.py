@@ -17,12 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.learning import baselines
 from benchmarks.learning import fetch as fetching
 from benchmarks.learning.convex import law
-from benchmarks.learning.experiment import Cell, Experiment, Row, Setup, settings_of
-from benchmarks.learning.fetch import Source, fetch, fetched
-from benchmarks.learning.intervals import mean, ratio, slope
-from benchmarks.learning.journal import Journal, digest, run
+from benchmarks.learning.experiment import NON_PRIVATE, Cell, Experiment, Journal, Row, Setup, run, settings_of
+from benchmarks.learning.fetch import Source, fetch, find_file
 from benchmarks.learning.neighbours import Neighbours, likeliest_shares
-from benchmarks.learning.reports import NON_PRIVATE, Errors, promises
+from benchmarks.learning.reports import Errors, judge_promises, mean, ratio, slope
 from benchmarks.learning.run import EXPERIMENTS, main
 from optrand.errors import InvalidInput
 
@@ -38,8 +36,11 @@ def test_a_run_goes_on_where_it_was_broken_off(tmp_path) -> None:
             raise KeyboardInterrupt
         return {"error": cell.seed + 1.5}
 
-    made = Experiment("", lambda *_: CELLS, measure, lambda *_: True)
-    setup, journal = Setup("made", {"train": 1}, tmp_path), Journal(tmp_path / "rows.jsonl", digest({"train": 1}))
+    made = Experiment("", measure, lambda *_: True, cells=lambda *_: CELLS)
+    setup, journal = (
+        Setup("made", {"train": 1}, tmp_path),
+        Journal(tmp_path / "rows.jsonl", {"train": 1, "printed": {"a": "1"}}),
+    )
     with pytest.raises(KeyboardInterrupt):
         run(made, setup, 2, journal)
     with journal.path.open("a") as file:
@@ -49,8 +50,9 @@ def test_a_run_goes_on_where_it_was_broken_off(tmp_path) -> None:
     assert [row.values["error"] for row in rows] == [1.5, 1.5, 2.5, 2.5]
     assert len(measured) == 5
     assert list(journal.rows()) == rows
-    # Other settings have no rows yet.
-    assert not list(Journal(journal.path, digest({"train": 2})).rows())
+    # What papers print is no setting; other settings have no rows yet.
+    assert list(Journal(journal.path, {"train": 1}).rows()) == rows
+    assert not list(Journal(journal.path, {"train": 2}).rows())
 
 
 def test_ratios_have_the_interval_of_a_paired_test() -> None:
@@ -86,7 +88,7 @@ def test_laws_of_convex_losses_know_their_best_weights(name) -> None:
     assert all(
         made.excess(made.best + step) > 0 for step in np.random.default_rng(0).normal(size=(9, *made.best.shape))
     )
-    X, codes = made.drawn(50_000, np.random.default_rng(0))
+    X, codes = made.draw(50_000, np.random.default_rng(0))
     # The mean product of features and indicators of labels, within five standard deviations.
     found = np.eye(3)[codes].T @ X / len(X)
     np.testing.assert_allclose(found, made.chances.T @ made.points / len(made.points), atol=5 / math.sqrt(len(X)))
@@ -101,7 +103,7 @@ def test_promises_are_judged_by_means(tmp_path, capsys) -> None:
     promise = {"ours": "ours", "theirs": "theirs", "model": "ridge", "of": "excess", "epsilons": [1.0, 2.0]}
     for most, kept in ((0.51, True), (0.49, False)):
         setup = Setup("made", {"promises": [{**promise, "most": most}]}, tmp_path)
-        assert promises(setup, Errors(rows)) is kept
+        assert judge_promises(setup, Errors(rows)) is kept
     assert "NOT KEPT" in capsys.readouterr().out
 
 
@@ -116,7 +118,7 @@ def test_a_ratio_to_what_may_be_nothing_is_no_verdict(tmp_path, capsys) -> None:
         )
     ]
     promise = {"ours": "ours", "theirs": "theirs", "model": "ridge", "of": "excess", "epsilons": [1.0], "most": 0.5}
-    assert promises(Setup("made", {"promises": [promise]}, tmp_path), Errors(rows))
+    assert judge_promises(Setup("made", {"promises": [promise]}, tmp_path), Errors(rows))
     out = capsys.readouterr().out.lower()
     assert "not to be told" in out
     assert "kept" not in out
@@ -142,9 +144,9 @@ def test_archives_are_unpacked_if_their_digest_is_right(tmp_path, monkeypatch) -
     )
     data = tmp_path / "data"
     with pytest.raises(FileNotFoundError, match="--fetch"):
-        fetched(data, "a.txt")
+        find_file(data, "a.txt")
     fetch(data, sources)
-    assert [fetched(data, name).read_text() for name in ("a.txt", "b.txt")] == ["a", "b"]
+    assert [find_file(data, name).read_text() for name in ("a.txt", "b.txt")] == ["a", "b"]
     fetch(data, sources)
     with pytest.raises(ValueError, match="another digest"):
         fetch(tmp_path / "other", (Source("made==1", "0" * 64, "wheel", {"a.txt": "in/a.txt"}),))
@@ -174,12 +176,12 @@ def test_neighbours_undo_the_noise_of_randomized_response() -> None:
 
 
 def test_experiments_say_which_packages_they_lack(monkeypatch, capsys) -> None:
-    made = replace(EXPERIMENTS["oracle"], needs=("numpy", "no_such_package"))
+    made = replace(EXPERIMENTS["weeks"], needs=("numpy", "no_such_package"))
     assert made.lacks == ["no_such_package"]
-    monkeypatch.setitem(EXPERIMENTS, "oracle", made)
+    monkeypatch.setitem(EXPERIMENTS, "weeks", made)
     with pytest.raises(SystemExit):
-        main(["--experiment", "oracle", "--smoke"])
-    assert "oracle needs: pip install no_such_package" in capsys.readouterr().err
+        main(["--experiment", "weeks", "--smoke"])
+    assert "weeks needs: pip install no_such_package" in capsys.readouterr().err
 
 
 def test_votes_of_many_teachers_are_learned_and_pay_for_every_query(monkeypatch) -> None:

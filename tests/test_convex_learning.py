@@ -13,14 +13,13 @@ from scipy.stats import norm
 
 from benchmarks.learning.sgd import (
     LPRRSGD,
-    AbsoluteLoss,
     Descent,
     LogisticLoss,
     LPNormalSGD,
     SquaredLoss,
     excess_risk,
     least_risk,
-    orders,
+    order_of,
     top_k_priors,
 )
 from optrand.accounting import Spent
@@ -31,7 +30,7 @@ from optrand.estimate import top_k_loss_weights
 from optrand.learning import Domain, LabelRelease, PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
 
-LOSSES = [LogisticLoss(3), AbsoluteLoss((0.0, 1.0, 4.0)), SquaredLoss((-1.0, 0.0, 2.0))]
+LOSSES = [LogisticLoss(3), SquaredLoss((-1.0, 0.0, 2.0))]
 RANDOM = np.random.default_rng(0)
 losses = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 
@@ -94,7 +93,7 @@ def test_without_noise_it_is_projected_descent() -> None:
     X, y = data(50)
     found = LPRRSGD(40.0, 3.0, seed=2).fit(X, holder(y, 40.0), LogisticLoss(2))
     weights = np.zeros((2, 2))
-    for t, row in enumerate(next(orders(50, 1, 2)), 1):
+    for t, row in enumerate(order_of(50, 2), 1):
         powers = np.exp(weights @ X[row])
         gradient = np.outer(powers / powers.sum() - np.eye(2)[y[row]], X[row])
         weights = weights - 3.0 / found.gradient_bound / math.sqrt(t) * gradient
@@ -103,12 +102,11 @@ def test_without_noise_it_is_projected_descent() -> None:
     assert (found.scores(X) == X @ found.weights.T).all()
 
 
-def test_labels_are_drawn_once_for_all_passes() -> None:
+def test_labels_are_drawn_once() -> None:
     X, y = data()
     labels = holder(y)
-    found = LPRRSGD(2.0, 20.0, passes=3).fit(X, labels, LogisticLoss(2))
+    found = LPRRSGD(2.0, 20.0).fit(X, labels, LogisticLoss(2))
     assert found.spent == labels.spent == Spent(2.0)
-    assert found.excess_risk == math.inf
     assert (found.scores(X).argmax(axis=1) == y).mean() > 0.9
     with pytest.raises(OverBudget):
         LPRRSGD(0.5, 20.0).fit(X, labels, LogisticLoss(2))
@@ -116,15 +114,15 @@ def test_labels_are_drawn_once_for_all_passes() -> None:
 
 def test_the_excess_risk_is_below_its_bound() -> None:
     """Mean over releases, on independent rows of a known law: at each feature the label is 1 with probability 0.9."""
-    loss, found = AbsoluteLoss((0.0, 1.0)), []
+    loss, found = SquaredLoss((0.0, 1.0)), []
     for seed in range(12):
         y = (np.random.default_rng(seed).random(200) < 0.9).astype(float)
         labels = PrivateLabels(y, 0.9, [0.0, 1.0], source=SeededEntropy(seed))
         fit = LPRRSGD(0.9, 4.0).fit(np.ones((200, 1)), labels, loss)
-        found.append((loss.values(fit.weights)[0] @ [0.1, 0.9]) - 0.1)
+        found.append((loss.values(fit.weights)[0] @ [0.1, 0.9]) - 0.045)
         assert fit.excess_risk == excess_risk(4.0, fit.gradient_bound, 200)
     assert 0 < np.mean(found) < fit.excess_risk
-    assert np.mean(found) < 0.4
+    assert np.mean(found) < 0.1
 
 
 def test_corollary_10_responds_with_the_kept_labels() -> None:
@@ -175,7 +173,7 @@ def test_noise_lies_in_the_span_of_the_gradients() -> None:
     np.testing.assert_allclose(along.T @ along / n, wanted, atol=5 * sigma**2 * math.sqrt(2 / n))
 
 
-def test_every_pass_is_charged_and_noise_needs_a_delta_and_leave_to_be_inexact() -> None:
+def test_every_row_is_charged_and_noise_needs_a_delta_and_leave_to_be_inexact() -> None:
     X, y = data()
     for options, error in (({"delta": 1e-5}, InvalidInput), ({"allow_inexact": True}, OverBudget)):
         labels = holder(y, **options)
@@ -183,11 +181,11 @@ def test_every_pass_is_charged_and_noise_needs_a_delta_and_leave_to_be_inexact()
             LPNormalSGD(1.0, 1e-5, 2.0).fit(X, labels, LogisticLoss(2))
         assert labels.spent.epsilon == 0
     labels = holder(y, 3.0, delta=1e-4, allow_inexact=True)
-    found = LPNormalSGD(1.0, 1e-5, 4.0, passes=2).fit(X, labels, LogisticLoss(2))
+    found = LPNormalSGD(2.0, 2e-5, 4.0).fit(X, labels, LogisticLoss(2))
     assert found.spent == labels.spent == Spent(2, Fraction("2e-5"), exact=False)
     assert (found.scores(X).argmax(axis=1) == y).mean() > 0.7
     with pytest.raises(OverBudget):
-        LPNormalSGD(1.0, 1e-5, 20.0, passes=2).fit(X, labels, LogisticLoss(2))
+        LPNormalSGD(2.0, 1e-5, 20.0).fit(X, labels, LogisticLoss(2))
     assert labels.spent.epsilon == 2
 
 
@@ -195,12 +193,11 @@ def test_records_without_meaning() -> None:
     for made in (
         lambda: LPRRSGD(0.0, 1.0),
         lambda: LPRRSGD(1.0, 0.0),
-        lambda: LPRRSGD(1.0, 1.0, passes=0),
         lambda: LPRRSGD(1.0, 1.0, printed=True),
         lambda: LPNormalSGD(1.0, 0.0, 1.0),
         lambda: LPNormalSGD(1.0, 1e-5, math.inf),
         lambda: LogisticLoss(1),
-        lambda: AbsoluteLoss((1.0, 1.0)),
+        lambda: SquaredLoss((1.0, 1.0)),
         lambda: SquaredLoss((0.0, math.nan)),
         lambda: least_sigma(0.0, 1.0, 0.1),
         lambda: least_sigma(1.0, 1.0, 0.0),
@@ -219,7 +216,7 @@ def test_records_without_meaning() -> None:
         (np.ones(4), LogisticLoss(2), "X has shape"),
         (np.ones((3, 2)), LogisticLoss(2), "expected PrivateLabels"),
         (np.ones((4, 2)), LogisticLoss(3), "not of the 2 labels"),
-        (np.ones((4, 2)), AbsoluteLoss((1.0, 0.0)), "not of the 2 labels"),
+        (np.ones((4, 2)), SquaredLoss((1.0, 0.0)), "not of the 2 labels"),
     ],
 )
 def test_bad_input_costs_nothing(X, loss, match) -> None:

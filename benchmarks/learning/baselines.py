@@ -10,8 +10,7 @@ from __future__ import annotations
 import importlib
 import math
 import warnings
-from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,11 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.learning import tables
-from benchmarks.learning.experiment import Cell, Experiment, Row, Settings, Setup
-from benchmarks.learning.regression import cells
-from benchmarks.learning.reports import NON_PRIVATE, report
+from benchmarks.learning.experiment import Cell, Experiment, Settings, Setup, fit_classifier
+from benchmarks.learning.reports import report
 from optrand.accounting.gaussian import least_sigma
 from optrand.base.validation import Floats
-from optrand.learning import LabelDPClassifier, PrivateLabels, Stages
-from optrand.sampling.entropy import SeededEntropy
-
-__all__ = ["EXPERIMENTS", "dp_sgd", "pate"]
+from optrand.learning import Stages
 
 KINDS = 3
 """No week, some weeks, all 52."""
@@ -36,27 +31,23 @@ Codes = NDArray[np.int64]
 
 
 def measure(setup: Setup, cell: Cell) -> dict[str, float]:
-    """Share of test rows, in percent, whose class a linear model misses."""
+    """Measure the percentage of test rows whose class a linear model misses."""
     given, settings = tables.of(setup, cell.seed), setup.settings
     X, test = given.indicators
     y, truth = (1 * (weeks > 0) + (weeks == given.labels[-1]) for weeks in given.y)
     model = LogisticRegression(**settings["logistic"])
-    if cell.arm == NON_PRIVATE:
-        guesses = model.fit(X, y).predict(test)
-    elif cell.arm == "DP-SGD":
+    if cell.arm == "DP-SGD":
         guesses = dp_sgd(X, y, test, cell, settings)
     elif cell.arm == "PATE":
         guesses = pate(X, y, model, cell, settings).predict(test)
     else:
-        labels = PrivateLabels(y, cell.epsilon, range(KINDS), source=SeededEntropy(cell.seed))
-        plan = Stages({"one stage": 1, "two stages": 2}[cell.arm])
-        learner = LabelDPClassifier(model, cell.epsilon, plan=plan, random_state=cell.seed)
-        guesses = learner.fit(X, labels).predict(test)
+        plan = Stages(2 if cell.arm == "two stages" else 1)
+        guesses = fit_classifier(cell, model, X, y, KINDS, plan, "likelihood").predict(test)
     return {"linear": 100 * float((guesses != truth).mean())}
 
 
 def dp_sgd(X: Floats, y: Codes, test: Floats, cell: Cell, settings: Settings) -> Codes:
-    """Guesses of a linear softmax model, by Opacus: (epsilon, delta) for adding or removing a row."""
+    """Guess by a linear softmax model, trained by Opacus: (epsilon, delta) for adding or removing a row."""
     torch, opacus = importlib.import_module("torch"), importlib.import_module("opacus")
     warnings.filterwarnings("ignore", message="Full backward hook|Secure RNG|Optimal order")
     torch.manual_seed(cell.seed)
@@ -83,7 +74,7 @@ def dp_sgd(X: Floats, y: Codes, test: Floats, cell: Cell, settings: Settings) ->
 
 
 def pate(X: Floats, y: Codes, model: Any, cell: Cell, settings: Settings) -> Any:
-    """Student of noisy votes on some public features; a changed row changes one vote of each query.
+    """Train a student on noisy votes on some public features; a changed row changes one vote of each query.
 
     Votes are then ``sqrt(2)`` apart, and those of all queries together are one Gaussian mechanism.
     """
@@ -96,17 +87,11 @@ def pate(X: Floats, y: Codes, model: Any, cell: Cell, settings: Settings) -> Any
     return model.fit(X[asked], (votes + sigma * rng.normal(size=votes.shape)).argmax(axis=1))
 
 
-def reported(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
-    """Table and picture of the errors."""
-    return report(setup, rows, results, models=["linear"], error="test error (percent)")
-
-
 EXPERIMENTS = {
     "baselines": Experiment(
         "DP-SGD and PATE beside label privacy, three classes of weeks worked",
-        cells,
         measure,
-        reported,
-        ("torch", "opacus"),
+        partial(report, error="test error (percent)"),
+        ("torch", "opacus", "pandas"),
     )
 }

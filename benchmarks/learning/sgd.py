@@ -9,10 +9,10 @@ expected excess risk of at most (Shamir and Zhang, 2013, Theorem 2)
 at :math:`c = D / G` at most :math:`2 D G (2 + \log n) / \sqrt n`. Noise enters through :math:`G` alone:
 
 ================  ==================================  ============================  ==================================
-algorithm         G as printed                        G here, by default            a row pays
+algorithm         G as printed                        G here, by default            price of a row
 ================  ==================================  ============================  ==================================
-LP-RR-SGD         ``6 K L / epsilon``, epsilon < 1    L + (K-1) Delta / (e**eps-1)  epsilon, however many passes
-LP-Normal-SGD     ``sqrt(L**2 + K sigma**2)``         the same, exact sigma         (epsilon, delta) for each pass
+LP-RR-SGD         ``6 K L / epsilon``, epsilon < 1    L + (K-1) Delta / (e**eps-1)  epsilon
+LP-Normal-SGD     ``sqrt(L**2 + K sigma**2)``         the same, exact sigma         (epsilon, delta)
 ================  ==================================  ============================  ==================================
 
 :mod:`optrand.theory` holds the papers' statements to trial (``optrand theory G21``). Corrected there: Proposition 11
@@ -22,13 +22,12 @@ needs ``log(1.25 / delta)``; Theorem 9 is empty for one row.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from optrand.accounting.gaussian import least_sigma
@@ -40,49 +39,6 @@ from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease, PrivateLabels
 from optrand.sampling.entropy import EntropySource
-
-__all__ = [
-    "LPRRSGD",
-    "AbsoluteLoss",
-    "ConvexFit",
-    "FiniteFit",
-    "LPNormalSGD",
-    "LinearLoss",
-    "LogisticLoss",
-    "SquaredLoss",
-    "least_risk",
-    "top_k_priors",
-]
-
-
-class LinearLoss(Protocol):
-    """Convex loss of scores."""
-
-    @property
-    def k(self) -> int:
-        """Number of labels."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Number of scores, `m`."""
-        ...
-
-    def coefficients(self, scores: Floats) -> Floats:
-        """Return derivatives in the scores for every label, shape ``(K, m)``, from scores of shape ``(m,)``."""
-        ...
-
-    def lipschitz(self, largest: float, radius: float) -> float:
-        """Largest norm of a gradient, where features have norms up to `largest` and weights up to `radius`."""
-        ...
-
-    def distance(self, largest: float) -> float:
-        """Largest distance of the gradients of two labels, at most twice the Lipschitz constant."""
-        ...
-
-    def values(self, scores: Floats) -> Floats:
-        """Losses for every label, shape ``(n, K)``, from scores of shape ``(n, m)``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -107,73 +63,37 @@ class LogisticLoss:
         return self.k
 
     def coefficients(self, scores: Floats) -> Floats:
-        """Probabilities less the one-hot vector of each label."""
+        """Return the probabilities less the one-hot vector of each label."""
         powers = np.exp(scores - scores.max())
         table: Floats = powers / powers.sum() - np.eye(self.k)
         return table
 
     def lipschitz(self, largest: float, radius: float) -> float:  # noqa: ARG002
-        """``sqrt(2)`` times the norm of the features."""
+        """Return ``sqrt(2)`` times the norm of the features."""
         return math.sqrt(2) * largest
 
     def distance(self, largest: float) -> float:
-        """Distance of two one-hot vectors, times the norm of the features."""
+        """Return the distance of two one-hot vectors, times the norm of the features."""
         return math.sqrt(2) * largest
 
     def values(self, scores: Floats) -> Floats:
-        """Losses for every label."""
+        """Return the losses for every label."""
         shifted = scores - scores.max(axis=1, keepdims=True)
         losses: Floats = np.log(np.exp(shifted).sum(axis=1, keepdims=True)) - shifted
         return losses
 
 
 @dataclass(frozen=True)
-class AbsoluteLoss:
-    """Absolute loss ``abs(w x - y)`` of labels that are numbers."""
-
-    labels: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        """Check the labels."""
-        _check_labels(self.labels)
-
-    @property
-    def k(self) -> int:
-        """Number of labels."""
-        return len(self.labels)
-
-    @property
-    def width(self) -> int:
-        """One score, the prediction."""
-        return 1
-
-    def coefficients(self, scores: Floats) -> Floats:
-        """Side of each label that the prediction is on; at the label the upper one."""
-        return np.where(scores[0] >= np.array(self.labels), 1.0, -1.0)[:, np.newaxis]
-
-    def lipschitz(self, largest: float, radius: float) -> float:  # noqa: ARG002
-        """Norm of the features."""
-        return largest
-
-    def distance(self, largest: float) -> float:
-        """Gradients on both sides."""
-        return 2 * largest
-
-    def values(self, scores: Floats) -> Floats:
-        """Losses for every label."""
-        losses: Floats = np.abs(scores - np.array(self.labels))
-        return losses
-
-
-@dataclass(frozen=True)
 class SquaredLoss:
-    """Half squared loss ``(w x - y)**2 / 2`` of labels that are numbers."""
+    """Half squared loss ``(w x - y)**2 / 2`` of a prediction, the only score, of labels that are numbers."""
 
     labels: tuple[float, ...]
 
     def __post_init__(self) -> None:
         """Check the labels."""
-        _check_labels(self.labels)
+        array: Floats = np.array(self.labels, dtype=np.float64)
+        if array.ndim != 1 or np.unique(array).size != array.size or array.size < 2 or not np.isfinite(array).all():
+            raise InvalidInput(f"the loss has {array.size} labels, expected at least two distinct finite numbers")
 
     @property
     def k(self) -> int:
@@ -186,28 +106,31 @@ class SquaredLoss:
         return 1
 
     def coefficients(self, scores: Floats) -> Floats:
-        """Differences of the prediction from each label."""
-        differences: Floats = (scores[0] - np.array(self.labels))[:, np.newaxis]
+        """Return the difference of the prediction from each label."""
+        differences: Floats = (scores - np.array(self.labels))[:, np.newaxis]
         return differences
 
     def lipschitz(self, largest: float, radius: float) -> float:
-        """Norm of the features, times the largest difference of a prediction from a label."""
+        """Return the norm of the features, times the largest difference of a prediction from a label."""
         return largest * (largest * radius + max(map(abs, self.labels)))
 
     def distance(self, largest: float) -> float:
-        """Range of the labels, times the norm of the features."""
+        """Return the range of the labels, times the norm of the features."""
         return largest * (max(self.labels) - min(self.labels))
 
     def values(self, scores: Floats) -> Floats:
-        """Losses for every label."""
+        """Return the losses for every label."""
         losses: Floats = (scores - np.array(self.labels)) ** 2 / 2
         return losses
 
 
-def _check_labels(labels: tuple[float, ...]) -> None:
-    array: Floats = np.array(labels, dtype=np.float64)
-    if array.ndim != 1 or np.unique(array).size != array.size or array.size < 2 or not np.isfinite(array).all():
-        raise InvalidInput(f"the loss has {array.size} labels, expected at least two distinct finite numbers")
+LinearLoss = LogisticLoss | SquaredLoss
+"""Convex loss of scores ``W x``, one for each class, or of a single one.
+
+With features of norm up to `largest` and weights up to `radius`: `coefficients(scores)` are derivatives in the scores
+for every label, shape ``(K, width)``; `lipschitz(largest, radius)` bounds the norm of a gradient; `distance(largest)`
+is the largest distance of the gradients of two labels; `values(scores)` are losses for every label, shape ``(n, K)``.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,8 +148,8 @@ class ConvexFit:
     gradient_bound : float
         `G`: bound of the root mean square of a gradient's estimate.
     excess_risk : float
-        Bound of the expected excess risk over the ball, for independent rows, each used once; infinite after further
-        passes. With few labels kept, on top of ``2 D L Pr[label not kept]`` (Corollary 10).
+        Bound of the expected excess risk over the ball, for independent rows, each used once. With few labels kept, on
+        top of ``2 D L Pr[label not kept]`` (Corollary 10).
     """
 
     weights: Floats
@@ -236,7 +159,7 @@ class ConvexFit:
     excess_risk: float
 
     def scores(self, X: ArrayLike) -> Floats:
-        """Scores of rows, shape ``(n, m)``."""
+        """Return the scores of rows, shape ``(n, m)``."""
         rows: Floats = np.asarray(X, dtype=np.float64) @ self.weights.T
         return rows
 
@@ -251,15 +174,13 @@ class LPRRSGD:
     Parameters
     ----------
     epsilon : float
-        In nats; what a row pays.
+        In nats, the price of a row.
     diameter : float
         `D` of the ball of weights around 0.
-    passes : int
-        Over the noisy labels, drawn once: further passes cost nothing, and the bound speaks of one.
     printed : bool
         Steps of [G21], Theorem 9, for epsilon below 1, instead of those by the smaller bound of the gradient.
     seed : int
-        Of the order of rows in each pass. It protects nothing.
+        Of the order of rows. It protects nothing.
 
     Notes
     -----
@@ -282,19 +203,18 @@ class LPRRSGD:
 
     epsilon: float
     diameter: float
-    passes: int = 1
     printed: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Check all of them."""
         budget = checked_epsilon(self.epsilon)
-        _checked_ball(self.diameter, self.passes)
+        _check_ball(self.diameter)
         if self.printed and budget >= 1:
             raise InvalidInput(f"epsilon is {budget:g}, and the printed steps are for less than 1: pass printed=False")
 
     def gradient_bound(self, k: int, lipschitz: float, distance: float) -> float:
-        """`G`, with `k` labels to respond with.
+        """Return `G`, with `k` labels to respond with.
 
         Examples
         --------
@@ -328,18 +248,17 @@ class LPRRSGD:
         OverBudget, InvalidInput
             Before anything is drawn.
         """
-        features, largest = _checked(X, labels, loss)
+        features, largest = _check(X, labels, loss)
         chosen = np.full((len(labels), loss.k), 1 / loss.k) if priors is None else rectangular(priors, "priors")
         batch = RRWithPriorBatch(chosen, self.epsilon)
         release = labels.release(slice(None), batch)
         weights, lipschitz = release.loss_weights, loss.lipschitz(largest, self.diameter / 2)
         bound = self.gradient_bound(int(batch.k_star.max()), lipschitz, loss.distance(largest))
         descent = Descent(loss, self.diameter, self.diameter / bound, np.zeros((loss.width, features.shape[1])))
-        for order in orders(len(features), self.passes, self.seed):
-            for row, weight in zip(features[order], weights[order], strict=True):
-                descent.step(row, weight @ descent.coefficients(row))
-        risk = excess_risk(self.diameter, bound, len(features)) if self.passes == 1 else math.inf
-        return ConvexFit(descent.weights, release.spent, release, bound, risk)
+        order = order_of(len(features), self.seed)
+        for row, weight in zip(features[order], weights[order], strict=True):
+            descent.step(row, weight @ descent.coefficients(row))
+        return ConvexFit(descent.weights, release.spent, release, bound, excess_risk(self.diameter, bound, len(order)))
 
 
 @dataclass(frozen=True)
@@ -352,13 +271,11 @@ class LPNormalSGD:
     Parameters
     ----------
     epsilon, delta : float
-        What a row pays in each pass.
+        Price of a row.
     diameter : float
         `D` of the ball of weights around 0.
-    passes : int
-        Each is charged.
     seed : int
-        Of the order of rows in each pass. It protects nothing.
+        Of the order of rows. It protects nothing.
 
     Notes
     -----
@@ -385,42 +302,28 @@ class LPNormalSGD:
     epsilon: float
     delta: float
     diameter: float
-    passes: int = 1
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Check all of them."""
         least_sigma(1.0, self.epsilon, self.delta)
-        _checked_ball(self.diameter, self.passes)
+        _check_ball(self.diameter)
 
     def fit(self, X: ArrayLike, labels: PrivateLabels, loss: LinearLoss) -> ConvexFit:
-        """Descend, a charge for each pass.
-
-        Parameters
-        ----------
-        X, labels, loss
-            As in :meth:`LPRRSGD.fit`.
-
-        Raises
-        ------
-        OverBudget, InvalidInput
-            Before anything is drawn: all passes must be within the budget.
-        """
-        features, largest = _checked(X, labels, loss)
-        once = Spent(self.epsilon, self.delta, exact=False)
-        whole = Spent.total([once] * self.passes)
+        """Descend on the labels; the arguments and errors are those of :meth:`LPRRSGD.fit`."""
+        features, largest = _check(X, labels, loss)
+        price = Spent(self.epsilon, self.delta, exact=False)
         if labels.budget.exact:
             raise InvalidInput("Gaussian noise is drawn in floats: make the labels with allow_inexact=True")
-        labels.require(whole)
+        labels.require(price)
         sigma = least_sigma(loss.distance(largest), self.epsilon, self.delta)
         # The span of the gradients has no more dimensions than there are labels, or scores.
         size = math.sqrt(min(loss.k, loss.width))
         bound = math.hypot(loss.lipschitz(largest, self.diameter / 2), size * sigma)
         descent = Descent(loss, self.diameter, self.diameter / bound, np.zeros((loss.width, features.shape[1])))
-        for order in orders(len(features), self.passes, self.seed):
-            labels.draw(order, once, partial(descent.noisy_pass, features[order], sigma))
-        risk = excess_risk(self.diameter, bound, len(features)) if self.passes == 1 else math.inf
-        return ConvexFit(descent.weights, whole, None, bound, risk)
+        order = order_of(len(features), self.seed)
+        labels.draw(order, price, partial(descent.noisy_pass, features[order], sigma))
+        return ConvexFit(descent.weights, price, None, bound, excess_risk(self.diameter, bound, len(order)))
 
 
 @dataclass(eq=False)
@@ -434,7 +337,7 @@ class Descent:
     steps: int = field(default=0)
 
     def coefficients(self, row: Floats) -> Floats:
-        """Coefficients of all labels' gradients at a row, shape ``(K, m)``."""
+        """Return the coefficients of all labels' gradients at a row, shape ``(K, m)``."""
         return self.loss.coefficients(self.weights @ row)
 
     def step(self, row: Floats, coefficient: Floats) -> None:
@@ -454,15 +357,13 @@ class Descent:
             self.step(row, coefficients[code] + (projected / norm if norm else 0.0))
 
 
-def orders(n: int, passes: int, seed: int) -> Iterator[Any]:
-    """Random order of `n` rows for each pass, chosen before any label is read."""
-    generator = np.random.default_rng(seed)
-    for _ in range(passes):
-        yield generator.permutation(n)
+def order_of(n: int, seed: int) -> NDArray[np.int64]:
+    """Choose a random order of `n` rows, before any label is read."""
+    return np.random.default_rng(seed).permutation(n)
 
 
 def excess_risk(diameter: float, bound: float, n: int) -> float:
-    """Bound ``2 D G (2 + log(n)) / sqrt(n)`` of the expected excess risk of the last of `n` iterates.
+    """Bound the expected excess risk of the last of `n` iterates by ``2 D G (2 + log(n)) / sqrt(n)``.
 
     Examples
     --------
@@ -473,7 +374,7 @@ def excess_risk(diameter: float, bound: float, n: int) -> float:
 
 
 def top_k_priors(priors: ArrayLike, k: int) -> Floats:
-    """Uniform priors of the `k` likeliest labels of each row, whose RRWithPrior responds with just these.
+    """Return uniform priors of the `k` likeliest labels of each row, whose RRWithPrior responds with just these.
 
     [G21], Corollary 10, replaces a label that is not kept by one of these, drawn uniformly, and runs LP-RR-SGD on them:
     randomized response after the replacement is RRTop-k.
@@ -508,8 +409,8 @@ def _normals(count: int, source: EntropySource) -> Floats:
     return normals
 
 
-def _checked(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float]:
-    """Features, and their largest norm."""
+def _check(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float]:
+    """Return the features, and their largest norm."""
     features = rectangular(X, "X", np.float64)
     if features.ndim != 2 or not np.isfinite(features).all() or not features.any():
         raise InvalidInput(f"X has shape {features.shape}, expected (n, d) finite numbers that are not all 0")
@@ -523,10 +424,9 @@ def _checked(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float
     return features, float(np.linalg.norm(features, axis=1).max())
 
 
-def _checked_ball(diameter: float, passes: int) -> None:
+def _check_ball(diameter: float) -> None:
     if not 0 < real(diameter, "diameter") < math.inf:
         raise InvalidInput(f"diameter is {diameter:g}, expected a finite number above 0")
-    integer(passes, "passes", 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -556,7 +456,7 @@ class FiniteFit:
 
 
 def least_risk(losses: ArrayLike, release: LabelRelease, *, beta: float = 0.05) -> FiniteFit:
-    r"""Debiased risks of `M` models, and how far off they are.
+    r"""Estimate debiased risks of `M` models, and bound their errors.
 
     .. math:: \Big|\tilde L(f) - L(f)\Big| \leq \omega \sqrt{\frac{\log(2 M / \beta)}{2 n}} + \Pr[y \notin Y_k],
               \qquad \omega = \frac{1 + (k - 2) p}{1 - k p}, \quad p = \frac{1}{e^\epsilon + k - 1}

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import datetime
-import gzip
-from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +14,27 @@ from sklearn.compose import make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks.learning.experiment import Setup
-from benchmarks.learning.fetch import fetched
+from benchmarks.learning.fetch import find_file
 from optrand.base.validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
 
-__all__ = ["Table", "table"]
+if TYPE_CHECKING:
+    import pandas as pd
 
-NUMBERS = (0, 5, 16, 17, 18, 30)
+CENSUS_NUMBERS = (0, 5, 16, 17, 18, 30)
 """Columns of the census that are numbers: age, wage, capital gains and losses, dividends, employer's size."""
 
-LEFT_OUT = (24, 39, 41)
-"""Columns that are no features: the survey weight, the label, and the class of income."""
+CENSUS_LEFT_OUT = (24, 41)
+"""Columns that are no features: the survey weight, and the class of income."""
 
-LABEL = 39
+CENSUS_LABEL = 39
+CENSUS_TEST_ROWS = 99_762
 RARE = 50
 """Rows below which values of a column share an indicator."""
 
-CUT = datetime.date(1997, 10, 1)
+CUT = datetime(1997, 10, 1)
 MOST_SPENT, STEP = 400, 4
-RECENT = 60
+MOST_VISITS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,151 +56,88 @@ class Table:
     labels: NDArray[Any]
 
 
-TEST_ROWS = 99_762
-"""Rows of the census's test file."""
-
-MOST_VISITS = 40
+def of(setup: Setup, seed: int) -> Table:
+    """Return the table of an experiment."""
+    settings = setup.settings
+    return table(settings["data"], setup.data, settings["train"], settings["test"], seed)
 
 
 @lru_cache(maxsize=1)
 def table(data: str, folder: Path, train: int, test: int, seed: int) -> Table:
-    """Rows of a data set that a seed draws; the test rows of weeks worked are from a file of their own."""
+    """Draw rows of a data set by a seed; the test rows of weeks worked are from a file of their own."""
+    from pandas.api.types import is_numeric_dtype
+
     rng = np.random.default_rng(1000 + seed)
-    X, y, kinds, labels = LOADERS[data](folder)
+    features, y, labels = read(data, folder)
     if data == "weeks":
-        apart = y.size - TEST_ROWS
-        order = np.r_[rng.permutation(apart)[:train], apart + rng.permutation(TEST_ROWS)[:test]]
+        apart = y.size - CENSUS_TEST_ROWS
+        order = np.r_[rng.permutation(apart)[:train], apart + rng.permutation(CENSUS_TEST_ROWS)[:test]]
     else:
         order = rng.permutation(y.size)
-    return _split(X, y, kinds, order, (train, test), labels)
-
-
-def _split(
-    X: Floats,
-    y: NDArray[Any],
-    kinds: NDArray[np.bool_],
-    order: NDArray[np.intp],
-    sizes: tuple[int, int],
-    labels: NDArray[Any],
-) -> Table:
-    """First rows of an order for training, and the next for tests; indicators are learned on training rows."""
-    train, test = order[: sizes[0]], order[sizes[0] : sum(sizes)]
-    numbers = StandardScaler()
+    first, then = order[:train], order[train : train + test]
+    kinds = np.array([not is_numeric_dtype(kind) for kind in features.dtypes])
+    columns = [
+        column.astype("category").cat.codes if kind else column
+        for kind, (_, column) in zip(kinds, features.items(), strict=True)
+    ]
+    X = np.column_stack(columns).astype(np.float64)
     encoder = make_column_transformer(
         (OneHotEncoder(min_frequency=RARE, handle_unknown="infrequent_if_exist"), np.flatnonzero(kinds)),
-        (numbers, np.flatnonzero(~kinds)),
+        (StandardScaler(), np.flatnonzero(~kinds)),
         sparse_threshold=0,
     )
-    known = encoder.fit_transform(X[train])
-    return Table((X[train], X[test]), (known, encoder.transform(X[test])), (y[train], y[test]), labels)
-
-
-def coded(columns: Sequence[Sequence[str]], numbers: Sequence[bool]) -> Floats:
-    """Columns as numbers, texts by their place among the sorted ones."""
-    found = [
-        np.array(column, dtype=np.float64) if number else np.unique(column, return_inverse=True)[1].astype(np.float64)
-        for column, number in zip(columns, numbers, strict=True)
-    ]
-    return np.column_stack(found)
+    known = encoder.fit_transform(X[first])
+    return Table((X[first], X[then]), (known, encoder.transform(X[then])), (y[first], y[then]), labels)
 
 
 @lru_cache(maxsize=1)
-def census(train: Path, test: Path) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
-    """Features, weeks worked, and which features are categories; the training file first."""
-    rows: list[list[str]] = []
-    for path in (train, test):
-        with path.open(encoding="utf-8", newline="") as file:
-            rows.extend(row for row in csv.reader(file, skipinitialspace=True) if len(row) == 42)
-    used = [place for place in range(42) if place not in LEFT_OUT]
-    columns = list(zip(*rows, strict=True))
-    numbers = [place in NUMBERS for place in used]
-    X = coded([columns[place] for place in used], numbers)
-    return X, np.array(columns[LABEL], dtype=np.int64), ~np.array(numbers)
+def read(data: str, folder: Path) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[Any]]:
+    """Read a data set: its features, categories as text, the label of each row, and the declared labels."""
+    import pandas as pd
+
+    if data == "revenue":
+        features, y = read_customers(find_file(folder, "cdnow.txt"))
+        return features, y, np.arange(0, MOST_SPENT + 1, STEP)
+    if data == "visits":
+        rows = pd.read_csv(find_file(folder, "visits.csv"))
+        visits = rows.pop("mdvis").clip(upper=MOST_VISITS)
+        return rows.astype(np.float64), visits.to_numpy(np.int64), np.arange(MOST_VISITS + 1)
+    if data == "bundled":
+        rows = pd.read_csv(weeks_worked_path(), dtype=str, keep_default_na=False)
+        rows["age"] = rows["age"].astype(np.float64)
+        return rows, rows.pop(WEEKS_LABEL).to_numpy().astype(np.int64), np.arange(53)
+    files = [find_file(folder, f"census_{part}.csv") for part in ("train", "test")]
+    options: dict[str, Any] = {"header": None, "skipinitialspace": True, "dtype": str, "keep_default_na": False}
+    rows = pd.concat([pd.read_csv(file, **options) for file in files]).drop(columns=list(CENSUS_LEFT_OUT))
+    rows = rows.astype(dict.fromkeys(CENSUS_NUMBERS, np.float64))
+    return rows, rows.pop(CENSUS_LABEL).to_numpy().astype(np.int64), np.arange(53)
 
 
-@lru_cache(maxsize=1)
-def bundled() -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
-    """Features of the bundled table of weeks worked, the label, and which features are categories."""
-    with gzip.open(weeks_worked_path(), "rt", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    names = [name for name in rows[0] if name != WEEKS_LABEL]
-    numbers = [name == "age" for name in names]
-    X = coded([[row[name] for row in rows] for name in names], numbers)
-    return X, np.array([int(row[WEEKS_LABEL]) for row in rows]), ~np.array(numbers)
+def read_customers(path: Path) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """Read what customers bought before October 1997, and spent after it: in steps of 4 dollars up to 400."""
+    import pandas as pd
 
-
-@lru_cache(maxsize=1)
-def visits(path: Path) -> tuple[Floats, NDArray[Any]]:
-    """Load persons of one year with their visits to a physician, numbers above 40 as 40."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = np.array([[float(each) for each in row] for row in list(csv.reader(file))[1:]])
-    return rows[:, 1:], np.minimum(rows[:, 0], MOST_VISITS).astype(np.int64)
-
-
-@lru_cache(maxsize=1)
-def revenue(path: Path) -> tuple[Floats, NDArray[Any]]:
-    """Load purchases of customers before October 1997, and their spending after it in steps of 4 dollars up to 400."""
-    bought: dict[str, list[tuple[datetime.date, int, float]]] = {}
-    for line in path.read_text(encoding="utf-8").splitlines():
-        parts = line.split()
-        if len(parts) == 4 and parts[0].isdigit():
-            day = datetime.datetime.strptime(parts[1], "%Y%m%d").date()
-            bought.setdefault(parts[0], []).append((day, int(parts[2]), float(parts[3])))
-    features, spent = [], []
-    for events in bought.values():
-        before = [event for event in events if event[0] < CUT]
-        if before:
-            features.append(_habits(before))
-            later = sum(event[2] for event in events if event[0] >= CUT)
-            spent.append(STEP * round(min(MOST_SPENT, later) / STEP))
-    return np.log1p(np.array(features)), np.array(spent, dtype=np.int64)
-
-
-def _habits(before: Sequence[tuple[datetime.date, int, float]]) -> list[float]:
-    days = sorted(event[0] for event in before)
-    money = [event[2] for event in before]
-    recent = [event for event in before if (CUT - event[0]).days < RECENT]
-    return [
-        len(before),
-        (CUT - days[-1]).days,
-        (CUT - days[0]).days,
-        (days[-1] - days[0]).days,
-        sum(money),
-        sum(money) / len(money),
-        max(money),
-        before[-1][2],
-        sum(event[1] for event in before),
-        len(recent),
-        sum(event[2] for event in recent),
-        len(set(days)),
-    ]
-
-
-def _weeks(folder: Path) -> Loaded:
-    return *census(fetched(folder, "census_train.csv"), fetched(folder, "census_test.csv")), np.arange(53)
-
-
-def _bundled(folder: Path) -> Loaded:  # noqa: ARG001
-    return *bundled(), np.arange(53)
-
-
-def _revenue(folder: Path) -> Loaded:
-    X, y = revenue(fetched(folder, "cdnow.txt"))
-    return X, y, np.zeros(X.shape[1], dtype=bool), np.arange(0, MOST_SPENT + 1, STEP)
-
-
-def _visits(folder: Path) -> Loaded:
-    X, y = visits(fetched(folder, "visits.csv"))
-    return X, y, np.zeros(X.shape[1], dtype=bool), np.arange(MOST_VISITS + 1)
-
-
-Loaded = tuple[Floats, NDArray[Any], NDArray[np.bool_], NDArray[Any]]
-"""Features, labels, which features are categories, and the declared labels."""
-
-LOADERS = {"weeks": _weeks, "bundled": _bundled, "revenue": _revenue, "visits": _visits}
-
-
-def of(setup: Setup, seed: int) -> Table:
-    """Table of an experiment."""
-    settings = setup.settings
-    return table(settings["data"], setup.data, settings["train"], settings["test"], seed)
+    names = ["customer", "date", "count", "dollars"]
+    events = pd.read_csv(path, sep=r"\s+", names=names, header=0, parse_dates=["date"])
+    past = events[events["date"] < CUT]
+    groups, recent = past.groupby("customer"), past[(CUT - past["date"]).dt.days < 60].groupby("customer")
+    last, first = (CUT - groups["date"].max()).dt.days, (CUT - groups["date"].min()).dt.days
+    habits = {
+        "purchases": groups.size(),
+        "days since the last": last,
+        "days since the first": first,
+        "days between": first - last,
+        "dollars": groups["dollars"].sum(),
+        "mean dollars": groups["dollars"].mean(),
+        "most dollars": groups["dollars"].max(),
+        "last dollars": groups["dollars"].last(),
+        "pieces": groups["count"].sum(),
+        "recent purchases": recent.size(),
+        "recent dollars": recent["dollars"].sum(),
+        "days": groups["date"].nunique(),
+    }
+    later = events[events["date"] >= CUT].groupby("customer")["dollars"].sum().round(2)
+    spent = later.reindex(groups.size().index, fill_value=0.0).clip(upper=MOST_SPENT)
+    return np.log1p(pd.DataFrame(habits).fillna(0.0).astype(np.float64)), STEP * (spent / STEP).round().to_numpy(
+        np.int64
+    )

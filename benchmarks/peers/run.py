@@ -30,12 +30,12 @@ class Peer(NamedTuple):
 
 
 def loop(one: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """For a library that draws one label a call: a list comprehension, the fastest loop that Python has."""
+    """Make a loop for a library that draws one label per call: a list comprehension, the fastest that Python has."""
     return lambda values: [one(value) for value in values]
 
 
 def opendp(k: int, epsilon: float) -> Peer:
-    """OpenDP: `make_randomized_response`."""
+    """Draw by `make_randomized_response` of OpenDP."""
     dp: Any = import_module("opendp.prelude")
     dp.enable_features("contrib")
     measurement = dp.m.make_randomized_response(list(range(k)), math.exp(epsilon) / (math.exp(epsilon) + k - 1))
@@ -43,7 +43,7 @@ def opendp(k: int, epsilon: float) -> Peer:
 
 
 def diffprivlib(k: int, epsilon: float) -> Peer:
-    """Diffprivlib has no randomized response over more than two labels; with these utilities this mechanism is one."""
+    """Draw by ExponentialCategorical of diffprivlib, which with these utilities is randomized response on k labels."""
     mechanisms: Any = import_module("diffprivlib.mechanisms")
     utilities = [[str(a), str(b), 1.0] for a in range(k) for b in range(a)]
     randomise = mechanisms.ExponentialCategorical(epsilon=epsilon, utility_list=utilities).randomise
@@ -51,7 +51,7 @@ def diffprivlib(k: int, epsilon: float) -> Peer:
 
 
 def multi_freq_ldpy(k: int, epsilon: float) -> Peer:
-    """multi-freq-ldpy: `GRR_Client` is compiled by numba, so that a loop over it can be compiled too."""
+    """Draw by `GRR_Client` of multi-freq-ldpy: numba compiles it, so that a loop over it can be compiled too."""
     client: Any = import_module("multi_freq_ldpy.pure_frequency_oracles.GRR").GRR_Client
     numpy: Any = import_module("numpy")
     empty_like = numpy.empty_like
@@ -66,7 +66,7 @@ def multi_freq_ldpy(k: int, epsilon: float) -> Peer:
 
 
 def pure_ldp(k: int, epsilon: float) -> Peer:
-    """pure-ldp: direct encoding."""
+    """Draw by direct encoding of pure-ldp."""
     encoding: Any = import_module("pure_ldp.frequency_oracles.direct_encoding")
     privatise = encoding.DEClient(epsilon, k, lambda value: value).privatise
     return Peer(privatise, loop(privatise), list)
@@ -86,7 +86,7 @@ def seconds_of(run: Callable[[Any], Any], values: Any) -> float:
 
 
 def fitting(run: Callable[[Any], Any], values: Any, seconds: float) -> Any:
-    """As many of the values as take about the given time, after a first run that may compile."""
+    """Return as many of the values as take about the given time, after a first run that may compile."""
     run(values[:FIRST])
     pace = seconds_of(run, values[:FIRST]) / FIRST
     return values[: max(FIRST, min(len(values), int(seconds / pace)))]
