@@ -40,7 +40,7 @@ from optrand.programs import (
 )
 from optrand.programs.certificate import bound, exact_cost, largest_violation
 from optrand.programs.exact_point import exact_point
-from optrand.programs.mechanism import FORMAT, ProgramMechanism, load, solve_program
+from optrand.programs.mechanism import ProgramMechanism, load, solve_program
 
 PRIORS = {"uniform": lambda k: np.full(k, 1 / k), "falling": lambda k: np.arange(k, 0, -1.0) / (k * (k + 1) / 2)}
 PRIORS["with zeros"] = lambda k: np.eye(k)[0] * 0.5 + np.eye(k)[-1] * 0.5
@@ -461,7 +461,7 @@ def test_the_checker_and_load_refuse_the_same_edits(tmp_path):
         _edit(document, rng)
         content = {name: part for name, part in document.items() if name not in ("digest", "format", "schema")}
         path = tmp_path / "edited.json"
-        path.write_bytes(strict_json.canonical(strict_json.sealed(content, kind=FORMAT)))
+        path.write_bytes(strict_json.canonical(strict_json.sealed(content, kind=ProgramMechanism.FORMAT)))
         verdicts, reasons = [], []
         for read, given in ((load, path), (program_checker.check, path.read_text())):
             try:

@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand.base.validation import Floats
+from optrand.errors import SolverFailed
 from optrand.model.arcs import Arcs, Indices
 from optrand.model.outputs import Line
 from optrand.model.problem import Problem
@@ -276,7 +277,10 @@ class ConeProgram:
         if not self.problem.unbiased:
             beta = np.where(prior > 0, beta, 0.0)
         alpha, beta = (prior * self.labels**2 / 2 - costs) * self.unit**2, beta * self.unit
-        return prior, Dual(alpha - beta * self.centre, beta)
+        alpha = alpha - beta * self.centre
+        if not (np.isfinite(alpha).all() and np.isfinite(beta).all()):
+            raise SolverFailed("the multipliers of the cone program overflow")
+        return prior, Dual(alpha, beta)
 
 
 def second_order(weight: Any, slope: Any, cost: Any) -> Rows:

@@ -95,7 +95,10 @@ def repair(
     if isinstance(arcs, Arcs):
         arcs = Staircase.of_arcs(arcs)
     if not problem.unbiased:
-        dual = Dual(dual.alpha, -problem.bias_weights * randomizer.biases)
+        slopes = -problem.bias_weights * randomizer.biases
+        if not np.isfinite(slopes).all():
+            return dual
+        dual = Dual(dual.alpha, slopes)
     used = arcs.only(arcs.masses * math.exp(problem.epsilon) > NEGLIGIBLE)
     if not used.masses.size:  # No randomizer: an engine out of digits has left nothing.
         return best

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optrand.base.compiled import compile_kernels
-from optrand.errors import InvalidInput, SolverFailed
+from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
@@ -101,6 +101,10 @@ class ReducedDual(GuardedSolver):
             return replace(best.solution, problem=problem, stats=Stats("", iterations=best.steps, status=status))
         if late:
             return replace(feasible_answer(problem), stats=Stats("", status=OUT_OF_TIME))
+        if not problem.unbiased:
+            # Multipliers of a huge penalty overflow. Those of the unbiased problem prove nearly the same optimum.
+            with suppress(Infeasible):
+                return replace(self._solution(replace(problem, bias_penalty=math.inf)), problem=problem)
         raise SolverFailed("neither the interior point nor the cone program has an answer")
 
     def _with_cones(self, problem: Problem, best: Claim, end: float) -> Claim:
