@@ -112,9 +112,9 @@ class PeerToPeer:
     >>> mechanism = PeerToPeer(0.2, 0.5)
     >>> round(mechanism.epsilon, 6)
     1.386294
-    >>> privacy = mechanism.at_delta(1e-4, 100)
+    >>> privacy = mechanism.at_delta(1e-4, 30)
     >>> round(privacy.epsilon, 4), privacy.exhaustive
-    (0.2431, True)
+    (0.4102, True)
     """
 
     exact: ClassVar[Literal[True]] = True
