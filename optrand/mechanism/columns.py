@@ -354,7 +354,9 @@ def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tu
     # The heaviest column between two nodes; its weight is its rank, from 1, for 0 would be no edge.
     ranks = np.unique(low * k + high, return_index=True)[1]
     ranks = ranks[low[ranks] != high[ranks]]
-    graph = sparse.csr_array((ranks + 1.0, (low[ranks], high[ranks])), shape=(k, k))
+    # SciPy 1.16 takes graphs with indices of 32 bits alone.
+    ends = low[ranks].astype(np.int32), high[ranks].astype(np.int32)
+    graph = sparse.csr_array((ranks + 1.0, ends), shape=(k, k))
     tree = minimum_spanning_tree(graph)
     order, parents = breadth_first_order(tree, 0, directed=False)
     if order.size < k:
