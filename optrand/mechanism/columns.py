@@ -355,8 +355,8 @@ def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tu
     ranks = np.unique(low * k + high, return_index=True)[1]
     ranks = ranks[low[ranks] != high[ranks]]
     # SciPy 1.16 takes graphs with indices of 32 bits alone.
-    ends = low[ranks].astype(np.int32), high[ranks].astype(np.int32)
-    graph = sparse.csr_array((ranks + 1.0, ends), shape=(k, k))
+    places = low[ranks].astype(np.int32), high[ranks].astype(np.int32)
+    graph = sparse.csr_array((ranks + 1.0, places), shape=(k, k))
     tree = minimum_spanning_tree(graph)
     order, parents = breadth_first_order(tree, 0, directed=False)
     if order.size < k:
