@@ -23,7 +23,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn_checks import check_as_users_get_it
+from sklearn_checks import DECLARED, check_as_users_get_it
 
 from optrand.baselines import Groups
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior_batch
@@ -210,6 +210,37 @@ def test_rows_and_labels_must_agree() -> None:
             model().fit(X, labels)
 
 
+@pytest.mark.parametrize("kind", [list, np.array, pd.Series])
+def test_plain_labels_are_fitted_with_declared_ones_and_pay_each_time(kind) -> None:
+    X, y = blobs(60)
+    made = model(epsilon=20.0, labels=CLASSES)
+    for _ in range(2):
+        assert made.fit(X, kind(y)).epsilon_ == 20.0
+        assert len(made.releases_) == 1
+        assert (made.predict(X) == y).mean() > 0.9
+    assert not any(isinstance(value, PrivateLabels) for value in vars(made).values())
+    copy = pickle.loads(pickle.dumps(made))  # noqa: S301
+    assert (clone(copy).fit(X, kind(y)).predict(X) == y).mean() > 0.9
+
+
+def test_plain_labels_that_are_not_declared_are_refused_and_not_repeated() -> None:
+    X, y = blobs(60)
+    masked = np.ma.masked_array(np.arange(60) % 3, np.arange(60) == 7)
+    for made, labels, message in (
+        (model(), y, "expected PrivateLabels"),
+        (model(labels=CLASSES[:2]), y, "outside the 2 declared"),
+        (model(labels=CLASSES), y[:59], "60 samples and y 59"),
+        (model(labels=range(3)), masked, "mask"),
+        (model(labels=CLASSES[:1]), y, "at least two"),
+        (model(labels=CLASSES[::-1]), holder(y), "another order"),
+        (model(labels=CLASSES, epsilon=None), y, "epsilon is None"),
+    ):
+        with pytest.raises(InvalidInput, match=message) as caught:
+            made.fit(X, labels)
+        assert not set(CLASSES) & set(str(caught.value).split())
+        assert not hasattr(made, "releases_")
+
+
 def test_what_only_one_estimator_minds_another_takes() -> None:
     X, y = blobs(40)
     assert model(estimator=NoNegative()).fit(X, holder(y)).epsilon_ == 2.0
@@ -302,7 +333,8 @@ def test_all_checks_of_scikit_learn_pass_where_labels_have_a_holder() -> None:
 
 
 def test_checks_of_scikit_learn_on_the_class_that_users_get() -> None:
-    assert check_as_users_get_it(LabelDPClassifier(LogisticRegression(), 60.0)) >= 15
+    made = LabelDPClassifier(LogisticRegression(), 60.0, target=Likelihood(rounds=1), labels=DECLARED)
+    assert check_as_users_get_it(made) >= 45
 
 
 # ------------------------------------------------------------------------------------------------------- parts of plans

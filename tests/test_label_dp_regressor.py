@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.estimator_checks import check_estimator
-from sklearn_checks import check_as_users_get_it
+from sklearn_checks import DECLARED, check_as_users_get_it
 from test_learning_accounts import named
 
 import optrand
@@ -237,6 +237,17 @@ def test_nothing_is_drawn_where_something_does_not_fit() -> None:
     assert labels.spent.epsilon == 0
 
 
+def test_plain_labels_are_fitted_with_declared_ones() -> None:
+    X, y = line(600)
+    fitted = model(OnePrior(), labels=LABELS).fit(X, y)
+    assert fitted.epsilon_ == 2.0
+    assert fitted.certificates_[0].require(gap=1e-9).epsilon <= 2.0
+    with pytest.raises(InvalidInput, match="outside the 2 declared"):
+        model(OnePrior(), labels=[-2, -1]).fit(X, y)
+    with pytest.raises(InvalidInput, match="2 labels are classes"):
+        model(OnePrior(), labels=["a", "b"]).fit(X[:2], ["a", "b"])
+
+
 def test_plans_without_meaning() -> None:
     for plan in (lambda: OnePrior(1.0), lambda: TwoStages(0.0), lambda: TwoStages(groups=0), lambda: PublicClusters(0)):
         with pytest.raises(InvalidInput):
@@ -277,7 +288,7 @@ def test_all_checks_of_scikit_learn_pass_where_labels_have_a_holder() -> None:
 
 
 def test_checks_of_scikit_learn_on_the_class_that_users_get() -> None:
-    assert check_as_users_get_it(LabelDPRegressor(Ridge(), 30.0)) >= 15
+    assert check_as_users_get_it(LabelDPRegressor(Ridge(), 12.0, bias_penalty=0.0, labels=DECLARED)) >= 40
 
 
 # ------------------------------------------------------------------------------------------------------------ groups

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import _safe_indexing, get_tags, indexable
@@ -40,18 +40,20 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         ----------
         X : (n, d) array or frame
             Public features.
-        y : PrivateLabels or release
+        y : PrivateLabels, release or (n,) array
             Labels of these rows. Released labels are trained on by the likelihood of their mechanism, and are never
             randomized again: ``(noisy, record)`` from :func:`optrand.randomize`, with a record that may come from
             :func:`optrand.load_release`; ``(noisy, record, groups)`` of a release by groups, with their column; or a
-            :class:`LabelRelease`, or several of one holder. Plain labels are refused: no account would follow them.
+            :class:`LabelRelease`, or several of one holder. An array is taken if `labels` are declared, with a new
+            account for this fit: another fit on it spends epsilon again, and only :class:`PrivateLabels` adds it up.
 
         Raises
         ------
         OverBudget
             A row cannot pay epsilon. Nothing was drawn.
         InvalidInput
-            Plain labels, labels of other rows, an estimator or a plan that does not fit. Nothing was drawn.
+            Labels that are not declared, labels of other rows, an estimator or a plan that does not fit. Nothing was
+            drawn.
         Exception
             An error of the estimator at these features, on stand-ins for labels, before anything is drawn.
         """
@@ -65,17 +67,13 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
             self._set_domain(releases[0].domain)
             self._train(lambda: self._learn(X, releases), releases, [], lambda: spent)
             return self
-        if not isinstance(y, PrivateLabels):
-            raise InvalidInput(
-                f"y is of type {type(y).__name__}, expected PrivateLabels(y, epsilon, labels), whose account outlives "
-                "this fit, or a release"
-            )
-        self._set_domain(y.domain)
-        self._check_labels(X, y)
+        labels = self._holder(y)
+        self._set_domain(labels.domain)
+        self._check_rows(X, labels)
         plan = self._plan(X)
-        self._check_plan(X, plan, y.domain)
-        training = self._training(X, y, plan)
-        self._train(lambda: plan.train(training), training.releases, training.priors, lambda: y.spent)
+        self._check_plan(X, plan, labels.domain)
+        training = self._training(X, labels, plan)
+        self._train(lambda: plan.train(training), training.releases, training.priors, lambda: labels.spent)
         return self
 
     def _train(
@@ -90,13 +88,33 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
             self.spent_ = spent()
             self.epsilon_ = float_above(self.spent_.epsilon)
 
-    def _check_labels(self, X: Any, y: PrivateLabels) -> None:
-        """Refuse labels of other rows, or that cannot pay."""
+    def _holder(self, y: Any) -> PrivateLabels:
+        """Return the labels with their account: a new one for an array."""
+        if isinstance(y, PrivateLabels):
+            if self.labels is not None and Domain.of(self.labels) != y.domain:
+                raise InvalidInput(
+                    f"labels declares other labels than the {len(y.domain)} of y, or another order: leave it out, as "
+                    "PrivateLabels declares its own"
+                )
+            return y
+        if self.labels is None:
+            raise InvalidInput(
+                f"y is of type {type(y).__name__}, expected PrivateLabels(y, epsilon, labels) or a release; or declare "
+                "in the estimator, by labels=, all labels that there may be"
+            )
+        return PrivateLabels(y, self._budget(), self.labels)
+
+    def _budget(self) -> float:
+        """Return what a fit may charge."""
         if self.epsilon is None:
             raise InvalidInput("epsilon is None, expected the privacy that a fit may spend: only a release needs none")
-        if _num_samples(X) != len(y):
-            raise InvalidInput(f"X has {_num_samples(X)} samples and y {len(y)}, expected a label for each row")
-        y.require(Spent(checked_epsilon(self.epsilon)))
+        return checked_epsilon(self.epsilon)
+
+    def _check_rows(self, X: Any, labels: PrivateLabels) -> None:
+        """Refuse labels of other rows, or that cannot pay."""
+        if _num_samples(X) != len(labels):
+            raise InvalidInput(f"X has {_num_samples(X)} samples and y {len(labels)}, expected a label for each row")
+        labels.require(Spent(self._budget()))
 
     def _features(self, X: Any) -> Any:
         """Return checked features for predictions, once there is a model."""
@@ -162,6 +180,8 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
     target : str or Target, optional
         "likelihood", "labels", "debiased", "soft" or "bits", or a record such as
         :class:`~optrand.learning.Likelihood`.
+    labels : sequence, optional
+        All labels that there may be, for `y` as an array. :class:`PrivateLabels` and releases declare their own.
     random_state : int, optional
         Seed of the split into stages and of the clusters. It protects nothing.
 
@@ -204,12 +224,14 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         plan: Plan | None = None,
         target: str | Target = "likelihood",
         *,
+        labels: ArrayLike | Domain | None = None,
         random_state: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
         self.plan = plan
         self.target = target
+        self.labels = labels
         self.random_state = random_state
 
     def predict_proba(self, X: Any) -> Floats:
@@ -231,7 +253,7 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         self.classes_ = domain.array[self._order]
 
     def _training(self, X: Any, labels: PrivateLabels, plan: Plan) -> Training:
-        epsilon, target = checked_epsilon(self.epsilon), target_of(self.target)
+        epsilon, target = self._budget(), target_of(self.target)
         return Training(X, labels, self.estimator, epsilon, self._seed(), labels.domain, target, plan.informed)
 
     def _learn(self, X: Any, releases: list[LabelRelease]) -> Any:
@@ -284,6 +306,8 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
     bias_penalty : float, optional
         Price of squared bias beside half the squared error: 0 for randomized response on bins, ``math.inf`` for no
         bias. By default by the rule of the plan, from the number of rows alone.
+    labels : sequence, optional
+        All labels that there may be, for `y` as an array. :class:`PrivateLabels` and releases declare their own.
     random_state : int, optional
         Seed of the split into stages and of the clusters. It protects nothing.
 
@@ -325,12 +349,14 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         plan: Plan | None = None,
         bias_penalty: float | None = None,
         *,
+        labels: ArrayLike | Domain | None = None,
         random_state: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
         self.plan = plan
         self.bias_penalty = bias_penalty
+        self.labels = labels
         self.random_state = random_state
 
     def predict(self, X: Any) -> Floats:
@@ -356,7 +382,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
 
     def _training(self, X: Any, labels: PrivateLabels, plan: Plan) -> Training:
         increasing = Domain(tuple(sorted(labels.domain.labels)))
-        epsilon = checked_epsilon(self.epsilon)
+        epsilon = self._budget()
         penalty = self._penalty(plan, len(labels))
         return Training(X, labels, self.estimator, epsilon, self._seed(), increasing, bias_penalty=penalty)
 
