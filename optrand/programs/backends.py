@@ -36,6 +36,7 @@ __all__ = [
     "find",
     "highs_model",
     "named_highs_model",
+    "row_scales",
     "write_model",
 ]
 
@@ -103,9 +104,12 @@ class Highs:
 
     def run(self, form: Form) -> Result:
         """Solve a form; HiGHS's row duals are derivatives of the minimum already."""
+        return self.run_model(highs_model(form.rows, form.low, form.high, cost=form.cost, upper=form.upper))
+
+    def run_model(self, model: highspy.Highs) -> Result:
+        """Solve a model of HiGHS."""
         import highspy
 
-        model = highs_model(form.rows, form.low, form.high, cost=form.cost, upper=form.upper)
         for option, value in (
             ("solver", self.method),
             ("primal_feasibility_tolerance", self.tolerance),
@@ -296,9 +300,7 @@ def find(backend: str | Backend) -> Backend:
 def answer(program: Model, backend: Backend) -> Answer:
     """Solve a program by a backend, scaled by powers of two, and put its answer into the papers' units."""
     rows, low, high = program.matrices()
-    sizes = np.maximum.reduceat(np.abs(rows.data), rows.indptr[:-1]) if rows.nnz else np.ones(0)
-    # Powers of two change no digit.
-    scale = np.exp2(-np.round(np.log2(np.where(np.diff(rows.indptr) > 0, sizes, 1.0))))
+    scale = row_scales(rows)
     unit = float(np.exp2(np.round(np.log2(np.abs(program.cost).max() or 1.0))))
     sign = -1.0 if program.maximize else 1.0
     scaled = sparse.csr_array(sparse.diags_array(scale) @ rows)
@@ -319,6 +321,13 @@ def answer(program: Model, backend: Backend) -> Answer:
     )
 
 
+def row_scales(rows: sparse.csr_array) -> Floats:
+    """Return for each row the power of two, which changes no digit, that brings its largest entry near 1."""
+    sizes = np.maximum.reduceat(np.abs(rows.data), rows.indptr[:-1]) if rows.nnz else np.ones(0)
+    scales: Floats = np.exp2(-np.round(np.log2(np.where(np.diff(rows.indptr) > 0, sizes, 1.0))))
+    return scales
+
+
 def highs_model(
     rows: sparse.csr_array,
     low: Floats,
@@ -326,6 +335,7 @@ def highs_model(
     *,
     cost: Floats,
     upper: Floats,
+    lower: Floats | None = None,
     maximize: bool = False,
     names: tuple[Sequence[str], Sequence[str]] | None = None,
 ) -> highspy.Highs:
@@ -335,7 +345,7 @@ def highs_model(
     program = highspy.HighsLp()
     program.num_col_, program.num_row_ = cost.size, low.size
     program.col_cost_ = cost
-    program.col_lower_, program.col_upper_ = np.zeros(cost.size), upper
+    program.col_lower_, program.col_upper_ = np.zeros(cost.size) if lower is None else lower, upper
     program.row_lower_, program.row_upper_ = low, high
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices

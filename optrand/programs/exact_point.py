@@ -7,11 +7,13 @@
 
 The strictly feasible point is the answer to one more linear program, which maximises the least slack. If its optimum is
 below 0 its multipliers prove that the program has no feasible point at all.
+
+Where the proven gap is still too large, the answer is refined (:mod:`optrand.programs.refinement`) and read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import ceil
 
@@ -24,9 +26,13 @@ from optrand.programs.answer import Answer, Status
 from optrand.programs.backends import Backend, Form, Highs
 from optrand.programs.certificate import bound
 from optrand.programs.model import Model
+from optrand.programs.refinement import refine
 from optrand.programs.rows import Sense, Side
 
-__all__ = ["exact_point", "prove_infeasible"]
+__all__ = ["exact_points"]
+
+REFINEMENTS = 3
+"""Most steps of refinement: each has a billionth of the error before it, down to that of floats."""
 
 BITS = 70
 """Binary digits of the entries before equations are solved: an entry is off by 1e-21 at most."""
@@ -34,8 +40,10 @@ BITS = 70
 Point = list[Fraction]
 
 
-def exact_point(answer: Answer, backend: Backend | None = None) -> Point:
-    """Return a point in rationals near a backend's answer that keeps every row and sign.
+def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tuple[Point, Floats]]:
+    """Yield points in rationals near a backend's answer that keep every row and sign, each with its multipliers.
+
+    The first is the answer as it is, each further one a refinement of the one before.
 
     Raises
     ------
@@ -44,24 +52,26 @@ def exact_point(answer: Answer, backend: Backend | None = None) -> Point:
     NotCertified
         No such point was found: the backend has no answer, or nothing is strictly feasible.
     """
-    program, near = answer.program, None
-    if answer.point.size and answer.status is not Status.INFEASIBLE:
-        near = _solve_equations(program, answer.point)
-        if min(_slacks(program, near)) >= 0:
-            return near
-    inner = _Interior(program, _fast(backend))
-    if inner.violation > 0:
-        prove_infeasible(program, inner)
-    if near is None:
+    program, multipliers = answer.program, answer.multipliers
+    interior: _Interior | None = None
+    if not answer.point.size or answer.status is Status.INFEASIBLE:
+        _prove_infeasible(program, _Interior(program, _fast(backend)))
         raise NotCertified(f"{answer.backend} has no answer to read: {answer.message}")
-    inside = _solve_equations(program, inner.point)
-    share = _share(_slacks(program, near), _slacks(program, inside))
-    if share is None:
-        raise NotCertified(
-            "no point of the program keeps every row strictly, so rounding cannot be repaired: widen the outputs or "
-            "relax a row a little"
-        )
-    return [x if x == y else x + share * (y - x) for x, y in zip(near, inside, strict=True)]
+    point = _solve_equations(program, answer.point.tolist())
+    for _ in range(1 + REFINEMENTS):
+        rows = program.slacks(point)
+        slacks = _all_slacks(program, point, rows)
+        if min(slacks) >= 0:
+            yield point, multipliers
+        else:
+            interior = interior or _Interior(program, _fast(backend))
+            _prove_infeasible(program, interior)
+            inside = _solve_equations(program, interior.point.tolist())
+            yield _mixture(point, slacks, inside, _all_slacks(program, inside, program.slacks(inside))), multipliers
+        refined = refine(program, point, rows, multipliers)
+        if refined is None:
+            return
+        point, multipliers = _solve_equations(program, refined[0]), refined[1]
 
 
 def _fast(backend: Backend | None) -> Backend:
@@ -72,16 +82,17 @@ def _fast(backend: Backend | None) -> Backend:
     return Highs("ipm") if backend is None or backend == Highs() else backend
 
 
-def prove_infeasible(program: Model, inner: _Interior | None = None) -> None:
-    """Raise Infeasible if the multipliers of the least violation prove that no point is feasible.
+def _prove_infeasible(program: Model, interior: _Interior) -> None:
+    """Raise Infeasible if there is a violation whose multipliers prove that no point is feasible.
 
     Raises
     ------
     Infeasible
         With the proven bound: a point that kept all rows would have a cost of 0, and none has less than the bound.
     """
-    inner = inner or _Interior(program, _fast(None))
-    margin = bound(program, inner.multipliers, without_cost=True)
+    if interior.violation <= 0:
+        return
+    margin = bound(program, interior.multipliers, without_cost=True)
     if margin > 0:
         raise Infeasible(
             f"no randomizer keeps all rows of the program, proven by multipliers with a margin of {float(margin):.3g}: "
@@ -128,16 +139,17 @@ class _Interior:
         self.multipliers: Floats = (-1.0 if program.maximize else 1.0) * found / size
 
 
-def _solve_equations(program: Model, floats: Floats) -> Point:
-    """Return rationals near some floats that keep the program's equations exactly."""
+def _solve_equations(program: Model, near: Sequence[float | Fraction]) -> Point:
+    """Return rationals near some numbers that keep the program's equations exactly."""
     scale = 1 << BITS
-    point = [Fraction(round(max(0.0, x) * scale), scale) for x in floats.tolist()]
+    point = [max(Fraction(0), Fraction(round(Fraction(x) * scale), scale)) for x in near]
+    floats = np.array([float(x) for x in point])
     blocks = [block for block in program.blocks.values() if block.sense is Sense.EQUAL]
     if not blocks:
         return point
     columns = len(point)
     rows = sparse.vstack([block.matrix(columns) for block in blocks]).toarray()
-    weights = np.minimum(np.maximum(floats, 0.0), 1e-3) + 1e-12
+    weights = np.minimum(floats, 1e-3) + 1e-12
     # Pivoting prefers columns that are large after weighting by the entry that would take a correction.
     factor, order = linalg.qr(rows * weights, mode="r", pivoting=True)
     rank = int((np.abs(np.diag(factor)) > 1e-12 * abs(factor[0, 0])).sum())
@@ -186,31 +198,29 @@ def _eliminate(rows: list[dict[int, Fraction]], right: list[Fraction], unknowns:
     return solution
 
 
-def _slacks(program: Model, point: Sequence[Fraction]) -> list[Fraction]:
-    """Return the slack of every inequality at a point, signs and upper ends of the variables among them."""
-    found = list(point) + [1 - x for x in point[program.variables.cells :]]
-    for block in program.blocks.values():
-        if block.sense is Sense.EQUAL:
-            continue
-        sign = 1 if block.sense is Sense.LESS else -1
-        for _, entries, limit in block.exact(Side.TIGHTENED):
-            found.append(sign * (limit - sum((a * point[j] for j, a in entries), Fraction(0))))
-    return found
+def _all_slacks(program: Model, point: Point, rows: Sequence[Fraction]) -> Point:
+    """Return the slacks of signs, of upper ends and of rows."""
+    return [*point, *(1 - x for x in point[program.variables.cells :]), *rows]
 
 
-def _share(near: Sequence[Fraction], inside: Sequence[Fraction]) -> Fraction | None:
-    """Return the least share of the inner point, with few digits, at which a mixture has no negative slack.
+def _mixture(near: Point, slacks: Sequence[Fraction], inside: Point, inner_slacks: Sequence[Fraction]) -> Point:
+    """Return the point nearest to the first, on the way to the inner one, that has no negative slack.
 
-    Return None if no share suffices.
+    Raises
+    ------
+    NotCertified
+        A slack is negative at the inner point, or at the first one and 0 at the inner one.
     """
     least = Fraction(0)
-    for outer, inner in zip(near, inside, strict=True):
+    for outer, inner in zip(slacks, inner_slacks, strict=True):
+        if inner < 0 or (outer < 0 and inner == 0):
+            raise NotCertified(
+                "no point of the program keeps every row strictly, so rounding cannot be repaired: widen the outputs "
+                "or relax a row a little"
+            )
         if outer < 0:
-            if inner <= 0:
-                return None
             least = max(least, -outer / (inner - outer))
-        elif inner < 0:
-            return None
     # A few digits keep the integers of the table short.
     digits = 1 << (least.denominator.bit_length() - least.numerator.bit_length() + 12)
-    return min(Fraction(1), Fraction(ceil(least * digits), digits))
+    share = min(Fraction(1), Fraction(ceil(least * digits), digits))
+    return [x if x == y else x + share * (y - x) for x, y in zip(near, inside, strict=True)]

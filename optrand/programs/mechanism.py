@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,11 +23,14 @@ from optrand.model.table import Table
 from optrand.programs import document
 from optrand.programs.backends import Backend, find
 from optrand.programs.certificate import ProgramCertificate, bound
-from optrand.programs.exact_point import exact_point
+from optrand.programs.exact_point import exact_points
 from optrand.programs.program import Program
 from optrand.programs.rows import Sense, Side
 
 __all__ = ["ProgramMechanism", "load", "solve_program"]
+
+REFINED_GAP = 1e-11
+"""Relative gap beyond which the backend's answer is refined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,19 +192,26 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     """
     if not isinstance(program, Program):
         raise InvalidInput(f"program is of type {type(program).__name__}, expected a Program")
-    k, n = program.variables.k, program.variables.n
-    if not k:
+    if not program.variables.k:
         raise InvalidInput(
             "the program has no table M[y, o] to draw from: program.solve().certify() bounds its optimum, and lp1 is "
             "the program over the table"
         )
     engine = find(backend)
-    answer = program.solve(engine)
-    point = exact_point(answer, engine)[: k * n]
-    unit = lcm(*(x.denominator for x in point))
+    found = list[ProgramMechanism]()
+    for point, multipliers in exact_points(program.solve(engine), engine):
+        found.append(_mechanism(program, point, multipliers))
+        if found[-1].certificate.gap <= REFINED_GAP:
+            return found[-1]
+    return min(found, key=lambda one: one.certificate.gap)
+
+
+def _mechanism(program: Program, point: Sequence[Fraction], multipliers: Floats) -> ProgramMechanism:
+    """Return the mechanism of a point in rationals that keeps every row."""
+    k, n = program.variables.k, program.variables.n
+    unit = lcm(*(x.denominator for x in point[: k * n]))
     rows = [[int(x * unit) for x in point[y * n : (y + 1) * n]] for y in range(k)]
-    table = Table.of_rows(program.labels, program.outputs, rows)
-    return ProgramMechanism(program, table, answer.multipliers)
+    return ProgramMechanism(program, Table.of_rows(program.labels, program.outputs, rows), multipliers)
 
 
 def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:

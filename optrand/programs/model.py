@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 from scipy import sparse
 
 from optrand.base.validation import Floats
-from optrand.programs.rows import Rows
+from optrand.programs.rows import Rows, Sense, Side
 
 __all__ = ["Model", "Variables"]
 
@@ -76,6 +78,15 @@ class Model:
         matrix = sparse.csr_array(sparse.vstack([block.matrix(columns) for block in blocks]))
         low, high = (np.concatenate(side) for side in zip(*limits, strict=True))
         return matrix, low, high
+
+    def slacks(self, point: Sequence[Fraction]) -> list[Fraction]:
+        """Return how far each row is from its limit at a point, exactly: below 0 if it is broken, 0 for equations."""
+        signs = {Sense.LESS: 1, Sense.EQUAL: 0, Sense.GREATER: -1}
+        return [
+            signs[block.sense] * (limit - sum((a * point[j] for j, a in entries), Fraction(0)))
+            for block in self.blocks.values()
+            for _, entries, limit in block.exact(Side.TIGHTENED)
+        ]
 
     def row_names(self) -> list[str]:
         """Return the names of all rows, such as ``privacy[0 > 1, v=-1.5]`` or ``mean[2]``."""
