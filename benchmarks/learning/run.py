@@ -1,18 +1,19 @@
 """Experiments that train models on private labels, by name: resumable, with settings that were fixed before.
 
-Rows go to ``learning-NAME.jsonl`` among the results, one a cell; a second call measures what is missing.
+Rows are cached in the folder ``learning`` of the results; a second call measures those that are missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.harness import RESULTS, circumstances, options
+from benchmarks.harness import RESULTS, circumstances, options, write_json
 from benchmarks.learning.baselines import EXPERIMENTS as BASELINES
 from benchmarks.learning.circle import EXPERIMENTS as CIRCLES
 from benchmarks.learning.convex import EXPERIMENTS as CONVEX
-from benchmarks.learning.experiment import Experiment, Journal, Setup, run, settings_of
+from benchmarks.learning.experiment import Experiment, Setup, run, settings_of
 from benchmarks.learning.fetch import fetch
 from benchmarks.learning.images import EXPERIMENTS as IMAGES
 from benchmarks.learning.regression import EXPERIMENTS as REGRESSION
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 def run_one(name: str, smoke: bool, seeds: int | None, data: Path, results: Path) -> bool:
     """Run one, report it, and return whether it kept its promises. A smoke run promises nothing."""
     setup = Setup(f"{name}-smoke" if smoke else name, settings_of(name, smoke=smoke), data)
-    journal = Journal(results / f"learning-{setup.name}.jsonl", setup.settings)
-    rows = run(EXPERIMENTS[name], setup, seeds or (SMOKE_SEEDS if smoke else SEEDS), journal)
+    rows = run(EXPERIMENTS[name], setup, seeds or (SMOKE_SEEDS if smoke else SEEDS), results / "learning")
     print(f"{setup.name}: {EXPERIMENTS[name].summary}\n{circumstances()}")
+    write_json(results, f"learning-{setup.name}", [{**asdict(row.cell), **row.values} for row in rows])
     return EXPERIMENTS[name].report(setup, rows) or smoke
