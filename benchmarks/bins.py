@@ -79,7 +79,7 @@ def agree(_: Sequence[Problem], answers: Sequence[tuple[float, int]], optimum: f
 
 METHODS = (
     Method(OURS, solve_and_certify),
-    Method(CUBIC, solve_cubic, agree, 4_001),
+    Method(CUBIC, solve_cubic, agree, True, 4_001),
 )
 
 

@@ -25,11 +25,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from benchmarks.raw import judge
+from benchmarks.raw import judge_table
 from optrand import Mechanism, certify, solve
-from optrand.errors import OptrandError
+from optrand.errors import OptrandError, SolverFailed
 from optrand.mechanism.paths import count_outputs
+from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
+from optrand.programs import Program
+from optrand.programs.answer import Answer, Status
+from optrand.programs.backends import Backend
 
 RESULTS = Path(__file__).parent / "results"
 """Where benchmarks leave rows; not under version control."""
@@ -350,16 +354,8 @@ class Clock:
 # ---- cases and methods
 
 
-def required_gap(problem: Problem) -> float:
-    """Return the relative gap within which an exact mechanism must be proven, or its time does not count.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> [required_gap(optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon)) for epsilon in (4, 6)]
-    [1e-09, 1e-08]
-    """
-    return 1e-8 if problem.epsilon >= 6 else 1e-9
+GAP = 1e-9
+"""Relative gap within which an exact mechanism must be proven, or its time does not count."""
 
 
 def solve_and_certify(problem: Problem) -> Mechanism:
@@ -369,7 +365,7 @@ def solve_and_certify(problem: Problem) -> Mechanism:
     return mechanism
 
 
-def prove(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float = math.nan) -> Row:
+def prove(_problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float = math.nan) -> Row:
     """Certify our mechanisms: a row is right if all are proven."""
     gaps, outputs, doubts = [], [], list[str]()
     for mechanism in answers:
@@ -377,9 +373,8 @@ def prove(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: f
         doubts += proof.findings
         gaps.append(math.inf if proof.findings else proof.gap)
         outputs.append(count_outputs(mechanism))
-    needed = [required_gap(problem) for problem in problems]
-    missed = sum(gap > need for gap, need in zip(gaps, needed, strict=True))
-    doubts += [f"{missed} of {len(gaps)} not proven within {max(needed):g}"] * (missed > 0)
+    missed = sum(gap > GAP for gap in gaps)
+    doubts += [f"{missed} of {len(gaps)} not proven within {GAP:g}"] * (missed > 0)
     return {
         "value": answers[0].value,
         "lower": proof.lower,
@@ -389,46 +384,42 @@ def prove(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: f
         "megabytes": peak_memory() / 1e6,
         "right": not missed,
         "proven": not missed,
-        "verdict": "; ".join(doubts) or f"proven within {max(needed):g}",
+        "verdict": "; ".join(doubts) or f"proven within {GAP:g}",
     }
 
 
-def show(problems: Sequence[Problem], answers: Sequence[Any], optimum: float) -> Row:
-    """Judge what a peer left as it is, beside the proven optimum; whatever it is, the row is shown."""
+def ask(state: Callable[[Problem], Program], backend: Backend, problem: Problem) -> Answer:
+    """State a program of a problem, and return the engine's own answer to it, unchecked."""
+    answer = state(problem).solve(backend)
+    if not answer.point.size:
+        raise SolverFailed(f"{answer.backend} ended with the status {answer.message!r} and no answer to read")
+    return answer
+
+
+def show(problems: Sequence[Problem], answers: Sequence[Answer], optimum: float) -> Row:
+    """Judge the table that an engine left as it is, beside the proven optimum; whatever it is, the row is shown."""
     problem, answer = problems[0], answers[0]
-    truth = judge(answer)
-    return {
-        "value": truth.value,
-        "optimum": optimum,
-        "rows": truth.rows,
-        "bias": truth.bias,
-        "realised": truth.epsilon,
-        "delta": truth.delta,
-        "distance": truth.distance(problem, optimum),
-        "status": answer.status,
-        "said_optimal": answer.said_optimal,
-        "verdict": truth.verdict(problem, optimum),
-    }
+    outputs = problem.outputs.values if isinstance(problem.outputs, Grid) else problem.labels
+    return judge_table(problem, outputs, answer.table, optimum) | describe(answer)
+
+
+def describe(answer: Answer) -> Row:
+    """Return the engine's own words."""
+    return {"status": answer.message, "said_optimal": answer.status is Status.OPTIMAL}
 
 
 @dataclass(frozen=True)
 class Method:
     """A way to solve: ``solver(problem)`` in another process, judged there by ``judge(problems, answers, optimum)``.
 
-    What is judged by :func:`prove` is ours, and of another judge's answers those that `ours` marks. Anything else is a
-    peer's, and is not asked beyond `largest` labels.
+    A peer is not asked beyond `largest` labels.
     """
 
     name: str
     solver: Callable[[Any], Any]
     judge: Callable[[Sequence[Problem], Sequence[Any], float], Row] = prove
+    is_peer: bool = False
     largest: float = math.inf
-    ours: bool = False
-
-    @property
-    def is_peer(self) -> bool:
-        """Whether the answer is a peer's own."""
-        return not self.ours and self.judge is not prove
 
 
 @dataclass(frozen=True)

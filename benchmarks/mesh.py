@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, prove, show
-from benchmarks.raw import RawProgram, floor_form, pairwise_form
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, ask, compare, prove, show
 from optrand import adaptive_outputs, feasible_output_set, regression, solve, unbiased_regression
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
-from optrand.programs import Cvxpy, Highs
+from optrand.programs import Cvxpy, Highs, Program, Pure, Unbiased
 from optrand.solvers import BinPath, ColumnGeneration, ReducedDual
 from optrand.studies import ContinuousPrior, Knots, place_knots
 
@@ -40,13 +39,6 @@ FEW, SMALL_FEW = (4, 12, 26, 52, 104), (4,)
 KNOTS, SMALL_KNOTS = (2, 3, 5, 9, 17, 33), (3,)
 CVXPY, CLARABEL, DIRECT = "pairwise, cvxpy (HiGHS)", "pairwise, cvxpy (Clarabel)", "pairwise, HiGHS"
 FLOOR, COLUMNS = "floor, HiGHS", "column generation"
-ON_GRIDS = (
-    Method(CLARABEL, RawProgram(pairwise_form, Cvxpy()), show),
-    Method(CVXPY, RawProgram(pairwise_form, Cvxpy("HIGHS")), show),
-    Method(DIRECT, RawProgram(pairwise_form, Highs()), show),
-    Method(FLOOR, RawProgram(floor_form, Highs()), show),
-    Method(COLUMNS, partial(solve, solver=ColumnGeneration())),
-)
 LINE, BINS = "real line, ReducedDual", "RR-on-Bins, BinPath"
 ADAPTIVE, ROUNDED = "adaptive outputs", "rounded to knots, ReducedDual"
 PRINTED, PRINTED_SECONDS = "printed in [B23], G.3", {52: 2.38, 416: 17.1, 1_664: 161.0}
@@ -74,6 +66,22 @@ def weeks_problem(mesh: int | None, k: int = priors.WEEKS) -> Problem:
     labels = np.arange(float(k))
     outputs = None if mesh is None else feasible_output_set(labels, EPSILON, mesh)
     return unbiased_regression(labels, priors.weeks(k), EPSILON, outputs=outputs)
+
+
+def state(form: str, problem: Problem) -> Program:
+    """State Algorithm 1 of [B23] with its privacy in one of two forms."""
+    grid: Any = problem.outputs
+    privacy = Pure(problem.epsilon, form=form)
+    return Program(problem.labels, problem.prior, grid.values, privacy=privacy, constraints=[Unbiased()])
+
+
+ON_GRIDS = (
+    Method(CLARABEL, partial(ask, partial(state, "pairwise"), Cvxpy()), show, is_peer=True),
+    Method(CVXPY, partial(ask, partial(state, "pairwise"), Cvxpy("HIGHS")), show, is_peer=True),
+    Method(DIRECT, partial(ask, partial(state, "pairwise"), Highs()), show, is_peer=True),
+    Method(FLOOR, partial(ask, partial(state, "floor"), Highs()), show, is_peer=True),
+    Method(COLUMNS, partial(solve, solver=ColumnGeneration())),
+)
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,7 @@ def records(k: int, sizes: Sizes, limit: float) -> Iterator[Row]:
         yield from _beside(optimum, compare([Case({"mesh": n}, (line,), (tiny,))], [placed], clock))
     for n in sizes.knots:
         rounded = Rounded(n)
-        method = Method(ROUNDED, rounded, rounded.judge, ours=True)
+        method = Method(ROUNDED, rounded, rounded.judge)
         yield from _beside(optimum, compare([Case({"knots": n, "mesh": n}, (line,), (tiny,))], [method], clock))
     biased, small = (regression(one.labels, one.prior, EPSILON) for one in (line, tiny))
     yield from compare(
