@@ -327,28 +327,26 @@ class Clock:
     patience: float = 5.0
     rehearsal: float = 300.0
 
-    def measure(
-        self, worker: Worker, solver: Callable[[Any], Any], problems: Sequence[Any], rehearsal: Sequence[Any]
-    ) -> Row:
-        """Solve in a worker; return ``seconds``, ``processor`` and ``runs``, or ``seconds`` None and the error."""
-        _, error = worker.call(_solve, solver, rehearsal, limit=self.rehearsal)
+    def measure(self, worker: Worker, method: Method, case: Case, optimum: float = math.nan) -> Row:
+        """Solve in a worker, and judge its last answers off the clock.
+
+        Returns ``seconds``, ``processor`` and ``runs`` with the entries of the judge. If it fails ``seconds`` is None,
+        and ``verdict`` the error.
+        """
+        failed: Row = {"seconds": None, "runs": 0, "right": method.is_peer}
+        _, error = worker.call(_solve, method.solver, case.rehearsal, limit=self.rehearsal)
         if error:
-            return {"seconds": None, "runs": 0, "verdict": f"rehearsal: {error}"}
+            return failed | {"verdict": f"rehearsal: {error}"}
         times: list[tuple[float, float]] = []
         while len(times) < self.repeats and sum(one for one, _ in times) < self.patience:
-            found, error = worker.call(_solve, solver, problems, limit=self.limit)
+            found, error = worker.call(_solve, method.solver, case.problems, limit=self.limit)
             if error:
-                break
+                return failed | {"verdict": error}
             times.append(found)
-        if error:
-            return {"seconds": None, "runs": 0, "verdict": error}
         seconds, processor = (statistics.median(column) for column in zip(*times, strict=True))
-        return {"seconds": seconds, "processor": processor, "runs": len(times)}
-
-    def judge(self, worker: Worker, judge: Callable[..., Row], problems: Sequence[Any], optimum: float) -> Row:
-        """Judge the worker's last answers, off the clock."""
-        row, error = worker.call(_judge, judge, problems, optimum, limit=self.rehearsal)
-        return {"verdict": error, "right": False} if row is None else row
+        row = {"seconds": seconds, "processor": processor, "runs": len(times), "right": method.is_peer}
+        judged, error = worker.call(_judge, method.judge, case.problems, optimum, limit=self.rehearsal)
+        return row | ({"verdict": error, "right": False} if error else judged)
 
 
 # ---- cases and methods
@@ -417,7 +415,7 @@ class Method:
 
     name: str
     solver: Callable[[Any], Any]
-    judge: Callable[[Sequence[Problem], Sequence[Any], float], Row] = prove
+    judge: Callable[[Sequence[Any], Sequence[Any], float], Row] = prove
     is_peer: bool = False
     largest: float = math.inf
 
@@ -431,8 +429,8 @@ class Case:
     """
 
     key: Row
-    problems: tuple[Problem, ...]
-    rehearsal: tuple[Problem, ...]
+    problems: Sequence[Any]
+    rehearsal: Sequence[Any]
     size: str = ""
     fresh: bool = False
 
@@ -444,19 +442,18 @@ def compare(cases: Iterable[Case], methods: Sequence[Method], clock: Clock) -> I
         worker = Worker() if case.fresh else shared
         found, optimum = dict[str, Row](), math.nan
         for method in sorted(methods, key=lambda one: one.is_peer):
-            if case.problems[0].k > method.largest:
+            if case.key.get("k", 0) > method.largest:
                 continue
             row: Row = {"method": method.name, **case.key, "limit": clock.limit}
             if method.name in late:
-                row |= {"seconds": None, "runs": 0, "verdict": f"not asked again: {late[method.name]}"}
+                row |= {"seconds": None, "runs": 0, "right": True, "verdict": f"not asked again: {late[method.name]}"}
             else:
-                row |= clock.measure(worker, method.solver, case.problems, case.rehearsal)
-                if row["runs"]:
-                    row |= clock.judge(worker, method.judge, case.problems, optimum)
-                    optimum = optimum if method.is_peer else row.get("value", math.nan)
-                elif method.is_peer:
+                row |= clock.measure(worker, method, case, optimum)
+                if not method.is_peer:
+                    optimum = row.get("value", math.nan)
+                elif not row["runs"]:
                     late[method.name] = f"{row['verdict']} at {case.size}"
-            found[method.name] = row | {"right": row.get("right", method.is_peer)}
+            found[method.name] = row
         yield from (found[method.name] for method in methods if method.name in found)
         if case.fresh:
             worker.close()

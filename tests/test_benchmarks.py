@@ -61,9 +61,9 @@ def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():
 def test_a_peer_over_the_limit_is_not_asked_again_and_never_fails_the_run(monkeypatch):
     asked = []
 
-    def measure(_clock, _worker, solver, _problems, _rehearsal):
-        asked.append(solver)
-        return {"seconds": None, "runs": 0, "verdict": "over the limit of 1 s"}
+    def measure(_clock, _worker, method, *_):
+        asked.append(method.solver)
+        return {"seconds": None, "runs": 0, "right": method.is_peer, "verdict": "over the limit of 1 s"}
 
     monkeypatch.setattr(Clock, "measure", measure)
     peer = Method("a peer", partial(ask, partial(state, "floor"), Highs()), show, is_peer=True)
