@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from importlib import import_module
 
 BENCHMARKS = {
-    "clusters": "epsilon that cluster mechanisms really spend, beside what is printed",
     "exactness": "random flow mechanisms and problems at the edges: private, unbiased, proven, by class",
     "histograms": "default releases: cost of a prior without zeros, and histograms",
     "labels": "time and peak memory against the number of labels, 11 to 100,001, and the cubic program of bins",

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -84,94 +83,77 @@ ON_GRIDS = (
 )
 
 
-@dataclass(frozen=True)
-class Placed:
+def place_outputs(n: int, problem: Problem) -> Mechanism:
     """Place at most `n` outputs for a problem on the line, and solve on them."""
-
-    n: int
-
-    def __call__(self, problem: Problem) -> Mechanism:
-        """Place and solve."""
-        return adaptive_outputs(problem, n=self.n).mechanism
+    return adaptive_outputs(problem, n=n).mechanism
 
 
-@dataclass(frozen=True)
-class Rounded:
-    """Place knots among the labels of a problem on the line, and solve for the knots.
+def round_to_knots(n: int, problem: Problem) -> Mechanism:
+    """Place `n` knots among the labels of a problem on the line, and solve for the knots.
 
     Examples
     --------
-    >>> rounded, problem = Rounded(3), weeks_problem(None, 6)
-    >>> answer = rounded(problem)
-    >>> answer.problem.k, round(rounded.added(problem, answer), 4), round(answer.value, 4)
-    (3, 0.0677, 11.6948)
+    >>> problem = weeks_problem(None, 6)
+    >>> answer = round_to_knots(3, problem)
+    >>> answer.problem.k, round(judge_rounded([problem], [answer], 0.0)["value"], 4)
+    (3, 11.7625)
     """
-
-    knots: int
-
-    def __call__(self, problem: Problem) -> Mechanism:
-        """Place the knots and solve."""
-        placed = place_knots(_prior(problem), self.knots)
-        return solve(unbiased_regression(placed.values, placed.probabilities, problem.epsilon), ReducedDual())
-
-    def added(self, problem: Problem, answer: Mechanism) -> float:
-        """Return half the mean variance of rounding, which adds to the loss of the knots' randomizer."""
-        return Knots(_prior(problem), answer.problem.labels).added
-
-    def judge(self, problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float) -> Row:
-        """Prove the knots' randomizer, and return the loss of both steps. The mesh is its number of outputs."""
-        row = prove([answer.problem for answer in answers], answers)
-        return row | {"value": row["value"] + self.added(problems[0], answers[0]), "mesh": row["outputs"]}
+    knots = place_knots(ContinuousPrior(problem.labels, problem.prior), n)
+    return solve(unbiased_regression(knots.values, knots.probabilities, problem.epsilon), ReducedDual())
 
 
-def _prior(problem: Problem) -> ContinuousPrior:
-    return ContinuousPrior(problem.labels, problem.prior)
+def judge_rounded(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float) -> Row:
+    """Prove the knots' randomizer, and return the loss of both steps. The mesh is its number of outputs.
+
+    Rounding adds half its mean variance to the loss of the knots' randomizer.
+    """
+    row = prove(problems, answers)
+    prior = ContinuousPrior(problems[0].labels, problems[0].prior)
+    added = Knots(prior, answers[0].problem.labels).added
+    return row | {"value": row["value"] + added, "mesh": row["outputs"]}
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes of the grids, numbers of placed outputs, and numbers of knots."""
+def records(k: int, meshes: Sequence[int], few: Sequence[int], knots: Sequence[int], limit: float) -> Iterator[Row]:
+    """Solve on the line, then by every method on every grid that the limit admits.
 
-    meshes: Sequence[int] = MESHES
-    few: Sequence[int] = FEW
-    knots: Sequence[int] = KNOTS
-
-
-def records(k: int, sizes: Sizes, limit: float) -> Iterator[Row]:
-    """Solve on the line, then with every method on every grid, as far as the limit lets it get."""
-    clock = Clock(limit)
+    Parameters
+    ----------
+    k : int
+        Number of labels.
+    meshes, few, knots : sequence of int
+        Sizes of the grids, numbers of placed outputs, and numbers of knots.
+    limit : float
+        Seconds of a solve.
+    """
     line, tiny = weeks_problem(None, k), weeks_problem(None, 3)
-    for row in compare(
-        [Case({"mesh": None}, (line,), (tiny,))], [Method(LINE, partial(solve, solver=ReducedDual()))], clock
-    ):
-        optimum = row.get("value", math.nan)
-        yield row
-    for n in sizes.few:
-        placed = Method(ADAPTIVE, Placed(n))
-        yield from _beside(optimum, compare([Case({"mesh": n}, (line,), (tiny,))], [placed], clock))
-    for n in sizes.knots:
-        rounded = Rounded(n)
-        method = Method(ROUNDED, rounded, rounded.judge)
-        yield from _beside(optimum, compare([Case({"knots": n, "mesh": n}, (line,), (tiny,))], [method], clock))
     biased, small = (regression(one.labels, one.prior, EPSILON) for one in (line, tiny))
-    yield from compare(
-        [Case({"mesh": None}, (biased,), (small,))], [Method(BINS, partial(solve, solver=BinPath()))], clock
-    )
-    grids = (Case({"mesh": m}, (weeks_problem(m, k),), (weeks_problem(5, 3),), f"mesh {m:,}") for m in sizes.meshes)
-    yield from _beside(optimum, compare(grids, ON_GRIDS, clock))
-
-
-def _beside(optimum: float, rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield the rows with their excess over the optimum on the line."""
-    for row in rows:
-        yield row | ({"excess": row["value"] / optimum - 1} if "value" in row else {})
+    grids = [Case({"mesh": m}, (weeks_problem(m, k),), (weeks_problem(5, 3),), f"mesh {m:,}") for m in meshes]
+    parts: list[tuple[list[Case], Sequence[Method]]] = [
+        ([Case({"mesh": None}, (line,), (tiny,))], [Method(LINE, partial(solve, solver=ReducedDual()))]),
+        *(([Case({"mesh": n}, (line,), (tiny,))], [Method(ADAPTIVE, partial(place_outputs, n))]) for n in few),
+        *(
+            (
+                [Case({"knots": n, "mesh": n}, (line,), (tiny,))],
+                [Method(ROUNDED, partial(round_to_knots, n), judge_rounded)],
+            )
+            for n in knots
+        ),
+        ([Case({"mesh": None}, (biased,), (small,))], [Method(BINS, partial(solve, solver=BinPath()))]),
+        (grids, ON_GRIDS),
+    ]
+    optimum = math.nan
+    for cases, methods in parts:
+        for row in compare(cases, methods, Clock(limit)):
+            if row["method"] == LINE:
+                optimum = row.get("value", math.nan)
+            yield row | ({"excess": row["value"] / optimum - 1} if "value" in row and row["method"] != BINS else {})
 
 
 def measure(given: Any) -> Iterator[Row]:
     """Solve all of it, or six labels on two grids."""
     if given.smoke:
-        return records(6, Sizes(SMALL_MESHES, SMALL_FEW, SMALL_KNOTS), given.limit)
-    return records(priors.WEEKS, Sizes(), given.limit)
+        return records(6, SMALL_MESHES, SMALL_FEW, SMALL_KNOTS, given.limit)
+    return records(priors.WEEKS, MESHES, FEW, KNOTS, given.limit)
 
 
 def picture(rows: Sequence[Row], names: Mapping[str, str], title: str) -> FigureBase:

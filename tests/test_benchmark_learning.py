@@ -22,7 +22,6 @@ from benchmarks.learning.fetch import Source, fetch, find_file
 from benchmarks.learning.neighbours import Neighbours, likeliest_shares
 from benchmarks.learning.reports import Errors, judge_promises, mean, ratio, slope
 from benchmarks.learning.run import EXPERIMENTS, main
-from optrand.errors import InvalidInput
 
 CELLS = [Cell(seed, epsilon, "a") for seed in range(2) for epsilon in (1.0, math.inf)]
 
@@ -168,8 +167,6 @@ def test_neighbours_undo_the_noise_of_randomized_response() -> None:
     assert near.fit_likelihood(X, table[noisy]).predict_proba(X[:1])[0] == pytest.approx(shares, abs=0.03)
     # Votes keep the noise: the shares of noisy labels.
     assert near.fit(X, noisy).predict_proba(X[:1])[0] == pytest.approx(shares @ table, abs=0.03)
-    with pytest.raises(InvalidInput, match="4 rows have no 5 neighbours"):
-        Neighbours(5).check_input(X[:4], 3)
 
 
 def test_experiments_say_which_packages_they_lack(monkeypatch) -> None:

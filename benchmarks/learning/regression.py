@@ -134,19 +134,22 @@ def train_arm(setup: Setup, cell: Cell, model: Any, X: Floats, labels: PrivateLa
     return learner, values
 
 
+PLANS: dict[str, Plan] = {
+    "two stages": TwoStages(),
+    "per-row priors": RowPriors(),
+    "one prior": OnePrior(),
+    "bins": OnePrior(),
+    "the line": OnePrior(),
+}
+
+
 def plan_of(setup: Setup, cell: Cell) -> Plan | None:
     """Return the plan of an arm; None for additive noise."""
-    if cell.arm == "two stages":
-        return TwoStages()
-    if cell.arm == "per-row priors":
-        return RowPriors()
-    if cell.arm in ("one prior", "bins", "the line"):
-        return OnePrior()
     if cell.arm == "bins in clusters":
         return PublicClusters(partial(assign_clusters, setup, cell.seed))
     if cell.arm.startswith("mesh "):
         return OnMesh(int(cell.arm.removeprefix("mesh ")))
-    return None
+    return PLANS.get(cell.arm)
 
 
 def assign_clusters(setup: Setup, seed: int, X: Any) -> Any:  # noqa: ARG001
