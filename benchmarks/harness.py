@@ -57,11 +57,9 @@ UNITS = {"time": "s", "rate": ""}
 COLUMNS = {
     "k": "labels:,",
     "count": "count:,",
-    "size": "users:,",
     "epsilon": "epsilon:g",
     "seconds": "time:time",
     "processor": "processor:time",
-    "each": "each:time",
     "slowest": "slowest:time",
     "single": "one by one /s:rate",
     "batch": "in batches /s:rate",
@@ -472,7 +470,6 @@ class Peer:
         except subprocess.TimeoutExpired:
             return {"error": f"over the limit of {limit:g} s"}
         if run.returncode:
-            lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or ["no output"]
-            return {"error": ([line for line in lines if "rror" in line] or lines)[-1]}
+            return {"error": run.stderr.strip()[-300:] or f"exit code {run.returncode}"}
         answer: Row = json.loads(run.stdout.splitlines()[-1])
         return answer

@@ -114,16 +114,9 @@ def judge_rounded(problems: Sequence[Problem], answers: Sequence[Mechanism], _op
 
 
 def records(k: int, meshes: Sequence[int], few: Sequence[int], knots: Sequence[int], limit: float) -> Iterator[Row]:
-    """Solve on the line, then by every method on every grid that the limit admits.
+    """Solve `k` labels on the line, on `few` placed outputs, for `knots`, and by every method on grids of `meshes`.
 
-    Parameters
-    ----------
-    k : int
-        Number of labels.
-    meshes, few, knots : sequence of int
-        Sizes of the grids, numbers of placed outputs, and numbers of knots.
-    limit : float
-        Seconds of a solve.
+    A solve that takes more than `limit` seconds is killed.
     """
     line, tiny = weeks_problem(None, k), weeks_problem(None, 3)
     biased, small = (regression(one.labels, one.prior, EPSILON) for one in (line, tiny))

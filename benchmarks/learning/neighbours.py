@@ -38,13 +38,7 @@ def likeliest_shares(table: Floats, rounds: int = 20) -> Floats:
 
 
 class Neighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The nearest rows vote with what is known of their labels.
-
-    Parameters
-    ----------
-    neighbours : int
-        How many.
-    """
+    """Classifier by the labels, weights or likelihoods of the nearest rows, `neighbours` of them."""
 
     def __init__(self, neighbours: int = 200) -> None:
         self.neighbours = neighbours

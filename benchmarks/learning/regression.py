@@ -35,12 +35,7 @@ STEEPEST = 20.0
 
 
 class PoissonLinear(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Means ``exp(X w + b)`` of the least Poisson log loss with a ridge: convex whatever the signs of labels are.
-
-    Parameters
-    ----------
-    alpha : float
-        Ridge beside the sum of losses.
+    """Means ``exp(X w + b)`` of the least sum of Poisson log losses with a ridge `alpha`; labels may be negative.
 
     Examples
     --------

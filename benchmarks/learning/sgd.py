@@ -143,8 +143,7 @@ class ConvexFit:
 
     def scores(self, X: ArrayLike) -> Floats:
         """Return the scores of rows, shape ``(n, m)``."""
-        rows: Floats = np.asarray(X, dtype=np.float64) @ self.weights.T
-        return rows
+        return np.asarray(X, dtype=np.float64) @ self.weights.T
 
 
 @dataclass(frozen=True)
