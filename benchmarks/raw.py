@@ -69,8 +69,8 @@ def judge_table(problem: Problem, outputs: Floats, table: Floats, optimum: float
         ``rows``, the largest ``|sum of a row - 1|``; ``bias``, 0 if bias is allowed; ``realised``, the epsilon of the
         largest ratio of two entries of a column; ``delta``, the sum over the outputs of ``max(0, largest - exp(epsilon)
         smallest)``, at most which the table exceeds its epsilon as (epsilon, delta)-DP; ``value``, the loss under the
-        prior (for classes: the probability of keeping a class). Then the ``distance`` from the truth
-        and a ``verdict`` in words.
+        prior (for classes: the probability of keeping a class). Then the ``distance`` from the truth and a ``verdict``
+        in words.
 
     Examples
     --------
@@ -131,8 +131,9 @@ def measure_distance(problem: Problem, optimum: float, found: Judgement) -> Judg
         f"epsilon {found['realised']:.4g} (delta up to {found['delta']:.0e})": found["realised"] - problem.epsilon,
         f"value off by {off:+.0e}": abs(off),
     }
-    distance = max(errors.values())
-    words = ", ".join(word for word, error in errors.items() if error > STRICT)
+    # Without a proven optimum the error of the value is not a number, and neither is the distance.
+    distance = float(np.max(list(errors.values())))
+    words = ", ".join(word for word, error in errors.items() if not error <= STRICT)
     near = f"right to {LOOSE:g}: " if distance <= LOOSE else ""
     return found | {"distance": distance, "verdict": near + words if words else f"right to {STRICT:g}"}
 

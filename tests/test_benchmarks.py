@@ -134,6 +134,7 @@ def test_a_table_of_a_peer_is_judged_as_it_is(words, monkeypatch):
     problem = classification([0.36, 0.33, 0.31], 1.0)
     optimum = rr_with_prior(problem.prior, 1.0).value
     assert words in judge_table(problem, problem.labels, RAW[words], optimum)["verdict"]
+    assert "value off by +nan" in judge_table(problem, problem.labels, RAW[words], np.nan)["verdict"]
     answer = {"seconds": 1.0, "version": "0", "matrix": RAW[words].tolist()}
     monkeypatch.setattr(libqif.Peer, "ask", lambda *_, **__: answer)
     assert words in libqif.their_answer("zero_one", problem, optimum, 1.0)["verdict"]
