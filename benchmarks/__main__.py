@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from importlib import import_module
 
 BENCHMARKS = {
-    "bins": "randomized response on bins against the cubic dynamic program",
-    "clusters": "epsilon that cluster mechanisms really spend, beside what is printed",
     "exactness": "random flow mechanisms and problems at the edges: private, unbiased, proven, by class",
     "histograms": "default releases: cost of a prior without zeros, and histograms",
-    "labels": "time and peak memory against the number of labels, 11 to 100,001",
+    "labels": "time and peak memory against the number of labels, 11 to 100,001, and the cubic program of bins",
     "learning": "models trained on private labels, experiment by experiment",
     "libqif": "the one public library that computes optimal randomizers, judged as it is",
     "lp1": "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times",

@@ -20,7 +20,10 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from benchmarks.harness import Benchmark, Clock, Row, Worker
+from benchmarks.raw import largest_bias, largest_ratio
 from optrand import certify, solve
 from optrand.errors import OptrandError
 from optrand.mechanism.mechanism import Mechanism
@@ -53,30 +56,16 @@ def verify(mechanism: Mechanism) -> Verdict:
     >>> verify(debiased_rr([0, 1, 2], 1.0)).private
     True
     """
-    rows, ratio = _rows(mechanism), mechanism.realised_ratio
+    steps, labels = [dict(column) for column in mechanism.table.columns], mechanism.labels
+    columns = [itertools.accumulate([column.get(y, 0) for y in range(labels.size)]) for column in steps]
+    weights = np.array([list(column) for column in columns], dtype=object).T
+    totals, ratio = weights.sum(axis=1), largest_ratio(weights)
     with decimal.localcontext() as context:
         context.prec = 60
-        exponential = Fraction(decimal.Decimal(mechanism.problem.epsilon).exp()) * (1 - Fraction(1, 10**55))
-    within = all(
-        min(column) > 0 and max(column) * ratio.denominator <= min(column) * ratio.numerator
-        for column in zip(*rows, strict=True)
-    )
-    outputs, labels = (list(map(Fraction, x.tolist())) for x in (mechanism.outputs, mechanism.labels))
-    unit = math.lcm(*(x.denominator for x in outputs))
-    pulls = [int(v * unit) for v in outputs]
-    biases = [
-        abs(Fraction(sum(w * v for w, v in zip(row, pulls, strict=True)), sum(row) * unit) - y)
-        for row, y in zip(rows, labels, strict=True)
-    ]
-    totals = {sum(row) for row in rows} == {mechanism.total}
-    return Verdict(within and ratio <= exponential, totals, float(max(biases) / ((labels[-1] - labels[0]) or 1)))
-
-
-def _rows(mechanism: Mechanism) -> list[list[int]]:
-    """Add up the steps of the columns to rows of weights."""
-    steps, k = [dict(column) for column in mechanism.table.columns], mechanism.labels.size
-    columns = [itertools.accumulate([column.get(y, 0) for y in range(k)]) for column in steps]
-    return [list(row) for row in zip(*columns, strict=True)]
+        most = Fraction(decimal.Decimal(mechanism.problem.epsilon).exp()) * (1 - Fraction(1, 10**55))
+    private = ratio is not None and ratio <= mechanism.realised_ratio <= most and weights.min() > 0
+    bias = largest_bias(weights, totals, labels, mechanism.outputs)
+    return Verdict(private, set(totals) == {mechanism.total}, float(bias) / (float(np.ptp(labels)) or 1.0))
 
 
 def examine(problem: Problem) -> Row:

@@ -25,11 +25,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from benchmarks.raw import judge
+from benchmarks.raw import judge_table
 from optrand import Mechanism, certify, solve
-from optrand.errors import OptrandError
+from optrand.errors import OptrandError, SolverFailed
 from optrand.mechanism.paths import count_outputs
+from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
+from optrand.programs import Program
+from optrand.programs.answer import Answer, Status
+from optrand.programs.backends import Backend
 
 RESULTS = Path(__file__).parent / "results"
 """Where benchmarks leave rows; not under version control."""
@@ -44,53 +48,18 @@ Row = dict[str, Any]
 """A record of one measurement; ``right`` says whether it is what it must be (true where it is missing)."""
 
 
-# ---- options and tables
+# ---- tables
 
 
-def options(name: str, summary: str | None, *, limit: float | None = None) -> argparse.ArgumentParser:
-    """Parse what every benchmark takes: a small version, a time limit if it has one, and where its files go."""
-    parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}", description=(summary or "").split("\n")[0])
-    parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
-    if limit is not None:
-        parser.add_argument("--limit", type=float, default=limit, help=f"seconds for each solve (default: {limit:g})")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="where rows are left as JSON")
-    return parser
-
-
-def duration(seconds: float) -> str:
-    """Write a time for a table.
-
-    Examples
-    --------
-    >>> [duration(t) for t in (0.0000931, 0.0123, 2.5, 61.2)]
-    ['93.1 µs', '12.3 ms', '2.5 s', '61.2 s']
-    """
-    scale, unit = (1e6, "µs") if seconds < 1e-3 else (1e3, "ms") if seconds < 1 else (1.0, "s")
-    return f"{seconds * scale:.3g} {unit}"
-
-
-def rate(per_second: float) -> str:
-    """Write a number of events per second for a table.
-
-    Examples
-    --------
-    >>> rate(37_215_000), rate(14_960)
-    ('37.2 M', '15.0 k')
-    """
-    scale, unit = (1e6, "M") if per_second >= 1e6 else (1e3, "k")
-    return f"{per_second / scale:.3g} {unit}" if per_second < 10 * scale else f"{per_second / scale:.1f} {unit}"
-
-
-FORMATS: dict[str, Callable[[Any], str]] = {"time": duration, "rate": rate}
+UNITS = {"time": "s", "rate": ""}
+"""Formats of numbers with a prefix such as milli or mega, and their units."""
 
 COLUMNS = {
     "k": "labels:,",
     "count": "count:,",
-    "size": "users:,",
     "epsilon": "epsilon:g",
     "seconds": "time:time",
     "processor": "processor:time",
-    "each": "each:time",
     "slowest": "slowest:time",
     "single": "one by one /s:rate",
     "batch": "in batches /s:rate",
@@ -114,20 +83,22 @@ COLUMNS = {
 
 
 def cell(row: Mapping[str, Any], column: str) -> str:
-    """Write the entry of a column, which is ``key`` or ``key:format``; a dash if the row has none.
+    """Write the entry of a column, which is ``key`` or ``key:format``; a dash if the row has no number.
 
     Examples
     --------
     >>> row = {"k": 4001, "seconds": 0.012, "gap": None, "share": 0.5}
     >>> [cell(row, column) for column in ("k", "seconds", "gap", "bias", "share:.0%")]
-    ['4,001', '12 ms', '-', '-', '50%']
+    ['4,001', '12.00 ms', '-', '-', '50%']
     """
+    from matplotlib.ticker import EngFormatter
+
     key, _, form = column.partition(":")
     form = form or COLUMNS.get(key, "").partition(":")[2]
     value = row.get(key)
-    if value is None or (isinstance(value, float) and not math.isfinite(value) and form in FORMATS):
+    if value is None or (form in UNITS and not math.isfinite(value)):
         return "-"
-    return FORMATS[form](value) if form in FORMATS else format(value, form)
+    return EngFormatter(UNITS[form], places=2)(value) if form in UNITS else format(value, form)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -167,15 +138,6 @@ def find_version(package: str) -> str:
         return "not installed"
 
 
-def write_json(directory: Path, name: str, rows: Sequence[Row]) -> None:
-    """Leave the rows where a script can read them; numbers that are not finite as null."""
-    directory.mkdir(parents=True, exist_ok=True)
-    plain = [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()} for row in rows]
-    content = {"circumstances": circumstances().splitlines(), "rows": plain}
-    (directory / f"{name}.json").write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    print(f"rows written to {directory / name}.json")
-
-
 # ---- the runner
 
 
@@ -206,7 +168,12 @@ class Benchmark:
 
     def run(self, arguments: Sequence[str]) -> int:
         """Measure, print and leave the rows; return 1 if a row is not right, or if there is no row."""
-        parser = options(self.name, self.summary, limit=self.limit)
+        summary = (self.summary or "").split("\n")[0]
+        parser = argparse.ArgumentParser(prog=f"python -m benchmarks {self.name}", description=summary)
+        parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
+        parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the rows, as JSON")
+        if self.limit is not None:
+            parser.add_argument("--limit", type=float, default=self.limit, help=f"seconds of a solve ({self.limit:g})")
         self.arguments(parser)
         given = parser.parse_args(arguments)
         if self.one_core and hasattr(os, "sched_setaffinity"):
@@ -219,7 +186,13 @@ class Benchmark:
         print(circumstances())
         for title, columns in self.tables.items():
             show_columns(title, columns, rows)
-        write_json(given.results, f"{self.name}-smoke" if given.smoke else self.name, rows)
+        # JSON has no numbers that are not finite.
+        plain = [{k: v for k, v in row.items() if not isinstance(v, float) or math.isfinite(v)} for row in rows]
+        content = {"circumstances": circumstances().splitlines(), "rows": plain}
+        path = given.results / f"{self.name}{'-smoke' if given.smoke else ''}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        print(f"rows written to {path}")
         return 0 if rows and all(row.get("right", True) for row in rows) else 1
 
 
@@ -323,43 +296,33 @@ class Clock:
     patience: float = 5.0
     rehearsal: float = 300.0
 
-    def measure(
-        self, worker: Worker, solver: Callable[[Any], Any], problems: Sequence[Any], rehearsal: Sequence[Any]
-    ) -> Row:
-        """Solve in a worker; return ``seconds``, ``processor`` and ``runs``, or ``seconds`` None and the error."""
-        _, error = worker.call(_solve, solver, rehearsal, limit=self.rehearsal)
+    def measure(self, worker: Worker, method: Method, case: Case, optimum: float = math.nan) -> Row:
+        """Solve in a worker, and judge its last answers off the clock.
+
+        Returns ``seconds``, ``processor`` and ``runs`` with the entries of the judge. If it fails ``seconds`` is None,
+        and ``verdict`` the error.
+        """
+        failed: Row = {"seconds": None, "runs": 0, "right": method.is_peer}
+        _, error = worker.call(_solve, method.solver, case.rehearsal, limit=self.rehearsal)
         if error:
-            return {"seconds": None, "runs": 0, "verdict": f"rehearsal: {error}"}
+            return failed | {"verdict": f"rehearsal: {error}"}
         times: list[tuple[float, float]] = []
         while len(times) < self.repeats and sum(one for one, _ in times) < self.patience:
-            found, error = worker.call(_solve, solver, problems, limit=self.limit)
+            found, error = worker.call(_solve, method.solver, case.problems, limit=self.limit)
             if error:
-                break
+                return failed | {"verdict": error}
             times.append(found)
-        if error:
-            return {"seconds": None, "runs": 0, "verdict": error}
         seconds, processor = (statistics.median(column) for column in zip(*times, strict=True))
-        return {"seconds": seconds, "processor": processor, "runs": len(times)}
-
-    def judge(self, worker: Worker, judge: Callable[..., Row], problems: Sequence[Any], optimum: float) -> Row:
-        """Judge the worker's last answers, off the clock."""
-        row, error = worker.call(_judge, judge, problems, optimum, limit=self.rehearsal)
-        return {"verdict": error, "right": False} if row is None else row
+        row = {"seconds": seconds, "processor": processor, "runs": len(times), "right": method.is_peer}
+        judged, error = worker.call(_judge, method.judge, case.problems, optimum, limit=self.rehearsal)
+        return row | ({"verdict": error, "right": False} if error else judged)
 
 
 # ---- cases and methods
 
 
-def required_gap(problem: Problem) -> float:
-    """Return the relative gap within which an exact mechanism must be proven, or its time does not count.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> [required_gap(optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon)) for epsilon in (4, 6)]
-    [1e-09, 1e-08]
-    """
-    return 1e-8 if problem.epsilon >= 6 else 1e-9
+GAP = 1e-9
+"""Relative gap within which an exact mechanism must be proven, or its time does not count."""
 
 
 def solve_and_certify(problem: Problem) -> Mechanism:
@@ -369,7 +332,7 @@ def solve_and_certify(problem: Problem) -> Mechanism:
     return mechanism
 
 
-def prove(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float = math.nan) -> Row:
+def prove(_problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float = math.nan) -> Row:
     """Certify our mechanisms: a row is right if all are proven."""
     gaps, outputs, doubts = [], [], list[str]()
     for mechanism in answers:
@@ -377,9 +340,8 @@ def prove(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: f
         doubts += proof.findings
         gaps.append(math.inf if proof.findings else proof.gap)
         outputs.append(count_outputs(mechanism))
-    needed = [required_gap(problem) for problem in problems]
-    missed = sum(gap > need for gap, need in zip(gaps, needed, strict=True))
-    doubts += [f"{missed} of {len(gaps)} not proven within {max(needed):g}"] * (missed > 0)
+    missed = sum(gap > GAP for gap in gaps)
+    doubts += [f"{missed} of {len(gaps)} not proven within {GAP:g}"] * (missed > 0)
     return {
         "value": answers[0].value,
         "lower": proof.lower,
@@ -389,46 +351,42 @@ def prove(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: f
         "megabytes": peak_memory() / 1e6,
         "right": not missed,
         "proven": not missed,
-        "verdict": "; ".join(doubts) or f"proven within {max(needed):g}",
+        "verdict": "; ".join(doubts) or f"proven within {GAP:g}",
     }
 
 
-def show(problems: Sequence[Problem], answers: Sequence[Any], optimum: float) -> Row:
-    """Judge what a peer left as it is, beside the proven optimum; whatever it is, the row is shown."""
+def ask(state: Callable[[Problem], Program], backend: Backend, problem: Problem) -> Answer:
+    """State a program of a problem, and return the engine's own answer to it, unchecked."""
+    answer = state(problem).solve(backend)
+    if not answer.point.size:
+        raise SolverFailed(f"{answer.backend} ended with the status {answer.message!r} and no answer to read")
+    return answer
+
+
+def show(problems: Sequence[Problem], answers: Sequence[Answer], optimum: float) -> Row:
+    """Judge the table that an engine left as it is, beside the proven optimum; whatever it is, the row is shown."""
     problem, answer = problems[0], answers[0]
-    truth = judge(answer)
-    return {
-        "value": truth.value,
-        "optimum": optimum,
-        "rows": truth.rows,
-        "bias": truth.bias,
-        "realised": truth.epsilon,
-        "delta": truth.delta,
-        "distance": truth.distance(problem, optimum),
-        "status": answer.status,
-        "said_optimal": answer.said_optimal,
-        "verdict": truth.verdict(problem, optimum),
-    }
+    outputs = problem.outputs.values if isinstance(problem.outputs, Grid) else problem.labels
+    return judge_table(problem, outputs, answer.table, optimum) | describe(answer)
+
+
+def describe(answer: Answer) -> Row:
+    """Return the engine's own words."""
+    return {"status": answer.message, "said_optimal": answer.status is Status.OPTIMAL}
 
 
 @dataclass(frozen=True)
 class Method:
     """A way to solve: ``solver(problem)`` in another process, judged there by ``judge(problems, answers, optimum)``.
 
-    What is judged by :func:`prove` is ours, and of another judge's answers those that `ours` marks. Anything else is a
-    peer's, and is not asked beyond `largest` labels.
+    A peer is not asked beyond `largest` labels.
     """
 
     name: str
     solver: Callable[[Any], Any]
-    judge: Callable[[Sequence[Problem], Sequence[Any], float], Row] = prove
+    judge: Callable[[Sequence[Any], Sequence[Any], float], Row] = prove
+    is_peer: bool = False
     largest: float = math.inf
-    ours: bool = False
-
-    @property
-    def is_peer(self) -> bool:
-        """Whether the answer is a peer's own."""
-        return not self.ours and self.judge is not prove
 
 
 @dataclass(frozen=True)
@@ -440,8 +398,8 @@ class Case:
     """
 
     key: Row
-    problems: tuple[Problem, ...]
-    rehearsal: tuple[Problem, ...]
+    problems: Sequence[Any]
+    rehearsal: Sequence[Any]
     size: str = ""
     fresh: bool = False
 
@@ -453,19 +411,18 @@ def compare(cases: Iterable[Case], methods: Sequence[Method], clock: Clock) -> I
         worker = Worker() if case.fresh else shared
         found, optimum = dict[str, Row](), math.nan
         for method in sorted(methods, key=lambda one: one.is_peer):
-            if case.problems[0].k > method.largest:
+            if case.key.get("k", 0) > method.largest:
                 continue
             row: Row = {"method": method.name, **case.key, "limit": clock.limit}
             if method.name in late:
-                row |= {"seconds": None, "runs": 0, "verdict": f"not asked again: {late[method.name]}"}
+                row |= {"seconds": None, "runs": 0, "right": True, "verdict": f"not asked again: {late[method.name]}"}
             else:
-                row |= clock.measure(worker, method.solver, case.problems, case.rehearsal)
-                if row["runs"]:
-                    row |= clock.judge(worker, method.judge, case.problems, optimum)
-                    optimum = optimum if method.is_peer else row.get("value", math.nan)
-                elif method.is_peer:
+                row |= clock.measure(worker, method, case, optimum)
+                if not method.is_peer:
+                    optimum = row.get("value", math.nan)
+                elif not row["runs"]:
                     late[method.name] = f"{row['verdict']} at {case.size}"
-            found[method.name] = row | {"right": row.get("right", method.is_peer)}
+            found[method.name] = row
         yield from (found[method.name] for method in methods if method.name in found)
         if case.fresh:
             worker.close()
@@ -513,7 +470,6 @@ class Peer:
         except subprocess.TimeoutExpired:
             return {"error": f"over the limit of {limit:g} s"}
         if run.returncode:
-            lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or ["no output"]
-            return {"error": ([line for line in lines if "rror" in line] or lines)[-1]}
+            return {"error": run.stderr.strip()[-300:] or f"exit code {run.returncode}"}
         answer: Row = json.loads(run.stdout.splitlines()[-1])
         return answer

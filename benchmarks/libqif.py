@@ -75,12 +75,11 @@ def their_answer(loss: str, problem: Problem, optimum: float, limit: float, priv
     row, table = {"their_seconds": found["seconds"]}, np.array(found["matrix"], dtype=np.float64)
     if table.shape != (problem.k, problem.k) or not np.isfinite(table).all():
         return row | {"verdict": f"a table of shape {table.shape}, expected finite numbers, {problem.k} x {problem.k}"}
-    truth = judge_metric_table(problem, table) if privacy == "metric" else judge_table(problem, problem.labels, table)
-    return row | {
-        "their_value": truth.value,
-        "distance": truth.distance(problem, optimum),
-        "verdict": truth.verdict(problem, optimum),
-    }
+    if privacy == "metric":
+        truth = judge_metric_table(problem, table, optimum)
+    else:
+        truth = judge_table(problem, problem.labels, table, optimum)
+    return row | {"their_value": truth["value"], "distance": truth["distance"], "verdict": truth["verdict"]}
 
 
 def measure(given: Any) -> Iterator[Row]:

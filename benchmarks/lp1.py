@@ -8,20 +8,22 @@ certificate of the closed form proves. Nothing of ours repairs it first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+from math import exp
 from typing import Any
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, show
-from benchmarks.raw import RawProgram, diagonal_form, floor_form, pairwise_form
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, ask, compare, describe, show
+from benchmarks.raw import measure_distance
 from optrand import Mechanism, classification, rr_with_prior
 from optrand.model.problem import Problem
-from optrand.programs import Cvxpy, Highs, Scipy
-from optrand.programs.backends import Backend
+from optrand.programs import Cvxpy, Highs, Program, Scipy, lp1, lp2
+from optrand.programs.answer import Answer
 
 EPSILONS, SIZES = (0.1, 1.0, 4.0), (10, 40, 200)
 FAMILIES = ("weeks", "Dirichlet", "exponential", "spike")
-CLOSED_FORM = "RRWithPrior"
 
 
 def closed_form(problem: Problem) -> Mechanism:
@@ -29,17 +31,36 @@ def closed_form(problem: Problem) -> Mechanism:
     return rr_with_prior(problem.prior, problem.epsilon)
 
 
+def state_lp1(form: str, problem: Problem) -> Program:
+    """State LP1 with its privacy in one of two forms."""
+    return lp1(problem.prior, problem.epsilon, form=form)
+
+
+def state_lp2(problem: Problem) -> Program:
+    """State the relaxation with the diagonal alone."""
+    return lp2(problem.prior, problem.epsilon)
+
+
+def show_diagonal(problems: Sequence[Problem], answers: Sequence[Answer], optimum: float) -> Row:
+    """Judge the variables of LP2, which has no table: its rows as printed, ``exp(-epsilon)`` as a float, the value."""
+    problem, answer = problems[0], answers[0]
+    factor, kept = Fraction(exp(-problem.epsilon)), [Fraction(q) for q in answer.point.tolist()]
+    excess = max(q + factor * (sum(kept) - q) - 1 for q in kept)
+    value = sum(Fraction(p) * q for p, q in zip(problem.prior.tolist(), kept, strict=True))
+    found = {"rows": float(max(excess, -min(kept), Fraction(0))), "bias": 0.0, "realised": 0.0, "delta": 0.0}
+    return measure_distance(problem, optimum, found | {"value": float(value)}) | {"realised": None} | describe(answer)
+
+
 # The printed form has K^2 (K - 1) rows.
-FORMS = {
-    "LP2": (diagonal_form, 200),
-    "LP1 floor": (floor_form, 200),
-    "LP1 pairwise": (pairwise_form, 40),
+FORMS: dict[str, tuple[Callable[[Problem], Program], Any, int]] = {
+    "LP2": (state_lp2, show_diagonal, 200),
+    "LP1 floor": (partial(state_lp1, "floor"), show, 200),
+    "LP1 pairwise": (partial(state_lp1, "pairwise"), show, 40),
 }
-ENGINES: dict[str, Backend] = {"HiGHS": Highs(), "scipy": Scipy(), "cvxpy": Cvxpy()}
-METHODS = [Method(CLOSED_FORM, closed_form)] + [
-    Method(f"{form}, {engine}", RawProgram(state, backend), show, largest)
-    for form, (state, largest) in FORMS.items()
-    for engine, backend in ENGINES.items()
+METHODS = [Method("RRWithPrior", closed_form)] + [
+    Method(f"{form}, {engine}", partial(ask, state, backend), judge, True, largest)
+    for form, (state, judge, largest) in FORMS.items()
+    for engine, backend in (("HiGHS", Highs()), ("scipy", Scipy()), ("cvxpy", Cvxpy()))
 ]
 
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.harness import ONE_THREAD, Benchmark, Clock, Row, Worker, prove
+from benchmarks.harness import ONE_THREAD, Benchmark, Case, Clock, Method, Row, Worker, prove
 from benchmarks.priors import posed
 from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
 from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
@@ -47,43 +49,33 @@ def prove_all(problems: Sequence[Sequence[Problem]], answers: Sequence[Sequence[
     return prove(problems[0], answers[0])
 
 
-def rows_of(environment: dict[str, str], given: Any) -> Iterator[Row]:
-    """Time everything in a process of one form."""
-    before = dict(os.environ)
-    os.environ.update(ONE_THREAD | environment)
+def rows_of(given: Any) -> Iterator[Row]:
+    """Time everything in one process, in the form that the environment chooses."""
     worker, clock = Worker(), Clock(given.limit, patience=3.0, rehearsal=600.0)
-    os.environ.clear()
-    os.environ.update(before)
     form, error = worker.call(compile_now, limit=clock.rehearsal)
     if error:
         raise RuntimeError(error)
-    row: Row
     for k, epsilon in SMALL_ONE if given.smoke else ONE:
-        if k > 10_001 and form != "compiled":
-            continue
-        problem = posed("Dirichlet", k, epsilon)
-        row = {"what": f"{k:,} labels, epsilon {epsilon:g}", "form": form, "k": k, "epsilon": epsilon, "count": 1}
-        row |= clock.measure(worker, solve, [problem], [problem])
-        row |= clock.judge(worker, prove, [problem], math.nan) if row["runs"] else {"right": False}
-        yield row | {"each": row.get("processor")}
+        if k <= 10_001 or form == "compiled":
+            key = {"what": f"{k:,} labels, epsilon {epsilon:g}", "form": form, "k": k, "epsilon": epsilon, "count": 1}
+            problem = posed("Dirichlet", k, epsilon)
+            yield key | clock.measure(worker, Method("solve", solve), Case(key, (problem,), (problem,)))
     for kind in ("unbiased", "bins", "classes"):
         many = problems(kind, 20 if given.smoke else 1_000)
-        row = {"what": f"{len(many):,} priors, {LABELS} labels, {kind}", "form": form, "count": len(many)}
-        row |= clock.measure(worker, solve_many, [many], [many[:3]])
-        row |= clock.judge(worker, prove_all, [many], math.nan) if row["runs"] else {"right": False}
-        yield row | {"each": float(row.get("processor", math.nan)) / len(many)}
+        key = {"what": f"{len(many):,} priors, {LABELS} labels, {kind}", "form": form, "count": len(many)}
+        method = Method("solve_many", solve_many, prove_all)
+        yield key | clock.measure(worker, method, Case(key, (many,), (many[:3],)))
     worker.close()
 
 
 def measure(given: Any) -> Iterator[Row]:
     """Time the form that this machine has, and the one without numba beside it."""
-    rows = list(rows_of({}, given))
-    yield from rows
-    if any(row["form"] == "compiled" for row in rows):
-        yield from rows_of({"NUMBA_DISABLE_JIT": "1"}, given)
+    for environment in ({}, {"NUMBA_DISABLE_JIT": "1"}) if find_spec("numba") else ({},):
+        with patch.dict(os.environ, ONE_THREAD | environment):
+            yield from rows_of(given)
 
 
 TABLES = {
-    "`solve` alone, processor seconds": "what form each count exact_gap verdict",
+    "`solve` alone, processor seconds": "what form count processor exact_gap verdict",
 }
 main = Benchmark("many", __doc__, measure, TABLES, 600.0, one_core=False).run

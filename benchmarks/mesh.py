@@ -15,19 +15,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, prove, show
-from benchmarks.raw import RawProgram, floor_form, pairwise_form
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, ask, compare, prove, show
 from optrand import adaptive_outputs, feasible_output_set, regression, solve, unbiased_regression
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
-from optrand.programs import Cvxpy, Highs
+from optrand.programs import Cvxpy, Highs, Program, Pure, Unbiased
 from optrand.solvers import BinPath, ColumnGeneration, ReducedDual
 from optrand.studies import ContinuousPrior, Knots, place_knots
 
@@ -40,13 +38,6 @@ FEW, SMALL_FEW = (4, 12, 26, 52, 104), (4,)
 KNOTS, SMALL_KNOTS = (2, 3, 5, 9, 17, 33), (3,)
 CVXPY, CLARABEL, DIRECT = "pairwise, cvxpy (HiGHS)", "pairwise, cvxpy (Clarabel)", "pairwise, HiGHS"
 FLOOR, COLUMNS = "floor, HiGHS", "column generation"
-ON_GRIDS = (
-    Method(CLARABEL, RawProgram(pairwise_form, Cvxpy()), show),
-    Method(CVXPY, RawProgram(pairwise_form, Cvxpy("HIGHS")), show),
-    Method(DIRECT, RawProgram(pairwise_form, Highs()), show),
-    Method(FLOOR, RawProgram(floor_form, Highs()), show),
-    Method(COLUMNS, partial(solve, solver=ColumnGeneration())),
-)
 LINE, BINS = "real line, ReducedDual", "RR-on-Bins, BinPath"
 ADAPTIVE, ROUNDED = "adaptive outputs", "rounded to knots, ReducedDual"
 PRINTED, PRINTED_SECONDS = "printed in [B23], G.3", {52: 2.38, 416: 17.1, 1_664: 161.0}
@@ -76,94 +67,86 @@ def weeks_problem(mesh: int | None, k: int = priors.WEEKS) -> Problem:
     return unbiased_regression(labels, priors.weeks(k), EPSILON, outputs=outputs)
 
 
-@dataclass(frozen=True)
-class Placed:
+def state(form: str, problem: Problem) -> Program:
+    """State Algorithm 1 of [B23] with its privacy in one of two forms."""
+    grid: Any = problem.outputs
+    privacy = Pure(problem.epsilon, form=form)
+    return Program(problem.labels, problem.prior, grid.values, privacy=privacy, constraints=[Unbiased()])
+
+
+ON_GRIDS = (
+    Method(CLARABEL, partial(ask, partial(state, "pairwise"), Cvxpy()), show, is_peer=True),
+    Method(CVXPY, partial(ask, partial(state, "pairwise"), Cvxpy("HIGHS")), show, is_peer=True),
+    Method(DIRECT, partial(ask, partial(state, "pairwise"), Highs()), show, is_peer=True),
+    Method(FLOOR, partial(ask, partial(state, "floor"), Highs()), show, is_peer=True),
+    Method(COLUMNS, partial(solve, solver=ColumnGeneration())),
+)
+
+
+def place_outputs(n: int, problem: Problem) -> Mechanism:
     """Place at most `n` outputs for a problem on the line, and solve on them."""
-
-    n: int
-
-    def __call__(self, problem: Problem) -> Mechanism:
-        """Place and solve."""
-        return adaptive_outputs(problem, n=self.n).mechanism
+    return adaptive_outputs(problem, n=n).mechanism
 
 
-@dataclass(frozen=True)
-class Rounded:
-    """Place knots among the labels of a problem on the line, and solve for the knots.
+def round_to_knots(n: int, problem: Problem) -> Mechanism:
+    """Place `n` knots among the labels of a problem on the line, and solve for the knots.
 
     Examples
     --------
-    >>> rounded, problem = Rounded(3), weeks_problem(None, 6)
-    >>> answer = rounded(problem)
-    >>> answer.problem.k, round(rounded.added(problem, answer), 4), round(answer.value, 4)
-    (3, 0.0677, 11.6948)
+    >>> problem = weeks_problem(None, 6)
+    >>> answer = round_to_knots(3, problem)
+    >>> answer.problem.k, round(judge_rounded([problem], [answer], 0.0)["value"], 4)
+    (3, 11.7625)
     """
-
-    knots: int
-
-    def __call__(self, problem: Problem) -> Mechanism:
-        """Place the knots and solve."""
-        placed = place_knots(_prior(problem), self.knots)
-        return solve(unbiased_regression(placed.values, placed.probabilities, problem.epsilon), ReducedDual())
-
-    def added(self, problem: Problem, answer: Mechanism) -> float:
-        """Return half the mean variance of rounding, which adds to the loss of the knots' randomizer."""
-        return Knots(_prior(problem), answer.problem.labels).added
-
-    def judge(self, problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float) -> Row:
-        """Prove the knots' randomizer, and return the loss of both steps. The mesh is its number of outputs."""
-        row = prove([answer.problem for answer in answers], answers)
-        return row | {"value": row["value"] + self.added(problems[0], answers[0]), "mesh": row["outputs"]}
+    knots = place_knots(ContinuousPrior(problem.labels, problem.prior), n)
+    return solve(unbiased_regression(knots.values, knots.probabilities, problem.epsilon), ReducedDual())
 
 
-def _prior(problem: Problem) -> ContinuousPrior:
-    return ContinuousPrior(problem.labels, problem.prior)
+def judge_rounded(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float) -> Row:
+    """Prove the knots' randomizer, and return the loss of both steps. The mesh is its number of outputs.
+
+    Rounding adds half its mean variance to the loss of the knots' randomizer.
+    """
+    row = prove(problems, answers)
+    prior = ContinuousPrior(problems[0].labels, problems[0].prior)
+    added = Knots(prior, answers[0].problem.labels).added
+    return row | {"value": row["value"] + added, "mesh": row["outputs"]}
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes of the grids, numbers of placed outputs, and numbers of knots."""
+def records(k: int, meshes: Sequence[int], few: Sequence[int], knots: Sequence[int], limit: float) -> Iterator[Row]:
+    """Solve `k` labels on the line, on `few` placed outputs, for `knots`, and by every method on grids of `meshes`.
 
-    meshes: Sequence[int] = MESHES
-    few: Sequence[int] = FEW
-    knots: Sequence[int] = KNOTS
-
-
-def records(k: int, sizes: Sizes, limit: float) -> Iterator[Row]:
-    """Solve on the line, then with every method on every grid, as far as the limit lets it get."""
-    clock = Clock(limit)
+    A solve that takes more than `limit` seconds is killed.
+    """
     line, tiny = weeks_problem(None, k), weeks_problem(None, 3)
-    for row in compare(
-        [Case({"mesh": None}, (line,), (tiny,))], [Method(LINE, partial(solve, solver=ReducedDual()))], clock
-    ):
-        optimum = row.get("value", math.nan)
-        yield row
-    for n in sizes.few:
-        placed = Method(ADAPTIVE, Placed(n))
-        yield from _beside(optimum, compare([Case({"mesh": n}, (line,), (tiny,))], [placed], clock))
-    for n in sizes.knots:
-        rounded = Rounded(n)
-        method = Method(ROUNDED, rounded, rounded.judge, ours=True)
-        yield from _beside(optimum, compare([Case({"knots": n, "mesh": n}, (line,), (tiny,))], [method], clock))
     biased, small = (regression(one.labels, one.prior, EPSILON) for one in (line, tiny))
-    yield from compare(
-        [Case({"mesh": None}, (biased,), (small,))], [Method(BINS, partial(solve, solver=BinPath()))], clock
-    )
-    grids = (Case({"mesh": m}, (weeks_problem(m, k),), (weeks_problem(5, 3),), f"mesh {m:,}") for m in sizes.meshes)
-    yield from _beside(optimum, compare(grids, ON_GRIDS, clock))
-
-
-def _beside(optimum: float, rows: Iterator[Row]) -> Iterator[Row]:
-    """Yield the rows with their excess over the optimum on the line."""
-    for row in rows:
-        yield row | ({"excess": row["value"] / optimum - 1} if "value" in row else {})
+    grids = [Case({"mesh": m}, (weeks_problem(m, k),), (weeks_problem(5, 3),), f"mesh {m:,}") for m in meshes]
+    parts: list[tuple[list[Case], Sequence[Method]]] = [
+        ([Case({"mesh": None}, (line,), (tiny,))], [Method(LINE, partial(solve, solver=ReducedDual()))]),
+        *(([Case({"mesh": n}, (line,), (tiny,))], [Method(ADAPTIVE, partial(place_outputs, n))]) for n in few),
+        *(
+            (
+                [Case({"knots": n, "mesh": n}, (line,), (tiny,))],
+                [Method(ROUNDED, partial(round_to_knots, n), judge_rounded)],
+            )
+            for n in knots
+        ),
+        ([Case({"mesh": None}, (biased,), (small,))], [Method(BINS, partial(solve, solver=BinPath()))]),
+        (grids, ON_GRIDS),
+    ]
+    optimum = math.nan
+    for cases, methods in parts:
+        for row in compare(cases, methods, Clock(limit)):
+            if row["method"] == LINE:
+                optimum = row.get("value", math.nan)
+            yield row | ({"excess": row["value"] / optimum - 1} if "value" in row and row["method"] != BINS else {})
 
 
 def measure(given: Any) -> Iterator[Row]:
     """Solve all of it, or six labels on two grids."""
     if given.smoke:
-        return records(6, Sizes(SMALL_MESHES, SMALL_FEW, SMALL_KNOTS), given.limit)
-    return records(priors.WEEKS, Sizes(), given.limit)
+        return records(6, SMALL_MESHES, SMALL_FEW, SMALL_KNOTS, given.limit)
+    return records(priors.WEEKS, MESHES, FEW, KNOTS, given.limit)
 
 
 def picture(rows: Sequence[Row], names: Mapping[str, str], title: str) -> FigureBase:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import tomllib
 from collections.abc import Callable
@@ -38,8 +37,7 @@ def weeks(k: int = WEEKS) -> Floats:
     """
     if not 1 <= k <= WEEKS:
         raise InvalidInput(f"k is {k}, expected 1 to {WEEKS}: there are no more weeks to pool")
-    with weeks_worked_counts_path().open(newline="", encoding="utf-8") as stream:
-        counts = np.array([int(row["count"]) for row in csv.DictReader(stream)], dtype=np.float64)
+    counts = np.loadtxt(weeks_worked_counts_path(), delimiter=",", skiprows=1)[:, 1]
     pooled = np.array([part.sum() for part in np.array_split(counts, k)])
     return _normalised(pooled)
 

@@ -36,19 +36,16 @@ class Entry(NamedTuple):
 def entries(problem: Problem, best: dict[str, Mechanism]) -> Iterator[Entry]:
     """List all randomizers, the best ones first; labels are evenly spaced."""
     labels, epsilon = problem.labels, problem.epsilon
-    response = {"debiased RR": debiased_rr(labels, epsilon), "randomized response": rr(labels, epsilon)}
-    for name, mechanism in (best | response).items():
-        yield Entry(name, mechanism, mechanism.moments(mechanism.labels))
+    randomizers: dict[str, Any] = dict(best)
+    randomizers |= {"debiased RR": debiased_rr(labels, epsilon), "randomized response": rr(labels, epsilon)}
     ends, step = Interval(float(labels[0]), float(labels[-1])), float(labels[1] - labels[0])
     for clip, suffix in ((None, ""), (ends, ", clipped")):
-        additive: dict[str, Any] = {
-            "Laplace": Laplace(ends, epsilon, clip=clip),
-            "staircase": Staircase(ends, epsilon, clip=clip),
-            "discrete Laplace": DiscreteLaplace(ends, epsilon, clip=clip, step=step),
-            "discrete staircase": DiscreteStaircase(ends, epsilon, clip=clip, step=step),
-        }
-        for name, randomizer in additive.items():
-            yield Entry(name + suffix, randomizer, randomizer.moments(labels))
+        for name, noise in {"Laplace": Laplace, "staircase": Staircase}.items():
+            randomizers[name + suffix] = noise(ends, epsilon, clip=clip)
+        for name, noise in {"discrete Laplace": DiscreteLaplace, "discrete staircase": DiscreteStaircase}.items():
+            randomizers[name + suffix] = noise(ends, epsilon, clip=clip, step=step)
+    for name, randomizer in randomizers.items():
+        yield Entry(name, randomizer, randomizer.moments(labels))
     # Debiased bits have independent noise of one variance: the number read off them that has no bias and the least
     # variance is the sum of them times the centred labels.
     bits = UnaryBits(labels.size, epsilon)

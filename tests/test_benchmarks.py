@@ -6,17 +6,18 @@ import json
 import sys
 import time
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks import labels, libqif, mesh, priors, randomizers
+from benchmarks import labels, libqif, priors, randomizers
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.exactness import verify
-from benchmarks.harness import Benchmark, Case, Clock, Method, Worker, compare, peak_memory, prove
-from benchmarks.mesh import weeks_problem
-from benchmarks.raw import RawProgram, floor_form, judge_metric_table, judge_table
+from benchmarks.harness import Benchmark, Case, Clock, Method, Worker, ask, compare, peak_memory, prove, show
+from benchmarks.mesh import state, weeks_problem
+from benchmarks.raw import judge_metric_table, judge_table
 from optrand import Mechanism, certify, classification, regression, rr_with_prior, solve
 from optrand.baselines import Moments
 from optrand.errors import InvalidInput
@@ -60,12 +61,12 @@ def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():
 def test_a_peer_over_the_limit_is_not_asked_again_and_never_fails_the_run(monkeypatch):
     asked = []
 
-    def measure(_clock, _worker, solver, _problems, _rehearsal):
-        asked.append(solver)
-        return {"seconds": None, "runs": 0, "verdict": "over the limit of 1 s"}
+    def measure(_clock, _worker, method, *_):
+        asked.append(method.solver)
+        return {"seconds": None, "runs": 0, "right": method.is_peer, "verdict": "over the limit of 1 s"}
 
     monkeypatch.setattr(Clock, "measure", measure)
-    peer = Method("a peer", RawProgram(floor_form, Highs()), mesh.show)
+    peer = Method("a peer", partial(ask, partial(state, "floor"), Highs()), show, is_peer=True)
     cases = [Case({"mesh": m}, (weeks_problem(m, 4),), (weeks_problem(5, 3),), f"mesh {m}") for m in (6, 12)]
     found = list(compare(cases, [peer, Method("ours", ColumnGeneration())], Clock(1.0)))
     assert asked == [ColumnGeneration(), peer.solver, ColumnGeneration()]
@@ -132,7 +133,8 @@ RAW = {
 def test_a_table_of_a_peer_is_judged_as_it_is(words, monkeypatch):
     problem = classification([0.36, 0.33, 0.31], 1.0)
     optimum = rr_with_prior(problem.prior, 1.0).value
-    assert words in judge_table(problem, problem.labels, RAW[words]).verdict(problem, optimum)
+    assert words in judge_table(problem, problem.labels, RAW[words], optimum)["verdict"]
+    assert "value off by +nan" in judge_table(problem, problem.labels, RAW[words], np.nan)["verdict"]
     answer = {"seconds": 1.0, "version": "0", "matrix": RAW[words].tolist()}
     monkeypatch.setattr(libqif.Peer, "ask", lambda *_, **__: answer)
     assert words in libqif.their_answer("zero_one", problem, optimum, 1.0)["verdict"]
@@ -144,9 +146,9 @@ def test_a_table_of_metric_privacy_is_judged_by_its_neighbours(monkeypatch):
     problem = regression(range(3), np.full(3, 1 / 3), 2.0, outputs=range(3))
     best = libqif.our_answer("squared", problem, "metric")
     table = best.matrix
-    assert "right" in judge_metric_table(problem, table).verdict(problem, best.value)
+    assert "right" in judge_metric_table(problem, table, best.value)["verdict"]
     # Pure privacy of the same number is more than metric privacy gives: labels 0 and 2 may differ by exp(4).
-    assert "epsilon" in judge_table(problem, problem.labels, table).verdict(problem, best.value)
+    assert "epsilon" in judge_table(problem, problem.labels, table, best.value)["verdict"]
     monkeypatch.setattr(libqif.Peer, "ask", lambda *_, **__: {"seconds": 1.0, "matrix": np.eye(3).tolist()})
     row = libqif.their_answer("squared", problem, best.value, 1.0, "metric")
     assert "epsilon inf" in row["verdict"]

@@ -1,4 +1,4 @@
-"""Noisy descent on convex losses: gradients, bounds, what a row pays, and the least risk of finitely many models."""
+"""Noisy descent on convex losses: gradients, bounds, and the price of a row."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from scipy.stats import norm
 
 from benchmarks.learning.sgd import (
     LPRRSGD,
-    Descent,
     LogisticLoss,
     LPNormalSGD,
     SquaredLoss,
+    add_projected_noise,
+    descend,
     excess_risk,
-    least_risk,
     order_of,
-    top_k_priors,
 )
 from optrand.accounting import Spent
 from optrand.accounting.gaussian import delta_of_gaussian, least_sigma
 from optrand.closed_forms import rr_top_k, rr_with_prior_batch
 from optrand.errors import InvalidInput, OverBudget
 from optrand.estimate import top_k_loss_weights
-from optrand.learning import Domain, LabelRelease, PrivateLabels
+from optrand.learning import PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
 
 LOSSES = [LogisticLoss(3), SquaredLoss((-1.0, 0.0, 2.0))]
@@ -127,7 +126,7 @@ def test_the_excess_risk_is_below_its_bound() -> None:
 
 def test_corollary_10_responds_with_the_kept_labels() -> None:
     priors = np.array([[0.2, 0.5, 0.3], [0.4, 0.4, 0.2], [0.1, 0.1, 0.8]])
-    uniform = top_k_priors(priors, 2)
+    uniform = np.array([[0.0, 0.5, 0.5], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5]])
     batch = rr_with_prior_batch(uniform, 0.7)
     assert batch.kept.tolist() == [[False, True, True], [True, True, False], [True, False, True]]
     for row, prior in enumerate(priors):
@@ -136,8 +135,6 @@ def test_corollary_10_responds_with_the_kept_labels() -> None:
     found = LPRRSGD(0.7, 1.0).fit(np.eye(3), labels, LogisticLoss(3), priors=uniform)
     assert found.release.randomizer.k_star.tolist() == [2, 2, 2]
     assert found.gradient_bound == LPRRSGD(0.7, 1.0).gradient_bound(2, math.sqrt(2), math.sqrt(2))
-    with pytest.raises(InvalidInput):
-        top_k_priors(priors, 4)
 
 
 # ------------------------------------------------------------------------------------------------------- Gaussian noise
@@ -162,9 +159,9 @@ def test_noise_lies_in_the_span_of_the_gradients() -> None:
     loss, row, sigma, n = LogisticLoss(3), np.array([3.0, 4.0]), 2.0, 1500
     steps, source = [], SeededEntropy(1)
     for _ in range(n):
-        descent = Descent(loss, 1e9, 1.0, np.zeros((3, 2)))
-        descent.noisy_pass(row[np.newaxis], sigma, np.array([1]), source)
-        steps.append(-descent.weights - np.outer(loss.coefficients(np.zeros(3))[1], row))
+        estimate = add_projected_noise(row[np.newaxis], np.array([1]), sigma, source)
+        moved = descend(loss, row[np.newaxis], 1e9, 1e9, estimate)
+        steps.append(-moved - np.outer(loss.coefficients(np.zeros(3))[1], row))
     noise = np.array(steps)
     along = noise @ row / 5
     np.testing.assert_allclose(noise, along[:, :, np.newaxis] * row / 5, atol=1e-9)
@@ -196,9 +193,6 @@ def test_records_without_meaning() -> None:
         lambda: LPRRSGD(1.0, 1.0, printed=True),
         lambda: LPNormalSGD(1.0, 0.0, 1.0),
         lambda: LPNormalSGD(1.0, 1e-5, math.inf),
-        lambda: LogisticLoss(1),
-        lambda: SquaredLoss((1.0, 1.0)),
-        lambda: SquaredLoss((0.0, math.nan)),
         lambda: least_sigma(0.0, 1.0, 0.1),
         lambda: least_sigma(1.0, 1.0, 0.0),
         lambda: least_sigma(1.0, 1.0, 1.0),
@@ -227,50 +221,3 @@ def test_bad_input_costs_nothing(X, loss, match) -> None:
     with pytest.raises(InvalidInput, match="expected PrivateLabels"):
         LPRRSGD(1.0, 1.0).fit(np.ones((4, 2)), [0, 1, 0, 1], LogisticLoss(2))
     assert labels.spent.epsilon == 0
-
-
-# ------------------------------------------------------------------------------------------------------- finite classes
-
-
-def released(values, batch) -> LabelRelease:
-    return LabelRelease(np.arange(len(values)), np.array(values), batch, Domain((0, 1, 2)), Spent())
-
-
-def test_debiased_risks_are_right_on_average() -> None:
-    """Over all releases of two rows, and to the last bit of what a row that keeps two labels can know."""
-    table, truth, ratio = RANDOM.random((4, 2, 3)), (2, 0), math.e**0.8
-    batch = rr_with_prior_batch([[1 / 3] * 3, [0.5, 0.5, 0.0]], 0.8)
-    mean = np.zeros(4)
-    for values in itertools.product(range(3), range(2)):
-        chance = math.prod(
-            (ratio if v == y else 1) / (ratio + k - 1) for v, y, k in zip(values, truth, (3, 2), strict=True)
-        )
-        found = least_risk(table, released(values, batch))
-        mean += chance * found.risks
-        assert found.best == found.risks.argmin()
-    np.testing.assert_allclose(mean, table[:, [0, 1], truth].mean(axis=1))
-
-
-def test_the_deviation_is_hoeffdings() -> None:
-    batch = rr_with_prior_batch([[1 / 3] * 3] * 3, 0.8)
-    zeros = released([0, 0, 0], batch)
-    best, worst = (
-        least_risk(each[np.newaxis], zeros).risks[0] for each in (np.eye(3)[[0] * 3], 1 - np.eye(3)[[0] * 3])
-    )
-    p = 1 / (math.e**0.8 + 2)
-    width = (1 + p) / (1 - 3 * p)
-    assert best - worst == pytest.approx(width)
-    found = least_risk(np.zeros((5, 3, 3)), released([0, 1, 2], batch), beta=0.01)
-    assert found.deviation == pytest.approx(width * math.sqrt(math.log(2 * 5 / 0.01) / 6))
-    assert found.excess_risk == 2 * found.deviation
-    assert found.best == 0
-
-
-def test_classes_without_meaning() -> None:
-    release = released([0, 1, 2], rr_with_prior_batch([[1 / 3] * 3] * 3, 0.8))
-    full = np.zeros((1, 3, 3))
-    for table, beta in ((np.zeros((5, 3)), 0.1), (np.zeros((0, 3, 3)), 0.1), (full + 1.5, 0.1), (full, 0.0)):
-        with pytest.raises(InvalidInput):
-            least_risk(table, release, beta=beta)
-    with pytest.raises(InvalidInput, match="RRWithPriorBatch"):
-        least_risk(np.zeros((1, 1, 3)), released([0], object()))

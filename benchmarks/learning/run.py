@@ -1,18 +1,20 @@
 """Experiments that train models on private labels, by name: resumable, with settings that were fixed before.
 
-Rows go to ``learning-NAME.jsonl`` among the results, one a cell; a second call measures what is missing.
+Rows are cached in the folder ``learning`` of the results; a second call measures those that are missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from benchmarks.harness import RESULTS, circumstances, options
+from benchmarks.harness import RESULTS, Benchmark
 from benchmarks.learning.baselines import EXPERIMENTS as BASELINES
 from benchmarks.learning.circle import EXPERIMENTS as CIRCLES
 from benchmarks.learning.convex import EXPERIMENTS as CONVEX
-from benchmarks.learning.experiment import Experiment, Journal, Setup, run, settings_of
+from benchmarks.learning.experiment import Experiment, Setup, run, settings_of
 from benchmarks.learning.fetch import fetch
 from benchmarks.learning.images import EXPERIMENTS as IMAGES
 from benchmarks.learning.regression import EXPERIMENTS as REGRESSION
@@ -23,34 +25,37 @@ EXPERIMENTS: dict[str, Experiment] = REGRESSION | IMAGES | CIRCLES | CONVEX | BA
 SEEDS, SMOKE_SEEDS = 10, 1
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run an experiment, or fetch data; return 1 if something that was promised did not come out."""
-    parser = options("learning", __doc__)
-    parser.add_argument(
-        "--experiment", choices=EXPERIMENTS, help="; ".join(f"{k}: {v.summary}" for k, v in EXPERIMENTS.items())
-    )
+def measure(given: Any) -> Iterator[dict[str, Any]]:
+    """Fetch data, and run experiments; one that keeps its promises is right. A smoke run promises nothing."""
+    if given.fetch:
+        yield from ({"file": str(path)} for path in fetch(given.data))
+    elif not given.experiment and not given.smoke:
+        raise SystemExit("name an experiment, or --fetch")
+    for name in [given.experiment] if given.experiment else EXPERIMENTS if given.smoke else ():
+        experiment = EXPERIMENTS[name]
+        if experiment.lacks:
+            words = f"{name} needs: pip install {' '.join(experiment.lacks)}"
+            if given.experiment:
+                raise SystemExit(words)
+            print(f"left out: {words}")
+            continue
+        setup = Setup(f"{name}-smoke" if given.smoke else name, settings_of(name, smoke=given.smoke), given.data)
+        seeds = given.seeds or (SMOKE_SEEDS if given.smoke else SEEDS)
+        rows = run(experiment, setup, seeds, given.results / "learning")
+        print(f"{setup.name}: {experiment.summary}")
+        kept = experiment.report(setup, rows)
+        yield {"experiment": name, "verdict": "kept" if kept else "NOT KEPT", "right": kept or given.smoke}
+        yield from ({"arm of": name, **asdict(row.cell), **row.values} for row in rows)
+
+
+def arguments(parser: Any) -> None:
+    """Add the names, the number of seeds, and the data."""
+    summaries = "; ".join(f"{name}: {experiment.summary}" for name, experiment in EXPERIMENTS.items())
+    parser.add_argument("--experiment", choices=EXPERIMENTS, help=summaries)
     parser.add_argument("--seeds", type=int, help=f"how many (default: {SEEDS})")
     parser.add_argument("--data", type=Path, default=RESULTS / "data", help="folder of fetched data")
     parser.add_argument("--fetch", action="store_true", help="fetch the data of all experiments")
-    given = parser.parse_args(arguments)
-    if given.fetch:
-        fetch(given.data)
-    names = [given.experiment] if given.experiment else list(EXPERIMENTS) if given.smoke else []
-    for name in [name for name in names if EXPERIMENTS[name].lacks]:
-        if given.experiment:
-            parser.error(f"{name} needs: pip install {' '.join(EXPERIMENTS[name].lacks)}")
-        print(f"{name} is left out: it needs {', '.join(EXPERIMENTS[name].lacks)}")
-        names.remove(name)
-    if not given.experiment and not given.smoke and not given.fetch:
-        parser.error("name an experiment, or --fetch")
-    kept = [run_one(name, given.smoke, given.seeds, given.data, given.results) for name in names]
-    return 0 if all(kept) else 1
 
 
-def run_one(name: str, smoke: bool, seeds: int | None, data: Path, results: Path) -> bool:
-    """Run one, report it, and return whether it kept its promises. A smoke run promises nothing."""
-    setup = Setup(f"{name}-smoke" if smoke else name, settings_of(name, smoke=smoke), data)
-    journal = Journal(results / f"learning-{setup.name}.jsonl", setup.settings)
-    rows = run(EXPERIMENTS[name], setup, seeds or (SMOKE_SEEDS if smoke else SEEDS), journal)
-    print(f"{setup.name}: {EXPERIMENTS[name].summary}\n{circumstances()}")
-    return EXPERIMENTS[name].report(setup, rows) or smoke
+TABLES = {"Files": "file", "Promises": "experiment verdict"}
+main = Benchmark("learning", __doc__, measure, TABLES, arguments=arguments, one_core=False).run

@@ -22,19 +22,18 @@ needs ``log(1.25 / delta)``; Theorem 9 is empty for one row.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import log_softmax, softmax
 
 from optrand.accounting.gaussian import least_sigma
 from optrand.accounting.spent import Spent
-from optrand.base.validation import Floats, integer, real, rectangular
+from optrand.base.validation import Floats, real, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.coins import octets
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease, PrivateLabels
@@ -53,20 +52,14 @@ class LogisticLoss:
 
     k: int
 
-    def __post_init__(self) -> None:
-        """Check the number of classes."""
-        integer(self.k, "k", 2)
-
     @property
     def width(self) -> int:
-        """A score for each class."""
+        """Number of scores, one for each class."""
         return self.k
 
     def coefficients(self, scores: Floats) -> Floats:
         """Return the probabilities less the one-hot vector of each label."""
-        powers = np.exp(scores - scores.max())
-        table: Floats = powers / powers.sum() - np.eye(self.k)
-        return table
+        return np.asarray(softmax(scores) - np.eye(self.k))
 
     def lipschitz(self, largest: float, radius: float) -> float:  # noqa: ARG002
         """Return ``sqrt(2)`` times the norm of the features."""
@@ -78,9 +71,7 @@ class LogisticLoss:
 
     def values(self, scores: Floats) -> Floats:
         """Return the losses for every label."""
-        shifted = scores - scores.max(axis=1, keepdims=True)
-        losses: Floats = np.log(np.exp(shifted).sum(axis=1, keepdims=True)) - shifted
-        return losses
+        return np.asarray(-log_softmax(scores, axis=1))
 
 
 @dataclass(frozen=True)
@@ -89,12 +80,6 @@ class SquaredLoss:
 
     labels: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        """Check the labels."""
-        array: Floats = np.array(self.labels, dtype=np.float64)
-        if array.ndim != 1 or np.unique(array).size != array.size or array.size < 2 or not np.isfinite(array).all():
-            raise InvalidInput(f"the loss has {array.size} labels, expected at least two distinct finite numbers")
-
     @property
     def k(self) -> int:
         """Number of labels."""
@@ -102,13 +87,12 @@ class SquaredLoss:
 
     @property
     def width(self) -> int:
-        """One score, the prediction."""
+        """Number of scores: one, the prediction."""
         return 1
 
     def coefficients(self, scores: Floats) -> Floats:
         """Return the difference of the prediction from each label."""
-        differences: Floats = (scores - np.array(self.labels))[:, np.newaxis]
-        return differences
+        return np.asarray((scores - np.array(self.labels))[:, np.newaxis])
 
     def lipschitz(self, largest: float, radius: float) -> float:
         """Return the norm of the features, times the largest difference of a prediction from a label."""
@@ -120,8 +104,7 @@ class SquaredLoss:
 
     def values(self, scores: Floats) -> Floats:
         """Return the losses for every label."""
-        losses: Floats = (scores - np.array(self.labels)) ** 2 / 2
-        return losses
+        return np.asarray((scores - np.array(self.labels)) ** 2 / 2)
 
 
 LinearLoss = LogisticLoss | SquaredLoss
@@ -160,8 +143,7 @@ class ConvexFit:
 
     def scores(self, X: ArrayLike) -> Floats:
         """Return the scores of rows, shape ``(n, m)``."""
-        rows: Floats = np.asarray(X, dtype=np.float64) @ self.weights.T
-        return rows
+        return np.asarray(X, dtype=np.float64) @ self.weights.T
 
 
 @dataclass(frozen=True)
@@ -240,8 +222,9 @@ class LPRRSGD:
         loss : LinearLoss
             Of the classes, or the numbers, of their domain.
         priors : (n, K) array, optional
-            Rows respond with their likeliest labels only, as :func:`top_k_priors` has them (Corollary 10); by default
-            with all.
+            By default uniform. Priors that are uniform on the `k` likeliest labels of each row, public or of earlier
+            releases, make RRTop-k of RRWithPrior: a label that is not kept responds with one of these ([G21],
+            Corollary 10).
 
         Raises
         ------
@@ -254,11 +237,13 @@ class LPRRSGD:
         release = labels.release(slice(None), batch)
         weights, lipschitz = release.loss_weights, loss.lipschitz(largest, self.diameter / 2)
         bound = self.gradient_bound(int(batch.k_star.max()), lipschitz, loss.distance(largest))
-        descent = Descent(loss, self.diameter, self.diameter / bound, np.zeros((loss.width, features.shape[1])))
         order = order_of(len(features), self.seed)
-        for row, weight in zip(features[order], weights[order], strict=True):
-            descent.step(row, weight @ descent.coefficients(row))
-        return ConvexFit(descent.weights, release.spent, release, bound, excess_risk(self.diameter, bound, len(order)))
+
+        def estimate(place: int, coefficients: Floats) -> Floats:
+            return np.asarray(weights[order[place]] @ coefficients)
+
+        last = descend(loss, features[order], self.diameter, bound, estimate)
+        return ConvexFit(last, release.spent, release, bound, excess_risk(self.diameter, bound, len(order)))
 
 
 @dataclass(frozen=True)
@@ -313,48 +298,47 @@ class LPNormalSGD:
         """Descend on the labels; the arguments and errors are those of :meth:`LPRRSGD.fit`."""
         features, largest = _check(X, labels, loss)
         price = Spent(self.epsilon, self.delta, exact=False)
-        if labels.budget.exact:
-            raise InvalidInput("Gaussian noise is drawn in floats: make the labels with allow_inexact=True")
-        labels.require(price)
         sigma = least_sigma(loss.distance(largest), self.epsilon, self.delta)
         # The span of the gradients has no more dimensions than there are labels, or scores.
         size = math.sqrt(min(loss.k, loss.width))
         bound = math.hypot(loss.lipschitz(largest, self.diameter / 2), size * sigma)
-        descent = Descent(loss, self.diameter, self.diameter / bound, np.zeros((loss.width, features.shape[1])))
         order = order_of(len(features), self.seed)
-        labels.draw(order, price, partial(descent.noisy_pass, features[order], sigma))
-        return ConvexFit(descent.weights, price, None, bound, excess_risk(self.diameter, bound, len(order)))
+
+        def run(codes: NDArray[np.intp], source: EntropySource) -> Floats:
+            estimate = add_projected_noise(features[order], codes, sigma, source)
+            return descend(loss, features[order], self.diameter, bound, estimate)
+
+        last = labels.draw(order, price, run)
+        return ConvexFit(last, price, None, bound, excess_risk(self.diameter, bound, len(order)))
 
 
-@dataclass(eq=False)
-class Descent:
-    """Iterate of projected gradient descent, with steps that fall as ``1 / sqrt(t)``."""
+Estimate = Callable[[int, Floats], Floats]
+"""Estimate of the gradient's coefficients, by the place of the row and the ``(K, m)`` coefficients of all labels."""
 
-    loss: LinearLoss
-    diameter: float
-    first: float
-    weights: Floats
-    steps: int = field(default=0)
 
-    def coefficients(self, row: Floats) -> Floats:
-        """Return the coefficients of all labels' gradients at a row, shape ``(K, m)``."""
-        return self.loss.coefficients(self.weights @ row)
+def descend(loss: LinearLoss, features: Floats, diameter: float, bound: float, estimate: Estimate) -> Floats:
+    """Step at every row against the estimated gradient, by ``diameter / bound / sqrt(t)``, and back to the ball."""
+    weights: Floats = np.zeros((loss.width, features.shape[1]))
+    for place, row in enumerate(features):
+        coefficient = estimate(place, loss.coefficients(weights @ row))
+        weights = weights - diameter / bound / math.sqrt(place + 1) * np.outer(coefficient, row)
+        norm = float(np.linalg.norm(weights))
+        if norm > diameter / 2:
+            weights *= diameter / 2 / norm
+    return weights
 
-    def step(self, row: Floats, coefficient: Floats) -> None:
-        """Step against the gradient ``coefficient row``, and back to the ball."""
-        self.steps += 1
-        moved = self.weights - self.first / math.sqrt(self.steps) * np.outer(coefficient, row)
-        norm = float(np.linalg.norm(moved))
-        self.weights = moved if norm <= self.diameter / 2 else moved * (self.diameter / 2 / norm)
 
-    def noisy_pass(self, features: Floats, sigma: float, codes: Any, source: EntropySource) -> None:
-        """Step at every row, with projected noise."""
-        draws = sigma * _normals(features.shape[0] * self.loss.width, source).reshape(-1, self.loss.width)
-        for row, code, noise in zip(features, codes.tolist(), draws, strict=True):
-            coefficients, norm = self.coefficients(row), float(np.linalg.norm(row))
-            # Of noise on all weights, the part along the features is noise on the scores.
-            projected = noise @ np.linalg.pinv(coefficients) @ coefficients
-            self.step(row, coefficients[code] + (projected / norm if norm else 0.0))
+def add_projected_noise(features: Floats, codes: NDArray[np.intp], sigma: float, source: EntropySource) -> Estimate:
+    """Estimate by the true label, with Gaussian noise in the span of all labels' gradients."""
+    rng = np.random.default_rng(source.words(8))
+
+    def estimate(place: int, coefficients: Floats) -> Floats:
+        # Of noise on all weights, the part along the features is noise on the scores.
+        noise = rng.normal(0, sigma, coefficients.shape[1]) @ np.linalg.pinv(coefficients) @ coefficients
+        norm = float(np.linalg.norm(features[place]))
+        return np.asarray(coefficients[codes[place]] + (noise / norm if norm else 0.0))
+
+    return estimate
 
 
 def order_of(n: int, seed: int) -> NDArray[np.int64]:
@@ -371,42 +355,6 @@ def excess_risk(diameter: float, bound: float, n: int) -> float:
     0.224207
     """
     return 2 * diameter * bound * (2 + math.log(n)) / math.sqrt(n)
-
-
-def top_k_priors(priors: ArrayLike, k: int) -> Floats:
-    """Return uniform priors of the `k` likeliest labels of each row, whose RRWithPrior responds with just these.
-
-    [G21], Corollary 10, replaces a label that is not kept by one of these, drawn uniformly, and runs LP-RR-SGD on them:
-    randomized response after the replacement is RRTop-k.
-
-    Parameters
-    ----------
-    priors : (n, K) array
-        Public, or of earlier releases; among equals the first labels win.
-    k : int
-        From 1 to `K`.
-
-    Examples
-    --------
-    >>> top_k_priors([[0.2, 0.5, 0.3]], 2).tolist()
-    [[0.0, 0.5, 0.5]]
-    """
-    table = rectangular(priors, "priors")
-    if table.ndim != 2:
-        raise InvalidInput(f"priors have shape {table.shape}, expected (n, K)")
-    integer(k, "k", 1, table.shape[1])
-    kept = np.argsort(-table, axis=1, kind="stable")[:, :k]
-    uniform = np.zeros(table.shape)
-    np.put_along_axis(uniform, kept, 1 / k, axis=1)
-    return uniform
-
-
-def _normals(count: int, source: EntropySource) -> Floats:
-    """Draw standard normal numbers by inversion, in floats: 53 bits each."""
-    words: Any = octets(source, 8 * count).view("<u8").astype(np.uint64, copy=False)
-    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    normals: Floats = ndtri(uniform)
-    return normals
 
 
 def _check(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float]:
@@ -427,84 +375,3 @@ def _check(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float]:
 def _check_ball(diameter: float) -> None:
     if not 0 < real(diameter, "diameter") < math.inf:
         raise InvalidInput(f"diameter is {diameter:g}, expected a finite number above 0")
-
-
-@dataclass(frozen=True, eq=False)
-class FiniteFit:
-    """Debiased risks of finitely many models.
-
-    Attributes
-    ----------
-    risks : (M,) array
-        Mean debiased losses of the release.
-    deviation : float
-        Within which all of them are of the true risks, but for probability `beta` and the chance of a label not kept.
-    """
-
-    risks: Floats
-    deviation: float
-
-    @property
-    def best(self) -> int:
-        """Number of the model of least risk, the first of equals."""
-        return int(self.risks.argmin())
-
-    @property
-    def excess_risk(self) -> float:
-        """How much more than the best of them the chosen model loses, up to twice the chance of a label not kept."""
-        return 2 * self.deviation
-
-
-def least_risk(losses: ArrayLike, release: LabelRelease, *, beta: float = 0.05) -> FiniteFit:
-    r"""Estimate debiased risks of `M` models, and bound their errors.
-
-    .. math:: \Big|\tilde L(f) - L(f)\Big| \leq \omega \sqrt{\frac{\log(2 M / \beta)}{2 n}} + \Pr[y \notin Y_k],
-              \qquad \omega = \frac{1 + (k - 2) p}{1 - k p}, \quad p = \frac{1}{e^\epsilon + k - 1}
-
-    Parameters
-    ----------
-    losses : (M, n, K) array
-        Of each model at each row under each label, from 0 to 1; models are chosen without these rows' labels.
-    release : LabelRelease
-        By randomized response, RRTop-k or RRWithPrior, of independent rows.
-    beta : float, optional
-        Probability of failure.
-
-    Raises
-    ------
-    InvalidInput
-        Losses out of [0, 1] or of another shape, another randomizer, a beta out of range.
-
-    Notes
-    -----
-    Hoeffding's inequality for each model, whose debiased losses lie in an interval of length :math:`\omega`, for the
-    largest `k` of all rows; and Lemma 20. Theorem 17 has the Rademacher complexity of a class in place of ``log(M)``,
-    and no :math:`\omega` in its root, without which it fails: debiased losses leave [0, 1].
-
-    Examples
-    --------
-    >>> from optrand.learning import PrivateLabels
-    >>> from optrand.sampling.entropy import SeededEntropy
-    >>> y = np.arange(3000) % 3
-    >>> labels = PrivateLabels(y, 1.0, [0, 1, 2], source=SeededEntropy(1))
-    >>> release = labels.release(slice(None), RRWithPriorBatch(np.full((3000, 3), 1 / 3), 1.0))
-    >>> guesses = np.array([y, (y + 1) % 3])
-    >>> found = least_risk(1.0 * (guesses[:, :, np.newaxis] != np.arange(3)), release)
-    >>> found.best, found.risks.round(2).tolist(), round(found.deviation, 3)
-    (0, [-0.05, 1.0], 0.09)
-    """
-    batch, table = release.randomizer, rectangular(losses, "losses", np.float64)
-    if not isinstance(batch, RRWithPriorBatch):
-        raise InvalidInput(f"the release is by {type(batch).__name__}, expected RRWithPriorBatch")
-    if table.ndim != 3 or table.shape[1:] != (len(release), len(release.domain)) or not table.shape[0]:
-        raise InvalidInput(f"losses have shape {table.shape}, expected (M, {len(release)}, {len(release.domain)})")
-    if not ((table >= 0) & (table <= 1)).all():
-        raise InvalidInput("losses leave [0, 1]: divide them by their range")
-    if not 0 < real(beta, "beta") < 1:
-        raise InvalidInput(f"beta is {beta:g}, expected a probability above 0 and below 1")
-    gain, kept = math.expm1(batch.epsilon), batch.k_star
-    # Weights of the losses are (E + k - 2) / (E - 1) at the released label and -1 / (E - 1) at the others kept.
-    high, low = (gain + kept.max() - 1) / gain, -(kept.max() - 1) / gain
-    risks: Floats = np.einsum("mnk,nk->m", table, release.loss_weights) / len(release)
-    root = math.sqrt(math.log(2 * table.shape[0] / beta) / (2 * len(release)))
-    return FiniteFit(risks, float((high - low) * root))

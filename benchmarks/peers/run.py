@@ -1,24 +1,19 @@
 """Time one other library, inside its own environment; prints JSON. It imports nothing but that library.
 
-Usage: ``python run.py PEER LABELS EPSILON SIZE SECONDS``. A library without a call for many labels is timed in a loop,
-on as many labels as take about SECONDS, at most SIZE.
+Usage: ``python run.py PEER LABELS EPSILON SIZE``, of which SIZE is the number of labels in a batch. A library without a
+call for many labels is timed in a loop.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import statistics
 import sys
-import time
+import timeit
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, NamedTuple
-
-REPEATS = 3
-FIRST = 500
-"""Labels of the trial that tells how many fit the time."""
 
 
 class Peer(NamedTuple):
@@ -75,38 +70,24 @@ def pure_ldp(k: int, epsilon: float) -> Peer:
 PEERS = {"opendp": opendp, "diffprivlib": diffprivlib, "multi-freq-ldpy": multi_freq_ldpy, "pure-ldp": pure_ldp}
 
 
-def seconds_of(run: Callable[[Any], Any], values: Any) -> float:
-    """Return the median time of a few runs."""
-    times = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        run(values)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def fitting(run: Callable[[Any], Any], values: Any, seconds: float) -> Any:
-    """Return as many of the values as take about the given time, after a first run that may compile."""
-    run(values[:FIRST])
-    pace = seconds_of(run, values[:FIRST]) / FIRST
-    return values[: max(FIRST, min(len(values), int(seconds / pace)))]
+def rate(run: Callable[[Any], Any], values: Any) -> float:
+    """Return how many values per second are drawn, after a first run that may compile."""
+    run(values)
+    runs, seconds = timeit.Timer(lambda: run(values)).autorange()
+    return len(values) * runs / seconds
 
 
 def main(arguments: Sequence[str]) -> int:
     """Time the peer, and print what was found."""
-    name, k, epsilon, size, seconds = arguments
+    name, k, epsilon, size = arguments
     peer = PEERS[name](int(k), float(epsilon))
     labels = [((i * 2654435761) >> 16) % int(k) for i in range(int(size))]
-    singles = fitting(loop(peer.one), peer.labels(labels)[:50_000], float(seconds))
-    if name == "multi-freq-ldpy":
-        singles = singles.tolist()
-    batch = fitting(peer.many, peer.labels(labels), float(seconds))
+    batch = peer.labels(labels)
     drawn = peer.many(batch)
     found = {
         "version": version(name),
-        "single": len(singles) / seconds_of(loop(peer.one), singles),
-        "batch": len(batch) / seconds_of(peer.many, batch),
-        "batch_size": len(batch),
+        "single": rate(loop(peer.one), batch.tolist() if name == "multi-freq-ldpy" else batch),
+        "batch": rate(peer.many, batch),
         "kept": sum(a == b for a, b in zip(batch, drawn, strict=True)) / len(batch),
     }
     print(json.dumps(found))
