@@ -179,7 +179,8 @@ def _record_forger(folder, rng):
             document["parts"]["labels"] *= share
             document["epsilon"] = document["parts"]["labels"] + document["parts"]["prior"]
         else:
-            document["mechanisms"][0]["total"] = str(int(document["mechanisms"][0]["total"]) + 1)
+            step = document["mechanisms"][0]["columns"][0][0]
+            step[1] = str(int(step[1]) + 1)
         path.write_text(json.dumps({**document, "digest": strict_json.digest(document)}))
         try:
             record = load_release(path)
