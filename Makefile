@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN := $(VENV)/bin/
 STAMP := $(VENV)/.installed
+# Without compiled modules on disk, each of a hundred processes that tests start would compile all of them again.
+unexport PYTHONDONTWRITEBYTECODE
 FLOORS := .venv-floors
 NEWEST := .venv-newest
 
@@ -18,7 +20,7 @@ help:
 	@echo "make pythons      the same, and some tests, with each of Python 3.11 to 3.13 that is on this machine"
 	@echo "make setup        what all of these need, in $(VENV)/"
 	@echo "make lint         look at format and lint only; make format mends them"
-	@echo "make docs         build the documentation into docs/_build, warnings are errors"
+	@echo "make docs         build the documentation into docs/_build, warnings are errors, and run its examples"
 	@echo "make notebooks    open the first notebook"
 	@echo "make bench-smoke  every benchmark, small"
 	@echo "make nightly      sweeps of hard problems, fault injection and every benchmark in small: an hour"
@@ -88,6 +90,7 @@ format: $(STAMP)
 
 docs: $(STAMP)
 	$(RUN)python -m sphinx -W --keep-going -q -j auto -b html docs docs/_build
+	$(RUN)python -m pytest -q -n 2 -m docs tests/test_docs.py tests/test_readme_commands.py
 
 notebooks: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'

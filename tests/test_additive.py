@@ -25,7 +25,7 @@ from tests.oracle import largest_ratio
 
 LABELS = np.arange(7.0)
 PRIOR = np.array([0.3, 0.05, 0.05, 0.2, 0.1, 0.0, 0.3])
-EPSILONS = (0.1, 4.0)
+EPSILONS = (0.25, 4.0)
 CLIPS = (None, Interval(-20, 31), Interval(2, 5))
 CONTINUOUS = (Laplace, Staircase)
 DISCRETE = (DiscreteLaplace, DiscreteStaircase)

@@ -166,16 +166,15 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-SLOW = ("errata.md",)
-"""Pages that try claims of the papers, as test_theory_claims does."""
+def marks(page: Path) -> pytest.MarkDecorator | tuple[()]:
+    """All pages but the README are run by ``make docs``, and at night the one that tries claims of the papers."""
+    if page.name == "errata.md":
+        return pytest.mark.nightly
+    return () if page.name == "README.md" else pytest.mark.docs
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=pytest.mark.nightly if page.name in SLOW else ()) for page in PAGES],
-    ids=lambda page: page.name,
-)
+@pytest.mark.parametrize("page", [pytest.param(page, marks=marks(page)) for page in PAGES], ids=lambda page: page.name)
 def test_what_is_shown_is_what_comes_out(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All examples of a page, one after the other; the fences around them are not output."""
     text = re.sub(r"^ *```.*$", "", page.read_text(), flags=re.MULTILINE)

@@ -220,7 +220,6 @@ def large():
     }
 
 
-LARGE = large()
 ACCEPTED = {
     "columns",
     "long weights",
@@ -232,11 +231,11 @@ ACCEPTED = {
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", LARGE)
-def test_a_megabyte_of_anything_is_read_or_refused_soon(kind, tmp_path):
-    start = time.perf_counter()
-    assert verdicts(LARGE[kind], tmp_path / "large.json") == (kind in ACCEPTED, kind in ACCEPTED)
-    assert time.perf_counter() - start < PATIENCE
+def test_a_megabyte_of_anything_is_read_or_refused_soon(tmp_path):
+    for kind, text in large().items():
+        start = time.perf_counter()
+        assert verdicts(text, tmp_path / "large.json") == (kind in ACCEPTED, kind in ACCEPTED), kind
+        assert time.perf_counter() - start < PATIENCE, kind
 
 
 def test_a_prior_beyond_floats_is_refused_in_words():

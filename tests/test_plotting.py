@@ -72,7 +72,7 @@ def test_a_picture_takes_the_place_of_axes_and_returns_it(name):
     assert set(page.axes) == {other, *part.axes}
 
 
-@pytest.mark.parametrize("width", [3.3, 7.2], ids=["column", "page"])
+@pytest.mark.parametrize("width", [3.3, pytest.param(7.2, marks=pytest.mark.nightly)], ids=["column", "page"])
 @pytest.mark.parametrize("name", [*DRAWN, *(f"{name} of weeks" for name in DRAWINGS)])
 def test_letters_stay_inside_and_apart_at_the_width_of_a_column_and_of_a_page(name, width):
     before = dict(matplotlib.rcParams)

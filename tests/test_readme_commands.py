@@ -42,7 +42,9 @@ def lines(page):
     return [line for line in told if line not in LONG and not line.startswith("theory --claim")]
 
 
-@pytest.mark.parametrize(("page", "least"), [(README, 4), (TOUR, 10)], ids=["readme", "tour"])
+@pytest.mark.parametrize(
+    ("page", "least"), [(README, 4), pytest.param(TOUR, 10, marks=pytest.mark.docs)], ids=["readme", "tour"]
+)
 def test_each_command_line_runs(clone, page, least):
     own = lines(page)
     assert len(own) >= least
@@ -56,6 +58,7 @@ def test_each_command_line_runs(clone, page, least):
 HOW_TO = [ROOT / "docs" / "audit.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 
 
+@pytest.mark.docs
 @pytest.mark.usefixtures("clone")
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
 def test_pages_run_from_top_to_bottom_as_printed(page):
