@@ -271,11 +271,12 @@ def test_the_best_rise_is_the_least_of_all(epsilon, length):
     assert chosen.noise.variance <= DiscreteLaplace([0, length], epsilon).noise.variance * (1 + 1e-14)
 
 
-def test_a_stair_of_one_integer_is_discrete_laplace_noise():
-    steps = np.arange(-30.0, 31)
-    staircase, laplace = DiscreteStaircase([0, 1], 0.7), DiscreteLaplace([0, 1], 0.7)
-    np.testing.assert_allclose(staircase.noise.density(steps), laplace.noise.density(steps), rtol=1e-12)
-    assert staircase.noise.variance == pytest.approx(laplace.noise.variance, rel=1e-14)
+@pytest.mark.parametrize("kind", DISCRETE)
+def test_stairs_of_one_integer_have_the_density_of_discrete_laplace_noise(kind):
+    steps, rate = np.arange(-30.0, 31), 0.7
+    noise = kind([0, 1], rate).noise
+    np.testing.assert_allclose(noise.density(steps), math.tanh(rate / 2) * np.exp(-rate * np.abs(steps)), rtol=1e-12)
+    assert noise.variance == pytest.approx(1 / (2 * math.sinh(rate / 2) ** 2), rel=1e-14)
 
 
 # --- draws ------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
 from optrand.baselines.noise import (
     ContinuousStaircase,
-    DiscreteLaplaceNoise,
     Drawn,
     LaplaceNoise,
     LatticeStaircase,
@@ -407,15 +406,15 @@ class DiscreteLaplace(LatticeAdditive):
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> mechanism = DiscreteLaplace([0, 1, 2, 3], 1.0, clip=Interval(0, 3))
     >>> mechanism.sample([0, 0, 3, 3], source=SeededEntropy(4)).tolist()
-    [1.0, 1.0, 3.0, 0.0]
+    [0.0, 3.0, 0.0, 2.0]
     >>> mechanism.channel([0, 3]).matrix.round(3).tolist()
     [[0.583, 0.118, 0.085, 0.214], [0.214, 0.085, 0.118, 0.583]]
     """
 
     @property
-    def noise(self) -> DiscreteLaplaceNoise:
-        """Noise of rate epsilon over sensitivity, in steps."""
-        return DiscreteLaplaceNoise(decimal_value(self.epsilon) / self.steps)
+    def noise(self) -> LatticeStaircase:
+        """Stairs of one step, with the rate epsilon over sensitivity."""
+        return LatticeStaircase(decimal_value(self.epsilon) / self.steps, 1, 1)
 
 
 @dataclass(frozen=True, init=False)
