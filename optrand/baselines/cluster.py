@@ -18,7 +18,7 @@ from optrand.base.arithmetic import decimal_value, float_above, log_bracket, pri
 from optrand.base.records import freeze
 from optrand.base.validation import Floats, frozen, integer, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.groups import Groups, checked_labels
+from optrand.baselines.groups import Groups
 from optrand.baselines.randomization import LabelRandomization, fraction
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
 from optrand.errors import InvalidInput
@@ -260,7 +260,7 @@ class ClusterRR:
         source : EntropySource, optional
             The operating system by default, the only choice for a release.
         """
-        array = checked_labels(labels, self.k, groups=groups)
+        array = groups.check_labels(labels, self.k)
         words = SystemEntropy() if source is None else source
         counts = groups.histograms(array, self.k)
         noise = np.array(discrete_laplace(self.noise_scale, counts.size, source=words), dtype=object)
@@ -325,7 +325,7 @@ class ClusterPriors:
         [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
         """
         size = integer(k, "k", 1)
-        array = checked_labels(labels, size, groups=groups)
+        array = groups.check_labels(labels, size)
         words = SystemEntropy() if source is None else source
         learned = [private_prior(counts, epsilon, source=words) for counts in groups.histograms(array, size)]
         return cls(

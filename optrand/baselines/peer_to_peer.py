@@ -16,7 +16,7 @@ from optrand.base.arithmetic import float_above, log_above, log_bracket
 from optrand.base.records import freeze
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import integer, real
-from optrand.baselines.groups import Groups, checked_labels
+from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
 from optrand.baselines.randomization import fraction
 from optrand.errors import InvalidInput
@@ -224,7 +224,7 @@ class PeerToPeer:
         >>> release.rows.tolist(), release.labels.tolist()
         ([0, 4], [0, 1])
         """
-        array = checked_labels(labels, 2, groups=groups)
+        array = groups.check_labels(labels, 2)
         words = SystemEntropy() if source is None else source
         flipped = array ^ self._coins(self.flip, groups.n, words)
         members = np.argsort(groups.index, kind="stable")

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import log_above, privacy_ratio
 from optrand.base.records import Record
-from optrand.base.validation import Floats, frozen, integer, real
+from optrand.base.validation import Floats, classes, frozen, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.groups import checked_labels
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
 from optrand.model.table import Table
@@ -122,7 +121,7 @@ class LabelRandomization(Record):
         >>> channel.loss_weights([0, 1]).tolist()
         [[1.75, -0.75], [-0.25, 1.25]]
         """
-        weights: Floats = self.inverse.T[checked_labels(noisy, self.k)]
+        weights: Floats = self.inverse.T[classes(noisy, self.k)]
         return weights
 
     @cached_property
@@ -163,7 +162,7 @@ class LabelRandomization(Record):
         >>> channel.sample([0, 0, 0, 1, 1, 1], source=SeededEntropy(5)).tolist()
         [1, 0, 0, 1, 1, 1]
         """
-        return self._sampler.sample(checked_labels(values, self.k), source=source).astype(np.int64)
+        return self._sampler.sample(classes(values, self.k), source=source).astype(np.int64)
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Compute the bias and the variance of the released label, read as a number, at some labels.
@@ -174,7 +173,7 @@ class LabelRandomization(Record):
         >>> moments.biases.tolist(), moments.variances.tolist()
         ([0.375, -0.125], [0.234375, 0.109375])
         """
-        array = checked_labels(labels, self.k).reshape(-1)
+        array = classes(labels, self.k).reshape(-1)
         biases = np.array(self.table.biases, dtype=np.float64)
         return Moments(biases[array], self.table.variances[array])
 
