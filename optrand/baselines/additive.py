@@ -30,7 +30,7 @@ from optrand.baselines.noise import (
     Noise,
 )
 from optrand.errors import InvalidInput
-from optrand.model.outputs import Interval, Line, in_words
+from optrand.model.outputs import Interval
 from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.sampling.draw import check_numbers, check_records, split_blocks
@@ -99,8 +99,6 @@ class Additive(ABC):
     """
 
     exact: ClassVar[bool] = False
-    n: ClassVar[None] = None
-    """There is no finite number of outputs."""
 
     labels: Interval
     epsilon: float
@@ -132,16 +130,6 @@ class Additive(ABC):
     def unit(self) -> float:
         """The unit of the noise, in units of the labels."""
         return 1.0
-
-    @property
-    def realised_epsilon(self) -> float:
-        """Privacy loss in nats: epsilon itself, since two labels may be as far apart as the sensitivity."""
-        return self.epsilon
-
-    @property
-    def outputs_in_words(self) -> str:
-        """Set of possible releases, in words."""
-        return in_words(self.clip or Line())
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """Draw one noisy label for every label in `values`; if :attr:`exact`, with exactly the stated probabilities.
@@ -299,11 +287,6 @@ class LatticeAdditive(Additive):
     def unit(self) -> float:
         """One step."""
         return self.step
-
-    @property
-    def outputs_in_words(self) -> str:
-        """Set of possible releases and their spacing, in words."""
-        return f"{super().outputs_in_words}, in steps of {self.step!r}"
 
     @property
     def steps(self) -> int:
