@@ -191,6 +191,21 @@ def test_cluster_randomizers() -> None:
         np.testing.assert_allclose(release.likelihood[[row]], single, rtol=1e-12)
 
 
+def test_a_randomizer_of_a_users_own_brings_its_likelihood_and_its_weights() -> None:
+    class Coin:
+        """Tell a label in 2 of 3 cases, and nothing otherwise, which is value 2."""
+
+        def likelihood(self, values):
+            return np.array([[2 / 3, 0], [0, 2 / 3], [1 / 3, 1 / 3]])[values]
+
+        def loss_weights(self, values):
+            return np.array([[1.5, 0], [0, 1.5], [0, 0]])[values]
+
+    release = released([0, 1, 2], Coin(), (0, 1))
+    assert release.likelihood.tolist() == [[1, 0], [0, 1], [1, 1]]
+    np.testing.assert_allclose(Coin().likelihood([0, 1, 2]).T @ release.loss_weights, np.eye(2))
+
+
 def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(InvalidInput, match="is not known"):
         likelihood_table(object(), np.array([0]), Domain((0, 1)))

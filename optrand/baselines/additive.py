@@ -188,6 +188,19 @@ class Additive(ABC):
         variances = np.maximum(square_above + square_below - biases**2, 0.0)
         return Moments(biases * self.unit, variances * self.unit * self.unit)
 
+    def likelihood(self, released: ArrayLike, labels: ArrayLike) -> Floats:
+        """Return the density of each released value under each of some labels, or beyond a clip the mass."""
+        means = self.positions(self._check_inside(checked_values(labels, "labels")), "label")
+        places = self.positions(checked_values(released, "released values"), "released value")[:, np.newaxis]
+        table = self.noise.density(places - means)
+        if self.clip is None:
+            return table
+        low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end of clip")
+        half = 0.5 if self.exact else 0.0
+        below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
+        above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
+        return np.where(places >= high, above, np.where(places <= low, below, table))
+
     def _one_end(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute the part of the first two moments that is due to one end of the interval."""
         mean, square = self.noise.capped(np.abs(reach))

@@ -65,9 +65,11 @@ class ClusterRelease:
         """Return the channel of the rows of one cluster, counted from 0, given the distributions."""
         return LabelRandomization(self.distributions[cluster], self.mechanism.resampling)
 
-    def loss_channel(self, cluster: int) -> LabelRandomization:
-        r"""Return the label-randomization matrix :math:`\tilde Q_{x, \beta}` of a cluster, of `beta` for `lambda`."""
-        return LabelRandomization(self.distributions[cluster], self.mechanism.bias_correction)
+    def likelihood(self) -> Floats:
+        """Return the probability of each noisy label under every label, shape (n, K), given the distributions."""
+        matrices = np.array([self.channel(cluster).matrix for cluster in range(len(self.groups))])
+        rows: Floats = matrices[self.groups.index, self.labels]
+        return rows
 
     def loss_weights(self) -> Floats:
         r"""Compute the modified loss as weights of the losses at all labels, a row for each example.
@@ -78,10 +80,9 @@ class ClusterRelease:
         Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true label as
         its mean over the resampling; with 0 it is the loss at the noisy label.
         """
-        weights = np.empty((self.labels.size, self.mechanism.k))
-        for cluster in range(len(self.groups)):
-            rows = np.flatnonzero(self.groups.index == cluster)
-            weights[rows] = self.loss_channel(cluster).loss_weights(self.labels[rows])
+        share = self.mechanism.bias_correction
+        inverses = np.array([LabelRandomization(each, share).inverse.T for each in self.distributions])
+        weights: Floats = inverses[self.groups.index, self.labels]
         return weights
 
 
@@ -362,6 +363,11 @@ class ClusterPriorRelease:
     def __post_init__(self) -> None:
         """Copy the labels, and freeze the copy."""
         freeze(self, "labels")
+
+    @property
+    def batch(self) -> RRWithPriorBatch:
+        """The randomizers of all rows."""
+        return RRWithPriorBatch(self.priors.of_rows, self.split.labels)
 
     def mechanism(self, group: int) -> Mechanism:
         """Return the mechanism of the rows of one group, counted from 0, with the dual that proves it the best."""

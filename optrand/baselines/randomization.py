@@ -110,6 +110,11 @@ class LabelRandomization(Record):
         drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
         return frozen(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
 
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return the probability of each noisy label under every label, shape ``(n, k)``."""
+        rows: Floats = self.matrix[classes(noisy, self.k)]
+        return rows
+
     def loss_weights(self, noisy: ArrayLike) -> Floats:
         r"""Return the column :math:`Q^{-1}[\cdot, \tilde y]` of each noisy label, as rows of shape ``(n, k)``.
 
@@ -222,6 +227,14 @@ class UniformRR(Record):
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
         """Draw one label for every label in `values`."""
         return self.channel.sample(values, source=source)
+
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return :meth:`LabelRandomization.likelihood`."""
+        return self.channel.likelihood(noisy)
+
+    def loss_weights(self, noisy: ArrayLike) -> Floats:
+        """Return :meth:`LabelRandomization.loss_weights`."""
+        return self.channel.loss_weights(noisy)
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Compute the bias and the variance of the released label, read as a number, at some labels."""

@@ -205,6 +205,14 @@ class UnaryBits(OneHot):
         low, high = self.estimates
         return np.where(given != 0, high, low)
 
+    def likelihood(self, bits: ArrayLike) -> Floats:
+        """Return the probability of each vector of bits under every class, up to a factor per row."""
+        return np.where(np.asarray(bits) != 0, 1.0, float(1 / self.ratio))
+
+    def loss_weights(self, bits: ArrayLike) -> Floats:
+        """Return the debiased bits, projected to the vectors of sum 1: weights of losses, one per class."""
+        return _sum_to_one(self.debiased(bits))
+
     def frequencies(self, packed: ArrayLike) -> Floats:
         """Estimate the share of each class among the labels of a packed release without bias, shape ``(k,)``.
 
@@ -328,6 +336,14 @@ class Alibi(OneHot):
         soft: Floats = softmax((np.clip(given.astype(np.float64), 0, 1) - 0.5) * self.epsilon, axis=-1)
         return soft
 
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return :meth:`soft_labels`, which are the likelihood up to a factor per row."""
+        return self.soft_labels(noisy)
+
+    def loss_weights(self, noisy: ArrayLike) -> Floats:
+        """Return the noisy vectors, projected to the vectors of sum 1: weights of losses, one per class."""
+        return _sum_to_one(rectangular(noisy, "noisy vectors", np.float64))
+
     def moments(self, labels: ArrayLike) -> Moments:
         """Return the moments of the noisy vectors about the one-hot vectors: no bias, variance ``8 k / epsilon**2``."""
         return self._moments(labels, 0.0, 2 * self.k * self.scale**2)
@@ -417,6 +433,15 @@ class LatticeAlibi(OneHot):
             raise InvalidInput(f"noisy vectors hold entries that are no multiples of 1/{self.steps} from 0 to 1")
         return Alibi(self.k, self.epsilon).soft_labels(given)
 
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return :meth:`soft_labels`, which are the likelihood up to a factor per row."""
+        return self.soft_labels(noisy)
+
+    def loss_weights(self, noisy: ArrayLike) -> Floats:
+        """Return the debiased vectors, projected to the vectors of sum 1: weights of losses, one per class."""
+        low, high = (float(mean) for mean in self.means)
+        return _sum_to_one((rectangular(noisy, "noisy vectors", np.float64) - low) / (high - low))
+
     def moments(self, labels: ArrayLike) -> Moments:
         """Return the moments of the clipped vectors about the one-hot vectors, the same for every label.
 
@@ -439,3 +464,9 @@ class LatticeAlibi(OneHot):
         """
         low = self.coordinate.biases[0]
         return low, 1 - low
+
+
+def _sum_to_one(estimates: Floats) -> Floats:
+    """Project to the vectors of sum 1, in which the expectation lies: as unbiased, and of no larger variance."""
+    weights: Floats = estimates + (1 - estimates.sum(axis=-1, keepdims=True)) / estimates.shape[-1]
+    return weights
