@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +46,8 @@ class RRWithPriorBatch:
     >>> batch.k_star.tolist(), batch.objective.round(6).tolist()
     ([2, 1], [0.584847, 0.9])
     """
+
+    exact: ClassVar[Literal[True]] = True
 
     priors: Floats
     epsilon: float

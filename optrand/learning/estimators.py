@@ -18,8 +18,9 @@ from optrand.base.arithmetic import float_above
 from optrand.base.validation import Floats, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
+from optrand.learning.domain import Domain
 from optrand.learning.plans import AfterOneStage, Bits, Plan, Stages, default_plan
-from optrand.learning.private_labels import Domain, LabelRelease, PrivateLabels
+from optrand.learning.private_labels import LabelRelease, PrivateLabels
 from optrand.learning.released import account_of, fit_numbers, is_release, priors_of, releases_of
 from optrand.learning.targets import BinaryBits, Debiased, Start, Target, check_estimator_fits, probabilities, target_of
 from optrand.learning.training import Training, clip_to_range

@@ -21,7 +21,7 @@ weighted loss is a linear function of the scores, plus the logarithm of the sum 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.estimate.averages import output_numbers
 from optrand.estimate.weights import loss_weights, top_k_loss_weights
+from optrand.learning.domain import Domain
 from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["label_inputs", "likelihood_table", "loss_weight_table"]
@@ -42,17 +43,7 @@ __all__ = ["label_inputs", "likelihood_table", "loss_weight_table"]
 Values = NDArray[Any]
 
 
-class DeclaredLabels(Protocol):
-    """Declared labels, as a :class:`~optrand.learning.Domain` has them."""
-
-    @property
-    def numbers(self) -> Floats | None:
-        """Labels as numbers, if they are."""
-
-    def __len__(self) -> int: ...
-
-
-def label_inputs(randomizer: Any, domain: DeclaredLabels) -> NDArray[Any]:
+def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:
     """Return the input of a randomizer for each label of a domain: the number itself, or the number of its class.
 
     Raises
@@ -92,7 +83,7 @@ def label_inputs(randomizer: Any, domain: DeclaredLabels) -> NDArray[Any]:
     return np.arange(k)
 
 
-def likelihood_table(randomizer: Any, values: Values, domain: DeclaredLabels) -> Floats:
+def likelihood_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
     """Compute the likelihood of released values under every label; as ``LabelRelease`` holds it.
 
     Raises
@@ -122,7 +113,7 @@ def likelihood_table(randomizer: Any, values: Values, domain: DeclaredLabels) ->
     return scaled
 
 
-def loss_weight_table(randomizer: Any, values: Values, domain: DeclaredLabels) -> Floats:
+def loss_weight_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
     """Compute the weights of losses of released values; as ``LabelRelease`` holds it.
 
     Raises
@@ -154,7 +145,7 @@ def _method(randomizer: Any, name: str) -> Callable[[Values], Floats]:
     return method
 
 
-def _mechanism_likelihood(mechanism: Mechanism, values: Values, domain: DeclaredLabels) -> Floats:
+def _mechanism_likelihood(mechanism: Mechanism, values: Values, domain: Domain) -> Floats:
     distinct, where = np.unique(output_numbers(values, mechanism), return_inverse=True)
     rows = np.searchsorted(mechanism.labels, label_inputs(mechanism, domain))
     columns = mechanism.weights[np.ix_(rows, distinct)]
