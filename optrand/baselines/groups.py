@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.records import Record
+from optrand.base.records import Record, freeze
 from optrand.base.validation import classes, integer, rectangular
 from optrand.errors import InvalidInput, MissingExtra
 
@@ -61,9 +61,8 @@ class Groups(Record):
             raise InvalidInput(
                 f"index has type {index.dtype}, expected integers from 0 to {names.size - 1}: take Groups.of_ids"
             )
-        for name, array in (("index", index.astype(np.intp)), ("names", names)):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        object.__setattr__(self, "index", index.astype(np.intp))
+        freeze(self, "index", "names")
         empty = np.flatnonzero(self.sizes == 0)
         if empty.size:
             raise InvalidInput(
