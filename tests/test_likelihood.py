@@ -192,8 +192,13 @@ def test_cluster_randomizers() -> None:
 
 
 def test_a_randomizer_of_a_users_own_brings_its_likelihood_and_its_weights() -> None:
-    class Coin:
-        """Tell a label in 2 of 3 cases, and nothing otherwise, which is value 2."""
+    class Erasure:
+        """Tell a label in 2 of 3 cases; in the others the value is 2. It is private for no epsilon: a test's alone."""
+
+        k, epsilon, exact = 2, 5.0, True
+
+        def sample(self, values, *, source):
+            return np.where(source.words(len(values)) % np.uint64(3) == 0, 2, values)
 
         def likelihood(self, values):
             return np.array([[2 / 3, 0], [0, 2 / 3], [1 / 3, 1 / 3]])[values]
@@ -201,9 +206,13 @@ def test_a_randomizer_of_a_users_own_brings_its_likelihood_and_its_weights() -> 
         def loss_weights(self, values):
             return np.array([[1.5, 0], [0, 1.5], [0, 0]])[values]
 
-    release = released([0, 1, 2], Coin(), (0, 1))
-    assert release.likelihood.tolist() == [[1, 0], [0, 1], [1, 1]]
-    np.testing.assert_allclose(Coin().likelihood([0, 1, 2]).T @ release.loss_weights, np.eye(2))
+    labels = PrivateLabels(["no", "yes"] * 20, 5.0, ["no", "yes"], source=SeededEntropy(0))
+    release = labels.release(slice(None), Erasure())
+    assert sorted(set(release.values.tolist())) == [0, 1, 2]
+    expected = np.array([[1, 0], [0, 1], [1, 1]])[release.values]
+    assert release.likelihood.tolist() == expected.tolist()
+    assert release.loss_weights.tolist() == (1.5 * expected * (release.values < 2)[:, np.newaxis]).tolist()
+    assert labels.spent.epsilon == 5
 
 
 def test_what_is_not_known_is_refused() -> None:
