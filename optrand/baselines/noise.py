@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import special
 
-from optrand.base.arithmetic import decimal_value
+from optrand.base.arithmetic import decimal_value, float_below
 from optrand.base.validation import Floats
 from optrand.sampling.discrete_noise import discrete_staircase
 from optrand.sampling.entropy import EntropySource, checked_width, checked_words
@@ -127,8 +127,8 @@ class _Stairs(Noise):
 
     @property
     def rate(self) -> float:
-        """Epsilon as a float."""
-        return float(self.epsilon)
+        """Epsilon as a float, rounded down."""
+        return float_below(Fraction(self.epsilon))
 
     @property
     @abstractmethod
