@@ -152,7 +152,7 @@ def test_two_parts_of_a_budget_cost_at_most_the_whole() -> None:
             for split in splits:
                 assert decimal_value(split.prior) + decimal_value(split.labels) <= decimal_value(epsilon)
             if epsilon < 100:
-                both = ClusterPriorRR.of_budget(3, epsilon, prior_epsilon=share * epsilon)
+                both = ClusterPriorRR(3, split_at(epsilon, share * epsilon))
                 assert decimal_value(both.epsilon) <= decimal_value(epsilon)
 
 

@@ -25,7 +25,7 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.sampling.discrete_noise import discrete_laplace
 from optrand.sampling.entropy import EntropySource, SystemEntropy
-from optrand.sampling.priors import BudgetSplit, private_prior, split_at
+from optrand.sampling.priors import BudgetSplit, private_prior
 
 __all__ = [
     "ClusterPriorRR",
@@ -392,7 +392,8 @@ class ClusterPriorRR:
 
     Examples
     --------
-    >>> mechanism = ClusterPriorRR.of_budget(10, 1.0, prior_epsilon=0.05)
+    >>> from optrand.sampling.priors import split_at
+    >>> mechanism = ClusterPriorRR(10, split_at(1.0, 0.05))
     >>> mechanism.split, mechanism.epsilon
     (BudgetSplit(prior=0.05, labels=0.95), 1.0)
     """
@@ -408,11 +409,6 @@ class ClusterPriorRR:
         checked_epsilon(self.split.prior, "the budget of the priors")
         checked_epsilon(self.split.labels, "the budget of the labels")
 
-    @classmethod
-    def of_budget(cls, k: int, epsilon: float, *, prior_epsilon: float) -> ClusterPriorRR:
-        """Spend `prior_epsilon` on the priors and the rest of `epsilon`, rounded down, on the labels."""
-        return cls(k, split_at(epsilon, prior_epsilon))
-
     @property
     def epsilon(self) -> float:
         """Epsilon of the whole release, in nats, rounded up."""
@@ -426,7 +422,8 @@ class ClusterPriorRR:
         Examples
         --------
         >>> from optrand.sampling.entropy import SeededEntropy
-        >>> mechanism = ClusterPriorRR.of_budget(3, 2.0, prior_epsilon=0.5)
+        >>> from optrand.sampling.priors import split_at
+        >>> mechanism = ClusterPriorRR(3, split_at(2.0, 0.5))
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
         >>> release = mechanism.release([2] * 60 + [0] * 40, groups, source=SeededEntropy(1))
         >>> np.bincount(release.labels[:60], minlength=3).tolist()
