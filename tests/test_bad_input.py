@@ -379,8 +379,6 @@ RAGGED = [[1, 2], [3]]
         lambda given: optrand.estimate.histogram(given, RR),
         lambda given: optrand.estimate.unbiased_values(RR, given),
         lambda given: optrand.estimate.average([0, 1], RR, given),
-        lambda given: optrand.estimate.resampling_loss_weights(given, [0.5, 0.5], resampling=0.5),
-        lambda given: optrand.estimate.resampling_loss_weights([0], given, resampling=0.5),
         lambda given: optrand.estimate.top_k_loss_weights([0], given, 1.0),
         lambda given: private_histogram(given, 1.0),
         lambda given: question(prior=given),

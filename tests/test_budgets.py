@@ -139,8 +139,8 @@ def test_noise_in_floats_has_a_scale_that_is_enough_for_real_numbers() -> None:
         for sensitivity in (3, 7, 11):
             scale = Laplace(range(sensitivity + 1), epsilon).noise.scale
             assert sensitivity / Fraction(scale) <= decimal_value(epsilon)
-            rate = DiscreteLaplace(range(sensitivity + 1), epsilon).noise.rate
-            assert sensitivity * Fraction(rate) <= decimal_value(epsilon)
+            noise = DiscreteLaplace(range(sensitivity + 1), epsilon).noise
+            assert sensitivity * Fraction(noise.rate) <= sensitivity * Fraction(noise.epsilon) <= decimal_value(epsilon)
 
 
 def test_two_parts_of_a_budget_cost_at_most_the_whole() -> None:
@@ -152,7 +152,7 @@ def test_two_parts_of_a_budget_cost_at_most_the_whole() -> None:
             for split in splits:
                 assert decimal_value(split.prior) + decimal_value(split.labels) <= decimal_value(epsilon)
             if epsilon < 100:
-                both = ClusterPriorRR.of_budget(3, epsilon, prior_epsilon=share * epsilon)
+                both = ClusterPriorRR(3, split_at(epsilon, share * epsilon))
                 assert decimal_value(both.epsilon) <= decimal_value(epsilon)
 
 

@@ -424,7 +424,7 @@ class TestClusterPriors:
         assert (first.probabilities[1] != second.probabilities[1]).any()
 
     def test_every_row_is_randomized_with_the_best_randomizer_of_its_group(self):
-        mechanism = ClusterPriorRR.of_budget(4, 1.5, prior_epsilon=0.5)
+        mechanism = ClusterPriorRR(4, split_at(1.5, 0.5))
         groups = Groups.of_ids(np.repeat([0, 1], 20_000))
         # The first group has one likely label, the second four.
         labels = np.concatenate((np.repeat([3, 1], [19_000, 1_000]), np.tile(np.arange(4), 5_000)))
@@ -446,7 +446,7 @@ class TestClusterPriors:
     def test_the_whole_release_keeps_its_epsilon(self, epsilon):
         # One group of three rows and two labels: the prior depends on the noisy counts clipped at 0, and the labels on
         # the prior through the labels kept: the likelier, or both. Enumerate noisy counts as far as their mass counts.
-        mechanism = ClusterPriorRR.of_budget(2, epsilon, prior_epsilon=epsilon / 2)
+        mechanism = ClusterPriorRR(2, split_at(epsilon, epsilon / 2))
         shrink = math.exp(-mechanism.split.prior / 2)
         worst = 0.0
         for x, z in itertools.product(range(-12, 16), repeat=2):
@@ -462,6 +462,6 @@ class TestClusterPriors:
 
     def test_budgets_are_checked(self):
         with pytest.raises(InvalidInput, match="nothing is left for the labels"):
-            ClusterPriorRR.of_budget(3, 1.0, prior_epsilon=1.0)
+            ClusterPriorRR(3, split_at(1.0, 1.0))
         with pytest.raises(InvalidInput, match="budget of the priors is 0"):
             ClusterPriorRR(3, BudgetSplit(0.0, 1.0))

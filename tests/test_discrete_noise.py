@@ -21,7 +21,7 @@ def laplace():
 
 
 def staircases():
-    for epsilon, length, rise in ((Fraction(1, 2), 2, 1), (Fraction(1), 3, 2)):
+    for epsilon, length, rise in ((Fraction(2), 1, 1), (Fraction(1, 2), 2, 1), (Fraction(1), 3, 2)):
         noise = DiscreteStaircase([0, length], float(epsilon), rise=rise).noise
         expected = {x: noise.density(np.array([x]))[0] for x in range(-4, 5)}
         draw = partial(discrete_staircase, epsilon, 1, sensitivity=length, rise=rise)

@@ -18,6 +18,7 @@ from strategies import label_sets
 
 import optrand
 from optrand import Mechanism, estimate
+from optrand.baselines import UniformRR
 from optrand.errors import InvalidInput
 from optrand.estimate import debiasing, weights
 from optrand.mechanism.paths import merge_neighbours
@@ -345,10 +346,8 @@ class TestLossWeights:
         found = estimate.top_k_loss_weights(np.arange(k), np.ones(k, dtype=bool), epsilon)
         assert np.allclose(found, printed, rtol=1e-13)
         assert np.allclose(estimate.loss_weights(mechanism), printed, rtol=1e-11)
-        uniform = np.full(k, 1 / k)
-        assert np.allclose(
-            estimate.resampling_loss_weights(np.arange(k), uniform, resampling=k / (e + k - 1)), printed, rtol=1e-12
-        )
+        channel = UniformRR(k, epsilon).channel
+        assert np.allclose(channel.loss_weights(np.arange(k)), printed, rtol=1e-12)
 
     def test_top_k_as_printed_and_as_proven(self):
         # [G21], eq. (17), and the randomizer itself: unbiased for kept labels, the mean of the kept for the others.
@@ -363,22 +362,6 @@ class TestLossWeights:
         expected = randomizer.matrix @ found
         assert np.allclose(expected[kept], np.eye(4)[kept], atol=1e-14)
         assert np.allclose(expected[~kept], kept / 2, atol=1e-14)
-
-    def test_resampling_within_clusters_is_the_printed_inverse(self):
-        # [E22], Algorithm 1, lines 29 and 30, with a matrix a cluster.
-        rng, share = np.random.default_rng(16), 0.7
-        clusters = rng.dirichlet(np.ones(5), size=3)
-        for cluster in clusters:
-            randomization = (1 - share) * np.eye(5) + share * cluster[:, np.newaxis]
-            found = estimate.resampling_loss_weights(np.arange(5), cluster, resampling=share)
-            assert np.allclose(found, np.linalg.inv(randomization).T, rtol=1e-12)
-        members, released = rng.integers(0, 3, size=20), rng.integers(0, 5, size=20)
-        found = estimate.resampling_loss_weights(released, clusters[members], resampling=share)
-        single = [
-            estimate.resampling_loss_weights([v], clusters[c], resampling=share)[0]
-            for v, c in zip(released, members, strict=True)
-        ]
-        assert np.array_equal(found, single)
 
     def test_weighted_losses_on_noisy_labels_are_losses_on_the_true_ones(self, weeks):
         rng = np.random.default_rng(17)
@@ -448,31 +431,16 @@ class TestBadInput:
             estimate.unbiased_values(three, [1, 2, 3], prior=[0.5, 0.5])
 
     @pytest.mark.parametrize(
-        ("released", "distributions", "resampling", "message"),
-        [
-            ([0, 1], [0.5, 0.5], 1.0, "below 1.*singular"),
-            ([0, 1], [0.5, 0.5], -0.1, "at least 0"),
-            ([0, 1], [0.5, 0.6], 0.5, "do not sum to 1"),
-            ([0, 1], [1.5, -0.5], 0.5, "negative"),
-            ([0, 1], [math.nan, 1.0], 0.5, "NaN"),
-            ([0, 2], [0.5, 0.5], 0.5, r"1 released label\(s\) are outside 0 ... 1"),
-            ([0, -1], [0.5, 0.5], 0.5, "outside"),
-            ([0.0, 1.0], [0.5, 0.5], 0.5, "vector of integers"),
-            ([0, 1], [[0.5, 0.5]], 0.5, "1 rows were given for 2"),
-            ([0, 1], [[[0.5, 0.5]]], 0.5, "shape"),
-        ],
-    )
-    def test_resampling(self, released, distributions, resampling, message):
-        with pytest.raises(InvalidInput, match=message):
-            estimate.resampling_loss_weights(released, distributions, resampling=resampling)
-
-    @pytest.mark.parametrize(
         ("released", "kept", "message"),
         [
             ([0, 1], [True, False], r"1 released label\(s\) are not among those kept"),
             ([0], [[False, False]], "hold no label"),
             ([0], [0.5, 0.5], "expected booleans"),
-            ([0, 2], [True, True], "outside"),
+            ([0, 2], [True, True], "not among the classes 0 to 1"),
+            ([0, -1], [True, True], "not among the classes 0 to 1"),
+            ([0.0, 1.0], [True, True], "vector of integers"),
+            ([0, 1], [[True, True]], "1 rows were given for 2"),
+            ([0, 1], [[[True, True]]], "shape"),
         ],
     )
     def test_top_k(self, released, kept, message):

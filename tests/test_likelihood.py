@@ -191,6 +191,30 @@ def test_cluster_randomizers() -> None:
         np.testing.assert_allclose(release.likelihood[[row]], single, rtol=1e-12)
 
 
+def test_a_randomizer_of_a_users_own_brings_its_likelihood_and_its_weights() -> None:
+    class Erasure:
+        """Tell a label in 2 of 3 cases; in the others the value is 2. It is private for no epsilon: a test's alone."""
+
+        k, epsilon, exact = 2, 5.0, True
+
+        def sample(self, values, *, source):
+            return np.where(source.words(len(values)) % np.uint64(3) == 0, 2, values)
+
+        def likelihood(self, values):
+            return np.array([[2 / 3, 0], [0, 2 / 3], [1 / 3, 1 / 3]])[values]
+
+        def loss_weights(self, values):
+            return np.array([[1.5, 0], [0, 1.5], [0, 0]])[values]
+
+    labels = PrivateLabels(["no", "yes"] * 20, 5.0, ["no", "yes"], source=SeededEntropy(0))
+    release = labels.release(slice(None), Erasure())
+    assert sorted(set(release.values.tolist())) == [0, 1, 2]
+    expected = np.array([[1, 0], [0, 1], [1, 1]])[release.values]
+    assert release.likelihood.tolist() == expected.tolist()
+    assert release.loss_weights.tolist() == (1.5 * expected * (release.values < 2)[:, np.newaxis]).tolist()
+    assert labels.spent.epsilon == 5
+
+
 def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(InvalidInput, match="is not known"):
         likelihood_table(object(), np.array([0]), Domain((0, 1)))

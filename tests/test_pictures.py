@@ -30,7 +30,7 @@ from optrand.plotting import (
     pmf_figure,
 )
 from optrand.plotting._table import Ranks
-from optrand.plotting.structure import Bundles, best_prices
+from optrand.plotting.structure import Bundles
 from optrand.solvers import design
 from optrand.solvers.prices import price
 from tests.pictures import SIX, WEEKS, collected, legend_texts, line, stairs, windows
@@ -470,7 +470,11 @@ def test_every_kind_of_problem_is_drawn_with_its_proof(problem):
     figure = dual_figure(mechanism)
     curve = line(figure.axes[0], "price of the best column")
     proof = mechanism.certificate.require(1e-6)
-    np.testing.assert_array_equal(curve[:, 1], best_prices(problem, mechanism.dual, curve[:, 0]))
+    dual, (places, prices) = mechanism.dual, curve.T
+    reduced = (problem.prior * problem.loss_table(places).T - dual.alpha - np.outer(places - dual.origin, dual.beta)).T
+    expected = reduced.sum(axis=0) + math.expm1(problem.epsilon) * np.minimum(reduced, 0).sum(axis=0)
+    size = math.exp(problem.epsilon) * np.abs(reduced).sum(axis=0).max()
+    np.testing.assert_allclose(prices, expected, atol=1e-12 * size)
     if isinstance(problem.outputs, Grid):
         assert set(curve[:, 0]) <= set(problem.outputs.values)
     assert problem.outputs.low <= curve[0, 0] <= curve[-1, 0] <= problem.outputs.high
@@ -494,13 +498,14 @@ def test_rounding_is_not_drawn_as_a_mountain():
 
 def test_prices_are_those_of_the_definition():
     problem, dual = SIX.problem, SIX.dual
-    for v in (-3.0, 0.25, 4.5):
+    curve = line(dual_figure(SIX).axes[0], "price of the best column")
+    for v, drawn in curve[::200]:
         reduced = problem.prior * (v - problem.labels) ** 2 / 2 - dual.alpha - dual.beta * v
         least = min(
             sum(s * h for s, h in zip(column, reduced, strict=True))
             for column in np.stack(np.meshgrid(*[[1, math.exp(2)]] * 6), axis=-1).reshape(-1, 6)
         )
-        assert best_prices(problem, dual, np.array([v]))[0] == pytest.approx(least, abs=1e-12)
+        assert drawn == pytest.approx(least, abs=1e-12)
 
 
 # The chord

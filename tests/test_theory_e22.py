@@ -12,7 +12,6 @@ from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
-from optrand.estimate import resampling_loss_weights
 from optrand.theory.e22.association import find_labels, mislead_peers
 from optrand.theory.e22.curator import Curator, LabelsAlone
 from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws
@@ -80,7 +79,7 @@ class TestLosses:
         labels = ((third, third, third),)
         population = Population((Fraction(1),), (0,), labels, losses, 1, third / 2, Fraction(2), HALF, HALF)
         q = (HALF, third, HALF - third)
-        weights = resampling_loss_weights([0, 1, 2], [float(share) for share in q], resampling=0.5)
+        weights = LabelRandomization(q, HALF).loss_weights([0, 1, 2])
         expected = weights @ np.array(losses[0], dtype=float)
         assert [float(population.modified_loss(0, v, q)) for v in range(3)] == pytest.approx(expected)
 

@@ -270,15 +270,9 @@ coordinates = st.one_of(
 def test_soft_labels_are_the_posterior_of_the_definition(data, k, epsilon):
     randomizer = Alibi(k, epsilon)
     noisy = np.array(data.draw(st.lists(st.floats(-5, 5), min_size=k, max_size=k)))
-    weights = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, 3.0, 1e-6]), min_size=k, max_size=k).filter(any)))
-    prior = weights / weights.sum()
     # [Z25], eq. 29, term by term.
     exponents = np.array([-np.abs(noisy - np.eye(k)[c]).sum() for c in range(k)]) / randomizer.scale
     np.testing.assert_allclose(randomizer.soft_labels(noisy), softmax(exponents), rtol=1e-10)
-    posterior = prior * np.exp(exponents - exponents[prior > 0].max())
-    soft = randomizer.soft_labels(noisy, prior=prior)
-    np.testing.assert_allclose(soft, posterior / posterior.sum(), rtol=1e-10)
-    assert (soft[prior == 0] == 0).all()
 
 
 @given(st.lists(coordinates, min_size=3, max_size=3), budgets)
@@ -288,17 +282,6 @@ def test_no_soft_label_is_surer_than_privacy_allows(noisy, epsilon):
     assert soft.max() <= (1 / (1 + 2 * math.exp(-epsilon))) * (1 + 1e-12)
     certain = Alibi(3, epsilon).soft_labels([2.0, 0.0, -1.0])
     assert math.isclose(certain[0], 1 / (1 + 2 * math.exp(-epsilon)), rel_tol=1e-12)
-
-
-def test_each_vector_may_have_a_prior_of_its_own():
-    randomizer = Alibi(4, 2.0)
-    noisy = randomizer.sample([[0, 1, 2], [3, 3, 3]], source=SeededEntropy(2))
-    priors = softmax(noisy[..., ::-1], axis=-1)
-    soft = randomizer.soft_labels(noisy, prior=priors)
-    for at in np.ndindex(2, 3):
-        np.testing.assert_allclose(soft[at], randomizer.soft_labels(noisy[at], prior=priors[at]), rtol=1e-14)
-    same = randomizer.soft_labels(noisy, prior=np.full(4, 0.25))
-    np.testing.assert_allclose(same, randomizer.soft_labels(noisy), rtol=1e-13)
 
 
 # What is refused
@@ -363,24 +346,6 @@ def test_vectors_that_cannot_be_a_release_are_refused():
             bits.frequencies(packed)
 
 
-@pytest.mark.parametrize(
-    ("prior", "match"),
-    [
-        ([0.5, 0.5], "prior has shape"),
-        ([[1.0, 0.0, 0.0]] * 2, "prior has shape"),
-        ([0.5, 0.6, -0.1], "does not sum to 1"),
-        ([0.5, 0.5, 0.1], "does not sum to 1"),
-        ([0.0, 0.0, 0.0], "does not sum to 1"),
-        ([0.5, 0.5, math.nan], "does not sum to 1"),
-        ([[0.5, 0.5, 0.0], [0.1, 0.1, 0.1], [1.0, 0.0, 0.0]], "does not sum to 1"),
-    ],
-)
-def test_priors_that_are_none_are_refused(prior, match):
-    noisy = np.zeros((3, 3))
-    with pytest.raises(InvalidInput, match=match):
-        Alibi(3, 1.0).soft_labels(noisy, prior=prior)
-
-
 def test_noisy_vectors_that_are_none_are_refused():
     with pytest.raises(InvalidInput, match="expected 3 along the last axis"):
         Alibi(3, 1.0).soft_labels([0.0, 1.0])
@@ -388,5 +353,3 @@ def test_noisy_vectors_that_are_none_are_refused():
         Alibi(3, 1.0).soft_labels([0.0, 1.0, math.nan])
     with pytest.raises(InvalidInput, match="noisy vectors are of type <U1"):
         Alibi(3, 1.0).soft_labels(["a", "b", "c"])
-    with pytest.raises(InvalidInput, match="prior are of type bool"):
-        Alibi(3, 1.0).soft_labels([0.0, 1.0, 0.0], prior=[True, False, False])

@@ -9,10 +9,10 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from numbers import Rational, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import Integers, exact_integers, places, scaled
 from optrand.base.decimals import decimal
@@ -21,10 +21,7 @@ from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidInput
 from optrand.model.table import Table
 
-__all__ = ["TOLERANCE", "ExactTable", "Extremes", "deviations"]
-
-Shares = NDArray[Any]
-"""Probabilities as fractions."""
+__all__ = ["TOLERANCE", "ExactTable", "Worst", "deviations", "read_fraction"]
 
 TOLERANCE = 1e-9
 """Relative tolerance of rows and ratios of a table of floats."""
@@ -33,19 +30,37 @@ PRINTED = 15
 """Significant digits of text from which on it is taken for a printed float."""
 
 
-class Extremes(NamedTuple):
-    """Largest and smallest probability of a column, and the rows that they stand in."""
+@dataclass(frozen=True)
+class Worst:
+    """Output with the largest privacy loss, and the two labels that it distinguishes.
 
-    column: int
-    high: int
-    low: int
+    Attributes
+    ----------
+    output : object
+        Name of the output, or its column.
+    likely, unlikely : object
+        Names of the labels, or their rows: the output is most probable if the label is `likely`.
+    largest, smallest : Fraction
+        Probabilities of the output for the two.
+    """
+
+    output: Any
+    likely: Any
+    unlikely: Any
     largest: Fraction
     smallest: Fraction
 
     @property
     def ratio(self) -> Fraction | None:
-        """Ratio of the two. None if it is infinite, or if a probability is negative."""
+        """Ratio of the two probabilities. None if it is infinite, or if a probability is negative."""
         return None if self.smallest <= 0 < self.largest or self.smallest < 0 else self.largest / self.smallest
+
+    def __str__(self) -> str:
+        """Return one sentence."""
+        return (
+            f"output {self.output} has probability {_show(self.largest)} where the label is {self.likely}, "
+            f"and {_show(self.smallest)} where it is {self.unlikely}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,13 +124,6 @@ class ExactTable(Record):
         return int((self.weights < 0).sum())
 
     @cached_property
-    def shares(self) -> Shares:
-        """Rows divided by their sums, shape ``(k, m)``."""
-        return np.array(
-            [[Fraction(weight, total) for weight in row] for row, total in self._rows], dtype=object
-        ).reshape(self.shape)
-
-    @cached_property
     def normalised(self) -> Table:
         """Rows divided by their sums, in integers, without outputs that never occur.
 
@@ -124,35 +132,40 @@ class ExactTable(Record):
         InvalidInput
             A probability is negative.
         """
-        unit = math.lcm(*(total for _, total in self._rows))
+        totals = self.weights.sum(axis=1).tolist()
+        unit = math.lcm(*totals)
+        rows = zip(self.weights.tolist(), totals, strict=True)
         k, m = self.shape
-        return Table.of_rows(range(k), range(m), [[w * (unit // total) for w in row] for row, total in self._rows])
+        return Table.of_rows(range(k), range(m), [[w * (unit // total) for w in row] for row, total in rows])
+
+    @cached_property
+    def worst(self) -> Worst:
+        """Rows and column with the largest ratio. Of infinite ones, that of the most probable event."""
+        pairs = zip(self.weights.argmax(axis=0).tolist(), self.weights.argmin(axis=0).tolist(), strict=True)
+        columns = [
+            Worst(o, y, z, Fraction(self.weights[y, o], self.unit), Fraction(self.weights[z, o], self.unit))
+            for o, (y, z) in enumerate(pairs)
+            if self.weights[y, o] or self.weights[z, o]
+        ]
+        return max(columns, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
+
+    @cached_property
+    def columns(self) -> list[tuple[Fraction, ...]]:
+        """Probabilities of each output, rows divided by their sums."""
+        rows = zip(self.weights.tolist(), self.weights.sum(axis=1).tolist(), strict=True)
+        return list(zip(*([Fraction(weight, total) for weight in row] for row, total in rows), strict=True))
 
     @property
-    def _rows(self) -> list[tuple[list[int], int]]:
-        """Weights of each row, and their sum."""
-        return [(row, sum(row)) for row in self.weights.tolist()]
-
-    @cached_property
-    def worst(self) -> Extremes:
-        """Rows and column with the largest ratio."""
-        return _worst(self.weights, self.unit)
-
-    @cached_property
-    def normalised_worst(self) -> Extremes:
-        """Rows and column, as :attr:`worst`, of :attr:`shares`."""
-        return _worst(self.shares, 1)
+    def normalised_ratio(self) -> Fraction | None:
+        """Largest ratio of two probabilities of an output, rows normalised, as :attr:`Worst.ratio`."""
+        ends = [(min(column), max(column)) for column in self.columns]
+        if any(low < 0 or low == 0 < high for low, high in ends):
+            return None
+        return max(high / low for low, high in ends if high)
 
 
-def _worst(weights: Integers | Shares, unit: int) -> Extremes:
-    """Find the column of the largest ratio. Infinite ones come first, that of the most probable event before others."""
-    highs, lows = weights.argmax(axis=0).tolist(), weights.argmin(axis=0).tolist()
-    columns = [
-        Extremes(o, high, low, Fraction(weights[high, o]) / unit, Fraction(weights[low, o]) / unit)
-        for o, (high, low) in enumerate(zip(highs, lows, strict=True))
-        if weights[high, o] or weights[low, o]
-    ]
-    return max(columns, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
+def _show(probability: Fraction) -> str:
+    return str(probability) if probability.denominator == 1 else f"{float(probability):.6g}"
 
 
 def _is_float(entry: object) -> bool:
@@ -160,16 +173,21 @@ def _is_float(entry: object) -> bool:
     return isinstance(entry, (float, np.floating)) or digits >= PRINTED
 
 
+def read_fraction(text: str, where: str) -> Fraction:
+    """Read a decimal, or a fraction of two. Raise :class:`InvalidInput` that begins with `where` otherwise."""
+    over, slash, under = text.partition("/")
+    below = decimal(under, where) if slash else Fraction(1)
+    if not below:
+        raise InvalidInput(f"{where} is divided by 0, expected a probability")
+    return decimal(over, where) / below
+
+
 def _exact(entry: Any, y: int, i: int) -> Fraction:
     where = f"the entry in row {y}, column {i} of the matrix"
     if isinstance(entry, np.generic):
         entry = entry.item()
     if isinstance(entry, str):
-        over, slash, under = entry.partition("/")
-        below = decimal(under, where) if slash else Fraction(1)
-        if not below:
-            raise InvalidInput(f"{where} is divided by 0, expected a probability")
-        return decimal(over, where) / below
+        return read_fraction(entry, where)
     if isinstance(entry, bool) or not isinstance(entry, (Real, Decimal)):
         raise InvalidInput(f"{where} is of type {type(entry).__name__}, expected a number, or a decimal as text")
     if isinstance(entry, Rational):

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.audits.exact_table import TOLERANCE, ExactTable, Extremes, deviations
+from optrand.audits.exact_table import TOLERANCE, ExactTable, Worst, deviations
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
@@ -30,34 +30,6 @@ from optrand.solvers import solve
 __all__ = ["Audit", "Comparison", "Worst", "audit"]
 
 Names = Sequence[object] | ArrayLike
-
-
-@dataclass(frozen=True)
-class Worst:
-    """Output with the largest privacy loss, and the two labels that it distinguishes.
-
-    Attributes
-    ----------
-    output : object
-        Name of the output, or its column.
-    likely, unlikely : object
-        Names of the labels, or their rows: the output is most probable if the label is `likely`.
-    largest, smallest : Fraction
-        Probabilities of the output for the two.
-    """
-
-    output: object
-    likely: object
-    unlikely: object
-    largest: Fraction
-    smallest: Fraction
-
-    def __str__(self) -> str:
-        """Return one sentence."""
-        return (
-            f"output {self.output} has probability {_show(self.largest)} where the label is {self.likely}, "
-            f"and {_show(self.smallest)} where it is {self.unlikely}"
-        )
 
 
 @dataclass(frozen=True)
@@ -140,12 +112,12 @@ class Audit(Record):
     @property
     def epsilon(self) -> float:
         """Largest logarithm of a ratio of two entries of a column, rounded up; it may be infinite."""
-        return _epsilon(self.table.worst)
+        return _epsilon(self.table.worst.ratio)
 
     @property
     def normalised_epsilon(self) -> float:
         """Epsilon after each row is divided by its sum: the epsilon of a sampler that normalises rows."""
-        return _epsilon(self.table.normalised_worst)
+        return _epsilon(self.table.normalised_ratio)
 
     @cached_property
     def pair_epsilons(self) -> Floats | None:
@@ -158,7 +130,7 @@ class Audit(Record):
             return None
         table, k = self.table.normalised, len(self.labels)
         ratios = [[table.pair_ratio(y, z) for z in range(k)] for y in range(k)]
-        return np.array([[math.inf if ratio is None else log_above(ratio) for ratio in row] for row in ratios])
+        return np.array([[_epsilon(ratio) for ratio in row] for row in ratios])
 
     def delta(self, epsilon: float) -> float | None:
         """Return the least delta for which the randomizer is (epsilon, delta)-DP, rounded up.
@@ -200,8 +172,8 @@ class Audit(Record):
             return None
         k = len(self.labels)
         prior = [Fraction(1, k)] * k if self.prior is None else [Fraction(p) for p in self.prior]
-        columns = (self.table.shares * np.array(prior)[:, np.newaxis]).T
-        return float_above(sum(map(max, columns.tolist()), Fraction(0)))
+        best = (max(p * share for p, share in zip(prior, column, strict=True)) for column in self.table.columns)
+        return float_above(sum(best, Fraction(0)))
 
     @cached_property
     def private(self) -> bool:
@@ -210,7 +182,7 @@ class Audit(Record):
         The decision involves no rounding, but the rows of a table of floats may miss 1 by a billionth.
         """
         return self._probabilities and all(
-            _within(one.ratio, self.stated_epsilon) for one in (self.table.worst, self.table.normalised_worst)
+            _within(ratio, self.stated_epsilon) for ratio in (self.table.worst.ratio, self.table.normalised_ratio)
         )
 
     @property
@@ -234,12 +206,11 @@ class Audit(Record):
     def worst(self) -> Worst:
         """Output and pair of labels that attain epsilon."""
         found = self.table.worst
-        return Worst(
-            self.outputs[found.column],
-            self.labels[found.high],
-            self.labels[found.low],
-            found.largest,
-            found.smallest,
+        return replace(
+            found,
+            output=self.outputs[found.output],
+            likely=self.labels[found.likely],
+            unlikely=self.labels[found.unlikely],
         )
 
     @property
@@ -397,8 +368,8 @@ def _compare(found: Audit, prior: Floats) -> Comparison | None:
         places = {name: i for i, name in enumerate(found.outputs)}
         if not set(found.labels) & set(places):
             return None
-        shares = found.table.shares
-        values = [shares[y, places[name]] if name in places else Fraction(0) for y, name in enumerate(found.labels)]
+        rows = zip(found.labels, found.table.weights.tolist(), strict=True)
+        values = [Fraction(row[places[name]] if name in places else 0, sum(row)) for name, row in rows]
         problem, kind = classification(prior, epsilon), "classes"
     value = sum((Fraction(p) * one for p, one in zip(prior.tolist(), values, strict=True)), Fraction(0))
     return Comparison(value, solve(problem).certificate.require(gap=math.inf), epsilon, kind)
@@ -431,8 +402,8 @@ def _numbers(names: tuple[object, ...] | None) -> Floats | None:
     return checked_values([float(name) if isinstance(name, Fraction) else name for name in names], "labels and outputs")
 
 
-def _epsilon(found: Extremes) -> float:
-    return math.inf if found.ratio is None else log_above(found.ratio)
+def _epsilon(ratio: Fraction | None) -> float:
+    return math.inf if ratio is None else log_above(ratio)
 
 
 def _within(ratio: Fraction | None, epsilon: float) -> bool:
@@ -444,7 +415,3 @@ def _within(ratio: Fraction | None, epsilon: float) -> bool:
         if ratio <= low:
             break
     return True
-
-
-def _show(probability: Fraction) -> str:
-    return str(probability) if probability.denominator == 1 else f"{float(probability):.6g}"

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from optrand.audits.exact_table import TOLERANCE
-from optrand.base.decimals import decimal
+from optrand.audits.exact_table import TOLERANCE, read_fraction
 from optrand.errors import InvalidInput
 
 __all__ = ["Sheet", "read_sheet"]
@@ -228,9 +227,7 @@ def _names(cells: Line) -> Names:
 
 def _number(cell: str) -> Fraction | None:
     """Read the number that a cell holds, a fraction of two included."""
-    over, slash, under = cell.partition("/")
     try:
-        below = decimal(under, "a cell") if slash else Fraction(1)
-        return decimal(over, "a cell") / below if below else None
+        return read_fraction(cell, "a cell")
     except InvalidInput:
         return None

@@ -24,14 +24,13 @@ from optrand.base.validation import labels as checked_labels
 from optrand.base.validation import values as checked_values
 from optrand.baselines.noise import (
     ContinuousStaircase,
-    DiscreteLaplaceNoise,
     Drawn,
     LaplaceNoise,
     LatticeStaircase,
     Noise,
 )
 from optrand.errors import InvalidInput
-from optrand.model.outputs import Interval, Line, in_words
+from optrand.model.outputs import Interval
 from optrand.model.protocol import Moments
 from optrand.model.randomizer import Randomizer
 from optrand.sampling.draw import check_numbers, check_records, split_blocks
@@ -100,8 +99,6 @@ class Additive(ABC):
     """
 
     exact: ClassVar[bool] = False
-    n: ClassVar[None] = None
-    """There is no finite number of outputs."""
 
     labels: Interval
     epsilon: float
@@ -133,16 +130,6 @@ class Additive(ABC):
     def unit(self) -> float:
         """The unit of the noise, in units of the labels."""
         return 1.0
-
-    @property
-    def realised_epsilon(self) -> float:
-        """Privacy loss in nats: epsilon itself, since two labels may be as far apart as the sensitivity."""
-        return self.epsilon
-
-    @property
-    def outputs_in_words(self) -> str:
-        """Set of possible releases, in words."""
-        return in_words(self.clip or Line())
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """Draw one noisy label for every label in `values`; if :attr:`exact`, with exactly the stated probabilities.
@@ -200,6 +187,19 @@ class Additive(ABC):
         biases = mean_above - mean_below
         variances = np.maximum(square_above + square_below - biases**2, 0.0)
         return Moments(biases * self.unit, variances * self.unit * self.unit)
+
+    def likelihood(self, released: ArrayLike, labels: ArrayLike) -> Floats:
+        """Return the density of each released value under each of some labels, or beyond a clip the mass."""
+        means = self.positions(self._check_inside(checked_values(labels, "labels")), "label")
+        places = self.positions(checked_values(released, "released values"), "released value")[:, np.newaxis]
+        table = self.noise.density(places - means)
+        if self.clip is None:
+            return table
+        low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end of clip")
+        half = 0.5 if self.exact else 0.0
+        below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
+        above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
+        return np.where(places >= high, above, np.where(places <= low, below, table))
 
     def _one_end(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute the part of the first two moments that is due to one end of the interval."""
@@ -302,11 +302,6 @@ class LatticeAdditive(Additive):
         return self.step
 
     @property
-    def outputs_in_words(self) -> str:
-        """Set of possible releases and their spacing, in words."""
-        return f"{super().outputs_in_words}, in steps of {self.step!r}"
-
-    @property
     def steps(self) -> int:
         """The sensitivity in steps."""
         return int(decimal_value(self.sensitivity) / decimal_value(self.step))
@@ -407,15 +402,15 @@ class DiscreteLaplace(LatticeAdditive):
     >>> from optrand.sampling.entropy import SeededEntropy
     >>> mechanism = DiscreteLaplace([0, 1, 2, 3], 1.0, clip=Interval(0, 3))
     >>> mechanism.sample([0, 0, 3, 3], source=SeededEntropy(4)).tolist()
-    [1.0, 1.0, 3.0, 0.0]
+    [0.0, 3.0, 0.0, 2.0]
     >>> mechanism.channel([0, 3]).matrix.round(3).tolist()
     [[0.583, 0.118, 0.085, 0.214], [0.214, 0.085, 0.118, 0.583]]
     """
 
     @property
-    def noise(self) -> DiscreteLaplaceNoise:
-        """Noise of rate epsilon over sensitivity, in steps."""
-        return DiscreteLaplaceNoise(decimal_value(self.epsilon) / self.steps)
+    def noise(self) -> LatticeStaircase:
+        """Stairs of one step, with the rate epsilon over sensitivity."""
+        return LatticeStaircase(decimal_value(self.epsilon) / self.steps, 1, 1)
 
 
 @dataclass(frozen=True, init=False)

@@ -18,14 +18,14 @@ from optrand.base.arithmetic import decimal_value, float_above, log_bracket, pri
 from optrand.base.records import freeze
 from optrand.base.validation import Floats, frozen, integer, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.groups import Groups, checked_labels
+from optrand.baselines.groups import Groups
 from optrand.baselines.randomization import LabelRandomization, fraction
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.sampling.discrete_noise import discrete_laplace
 from optrand.sampling.entropy import EntropySource, SystemEntropy
-from optrand.sampling.priors import BudgetSplit, private_prior, split_at
+from optrand.sampling.priors import BudgetSplit, private_prior
 
 __all__ = [
     "ClusterPriorRR",
@@ -65,9 +65,11 @@ class ClusterRelease:
         """Return the channel of the rows of one cluster, counted from 0, given the distributions."""
         return LabelRandomization(self.distributions[cluster], self.mechanism.resampling)
 
-    def loss_channel(self, cluster: int) -> LabelRandomization:
-        r"""Return the label-randomization matrix :math:`\tilde Q_{x, \beta}` of a cluster, of `beta` for `lambda`."""
-        return LabelRandomization(self.distributions[cluster], self.mechanism.bias_correction)
+    def likelihood(self) -> Floats:
+        """Return the probability of each noisy label under every label, shape (n, K), given the distributions."""
+        matrices = np.array([self.channel(cluster).matrix for cluster in range(len(self.groups))])
+        rows: Floats = matrices[self.groups.index, self.labels]
+        return rows
 
     def loss_weights(self) -> Floats:
         r"""Compute the modified loss as weights of the losses at all labels, a row for each example.
@@ -78,10 +80,9 @@ class ClusterRelease:
         Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true label as
         its mean over the resampling; with 0 it is the loss at the noisy label.
         """
-        weights = np.empty((self.labels.size, self.mechanism.k))
-        for cluster in range(len(self.groups)):
-            rows = np.flatnonzero(self.groups.index == cluster)
-            weights[rows] = self.loss_channel(cluster).loss_weights(self.labels[rows])
+        share = self.mechanism.bias_correction
+        inverses = np.array([LabelRandomization(each, share).inverse.T for each in self.distributions])
+        weights: Floats = inverses[self.groups.index, self.labels]
         return weights
 
 
@@ -260,7 +261,7 @@ class ClusterRR:
         source : EntropySource, optional
             The operating system by default, the only choice for a release.
         """
-        array = checked_labels(labels, self.k, groups=groups)
+        array = groups.check_labels(labels, self.k)
         words = SystemEntropy() if source is None else source
         counts = groups.histograms(array, self.k)
         noise = np.array(discrete_laplace(self.noise_scale, counts.size, source=words), dtype=object)
@@ -325,7 +326,7 @@ class ClusterPriors:
         [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
         """
         size = integer(k, "k", 1)
-        array = checked_labels(labels, size, groups=groups)
+        array = groups.check_labels(labels, size)
         words = SystemEntropy() if source is None else source
         learned = [private_prior(counts, epsilon, source=words) for counts in groups.histograms(array, size)]
         return cls(
@@ -363,6 +364,11 @@ class ClusterPriorRelease:
         """Copy the labels, and freeze the copy."""
         freeze(self, "labels")
 
+    @property
+    def batch(self) -> RRWithPriorBatch:
+        """The randomizers of all rows."""
+        return RRWithPriorBatch(self.priors.of_rows, self.split.labels)
+
     def mechanism(self, group: int) -> Mechanism:
         """Return the mechanism of the rows of one group, counted from 0, with the dual that proves it the best."""
         return rr_with_prior(self.priors.probabilities[group], self.split.labels)
@@ -386,7 +392,8 @@ class ClusterPriorRR:
 
     Examples
     --------
-    >>> mechanism = ClusterPriorRR.of_budget(10, 1.0, prior_epsilon=0.05)
+    >>> from optrand.sampling.priors import split_at
+    >>> mechanism = ClusterPriorRR(10, split_at(1.0, 0.05))
     >>> mechanism.split, mechanism.epsilon
     (BudgetSplit(prior=0.05, labels=0.95), 1.0)
     """
@@ -402,11 +409,6 @@ class ClusterPriorRR:
         checked_epsilon(self.split.prior, "the budget of the priors")
         checked_epsilon(self.split.labels, "the budget of the labels")
 
-    @classmethod
-    def of_budget(cls, k: int, epsilon: float, *, prior_epsilon: float) -> ClusterPriorRR:
-        """Spend `prior_epsilon` on the priors and the rest of `epsilon`, rounded down, on the labels."""
-        return cls(k, split_at(epsilon, prior_epsilon))
-
     @property
     def epsilon(self) -> float:
         """Epsilon of the whole release, in nats, rounded up."""
@@ -420,7 +422,8 @@ class ClusterPriorRR:
         Examples
         --------
         >>> from optrand.sampling.entropy import SeededEntropy
-        >>> mechanism = ClusterPriorRR.of_budget(3, 2.0, prior_epsilon=0.5)
+        >>> from optrand.sampling.priors import split_at
+        >>> mechanism = ClusterPriorRR(3, split_at(2.0, 0.5))
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
         >>> release = mechanism.release([2] * 60 + [0] * 40, groups, source=SeededEntropy(1))
         >>> np.bincount(release.labels[:60], minlength=3).tolist()

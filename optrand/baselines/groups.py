@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.records import Record
-from optrand.base.validation import integer, rectangular
+from optrand.base.records import Record, freeze
+from optrand.base.validation import classes, integer, rectangular
 from optrand.errors import InvalidInput, MissingExtra
 
-__all__ = ["Groups", "checked_labels"]
+__all__ = ["Groups"]
 
 Indices = NDArray[np.intp]
 
@@ -61,9 +61,8 @@ class Groups(Record):
             raise InvalidInput(
                 f"index has type {index.dtype}, expected integers from 0 to {names.size - 1}: take Groups.of_ids"
             )
-        for name, array in (("index", index.astype(np.intp)), ("names", names)):
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        object.__setattr__(self, "index", index.astype(np.intp))
+        freeze(self, "index", "names")
         empty = np.flatnonzero(self.sizes == 0)
         if empty.size:
             raise InvalidInput(
@@ -174,6 +173,16 @@ class Groups(Record):
             ) from error
         return cls.of_ids(KMeans(n_clusters=int(count), random_state=seed).fit_predict(table))
 
+    def check_labels(self, labels: ArrayLike, k: int) -> Indices:
+        """Return the numbers ``0 ... k-1`` of one label for every row. No message repeats or counts any."""
+        array = rectangular(labels, "labels")
+        if array.shape != (self.n,):
+            raise InvalidInput(
+                f"labels have shape {array.shape} where {self.n} row(s) have a group: expected one label and one group "
+                "id for every row"
+            )
+        return classes(array, k)
+
     def histograms(self, labels: NDArray[np.intp], k: int) -> NDArray[np.int64]:
         """Count each of `k` labels in each group, shape ``(count, k)``. Private.
 
@@ -183,30 +192,6 @@ class Groups(Record):
         [[0, 0, 2], [1, 0, 0]]
         """
         return np.bincount(self.index * k + labels, minlength=len(self) * k).reshape(len(self), k).astype(np.int64)
-
-
-def checked_labels(given: ArrayLike, k: int, *, groups: Groups | None = None) -> Indices:
-    """Check labels ``0 ... k-1``, one for each row of the groups; no message repeats or counts any.
-
-    Examples
-    --------
-    >>> checked_labels([0, 2, 1], 3).tolist()
-    [0, 2, 1]
-    """
-    array = rectangular(given, "values")
-    if array.size and array.dtype.kind not in "iu":
-        raise InvalidInput(f"labels are of type {array.dtype.type.__name__}, expected integers from 0 to {k - 1}")
-    if groups is not None and array.shape != (groups.n,):
-        raise InvalidInput(
-            f"labels have shape {array.shape} where {groups.n} row(s) have a group: expected one label and one group "
-            "id for every row"
-        )
-    if ((array < 0) | (array >= k)).any():
-        raise InvalidInput(
-            f"at least one label is not among the integers from 0 to {k - 1}: number the labels from 0, and leave out "
-            "all other rows"
-        )
-    return array.astype(np.intp)
 
 
 def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:

@@ -22,10 +22,10 @@ from scipy import special
 
 from optrand.base.arithmetic import decimal_value, float_below
 from optrand.base.validation import Floats
-from optrand.sampling.discrete_noise import discrete_laplace, discrete_staircase
+from optrand.sampling.discrete_noise import discrete_staircase
 from optrand.sampling.entropy import EntropySource, checked_width, checked_words
 
-__all__ = ["ContinuousStaircase", "DiscreteLaplaceNoise", "Drawn", "LaplaceNoise", "LatticeStaircase", "Noise"]
+__all__ = ["ContinuousStaircase", "Drawn", "LaplaceNoise", "LatticeStaircase", "Noise"]
 
 Drawn = Sequence[int] | Floats
 """Noise in its own unit: integers of any size, or floats."""
@@ -116,61 +116,19 @@ class LaplaceNoise(Noise):
         return -self.scale / 2 * np.expm1(-x), np.where(x < 1, near, far)
 
 
-@dataclass(frozen=True)
-class DiscreteLaplaceNoise(Noise):
-    """Probability ``tanh(rate / 2) * exp(-rate * abs(z))`` of every integer ``z``; draws have the exact rate."""
-
-    rate: float | Fraction
-
-    @property
-    def _rate(self) -> float:
-        return float_below(Fraction(self.rate))
-
-    @property
-    def atom(self) -> float:
-        """The probability of 0."""
-        return math.tanh(self._rate / 2)
-
-    @property
-    def variance(self) -> float:
-        """``2 q / (1 - q)**2`` with ``q = exp(-rate)``."""
-        half = math.sinh(self._rate / 2)
-        return 1 / (2 * half) / half
-
-    @property
-    def _positive(self) -> float:
-        """``Pr[Z >= 1]``."""
-        return math.exp(-self._rate) / (1 + math.exp(-self._rate))
-
-    def draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
-        """Draw integers with exactly these probabilities."""
-        return discrete_laplace(1 / Fraction(self.rate), count, source=source)
-
-    def density(self, distances: Floats) -> Floats:
-        """Evaluate the formula."""
-        density: Floats = self.atom * np.exp(-self._rate * np.abs(distances))
-        return density
-
-    def between(self, low: Floats, high: Floats) -> Floats:
-        """Compute a geometric sum."""
-        low, high = np.floor(low), np.floor(high)
-        share: Floats = self._positive * np.exp(-self._rate * low) * -np.expm1(-self._rate * (high - low))
-        return share
-
-    def capped(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Sum ``Pr[Z >= j]`` and ``(2 j - 1) Pr[Z >= j]`` up to the reach, an integer."""
-        counted, weighted = _geometric_sum(reach, self._rate), _weighted_sum(reach, self._rate)
-        return self._positive * counted, self._positive * (counted + 2 * weighted)
-
-
 class _Stairs(Noise):
     """Two levels on each stair of a given length, the upper one first; each stair is lower by one factor.
 
     Subclasses define how distances are measured: by length or by counting positive integers.
     """
 
-    epsilon: float
+    epsilon: float | Fraction
     length: float
+
+    @property
+    def rate(self) -> float:
+        """Epsilon as a float, rounded down."""
+        return float_below(Fraction(self.epsilon))
 
     @property
     @abstractmethod
@@ -194,19 +152,19 @@ class _Stairs(Noise):
     @property
     def factor(self) -> float:
         """Factor from one level to the next."""
-        return math.exp(-self.epsilon)
+        return math.exp(-self.rate)
 
     @property
     def variance(self) -> float:
         """Sum over both sides of all stairs."""
         first, second = (float(value) for value in self._on_a_stair(np.array(self.length)))
-        fall = -math.expm1(-self.epsilon)
-        return 2 * (second / fall + 2 * self.length * first / math.expm1(self.epsilon) / fall)
+        fall = -math.expm1(-self.rate)
+        return 2 * (second / fall + 2 * self.length * first / math.expm1(self.rate) / fall)
 
     def density(self, distances: Floats) -> Floats:
         """Evaluate the definition."""
         whole, rest = np.divmod(np.abs(distances), self.length)
-        density: Floats = self.height * np.exp(-self.epsilon * (whole + (rest >= self.upper)))
+        density: Floats = self.height * np.exp(-self.rate * (whole + (rest >= self.upper)))
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
@@ -219,19 +177,19 @@ class _Stairs(Noise):
         finite = np.where(np.isinf(beyond), 0.0, beyond)
         whole = np.where(np.isinf(beyond), np.inf, np.floor(finite / self.length))
         part = finite - np.floor(finite / self.length) * self.length
-        later = self._level(0.0, self.length) * _geometric_sum(whole, self.epsilon)
-        later = later + np.exp(-self.epsilon * whole) * self._level(0.0, part)
-        share: Floats = np.exp(-self.epsilon * stairs) * (self._level(start, stop) + self.factor * later)
+        later = self._level(0.0, self.length) * _geometric_sum(whole, self.rate)
+        later = later + np.exp(-self.rate * whole) * self._level(0.0, part)
+        share: Floats = np.exp(-self.rate * stairs) * (self._level(start, stop) + self.factor * later)
         return share
 
     def capped(self, reach: Floats) -> tuple[Floats, Floats]:
         """Repeat the sums of a stair: from one stair to the next, the tail falls by one factor."""
         whole = np.floor(reach / self.length)
         rest = reach - whole * self.length
-        counted, weighted = _geometric_sum(whole, self.epsilon), _weighted_sum(whole, self.epsilon)
+        counted, weighted = _geometric_sum(whole, self.rate), _weighted_sum(whole, self.rate)
         first, second = self._on_a_stair(np.array(self.length))
         part, part_squared = self._on_a_stair(rest)
-        fallen = np.exp(-self.epsilon * whole)
+        fallen = np.exp(-self.rate * whole)
         mean = first * counted + fallen * part
         square = second * counted + 2 * self.length * first * weighted
         return mean, square + fallen * (part_squared + 2 * whole * self.length * part)
@@ -244,9 +202,9 @@ class _Stairs(Noise):
 
     def _on_a_stair(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute :meth:`capped` for a reach of at most one stair."""
-        tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.epsilon)
+        tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.rate)
         lower = self.sums(reach, self.height * self.factor)
-        upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.epsilon))
+        upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.rate))
         first, second = (a + b for a, b in zip(lower, upper, strict=True))
         return first + reach * tail, second + reach * reach * tail
 
@@ -267,12 +225,12 @@ class ContinuousStaircase(_Stairs):
     @property
     def height(self) -> float:
         """``a(gamma)``."""
-        return -math.expm1(-self.epsilon) / (2 * self.length * (self.gamma + self.factor * (1 - self.gamma)))
+        return -math.expm1(-self.rate) / (2 * self.length * (self.gamma + self.factor * (1 - self.gamma)))
 
     def draw(self, count: int, source: EntropySource) -> Floats:
         """Draw a sign, a stair, a place on a level, and which level ([GV14], Algorithm 1)."""
         signs = _draw_signs(source, count)
-        stair = np.floor(-np.log(draw_uniforms(source, count)) / self.epsilon)
+        stair = np.floor(-np.log(draw_uniforms(source, count)) / self.rate)
         place = draw_uniforms(source, count)
         upper = self.gamma / (self.gamma + self.factor * (1 - self.gamma))
         is_upper = draw_uniforms(source, count) < upper
@@ -288,9 +246,13 @@ class ContinuousStaircase(_Stairs):
 
 @dataclass(frozen=True)
 class LatticeStaircase(_Stairs):
-    """[B23], Definition 19: the upper level takes `rise` of the `length` integers of every stair, 0 among them."""
+    """[B23], Definition 19: the upper level takes `rise` of the `length` integers of every stair, 0 among them.
 
-    epsilon: float
+    With stairs of one integer it is discrete Laplace noise of the rate `epsilon`. Draws have the exact epsilon; a float
+    stands for the decimal that it is written as.
+    """
+
+    epsilon: float | Fraction
     length: int
     rise: int
 
@@ -307,7 +269,7 @@ class LatticeStaircase(_Stairs):
     @property
     def height(self) -> float:
         """``a(r)``, the probability of 0."""
-        fall = -math.expm1(-self.epsilon)
+        fall = -math.expm1(-self.rate)
         # 2 r + 2 b (length - r) - (1 - b), as a sum of positive terms.
         return fall / (2 * (self.rise - 1) + 2 * self.factor * (self.length - self.rise) + 1 + self.factor)
 
@@ -318,7 +280,7 @@ class LatticeStaircase(_Stairs):
 
     def draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
         """Draw integers with exactly these probabilities."""
-        budget = decimal_value(self.epsilon)
+        budget = self.epsilon if isinstance(self.epsilon, Fraction) else decimal_value(self.epsilon)
         return discrete_staircase(budget, count, sensitivity=self.length, rise=self.rise, source=source)
 
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:

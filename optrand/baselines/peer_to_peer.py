@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above, log_above, log_bracket
 from optrand.base.records import freeze
+from optrand.base.validation import Floats, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import integer, real
-from optrand.baselines.groups import Groups, checked_labels
+from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
-from optrand.baselines.randomization import fraction
+from optrand.baselines.randomization import LabelRandomization, fraction
 from optrand.errors import InvalidInput
 from optrand.sampling.draw import draw_integers
 from optrand.sampling.entropy import EntropySource, SystemEntropy
@@ -147,6 +147,19 @@ class PeerToPeer:
             raise InvalidInput("labels that are never flipped, or always, are not private: take a rate between")
         return log_bracket((1 - rarer) / rarer)[1]
 
+    @property
+    def channel(self) -> LabelRandomization:
+        """The flip: a fair coin in place of the label, with probability 2 alpha."""
+        return LabelRandomization((Fraction(1, 2), Fraction(1, 2)), 2 * Fraction(self.flip))
+
+    def likelihood(self, sent: ArrayLike) -> Floats:
+        """Return the probability of each label that was sent under both labels of the user it was copied from."""
+        return self.channel.likelihood(sent)
+
+    def loss_weights(self, sent: ArrayLike) -> Floats:
+        """Return the weights that undo the flip, as :meth:`LabelRandomization.loss_weights`."""
+        return self.channel.loss_weights(sent)
+
     def peer_delta(self, size: int) -> float:
         r"""Compute the delta of one user's view, in addition to :attr:`epsilon`: :math:`|1 - 2\alpha| / n`, rounded up.
 
@@ -224,7 +237,7 @@ class PeerToPeer:
         >>> release.rows.tolist(), release.labels.tolist()
         ([0, 4], [0, 1])
         """
-        array = checked_labels(labels, 2, groups=groups)
+        array = groups.check_labels(labels, 2)
         words = SystemEntropy() if source is None else source
         flipped = array ^ self._coins(self.flip, groups.n, words)
         members = np.argsort(groups.index, kind="stable")

@@ -14,9 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import log_above, privacy_ratio
 from optrand.base.records import Record
-from optrand.base.validation import Floats, frozen, integer, real
+from optrand.base.validation import Floats, classes, frozen, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
-from optrand.baselines.groups import checked_labels
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
 from optrand.model.table import Table
@@ -111,6 +110,11 @@ class LabelRandomization(Record):
         drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
         return frozen(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
 
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return the probability of each noisy label under every label, shape ``(n, k)``."""
+        rows: Floats = self.matrix[classes(noisy, self.k)]
+        return rows
+
     def loss_weights(self, noisy: ArrayLike) -> Floats:
         r"""Return the column :math:`Q^{-1}[\cdot, \tilde y]` of each noisy label, as rows of shape ``(n, k)``.
 
@@ -122,7 +126,7 @@ class LabelRandomization(Record):
         >>> channel.loss_weights([0, 1]).tolist()
         [[1.75, -0.75], [-0.25, 1.25]]
         """
-        weights: Floats = self.inverse.T[checked_labels(noisy, self.k)]
+        weights: Floats = self.inverse.T[classes(noisy, self.k)]
         return weights
 
     @cached_property
@@ -163,7 +167,7 @@ class LabelRandomization(Record):
         >>> channel.sample([0, 0, 0, 1, 1, 1], source=SeededEntropy(5)).tolist()
         [1, 0, 0, 1, 1, 1]
         """
-        return self._sampler.sample(checked_labels(values, self.k), source=source).astype(np.int64)
+        return self._sampler.sample(classes(values, self.k), source=source).astype(np.int64)
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Compute the bias and the variance of the released label, read as a number, at some labels.
@@ -174,7 +178,7 @@ class LabelRandomization(Record):
         >>> moments.biases.tolist(), moments.variances.tolist()
         ([0.375, -0.125], [0.234375, 0.109375])
         """
-        array = checked_labels(labels, self.k).reshape(-1)
+        array = classes(labels, self.k).reshape(-1)
         biases = np.array(self.table.biases, dtype=np.float64)
         return Moments(biases[array], self.table.variances[array])
 
@@ -223,6 +227,14 @@ class UniformRR(Record):
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
         """Draw one label for every label in `values`."""
         return self.channel.sample(values, source=source)
+
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return :meth:`LabelRandomization.likelihood`."""
+        return self.channel.likelihood(noisy)
+
+    def loss_weights(self, noisy: ArrayLike) -> Floats:
+        """Return :meth:`LabelRandomization.loss_weights`."""
+        return self.channel.loss_weights(noisy)
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Compute the bias and the variance of the released label, read as a number, at some labels."""

@@ -9,10 +9,11 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from optrand.base.arithmetic import divide_budget, noise_scale, privacy_ratio
 from optrand.base.records import Record
-from optrand.base.validation import PRIOR_SUM_TOLERANCE, Floats, integer, rectangular
+from optrand.base.validation import Floats, integer, rectangular
 from optrand.base.validation import classes as checked_classes
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.baselines.coins import Octets, coins
@@ -204,6 +205,14 @@ class UnaryBits(OneHot):
         low, high = self.estimates
         return np.where(given != 0, high, low)
 
+    def likelihood(self, bits: ArrayLike) -> Floats:
+        """Return the probability of each vector of bits under every class, up to a factor per row."""
+        return np.where(np.asarray(bits) != 0, 1.0, float(1 / self.ratio))
+
+    def loss_weights(self, bits: ArrayLike) -> Floats:
+        """Return the debiased bits, projected to the vectors of sum 1: weights of losses, one per class."""
+        return _sum_to_one(self.debiased(bits))
+
     def frequencies(self, packed: ArrayLike) -> Floats:
         """Estimate the share of each class among the labels of a packed release without bias, shape ``(k,)``.
 
@@ -305,49 +314,35 @@ class Alibi(OneHot):
         noisy[np.arange(classes.size) * self.k + classes.reshape(-1)] += 1
         return noisy.reshape(*classes.shape, self.k)
 
-    def soft_labels(self, noisy: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
-        r"""Compute the probability of each class given its noisy vector.
+    def soft_labels(self, noisy: ArrayLike) -> Floats:
+        r"""Compute the probability of each class given its noisy vector, of shape (..., k), under a uniform prior.
 
-        .. math:: \Pr[c \mid o] \propto p_c \exp\bigl((|o_c| - |o_c - 1|) / \lambda\bigr)
+        .. math:: \Pr[c \mid o] \propto \exp\bigl((|o_c| - |o_c - 1|) / \lambda\bigr)
 
-        Parameters
-        ----------
-        noisy : (..., k) array
-        prior : (k,) or (..., k) array, optional
-            One for all vectors or one each, for instance the predictions of a model; uniform if not given. It costs no
-            privacy as long as it is made without the labels that it is applied to, or from their release.
+        Under another prior, multiply by it and divide by the sum.
 
         Raises
         ------
         InvalidInput
-            Shapes that do not fit, NaN, or a prior that is not a probability distribution.
+            Another shape, or NaN.
         """
-        given = _numbers(noisy, "noisy vectors")
+        given = rectangular(noisy, "noisy vectors")
+        if given.dtype.kind not in "iuf":
+            raise InvalidInput(f"noisy vectors are of type {given.dtype}, expected numbers")
         if given.ndim == 0 or given.shape[-1] != self.k:
             raise InvalidInput(f"noisy vectors have shape {given.shape}, expected {self.k} along the last axis")
         if np.isnan(given).any():
             raise InvalidInput("noisy vectors hold NaN, expected numbers")
-        soft: Floats = np.clip(given, 0, 1)
-        soft -= 0.5
-        soft *= self.epsilon
-        if prior is not None:
-            soft += self._log_prior(prior, given.shape)
-        soft -= soft.max(axis=-1, keepdims=True)
-        np.exp(soft, out=soft)
-        soft /= soft.sum(axis=-1, keepdims=True)
+        soft: Floats = softmax((np.clip(given.astype(np.float64), 0, 1) - 0.5) * self.epsilon, axis=-1)
         return soft
 
-    def _log_prior(self, prior: ArrayLike, shape: tuple[int, ...]) -> Floats:
-        given = _numbers(prior, "probabilities of a prior")
-        if given.shape not in ((self.k,), shape):
-            raise InvalidInput(f"prior has shape {given.shape}, expected ({self.k},) or {shape}, as the noisy vectors")
-        if not (given >= 0).all() or not (np.abs(given.sum(axis=-1) - 1) <= PRIOR_SUM_TOLERANCE).all():
-            raise InvalidInput(
-                "prior has entries that are negative or NaN, or does not sum to 1: "
-                "pass prior / prior.sum(axis=-1, keepdims=True)"
-            )
-        logarithms: Floats = np.log(given, out=np.full(given.shape, -np.inf), where=given > 0)
-        return logarithms
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return :meth:`soft_labels`, which are the likelihood up to a factor per row."""
+        return self.soft_labels(noisy)
+
+    def loss_weights(self, noisy: ArrayLike) -> Floats:
+        """Return the noisy vectors, projected to the vectors of sum 1: weights of losses, one per class."""
+        return _sum_to_one(rectangular(noisy, "noisy vectors", np.float64))
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Return the moments of the noisy vectors about the one-hot vectors: no bias, variance ``8 k / epsilon**2``."""
@@ -425,7 +420,7 @@ class LatticeAlibi(OneHot):
         noisy: Floats = self._sampler.sample(coordinates, source=source)
         return noisy
 
-    def soft_labels(self, noisy: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
+    def soft_labels(self, noisy: ArrayLike) -> Floats:
         """Compute the probability of each class given its noisy vector, as :meth:`Alibi.soft_labels`.
 
         Raises
@@ -436,7 +431,16 @@ class LatticeAlibi(OneHot):
         given = rectangular(noisy, "noisy values", np.float64)
         if not np.isin(given, self.coordinate.outputs).all():
             raise InvalidInput(f"noisy vectors hold entries that are no multiples of 1/{self.steps} from 0 to 1")
-        return Alibi(self.k, self.epsilon).soft_labels(given, prior=prior)
+        return Alibi(self.k, self.epsilon).soft_labels(given)
+
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return :meth:`soft_labels`, which are the likelihood up to a factor per row."""
+        return self.soft_labels(noisy)
+
+    def loss_weights(self, noisy: ArrayLike) -> Floats:
+        """Return the debiased vectors, projected to the vectors of sum 1: weights of losses, one per class."""
+        low, high = (float(mean) for mean in self.means)
+        return _sum_to_one((rectangular(noisy, "noisy vectors", np.float64) - low) / (high - low))
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Return the moments of the clipped vectors about the one-hot vectors, the same for every label.
@@ -462,8 +466,7 @@ class LatticeAlibi(OneHot):
         return low, 1 - low
 
 
-def _numbers(given: ArrayLike, name: str) -> Floats:
-    array = rectangular(given, "values")
-    if array.dtype.kind not in "iuf":
-        raise InvalidInput(f"{name} are of type {array.dtype}, expected numbers")
-    return array.astype(np.float64)
+def _sum_to_one(estimates: Floats) -> Floats:
+    """Project to the vectors of sum 1, in which the expectation lies: as unbiased, and of no larger variance."""
+    weights: Floats = estimates + (1 - estimates.sum(axis=-1, keepdims=True)) / estimates.shape[-1]
+    return weights

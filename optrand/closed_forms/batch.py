@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +46,8 @@ class RRWithPriorBatch:
     >>> batch.k_star.tolist(), batch.objective.round(6).tolist()
     ([2, 1], [0.584847, 0.9])
     """
+
+    exact: ClassVar[Literal[True]] = True
 
     priors: Floats
     epsilon: float
@@ -137,6 +140,17 @@ class RRWithPriorBatch:
         stays &= self.kept[np.arange(len(self)), array]
         members, starts = self._members
         return np.where(stays, array, members[starts + draw_integers(sizes, source)])
+
+    def likelihood(self, released: ArrayLike) -> Floats:
+        """Return the probability of each row's output under every label, up to a factor per row; shape ``(b, K)``.
+
+        1 at the output, ``1 / R`` at other labels that are kept, and ``(1 + (k - 1) / R) / k`` at the rest.
+        """
+        values, ratio = self._checked_labels(released), float(privacy_ratio(self.epsilon))
+        sizes = self.k_star[:, np.newaxis]
+        table = np.where(self.kept, 1 / ratio, (1 + (sizes - 1) / ratio) / sizes)
+        table[np.arange(len(self)), values] = 1.0
+        return table
 
     def _checked_labels(self, labels: ArrayLike) -> Counts:
         array = rectangular(labels, "labels")

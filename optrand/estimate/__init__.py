@@ -7,7 +7,7 @@ from optrand.estimate.averages import average, mean, output_numbers
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.histograms import Histogram, histogram, project_to_simplex
 from optrand.estimate.intervals import Estimate, IntervalMethod, Spread, empirical_bernstein, hoeffding, normal
-from optrand.estimate.weights import loss_weights, resampling_loss_weights, top_k_loss_weights, unbiased_values
+from optrand.estimate.weights import loss_weights, top_k_loss_weights, unbiased_values
 
 __all__ = [
     "Debiasing",
@@ -24,7 +24,6 @@ __all__ = [
     "normal",
     "output_numbers",
     "project_to_simplex",
-    "resampling_loss_weights",
     "top_k_loss_weights",
     "unbiased_values",
 ]

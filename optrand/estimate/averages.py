@@ -17,6 +17,9 @@ from optrand.mechanism.released import Released, drawn_by, mechanism_of
 
 __all__ = ["Tallied", "average", "mean", "output_numbers", "tallied"]
 
+Tallied = tuple[Mechanism, NDArray[np.intp]]
+"""Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
+
 UNBIASED = 1e-9
 """Largest share of the labels' range that counts as a rounded zero bias, as for certificates."""
 
@@ -58,23 +61,11 @@ def tallied(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = 
     found = []
     for one, values in drawn_by(released, mechanism, groups):
         numbers = output_numbers(values, one)
-        found.append(Tallied(one, np.bincount(numbers.ravel(), minlength=one.outputs.size)))
-    size = sum(one.size for one in found)
+        found.append((one, np.bincount(numbers.ravel(), minlength=one.outputs.size)))
+    size = sum(int(tallies.sum()) for _, tallies in found)
     if size < 2:
         raise InvalidInput(f"the release has {size} value(s), expected at least two to estimate errors")
     return found
-
-
-class Tallied(NamedTuple):
-    """Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
-
-    mechanism: Mechanism
-    tallies: NDArray[np.intp]
-
-    @property
-    def size(self) -> int:
-        """Number of values that it drew."""
-        return int(self.tallies.sum())
 
 
 def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = None) -> Estimate:

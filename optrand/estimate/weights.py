@@ -3,35 +3,26 @@ r"""Weights that make a loss on noisy labels an unbiased estimate of the loss on
 Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :math:`\ell(x, v)`: where :math:`\sum_v
 \Pr[v \mid y] \, w_{v y'} = [y = y']`, its expectation over the noise is :math:`\ell(x, y)`, and likewise for gradients.
 With `losses` of shape ``(batch, k)`` it is ``(weights[numbers] * losses).sum(axis=1)``.
-
-If a label stays with probability :math:`1 - \lambda`, or else is drawn anew from a distribution :math:`\tilde q`, then
-:math:`w_{v y} = (1 + o) [v = y] - o \, \tilde q_y` with the odds :math:`o = \lambda / (1 - \lambda)`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, real, rectangular
+from optrand.base.validation import Floats, classes, rectangular
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released, mechanism_of
 
-__all__ = ["loss_weights", "resampling_loss_weights", "top_k_loss_weights", "unbiased_values"]
+__all__ = ["loss_weights", "top_k_loss_weights", "unbiased_values"]
 
 LARGEST = 1 << 24
 """Largest size of a table of weights: 128 MB."""
-
-SUM_TOLERANCE = 1e-9
-"""Largest distance of the sum of a distribution from 1."""
-
-Indices = NDArray[np.intp]
 
 
 def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
@@ -111,46 +102,6 @@ def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = N
     return debiasing.values(np.eye(k))
 
 
-def resampling_loss_weights(released: ArrayLike, distributions: ArrayLike, *, resampling: float) -> Floats:
-    r"""Compute weights (N, K) for labels that are drawn anew from a distribution with probability :math:`\lambda`.
-
-    .. math:: w_{j y} = \frac{[v_j = y] - \lambda \tilde q_{j y}}{1 - \lambda}
-              = \tilde Q^{-1}[y, v_j], \qquad \tilde Q = (1 - \lambda) I + \lambda \tilde q 1^\top.
-
-    Parameters
-    ----------
-    released : (N,) array of int
-        Noisy labels, from 0 to ``K - 1``.
-    distributions : (K,) or (N, K) array
-        Distributions from which labels were redrawn: one for all, or one per example, such as that of its cluster.
-    resampling : float
-        Probability :math:`\lambda` of that, at least 0 and below 1; or a smaller bias correction, :math:`\beta` of
-        [E22].
-
-    Raises
-    ------
-    InvalidInput
-        Labels out of range, rows that are not distributions, or a resampling probability of 1.
-
-    Examples
-    --------
-    >>> resampling_loss_weights([1, 0], [0.5, 0.25, 0.25], resampling=0.5).tolist()
-    [[-0.5, 1.75, -0.25], [1.5, -0.25, -0.25]]
-    """
-    rows = rectangular(distributions, "distributions", np.float64)
-    if rows.ndim not in (1, 2) or not rows.size:
-        raise InvalidInput(f"distributions have shape {rows.shape}, expected (K,) or (N, K)")
-    if not (rows >= 0).all() or not (np.abs(rows.sum(axis=-1) - 1) <= SUM_TOLERANCE).all():
-        raise InvalidInput("distributions hold negative entries, NaN, or rows that do not sum to 1")
-    share = real(resampling, "resampling")
-    if not 0 <= share < 1:
-        raise InvalidInput(
-            f"resampling is {share:g}, expected at least 0 and below 1: at 1 nothing is left of the label, and the "
-            "label-randomization matrix is singular"
-        )
-    return _undo(_class_numbers(released, rows), rows * (share / (1 - share)))
-
-
 def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> Floats:
     r"""Compute weights (N, K) for RRTop-k and, with all labels kept, for randomized response.
 
@@ -190,34 +141,22 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     counts = mask.sum(axis=-1, keepdims=True)
     if not counts.all():
         raise InvalidInput(f"{int((counts == 0).sum())} row(s) of kept hold no label, expected one per row or more")
-    numbers = _class_numbers(released, mask)
-    strangers = int((~np.broadcast_to(mask, (numbers.size, mask.shape[-1]))[np.arange(numbers.size), numbers]).sum())
+    numbers = rectangular(released, "released labels")
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"released labels are of type {numbers.dtype} and shape {numbers.shape}, expected a vector of integers"
+        )
+    if mask.ndim == 2 and mask.shape[0] != numbers.size:
+        raise InvalidInput(f"{mask.shape[0]} rows were given for {numbers.size} released labels, expected one each")
+    numbers = classes(numbers, mask.shape[-1])
+    each = np.arange(numbers.size)
+    strangers = int((~np.broadcast_to(mask, (numbers.size, mask.shape[-1]))[each, numbers]).sum())
     if strangers:
         raise InvalidInput(f"{strangers} released label(s) are not among those kept: RRTop-k cannot have released them")
     # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
     gain = math.expm1(budget)
     if math.isinf((gain + mask.shape[-1]) / gain):
         raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes overflow: raise it")
-    return _undo(numbers, mask / gain)
-
-
-def _undo(numbers: Indices, odds: Floats) -> Floats:
-    """Return minus the odds at each label, and one plus their sum besides at the released one."""
-    weights = np.tile(0.0 - odds, (numbers.size, 1)) if odds.ndim == 1 else 0.0 - odds
-    weights[np.arange(numbers.size), numbers] += 1 + odds.sum(axis=-1)
+    weights: Floats = np.broadcast_to(0.0 - mask / gain, (numbers.size, mask.shape[-1])).copy()
+    weights[each, numbers] += 1 + counts[..., 0] / gain
     return weights
-
-
-def _class_numbers(released: ArrayLike, rows: NDArray[Any]) -> Indices:
-    """Return noisy labels as indices of columns, one for each example."""
-    numbers = rectangular(released, "released labels")
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        raise InvalidInput(
-            f"released labels are of type {numbers.dtype} and shape {numbers.shape}, expected a vector of integers"
-        )
-    if rows.ndim == 2 and rows.shape[0] != numbers.size:
-        raise InvalidInput(f"{rows.shape[0]} rows were given for {numbers.size} released labels, expected one each")
-    outside = int(((numbers < 0) | (numbers >= rows.shape[-1])).sum())
-    if outside:
-        raise InvalidInput(f"{outside} released label(s) are outside 0 ... {rows.shape[-1] - 1}, the classes given")
-    return numbers.astype(np.intp)

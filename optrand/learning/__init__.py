@@ -23,6 +23,7 @@ try:
 except ImportError as error:
     raise MissingExtra("optrand.learning needs scikit-learn: pip install 'optrand[learning]'") from error
 
+from optrand.learning.domain import Domain
 from optrand.learning.estimators import LabelDPClassifier, LabelDPRegressor
 from optrand.learning.plans import (
     Alibi,
@@ -38,7 +39,7 @@ from optrand.learning.plans import (
     Stages,
     TwoStages,
 )
-from optrand.learning.private_labels import Domain, LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning.private_labels import LabelRelease, PriorRelease, PrivateLabels
 from optrand.learning.targets import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels, Target
 
 __all__ = [

@@ -18,8 +18,9 @@ from optrand.base.arithmetic import float_above
 from optrand.base.validation import Floats, integer, real
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.errors import InvalidInput
+from optrand.learning.domain import Domain
 from optrand.learning.plans import AfterOneStage, Bits, Plan, Stages, default_plan
-from optrand.learning.private_labels import Domain, LabelRelease, PrivateLabels
+from optrand.learning.private_labels import LabelRelease, PrivateLabels
 from optrand.learning.released import account_of, fit_numbers, is_release, priors_of, releases_of
 from optrand.learning.targets import BinaryBits, Debiased, Start, Target, check_estimator_fits, probabilities, target_of
 from optrand.learning.training import Training, clip_to_range
@@ -32,6 +33,15 @@ TRIED_ROWS = 1000
 
 class _PrivateFit(BaseEstimator):  # type: ignore[misc]
     """Common part of the two estimators: one fit, and its account."""
+
+    def __init__(
+        self, estimator: Any, epsilon: float | None, plan: Plan | None, labels: Any, random_state: Any
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.plan = plan
+        self.labels = labels
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Any:
         """Release labels by the plan and train on the releases, or train on a release that was made before.
@@ -227,12 +237,8 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         labels: ArrayLike | Domain | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.plan = plan
+        super().__init__(estimator, epsilon, plan, labels, random_state)
         self.target = target
-        self.labels = labels
-        self.random_state = random_state
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes, shape ``(n, K)``, in the order of ``classes_``."""
@@ -352,12 +358,8 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         labels: ArrayLike | Domain | None = None,
         random_state: int | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.epsilon = epsilon
-        self.plan = plan
+        super().__init__(estimator, epsilon, plan, labels, random_state)
         self.bias_penalty = bias_penalty
-        self.labels = labels
-        self.random_state = random_state
 
     def predict(self, X: Any) -> Floats:
         """Return the predictions of the last model, clipped to the range of the labels, shape ``(n,)``."""

@@ -15,8 +15,9 @@ from optrand.base.validation import Floats
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.estimate.averages import UNBIASED, output_numbers
+from optrand.learning.domain import Domain
 from optrand.learning.likelihoods import label_inputs
-from optrand.learning.private_labels import Domain, LabelRelease
+from optrand.learning.private_labels import LabelRelease
 from optrand.learning.targets import likelihood_of, posterior
 from optrand.learning.tilting import tilted_priors
 from optrand.learning.training import clip_to_range

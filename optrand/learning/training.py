@@ -14,7 +14,8 @@ from sklearn.utils import _safe_indexing
 
 from optrand.base.validation import Floats
 from optrand.baselines.groups import Groups
-from optrand.learning.private_labels import Domain, LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning.domain import Domain
+from optrand.learning.private_labels import LabelRelease, PriorRelease, PrivateLabels
 from optrand.learning.targets import Likelihood, Start, Target, probabilities
 from optrand.model.problem import regression
 from optrand.studies.many import solve_many

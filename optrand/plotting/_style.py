@@ -119,7 +119,6 @@ class Limits:
     pieces: int = 20_000  # bins of all components
     bordered: int = 60  # bins of a component with borders between them
     curve_points: int = 800  # of a price, beside the outputs
-    block: int = 1 << 21  # entries of the k x n arrays that are worked on at a time
     unbroken: int = 12  # outputs below which the axis of a price has no breaks
     whole_grid: int = 60  # size of a grid that is drawn whole
     price_noise: float = 1e-13  # share of the multipliers below which a price is rounding

@@ -181,6 +181,12 @@ def row_chances(table: Randomizer, row: int) -> Floats:
     return np.bincount(np.searchsorted(table.outputs, arcs.outputs), amounts, table.n).astype(np.float64)
 
 
+def chances_to_keep(table: Randomizer) -> Floats:
+    """Return the probability that the output is the label itself, shape ``(k,)``."""
+    kept: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
+    return kept
+
+
 def letters_of(table: Randomizer, columns: Indices) -> NDArray[np.str_]:
     """Return the staircase signature of some outputs, without the rest of the table."""
     if table.arcs is None:

@@ -29,6 +29,7 @@ from optrand.plotting._table import (
     Drawable,
     Indices,
     Ranks,
+    chances_to_keep,
     chosen,
     drawn_table,
     edges_of,
@@ -402,10 +403,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
 def _noise(mechanism: Mechanism) -> Floats:
     if mechanism.problem.loss != losses.zero_one:
         return np.sqrt(np.maximum(mechanism.moments(mechanism.labels).variances, 0.0))
-    table = mechanism.randomizer
-    kept = table.outputs[np.newaxis, :] == table.labels[:, np.newaxis]
-    changed: Floats = 1 - np.where(kept, table.matrix, 0.0).sum(axis=1)
-    return changed
+    return 1 - chances_to_keep(mechanism.randomizer)
 
 
 def _shortened(names: list[str], longest: int) -> str:

@@ -24,6 +24,7 @@ from optrand.model import losses
 from optrand.model.outputs import in_words
 from optrand.model.problem import Problem
 from optrand.plotting._style import LIMITS, above, counted, number_texts, spread
+from optrand.plotting._table import chances_to_keep
 from optrand.plotting.randomizer import groups_figure, pooled
 from optrand.plotting.saving import DRAWINGS, render, whole_figure
 from optrand.sampling.priors import BudgetSplit
@@ -386,10 +387,8 @@ def label_numbers(mechanism: Mechanism) -> Numbers:
     names = number_texts(problem.labels[rows])
     shares = [f"{share:.4g}" for share in problem.prior[rows]]
     if problem.loss == losses.zero_one:
-        kept = [mechanism.outputs == label for label in problem.labels[rows]]
-        chances = [float(channel.matrix[row, same].sum()) for row, same in zip(rows, kept, strict=True)]
-        headings = ["Label", "Prior", "Kept with probability"]
-        return Numbers(caption, headings, _typeset(names, shares, [f"{chance:.4g}" for chance in chances]))
+        chances = [f"{chance:.4g}" for chance in chances_to_keep(channel)[rows]]
+        return Numbers(caption, ["Label", "Prior", "Kept with probability"], _typeset(names, shares, chances))
     # Round to a billionth of the outputs' size, so that float residues of zero vanish.
     unit = 10.0 ** math.floor(math.log10(float(np.abs(channel.outputs).max()) or 1.0) - 9)
     means = [f"{round(mean / unit) * unit:.10g}" for mean in channel.means[rows].tolist()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -313,7 +313,8 @@ def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floa
     margin = (0.01 if broken else 0.15) * float(np.ptp(outputs)) or 1.0
     shown = outputs if grid is None or grid.size > LIMITS.whole_grid else grid
     places = _places(problem, shown, margin)
-    prices = best_prices(problem, dual, places)
+    # The price does not depend on the outputs that are allowed, nor on the price of bias.
+    prices = price(replace(problem, outputs=Grid(places), bias_penalty=0.0), dual).costs
     x, marks = places, outputs
     if broken:
         ranks = Ranks.of(outputs, width - 0.7, outputs.size, even=False)
@@ -363,27 +364,6 @@ def _places(problem: Problem, outputs: Floats, margin: float) -> Floats:
     )
     places = np.union1d(np.linspace(low, high, LIMITS.curve_points), np.union1d(outputs, between))
     return places[places > 0] if problem.loss.positive_outputs else places
-
-
-def best_prices(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
-    """Return the prices :math:`f` at some allowed outputs, in floats; cost ``O(n k)`` in blocks.
-
-    Examples
-    --------
-    >>> from optrand.closed_forms import debiased_rr
-    >>> coin = debiased_rr([0, 1], 1.0)
-    >>> prices = best_prices(coin.problem, coin.dual, coin.randomizer.outputs)
-    >>> bool(abs(prices).max() < 1e-15)
-    True
-    """
-    step = max(1, LIMITS.block // problem.k)
-    if outputs.size > step:
-        parts = np.split(outputs, np.arange(step, outputs.size, step))
-        return np.concatenate([best_prices(problem, dual, part) for part in parts])
-    prior, alpha, beta = (array[:, np.newaxis] for array in (problem.prior, dual.alpha, dual.beta))
-    reduced = np.where(prior > 0, prior * problem.loss_table(outputs), 0.0) - alpha - beta * (outputs - dual.origin)
-    prices: Floats = reduced.sum(axis=0) + math.expm1(problem.epsilon) * np.minimum(reduced, 0).sum(axis=0)
-    return prices
 
 
 def _proven_digits(proof: Certificate) -> int:

@@ -14,6 +14,9 @@ from optrand.states.trigger import TriggerStates
 
 __all__ = ["Balance", "balance", "capacity", "channel_capacity", "noise_rate"]
 
+GAP = 1e-9
+"""Accuracy of a capacity, in bits."""
+
 STEPS = 5_000
 """Largest number of steps of the algorithm of Blahut and Arimoto."""
 
@@ -80,7 +83,7 @@ def capacity(states: int | TriggerStates, epsilon: float) -> float:
     return math.log2(count) - entropy - flipped * math.log2(count - 1)
 
 
-def channel_capacity(matrix: ArrayLike, *, gap: float = 1e-9) -> float:
+def channel_capacity(matrix: ArrayLike, *, gap: float = GAP) -> float:
     """Bound the capacity of a table of probabilities in bits from above, for any distribution of its inputs.
 
     Parameters
@@ -126,9 +129,7 @@ class Balance:
     upper: float
 
 
-def balance(
-    table: Floats, gap: float = 0.0, *, limit: float | None = None, inputs: Floats | None = None, steps: int = STEPS
-) -> Balance:
+def balance(table: Floats, gap: float = 0.0, *, limit: float = math.nan, inputs: Floats | None = None) -> Balance:
     """Run the algorithm of Blahut and Arimoto until its bounds are within a gap or on one side of a limit.
 
     Steps are longer by the reciprocal of the largest total variation of two rows: the factor by which the channel
@@ -140,11 +141,11 @@ def balance(
     rounding = UNIT * (table.shape[1] + 8) * largest
     length = 1 / max(_spread(table), 1e-9)
     lower, upper = 0.0, math.inf
-    for _ in range(steps):
+    for _ in range(STEPS):
         bits = _row_bits(table, found @ table)
         top = float(bits.max())
         lower, upper = max(lower, float(found @ bits)), min(upper, max(0.0, top) + rounding)
-        if upper - lower <= gap + 2 * rounding or (limit is not None and (upper <= limit or lower > limit)):
+        if upper - lower <= gap + 2 * rounding or upper <= limit or lower > limit:
             break
         # Inputs that were dropped may come back.
         found = np.maximum(found * np.exp2(length * (bits - top)), TINY)

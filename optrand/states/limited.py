@@ -28,7 +28,7 @@ from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem, regression
 from optrand.solvers import solve
-from optrand.states.channel import balance
+from optrand.states.channel import GAP, balance
 
 __all__ = ["bound_utility", "solve_limited"]
 
@@ -70,7 +70,9 @@ def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, fl
     private = _make_private(raw, math.exp(problem.epsilon))
     constant = np.zeros_like(private)
     constant[:, int(np.argmax(worth.sum(axis=0)))] = 1.0
-    inside = _shrink(private, constant, capacity * (1 - MARGIN), inputs)
+    # The information of a mixture with a constant channel is at most its share of the table.
+    bits = balance(private, GAP * min(1.0, capacity), inputs=inputs).upper
+    inside = constant + min(1.0, capacity * (1 - MARGIN) / bits) * (private - constant)
     # The constraint that touches the information at the raw table. For unused outputs, the ratios of the small entries
     # left by the interior point are as good as any.
     cut = inputs[:, np.newaxis] * (np.log2(raw / (inputs @ raw)) - SLACK)
@@ -136,17 +138,6 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
     prices = np.maximum(limit.dual_value, 0.0)
     inputs = prices / prices.sum() if prices.sum() > 0 else np.full(prices.size, 1 / prices.size)
     return np.maximum(table.value, TINY), inputs, float(prices.sum()) * scale * math.log(2)
-
-
-def _shrink(table: Floats, constant: Floats, allowed: float, inputs: Floats) -> Floats:
-    """Find the last mixture of a constant channel and a table that keeps within the allowed bits."""
-    found = balance(table, limit=allowed, inputs=inputs)
-    low, high = (1.0, 1.0) if found.upper <= allowed else (0.0, 1.0)
-    while high - low > MARGIN:
-        middle = (low + high) / 2
-        found = balance(constant + middle * (table - constant), limit=allowed, inputs=found.inputs)
-        low, high = (middle, high) if found.upper <= allowed else (low, middle)
-    return constant + low * (table - constant)
 
 
 def _make_private(table: Floats, ratio: float) -> Floats:

@@ -23,13 +23,10 @@ from optrand.model.problem import Problem, classification, regression
 from optrand.model.randomizer import Randomizer
 from optrand.sampling.entropy import EntropySource
 from optrand.solvers import solve
-from optrand.states.channel import balance
+from optrand.states.channel import GAP, balance
 from optrand.states.limited import solve_limited
 
 __all__ = ["BestRandomizer", "best"]
-
-GAP = 1e-9
-"""Accuracy of a capacity, in bits."""
 
 LARGEST = 1600
 """Entries of the utility, states and outputs of one kind merged, up to which a capacity is met at the optimum."""
@@ -196,8 +193,7 @@ def _utilities(proof: Certificate) -> tuple[float, float]:
 def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> float:
     """Bound the capacity of a mechanism from above: to a billionth of a bit, or until it is on one side of a limit."""
     table = (mechanism.weights / mechanism.total).astype(np.float64)
-    found = balance(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else None, inputs=inputs)
-    return found.upper
+    return balance(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else math.nan, inputs=inputs).upper
 
 
 def _used(problem: Problem, table: Floats) -> Randomizer:

@@ -69,28 +69,21 @@ class TriggerStates(Sequence[State]):
     @cached_property
     def _completions(self) -> list[list[list[int]]]:
         """Ways to fill the cells from one on, by the reports that are left and those that its datum has had."""
-        left, after = range(self.max_reports + 1), [[1]] * (self.max_reports + 1)
+        most = self.max_reports
+        after = [[1] * (most + 1)] * (most + 1)
         table = [after]
-        for place in range(len(self._cells) - 1, -1, -1):
-            datum, window = self._cells[place]
-            limit = min(self.limits[datum], self.max_reports)
-            last = window == self.windows[datum] - 1
-            rows = []
-            for free in left:
-                ways = [0] * (limit + 1)
-                for had in range(limit, -1, -1):
-                    most = min(free, limit - had)
-                    ways[had] = sum(after[free - more][0 if last else had + more] for more in range(most + 1))
-                rows.append(ways if window else [ways[0]])
+        for datum, window in reversed(self._cells):
+            limit, rows = min(self.limits[datum], most), []
+            for free in range(most + 1):
+                ways = [
+                    sum(after[free - more][had + more] for more in range(min(free, limit - had) + 1))
+                    for had in range(limit + 1)
+                ]
+                # What the datum before has had does not count.
+                rows.append(ways if window else ways[:1] * (most + 1))
             after = rows
-            table.append(rows)
+            table.append(after)
         return table[::-1]
-
-    def _ways(self, place: int, free: int, had: int, more: int) -> int:
-        """Count the states that agree up to a cell which has `more` reports."""
-        datum, window = self._cells[place]
-        last = window == self.windows[datum] - 1
-        return self._completions[place + 1][free - more][0 if last else had + more]
 
     def __len__(self) -> int:
         return self.size
@@ -110,7 +103,7 @@ class TriggerStates(Sequence[State]):
         for cell, report in enumerate(self._cells):
             had = had if report[1] else 0
             more = 0
-            while rest >= (ways := self._ways(cell, free, had, more)):
+            while rest >= (ways := self._completions[cell + 1][free - more][had + more]):
                 rest -= ways
                 more += 1
             reports += [report] * more
@@ -126,7 +119,7 @@ class TriggerStates(Sequence[State]):
             more = reports.count(report)
             if more > min(free, self.limits[report[0]] - had):
                 break
-            place += sum(self._ways(cell, free, had, fewer) for fewer in range(more))
+            place += sum(self._completions[cell + 1][free - fewer][had + fewer] for fewer in range(more))
             free, had = free - more, had + more
         listed = isinstance(state, tuple) and len(reports) == self.max_reports - free and reports == sorted(reports)
         if not listed or not start <= place < (self.size if stop is None else stop):
