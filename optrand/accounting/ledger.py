@@ -40,12 +40,12 @@ CREATE TABLE release (
   {serial} id TEXT PRIMARY KEY, dataset TEXT NOT NULL, label TEXT NOT NULL,
   epsilon TEXT NOT NULL, prior_epsilon TEXT NOT NULL,
   question TEXT NOT NULL, input TEXT NOT NULL, output TEXT NOT NULL, again INTEGER NOT NULL, begun TEXT NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key {bytes}, plan TEXT) {strict};
+  state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key {bytes}, record TEXT) {strict};
 CREATE INDEX of_dataset ON release (dataset, label, epsilon);
 CREATE TABLE secret (key {bytes} NOT NULL) {strict}
 """
 
-COLUMNS = "id, dataset, label, epsilon, prior_epsilon, question, input, output, again, begun, state, key, plan"
+COLUMNS = "id, dataset, label, epsilon, prior_epsilon, question, input, output, again, begun, state, key, record"
 
 
 class State(StrEnum):
@@ -79,8 +79,8 @@ class Charge:
     state : State
     key : bytes or None
         Master key of the noise. None once it is erased.
-    plan : str or None
-        Noisy histogram and mechanisms as JSON, while the release is drawn.
+    record : str or None
+        Record of the release, its mechanisms included, while it is drawn.
     """
 
     dataset: str
@@ -95,7 +95,7 @@ class Charge:
     begun: str = ""
     state: State = State.CHARGED
     key: bytes | None = field(default=None, repr=False)
-    plan: str | None = field(default=None, repr=False)
+    record: str | None = field(default=None, repr=False)
 
     @property
     def total(self) -> Spent:
@@ -277,14 +277,14 @@ class Ledger:
                 for charge, old in zip(charges, found, strict=True)
             ]
 
-    def draw(self, charge: Charge, plan: str) -> str:
-        """Enter what the labels are drawn with, and return it; if another run has entered a plan before, that one."""
+    def draw(self, charge: Charge, record: str) -> str:
+        """Enter what the labels are drawn with, and return it; if another run has entered a record before, that one."""
         with self._transaction() as database:
             database.execute(
-                "UPDATE release SET plan = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
-                (plan, charge.id),
+                "UPDATE release SET record = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
+                (record, charge.id),
             )
-            row = database.execute("SELECT plan FROM release WHERE id = ?", (charge.id,)).fetchone()
+            row = database.execute("SELECT record FROM release WHERE id = ?", (charge.id,)).fetchone()
         if row is None or row[0] is None:
             raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
         return str(row[0])
@@ -310,7 +310,7 @@ class Ledger:
             if publish is not None:
                 publish()
             for one in ids:
-                database.execute("UPDATE release SET state = 'complete', key = NULL, plan = NULL WHERE id = ?", one)
+                database.execute("UPDATE release SET state = 'complete', key = NULL, record = NULL WHERE id = ?", one)
 
     def withdraw(self, release: str) -> None:
         """Give up an unfinished release: its key is erased, and what it has cost stays spent.
@@ -321,7 +321,7 @@ class Ledger:
             There is no unfinished release of that id.
         """
         with self._transaction() as database:
-            change = "UPDATE release SET key = NULL, plan = NULL WHERE id = ? AND key IS NOT NULL"
+            change = "UPDATE release SET key = NULL, record = NULL WHERE id = ? AND key IS NOT NULL"
             if database.execute(change, (release,)).rowcount != 1:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 

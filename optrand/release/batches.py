@@ -18,9 +18,8 @@ from optrand.errors import InvalidInput
 from optrand.release.cells import LabelColumn, Places, refuse_labels
 from optrand.release.groups import Groups, Indices
 from optrand.release.ids import Ids, RowSums, column_ids, row_ids
-from optrand.release.plan import Drawing, Plan
 from optrand.release.question import Question
-from optrand.release.record import ReleaseRecord
+from optrand.release.record import Drawing, ReleaseRecord
 
 __all__ = ["Account", "Listener", "Reader", "Rows", "Scan", "Sink"]
 
@@ -222,8 +221,8 @@ class Sink:
         """Write a batch of the second pass with noisy labels."""
         raise NotImplementedError
 
-    def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
-        """Finish the table, and return the records of the release."""
+    def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
+        """Finish the table, and return the records of the release, which may describe it."""
         raise NotImplementedError
 
     def abandon(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from contextlib import ExitStack
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,14 @@ from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release.batches import Account, Listener, Rows, Sink
-from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED, LabelColumn
+from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
 from optrand.release.parquet_tables import conform
-from optrand.release.plan import Plan
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
-from optrand.release.run import make_reader, release
-from optrand.release.tables import Output, find_column, open_table, plan_output
+from optrand.release.run import release
+from optrand.release.spark import open_frame
+from optrand.release.tables import Output, label_column, open_table, plan_output
 
 __all__ = [
     "Diagnosis",
@@ -49,7 +50,7 @@ def record_path(target: str | os.PathLike[str]) -> Path:
 
 
 def randomize_table(
-    source: str | os.PathLike[str],
+    source: Any,
     target: str | os.PathLike[str],
     question: Question,
     *,
@@ -70,9 +71,14 @@ def randomize_table(
 
     Parameters
     ----------
-    source, target : path
-        CSV or Parquet, by the ends of their names, each of any kind; a folder of Parquet files becomes a folder.
+    source : path or pyspark.sql.DataFrame
+        CSV or Parquet, by the end of its name. Or a frame of Spark, which its workers read, draw and write: it is
+        computed three times, so cache it if that is slow.
+    target : path
+        CSV or Parquet, whatever the source is; a folder of Parquet files becomes a folder. Of a frame of Spark the
+        absolute path of a folder on a disk that the driver and all workers share.
     question : Question
+        With `ids` for a frame of Spark: frames have no order, so that row numbers say nothing.
     dataset : str, optional
         Name under which a ledger charges the release. Without one nothing is charged.
     ledger : Ledger, path, URL or None
@@ -104,7 +110,7 @@ def randomize_table(
 
     Notes
     -----
-    The table is read twice, in batches: memory does not grow with its rows. All of epsilon is charged before the prior
+    A file is read twice, in batches: memory does not grow with its rows. All of epsilon is charged before the prior
     is drawn. A run that was killed, wherever it was, is resumed by the same call, at no further cost and with the same
     noise. Nothing stands under the final names until all of it is complete and on the disk.
 
@@ -120,19 +126,22 @@ def randomize_table(
     (20000, 1.0)
     """
     flag(force, "force")
-    path, output = Path(source), Path(target)
-    listener = listener or Listener(warn=warnings.warn)
+    path = Path(source) if isinstance(source, str | os.PathLike) else None
+    output, listener = Path(target), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)
     check_place(output, path)
-    with Signals() as signals, Staging(output) as staging:
+    with Signals() as signals, Staging(output) as staging, ExitStack() as jobs:
         done = finished_record(output, question, account)
         if done is not None:
             return done
         replaced = check_output(output, account, force=force)
-        table = open_table(path, separator=separator, decimal=decimal)
-        (column,) = make_reader(table, [question], account).columns
-        planned = plan_output(table, column, output, keep=keep, drop=drop)
-        sink = FileSink(staging, planned, output, table.files[0], signals, question.label, replace=replaced)
+        if path is None:
+            table = jobs.enter_context(open_frame(source, output, question, listener))
+        else:
+            table = open_table(path, separator=separator, decimal=decimal)
+        planned = plan_output(table, question, output, keep=keep, drop=drop)
+        like = table.files[0] if table.files else None
+        sink = FileSink(staging, planned, output, like, signals, question.label, replace=replaced)
         (record,) = release(table, [question], sink, account, listener)
     return record
 
@@ -228,14 +237,14 @@ class FileSink(Sink):
         self.rows += released.num_rows
         self._writer.write(part, released)
 
-    def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
+    def close(self, records: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
         """Finish the table, and return its record."""
         if self._writer is not None:
             self._writer.close()
         layout = self.planned.layout
         signs = (None, None) if layout is None else (layout.separator, layout.decimal)
         table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.planned.names, *signs)
-        self._record = ReleaseRecord.of(plans[0], release=charges[0].id, dataset=account.charged, table=table)
+        self._record = replace(records[0], table=table)
         return [self._record]
 
     def abandon(self) -> None:
@@ -281,9 +290,7 @@ def diagnose_table(
 ) -> Diagnosis:
     """Count the labels of a table that a release would refuse: for their owner alone, not to be shared."""
     table = open_table(source, separator=separator, decimal=decimal)
-    name = find_column(table, question.label)
-    column = LabelColumn(question, table.schema.field(name).type, table.decimal)
-    found = Diagnosis()
+    column, found = label_column(table, question), Diagnosis()
     for _, batch in table.batches([question.label]):
         places = column.places(batch.column(0))
         found += Diagnosis(places.size, *(int((places == code).sum()) for code in (MISSING, NO_LABEL, UNDECLARED)))

@@ -11,12 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from optrand.accounting.ledger import Charge, Ledger
+from optrand.accounting.ledger import Ledger
 from optrand.accounting.spent import Spent
 from optrand.errors import InvalidInput
 from optrand.release.batches import Account, Listener, Reader, Rows, Sink
 from optrand.release.frames import arrow_column, check_frame, is_frame, materialize, replace_labels
-from optrand.release.plan import Plan
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
 from optrand.release.run import release
@@ -258,14 +257,11 @@ class _MemorySink(Sink):
         kept = None if rows.kept is None else pa.array(rows.kept)
         self._noisy.append([one if kept is None else one.filter(kept) for one in noisy])
 
-    def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
+    def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
         """Put the noisy labels in place of the private ones."""
         columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
         self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)
-        return [
-            ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
-            for plan, charge in zip(plans, charges, strict=True)
-        ]
+        return records
 
 
 def _warn(words: str) -> None:

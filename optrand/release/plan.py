@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -16,23 +16,19 @@ from optrand.base.arithmetic import budget_above, decimal_value, least_reading
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import Certificate, certify
 from optrand.mechanism.mechanism import Mechanism
-from optrand.release.cells import Places
 from optrand.release.conditioning import Conditioning, conditioned
 from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shrink_histograms
-from optrand.release.ids import Ids
 from optrand.release.question import Question
 from optrand.release.randomizers import (
     mechanism_for,
-    mechanism_of_document,
     mechanism_without_prior,
     noisy_label_loss,
     objective,
 )
 from optrand.sampling.entropy import EntropySource
-from optrand.sampling.keyed import RecordStreams, subkey
 from optrand.sampling.priors import BudgetSplit, private_histogram
 
-__all__ = ["Drawing", "Plan", "draw_histograms", "rehearse"]
+__all__ = ["Plan", "draw_histograms", "rehearse"]
 
 Announce = Callable[[str], object]
 
@@ -235,69 +231,6 @@ class Plan:
     def possible(self) -> bool:
         """Whether histograms can be estimated."""
         return all(fit.possible for fit in self.fits)
-
-    def drawing(self, key: bytes, *, release: str, dataset: str) -> Drawing:
-        """Return what draws, under the master key of a release."""
-        keys = tuple(
-            subkey(
-                key,
-                release=release,
-                dataset=dataset,
-                column=self.question.label,
-                purpose="labels",
-                group=str(pool),
-                mechanism=mechanism.digest,
-            )
-            for pool, mechanism in enumerate(self.mechanisms)
-        )
-        return Drawing(self.mechanisms, keys, self.pools, self.question.values)
-
-    def document(self) -> dict[str, Any]:
-        """Return all that :meth:`of_document` needs to draw with these very mechanisms."""
-        distinct = {one.digest: one for one in self.mechanisms}
-        return {
-            "noisy": None if self.noisy is None else self.noisy.tolist(),
-            "mechanisms": [one._document for one in distinct.values()],
-            "fits": [[list(distinct).index(fit.mechanism.digest), fit.weight, fit.cost] for fit in self.fits],
-            "relative_loss": self.relative_loss,
-        }
-
-    @classmethod
-    def of_document(cls, question: Question, sizes: NDArray[Any], groups: Groups, document: dict[str, Any]) -> Plan:
-        """Read what :meth:`document` wrote."""
-        mechanisms = [mechanism_of_document(one) for one in document["mechanisms"]]
-        fits = tuple(Conditioning(mechanisms[place], weight, cost) for place, weight, cost in document["fits"])
-        noisy = None if document["noisy"] is None else np.array(document["noisy"], dtype=np.int64)
-        return cls(question, groups, sizes, noisy, fits, document["relative_loss"])
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """Draws noisy labels: a keyed function of a record's label, id and group.
-
-    It can be pickled, and then holds the keys of the labels.
-    """
-
-    mechanisms: tuple[Mechanism, ...]
-    keys: tuple[bytes, ...] = field(repr=False)
-    pools: Indices
-    values: Floats
-
-    @cached_property
-    def _streams(self) -> tuple[RecordStreams, ...]:
-        return tuple(RecordStreams(key, private=True) for key in self.keys)
-
-    def __call__(self, places: Places, ids: Ids, groups: Indices) -> Floats:
-        """Draw for records with these places of labels, ids and groups, 0 for a missing label."""
-        if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
-            return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
-        noisy = np.zeros(places.size)
-        pools = np.where(places >= 0, self.pools[groups], -1)
-        for pool in np.unique(pools[pools >= 0]).tolist():
-            rows = np.flatnonzero(pools == pool)
-            drawn = self.mechanisms[pool].sample_records(self.values[places[rows]], ids[rows], self._streams[pool])
-            noisy[rows] = drawn
-        return noisy
 
 
 def _pools(question: Question, sizes: NDArray[Any]) -> Indices:

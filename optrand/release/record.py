@@ -12,6 +12,7 @@ import re
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -31,22 +32,63 @@ from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Drawn, Released
 from optrand.release import FORMAT
-from optrand.release.cells import LabelColumn
+from optrand.release.cells import LabelColumn, Places
 from optrand.release.frames import arrow_column
-from optrand.release.groups import Groups, group_columns
+from optrand.release.groups import Groups, Indices, group_columns
+from optrand.release.ids import Ids
 from optrand.release.plan import Plan
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question
 from optrand.release.randomizers import mechanism_of_document
+from optrand.sampling.keyed import RecordStreams, subkey
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["ENDING", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
+__all__ = ["ENDING", "Drawing", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
 
 FRAME_FORMAT = "optrand.releases"
 ENDING = ".release.json"
 """Ending of the file of a record beside a table."""
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Draws noisy labels: a keyed function of a record's label, id and group.
+
+    It can be pickled, and then holds the keys of the labels.
+
+    Attributes
+    ----------
+    mechanisms : tuple of Mechanism
+    keys : tuple of bytes
+        One for each mechanism.
+    places : (groups,) array of int
+        Index of the mechanism of each group.
+    values : (k,) array
+        Declared labels.
+    """
+
+    mechanisms: tuple[Mechanism, ...]
+    keys: tuple[bytes, ...] = field(repr=False)
+    places: Indices
+    values: Floats
+
+    @cached_property
+    def _streams(self) -> tuple[RecordStreams, ...]:
+        return tuple(RecordStreams(key, private=True) for key in self.keys)
+
+    def __call__(self, places: Places, ids: Ids, groups: Indices) -> Floats:
+        """Draw for records with these places of labels, ids and groups, 0 for a missing label."""
+        if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
+            return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
+        noisy = np.zeros(places.size)
+        chosen = np.where(places >= 0, self.places[groups], -1)
+        for number, (mechanism, streams) in enumerate(zip(self.mechanisms, self._streams, strict=True)):
+            rows = np.flatnonzero(chosen == number)
+            if rows.size:
+                noisy[rows] = mechanism.sample_records(self.values[places[rows]], ids[rows], streams)
+        return noisy
 
 
 @dataclass(frozen=True)
@@ -228,8 +270,8 @@ class ReleaseRecord(Released):
         return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
 
     @classmethod
-    def of(cls, plan: Plan, *, release: str, dataset: str | None, table: TableFile | None = None) -> ReleaseRecord:
-        """Return the record of a release of a plan."""
+    def of(cls, plan: Plan, *, release: str, dataset: str | None) -> ReleaseRecord:
+        """Return the record of a release of a plan, without its table."""
         question, mechanisms = plan.question, plan.mechanisms
         kind = "Mechanism" if len(set(map(id, mechanisms))) == 1 else f"{len(mechanisms)} Mechanisms"
         named = f"{question.randomizer}: " if isinstance(question.randomizer, str) else ""
@@ -257,7 +299,7 @@ class ReleaseRecord(Released):
             variance=max(float(one.table.variances.max()) for one in mechanisms),
             noisy_label_loss=plan.noisy_label_loss,
             relative_loss=plan.relative_loss,
-            table=table,
+            table=None,
             mechanisms={
                 name: mechanisms[pool] for name, pool in zip(plan.groups.names, plan.pools.tolist(), strict=True)
             },
@@ -284,6 +326,18 @@ class ReleaseRecord(Released):
     def distinct(self) -> list[Mechanism]:
         """Mechanisms without repetition."""
         return list({one.digest: one for one in self.mechanisms.values()}.values())
+
+    @property
+    def places(self) -> Indices:
+        """Index among the distinct mechanisms of that of each group."""
+        digests = [one.digest for one in self.distinct]
+        return np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
+
+    def drawing(self, master_key: bytes) -> Drawing:
+        """Return the draws of this release under its master key."""
+        names = {"release": self.release, "dataset": self.dataset or "", "column": self.label, "purpose": "labels"}
+        keys = tuple(subkey(master_key, **names, mechanism=one.digest) for one in self.distinct)
+        return Drawing(tuple(self.distinct), keys, self.places, np.array(self.labels))
 
     def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
         """Return released labels by the mechanism that drew them, without missing ones.
@@ -316,10 +370,7 @@ class ReleaseRecord(Released):
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
         known = Groups.named(self.groups, self.mechanisms)
         codes = known.codes_of(group_columns(groups, self.groups), values.size)
-        distinct = self.distinct
-        digests = [one.digest for one in distinct]
-        places = np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
-        return distinct, places[codes], values
+        return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
         """Return released numbers, NaN for a missing one, and released classes as their places.
@@ -371,18 +422,22 @@ class ReleaseRecord(Released):
 
     def _document(self) -> dict[str, Any]:
         plain = {name: value for name, value in vars(self).items() if name in FIELDS}
-        distinct = self.distinct
-        digests = [one.digest for one in distinct]
         return {
             **plain,
             "parts": asdict(self.parts),
             "estimates": asdict(self.estimates),
             "table": None if self.table is None else asdict(self.table),
             "gap": self.gap if math.isfinite(self.gap) else None,
-            "mechanisms": [one._document for one in distinct],
+            "mechanisms": [one._document for one in self.distinct],
             # Pairs, since a sorted object would lose their order.
-            "mechanism_of_group": [[name, digests.index(one.digest)] for name, one in self.mechanisms.items()],
+            "mechanism_of_group": list(map(list, zip(self.mechanisms, self.places.tolist(), strict=True))),
         }
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ReleaseRecord:
+        """Read what :meth:`to_bytes` wrote, and verify it; errors as of :func:`load_release`."""
+        names = [*FIELDS, "mechanism_of_group"]
+        return _read(strict_json.unsealed(data, names, kind=FORMAT))
 
     @classmethod
     def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
@@ -469,8 +524,7 @@ def load_release(path: str | os.PathLike[str]) -> Any:
         content = strict_json.unsealed(data, ["records"], kind=FRAME_FORMAT)
         records = [_read(one) for one in content["records"]]
         return FrameRecord({one.label: one for one in records})
-    names = [*(name for name in FIELDS if name != "mechanisms"), "mechanisms", "mechanism_of_group"]
-    return _read(strict_json.unsealed(data, names, kind=FORMAT))
+    return ReleaseRecord.from_bytes(data)
 
 
 def _read(content: Any) -> ReleaseRecord:

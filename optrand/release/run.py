@@ -14,21 +14,20 @@ from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import decimal_value
 from optrand.errors import InvalidInput, SpentNote
 from optrand.release.batches import Account, Listener, Reader, Scan, Sink
-from optrand.release.cells import LabelColumn
 from optrand.release.groups import ONE_GROUP, Groups
 from optrand.release.plan import Plan, draw_histograms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
 from optrand.release.sources import Table
-from optrand.release.tables import find_column
+from optrand.release.tables import find_column, label_column
 from optrand.sampling.keyed import KeyedEntropy, subkey
 
-__all__ = ["begin_release", "make_plan", "make_reader", "release"]
+__all__ = ["begin_release", "make_reader", "make_record", "release"]
 
 
 def release(
     table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener
-) -> list[ReleaseRecord]:
+) -> Sequence[ReleaseRecord]:
     """Release columns of a table with the same ids, each charged for its epsilon before anything is drawn.
 
     Raises
@@ -53,19 +52,16 @@ def release(
     sink.rehearse(reader)
     charges = begin_release(reader, found, sink.output, account)
     try:
-        plans = [
-            make_plan(question, groups, counts, charge, account, listener)
+        planned = [
+            make_record(question, groups, counts, charge, account, listener)
             for question, groups, counts, charge in zip(
                 reader.questions, reader.groups, found.counts, charges, strict=True
             )
         ]
         listener.stage("drawing labels")
-        drawings = [
-            plan.drawing(charge.key or b"", release=charge.id, dataset=account.dataset or "")
-            for plan, charge in zip(plans, charges, strict=True)
-        ]
+        drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
         table.draw(reader, sink, account, found, drawings, listener)
-        records = sink.close(plans, charges, account)
+        records = sink.close(planned)
         listener.stage("publishing")
         if account.ledger is None:
             sink.publish()
@@ -89,8 +85,7 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
     """
     columns = []
     for question in questions:
-        name = find_column(table, question.label)
-        columns.append(LabelColumn(question, table.schema.field(name).type, table.decimal))
+        columns.append(label_column(table, question))
         for public in (*question.groups, *question.ids):
             find_column(table, public, public=True)
     found: dict[tuple[str, ...], Groups] = {(): ONE_GROUP}
@@ -125,30 +120,27 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
     return account.begin(charges)
 
 
-def make_plan(
+def make_record(
     question: Question, groups: Groups, counts: NDArray[Any], charge: Charge, account: Account, listener: Listener
-) -> Plan:
+) -> ReleaseRecord:
     """Estimate the prior and find the mechanisms, or read them from the ledger if this release has done so before."""
-    sizes = counts.sum(axis=1)
-    document = charge.plan
-    if document is None:
-        listener.stage("estimating the prior")
-        names = {"release": charge.id, "dataset": account.dataset or "", "column": question.label}
-        source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
-        # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
-        noisy = draw_histograms(question, counts, source)
-        plan = Plan.make(question, sizes, noisy, groups=groups, announce=listener.stage)
-        if not plan.possible:
-            listener.warn(plan.histogram_words)
-        listener.stage("proving")
-        _ = plan.proofs
-        if account.ledger is None:
-            return plan
-        made = json.dumps(plan.document())
-        document = account.ledger.draw(charge, made)
-        if document == made:
-            return plan
-    return Plan.of_document(question, sizes, groups, json.loads(document))
+    if charge.record is not None:
+        return ReleaseRecord.from_bytes(charge.record.encode())
+    listener.stage("estimating the prior")
+    names = {"release": charge.id, "dataset": account.dataset or "", "column": question.label}
+    source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
+    # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
+    noisy = draw_histograms(question, counts, source)
+    plan = Plan.make(question, counts.sum(axis=1), noisy, groups=groups, announce=listener.stage)
+    if not plan.possible:
+        listener.warn(plan.histogram_words)
+    listener.stage("proving")
+    made = ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
+    if account.ledger is None:
+        return made
+    text = made.to_bytes().decode()
+    entered = account.ledger.draw(charge, text)
+    return made if entered == text else ReleaseRecord.from_bytes(entered.encode())
 
 
 def _spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:

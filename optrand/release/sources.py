@@ -9,7 +9,7 @@ from typing import Any
 from optrand.errors import InputChanged
 from optrand.release.batches import Account, Listener, Reader, Scan, Sink
 from optrand.release.ids import UniqueIds
-from optrand.release.plan import Drawing
+from optrand.release.record import Drawing
 
 __all__ = ["Table"]
 

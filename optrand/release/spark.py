@@ -2,14 +2,20 @@
 
 No exception of a task repeats what a cell holds, since Spark writes exceptions to its logs. A label or an id that
 cannot be released is therefore no exception but a word in the report of the task.
+
+The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is destroyed
+at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files of Spark
+meanwhile; ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` have Spark encrypt both.
+
+Sums of keyed hashes over all rows tie the rows that are counted, checked and written to each other. Of a task that ran
+twice, one file is published, whose rows were summed.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import sys
 import uuid
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -19,44 +25,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from optrand.accounting.spent import Spent
 from optrand.base.files import sync_directory
-from optrand.errors import InputChanged, InvalidInput, MissingExtra, OptrandError
+from optrand.errors import InputChanged, InvalidInput, OptrandError
 from optrand.release.batches import Account, Listener, Reader, Scan
-from optrand.release.files import FileSink, check_output, finished_record
 from optrand.release.ids import RowSums, column_ids
-from optrand.release.parquet_tables import ParquetWriter, check_storable
-from optrand.release.plan import Drawing
-from optrand.release.publish import Signals, Staging, check_place
+from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.question import Question
-from optrand.release.record import ReleaseRecord
-from optrand.release.run import release
+from optrand.release.record import Drawing
 from optrand.release.sources import Table
-from optrand.release.tables import Output, released_names
 
-__all__ = ["randomize_frame"]
+__all__ = ["open_frame"]
 
 Batches = Iterable[Any]
 
 
-def randomize_frame(
-    frame: Any,
-    target: str | os.PathLike[str],
-    question: Question,
-    *,
-    dataset: str | None = None,
-    ledger: Any = "default",
-    again: bool = False,
-    budget: Spent | float | None = None,
-    keep: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    force: bool = False,
-    listener: Listener | None = None,
-) -> ReleaseRecord:
-    """Release a Spark frame with noisy labels as a folder of Parquet files.
-
-    It writes: a lazy frame of noisy labels would draw again whenever it is computed. The noise of a record is a keyed
-    function of its id, so that tasks that are retried or run twice agree.
+@contextmanager
+def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
+    """Open a Spark frame as a table, whose jobs and broadcast variables end with the block.
 
     Parameters
     ----------
@@ -66,69 +51,35 @@ def randomize_frame(
         Absolute path of a folder on a disk that the driver and all workers share.
     question : Question
         With `ids`: frames have no order, so that row numbers say nothing.
-    dataset, ledger, again, budget, keep, drop, force, listener
-        As for :func:`~optrand.release.files.randomize_table`.
+    listener : Listener
 
     Raises
     ------
     InvalidInput
-        A column or a label that cannot be released, ids that are missing or not unique, a target that may not be
-        written, or a session of Spark Connect, which has no broadcast variables. Nothing was charged.
-    AlreadySpent, OverBudget, InputChanged
-        As from :meth:`.Ledger.begin`, or the frame had other rows when it was computed again.
-    MissingExtra
-        pyspark is not installed.
-
-    Notes
-    -----
-    The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is
-    destroyed at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files
-    of Spark meanwhile; ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` have Spark encrypt both.
-
-    Sums of keyed hashes over all rows tie what is counted, checked and written to each other. Of a task that ran twice,
-    one file is published, whose rows were summed.
+        Another kind of table or target, or a session of Spark Connect, which has no broadcast variables.
     """
-    context, output = _context_of(frame), Path(target)
-    listener = listener or Listener(warn=warnings.warn)
+    classic = sys.modules.get("pyspark.sql.classic.dataframe")
+    if classic is None or not isinstance(frame, classic.DataFrame):
+        raise InvalidInput(
+            f"the table is of type {type(frame).__name__}, expected a path, or a frame of a Spark session with a "
+            "driver in this process (not Spark Connect, which has no broadcast variables)"
+        )
+    if frame.isStreaming:
+        raise InvalidInput("the table is a stream, which cannot be read twice: write it to a table first")
+    if not question.ids:
+        raise InvalidInput("frames have no order: name columns that identify a record, ids=...")
+    if not target.is_absolute():
+        raise InvalidInput(f"{target} is not an absolute path: name a folder on a disk that all machines share")
+    if target.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        raise InvalidInput(f"{target} is named like a text file: a release on Spark is a folder of Parquet files")
+    context = frame.sparkSession.sparkContext
     if context.getConf().get("spark.io.encryption.enabled", "false") != "true":
         listener.warn(
             "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
             "ends; start the session with spark.io.encryption.enabled=true"
         )
-    if not question.ids:
-        raise InvalidInput("frames have no order: name columns that identify a record, ids=...")
-    if not output.is_absolute():
-        raise InvalidInput(f"{output} is not an absolute path: name a folder on a disk that all machines share")
-    if output.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        raise InvalidInput(f"{output} is named like a text file: a release on Spark is a folder of Parquet files")
-    check_place(output, None)
-    account = Account.open(dataset, ledger, again=again, budget=budget)
-    with Signals() as signals, _jobs(context) as broadcast, Staging(output) as staging:
-        done = finished_record(output, question, account)
-        if done is not None:
-            return done
-        replaced = check_output(output, account, force=force)
-        source = _SparkTable(frame, broadcast)
-        names = released_names(source, question.label, keep, drop)
-        check_storable(pa.schema([source.schema.field(name) for name in names]))
-        sink = FileSink(staging, Output(names), output, None, signals, question.label, replace=replaced)
-        (record,) = release(source, [question], sink, account, listener)
-    return record
-
-
-def _context_of(frame: Any) -> Any:
-    try:
-        from pyspark.sql.classic.dataframe import DataFrame
-    except ImportError as error:
-        raise MissingExtra("releases on Spark need pyspark: pip install 'optrand[spark]'") from error
-    if not isinstance(frame, DataFrame):
-        raise InvalidInput(
-            f"the table is of type {type(frame).__name__}, expected a frame of a Spark session with a driver in this "
-            "process (not Spark Connect, which has no broadcast variables)"
-        )
-    if frame.isStreaming:
-        raise InvalidInput("the table is a stream, which cannot be read twice: write it to a table first")
-    return frame.sparkSession.sparkContext
+    with _jobs(context) as broadcast:
+        yield _SparkTable(frame, broadcast)
 
 
 class _SparkTable(Table):

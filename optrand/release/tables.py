@@ -25,9 +25,10 @@ from optrand.release.parquet_tables import (
     columns_named_by_pandas,
     released_schema,
 )
+from optrand.release.question import Question
 from optrand.release.sources import Table
 
-__all__ = ["MemoryTable", "Output", "find_column", "format_of", "open_table", "plan_output", "released_names"]
+__all__ = ["MemoryTable", "Output", "find_column", "format_of", "label_column", "open_table", "plan_output"]
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
@@ -155,6 +156,12 @@ def find_column(table: Table, name: str, *, public: bool = False) -> str:
     raise InvalidInput(f"{told} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
 
 
+def label_column(table: Table, question: Question) -> LabelColumn:
+    """Return what reads and writes the labels of a table; errors as of :func:`find_column`, and of their type."""
+    name = find_column(table, question.label)
+    return LabelColumn(question, table.schema.field(name).type, table.decimal)
+
+
 def _hint(table: Table, name: str) -> str:
     """Return a way out, without a name of the table: a first line that is no header may hold labels."""
     names = table.schema.names
@@ -197,8 +204,8 @@ class Output:
 
 
 def plan_output(
-    table: CsvTable | ParquetTable,
-    column: LabelColumn,
+    table: Table,
+    question: Question,
     target: Path,
     *,
     keep: Sequence[str] | None = None,
@@ -213,23 +220,26 @@ def plan_output(
     InvalidInput
         Columns that the table does not have, that are copies of the labels, or that the format cannot hold.
     """
-    label = column.question.label
-    names = released_names(table, label, keep, drop)
+    label, column = question.label, label_column(table, question)
+    names = _released_names(table, label, keep, drop)
+    source = table.path
+    if source is None:
+        # The workers of Spark write.
+        check_storable(pa.schema([table.schema.field(name) for name in names]))
+        return Output(names)
     copies = [name for name in columns_named_by_pandas(table.schema, label) if name in names]
     if copies:
         raise InvalidInput(
-            f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {label!r}, like the "
+            f"column {copies[0]!r} of {source.name} is an index of pandas that is named {label!r}, like the "
             "labels: drop it, or save the frame after reset_index(drop=True)"
         )
-    folder = table.path.is_dir() and not target.name.lower().endswith(SUFFIXES[:-1])
+    folder = source.is_dir() and not target.name.lower().endswith(SUFFIXES[:-1])
     if not folder and suffix_of(target) != ".parquet":
-        return _plan_csv(table, label, names, target)
+        return _plan_csv(table, source, label, names, target)
     if len(set(names)) < len(names):
-        raise InvalidInput(f"{table.path.name} has two columns of one name: rename them, or write CSV")
+        raise InvalidInput(f"{source.name} has two columns of one name: rename them, or write CSV")
     if len(table.files) > 1 and not folder:
-        raise InvalidInput(
-            f"{table.path.name} is a folder of files: name a folder, or a CSV file, for the released table"
-        )
+        raise InvalidInput(f"{source.name} is a folder of files: name a folder, or a CSV file, for the released table")
     text = isinstance(table, CsvTable)
     fields = [pa.field(name, pa.string()) if text else table.schema.field(name) for name in names]
     kind = pa.string() if text and pa.types.is_binary(column.released_kind) else column.released_kind
@@ -237,14 +247,14 @@ def plan_output(
     check_storable(schema)
 
     def begin(staged: Path) -> ParquetWriter:
-        paths = [staged / file.relative_to(table.path) for file in table.files] if folder else [staged]
-        return ParquetWriter(schema, paths, distinct=column.question.ids)
+        paths = [staged / file.relative_to(source) for file in table.files] if folder else [staged]
+        return ParquetWriter(schema, paths, distinct=question.ids)
 
     texts = pa.schema([(name, pa.string()) for name in names if name != label]) if text else None
     return Output(names, begin, texts=texts)
 
 
-def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
+def _released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of a released table, in their order."""
     if keep is not None and drop:
         raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
@@ -258,14 +268,14 @@ def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: S
     return tuple(name for name in names if name == label or (name in chosen) == (keep is not None))
 
 
-def _plan_csv(table: CsvTable | ParquetTable, label: str, names: tuple[str, ...], target: Path) -> Output:
+def _plan_csv(table: Table, source: Path, label: str, names: tuple[str, ...], target: Path) -> Output:
     if any("=" in part for part in _folders(table)):
-        raise InvalidInput(f"{table.path.name} has columns in the names of its folders: release it as a folder")
+        raise InvalidInput(f"{source.name} has columns in the names of its folders: release it as a folder")
     header = [name.encode() for name in names]
     layout = format_of(target)
     if isinstance(table, CsvTable):
         header = [raw for raw, name in zip(table.header, table.schema.names, strict=True) if name in names]
-        if suffix_of(target)[:4] == suffix_of(table.path)[:4]:
+        if suffix_of(target)[:4] == suffix_of(source)[:4]:
             layout = table.layout
     if layout is None:
         raise InvalidInput(f"{target} is a folder: name a file for the released table")
