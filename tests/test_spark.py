@@ -22,9 +22,8 @@ from optrand.accounting import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, publish, randomize_table
 from optrand.release import run as orchestrator
-from optrand.release.batches import Account, Listener
+from optrand.release.batches import Account, Listener, MemoryTable
 from optrand.release.spark import _Tasks, _write_labels
-from optrand.release.tables import MemoryTable
 
 if MISSING and "CI" not in os.environ:
     # CI never skips: there, what is missing is an error.

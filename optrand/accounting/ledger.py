@@ -24,16 +24,18 @@ from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from optrand.accounting.server import SCHEMES, Server
 from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
-from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, OverBudget
+from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
 __all__ = ["Charge", "Ledger", "State", "check_name", "default_path"]
 
 APPLICATION = 0x6F70_7472
-"""Application id of the file, the letters "optr": another SQLite file is refused."""
+"""The letters "optr": application id of the file, so that another SQLite file is refused, and lock of a server."""
+
+SCHEMES = ("postgresql://", "postgres://")
 
 SCHEMA = """
 CREATE TABLE release (
@@ -166,7 +168,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self._server = Server(path) if isinstance(path, str) and path.startswith(SCHEMES) else None
+        self._server = _Server(path) if isinstance(path, str) and path.startswith(SCHEMES) else None
         if self._server is not None:
             self.name = self._server.name
             with self._transaction() as database:
@@ -430,3 +432,54 @@ def _check_budget(spent: Spent, cost: Spent, budget: Spent, charge: Charge) -> N
             f"the release costs {cost} and dataset {charge.dataset!r} has cost {spent}, together {spent + cost}, over "
             f"the budget of {budget}: it was not charged"
         )
+
+
+class _Server:
+    """A database of PostgreSQL by its URL; libpq finds the password in ``~/.pgpass``.
+
+    All transactions take one lock, so that they follow each other as those of a file do. The server writes a charge to
+    its disk before it answers (``synchronous_commit``, its default).
+
+    Raises
+    ------
+    MissingExtra
+        psycopg is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise MissingExtra("a ledger on a server needs psycopg: pip install 'optrand[server]'") from error
+        self._psycopg, self._url = psycopg, url
+        parts = urlsplit(url)
+        self.name = f"{parts.hostname or 'localhost'}{parts.path}"
+
+    @contextmanager
+    def transaction(self) -> Iterator[_Database]:
+        """Yield a connection that holds the lock; commit at the end, or roll back on an error.
+
+        Raises
+        ------
+        OSError
+            The server cannot be reached, or is busy for a minute.
+        """
+        try:
+            with self._psycopg.connect(self._url, connect_timeout=10) as connection:
+                connection.execute("SET LOCAL lock_timeout = '60s'")
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION,))
+                yield _Database(connection)
+        except self._psycopg.Error as error:
+            raise OSError(f"the ledger {self.name} cannot be used ({type(error).__name__})") from error
+
+
+class _Database:
+    """A connection that takes the parameters of SQLite."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, query: str, values: Sequence[object] = ()) -> Any:
+        """Run one statement."""
+        plain = [int(value) if isinstance(value, bool) else value for value in values]
+        return self._connection.execute(query.replace("?", "%s"), plain)

@@ -75,7 +75,8 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from optrand.release.tables import find_column, open_table
+    from optrand.release.batches import find_column
+    from optrand.release.tables import open_table
 
     stated = record.table
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}

@@ -36,8 +36,7 @@ def ledger(
     Every release that is listed is spent in full, also if it is unfinished or withdrawn.
     """
     from optrand.accounting import Ledger, default_path
-    from optrand.accounting.ledger import check_name
-    from optrand.accounting.server import SCHEMES
+    from optrand.accounting.ledger import SCHEMES, check_name
     from optrand.errors import InvalidInput
 
     chosen = str(default_path()) if path is None else path

@@ -81,7 +81,7 @@ def solve(
     """Compute and prove the optimal randomizer for a public prior, by default unbiased and on the real line."""
     from optrand.base.files import check_target
     from optrand.certificates.certificate import certify
-    from optrand.release.randomizers import mechanism_for
+    from optrand.solvers import solve as find_optimum
 
     placement = _parse_placement(outputs)
     if placement is not None and knots is not None:
@@ -98,7 +98,7 @@ def solve(
         elif knots is not None:
             mechanism, facts = _solve_between_knots(problem, knots)
         else:
-            mechanism = mechanism_for(problem)
+            mechanism = find_optimum(problem)
         announce("2 of 2, proving")
         proof = certify(mechanism).require(gap=math.inf)
     mechanism.save(output, overwrite=force)

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from optrand.errors import InvalidInput
+from optrand.release.batches import Table
 from optrand.release.cells import is_bytes
-from optrand.release.sources import Table
 
 __all__ = ["CsvFormat", "CsvTable", "CsvWriter", "check_writable"]
 

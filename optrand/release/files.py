@@ -6,17 +6,18 @@ import os
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release.batches import Account, Listener, Rows, Sink
+from optrand.release.batches import Account, Listener, Rows, Sink, label_column
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
 from optrand.release.parquet_tables import conform
 from optrand.release.publish import Signals, Staging, check_place, digest_of
@@ -24,7 +25,7 @@ from optrand.release.question import Question
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
 from optrand.release.run import release
 from optrand.release.spark import open_frame
-from optrand.release.tables import Output, label_column, open_table, plan_output
+from optrand.release.tables import Output, open_table, plan_output
 
 __all__ = [
     "Diagnosis",
@@ -276,9 +277,6 @@ class Diagnosis:
     not_numbers: int = 0
     undeclared: int = 0
 
-    def __add__(self, other: Diagnosis) -> Diagnosis:
-        return Diagnosis(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
     @property
     def fine(self) -> bool:
         """Whether every label could be released."""
@@ -290,8 +288,7 @@ def diagnose_table(
 ) -> Diagnosis:
     """Count the labels of a table that a release would refuse: for their owner alone, not to be shared."""
     table = open_table(source, separator=separator, decimal=decimal)
-    column, found = label_column(table, question), Diagnosis()
+    column, counts = label_column(table, question), np.zeros(4, dtype=np.intp)
     for _, batch in table.batches([question.label]):
-        places = column.places(batch.column(0))
-        found += Diagnosis(places.size, *(int((places == code).sum()) for code in (MISSING, NO_LABEL, UNDECLARED)))
-    return found
+        counts += np.bincount(-np.minimum(column.places(batch.column(0)), 0), minlength=4)
+    return Diagnosis(int(counts.sum()), *(int(counts[-code]) for code in (MISSING, NO_LABEL, UNDECLARED)))

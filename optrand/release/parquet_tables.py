@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from optrand.errors import InvalidInput
-from optrand.release.sources import Table
+from optrand.release.batches import Table
 
 __all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_pandas", "conform", "released_schema"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -12,21 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.arithmetic import budget_above, decimal_value, least_reading
+from optrand.base.arithmetic import budget_above, decimal_value, float_above, least_reading
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import Certificate, certify
+from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
+from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.table import Table
 from optrand.release.conditioning import Conditioning, conditioned
 from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shrink_histograms
 from optrand.release.question import Question
-from optrand.release.randomizers import (
-    mechanism_for,
-    mechanism_without_prior,
-    noisy_label_loss,
-    objective,
-)
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.priors import BudgetSplit, private_histogram
+from optrand.solvers import solve
+from optrand.studies import minimax
 
 __all__ = ["Plan", "draw_histograms", "rehearse"]
 
@@ -265,3 +267,64 @@ def _relative_loss(
     own = sum(size * objective(one, one.problem.prior) for size, one in zip(rows, best, strict=True))
     common = sum(size * objective(single, one.problem.prior) for size, one in zip(rows, best, strict=True))
     return float(own / common) if common else 1.0
+
+
+def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
+    """Return the mechanism of a problem: the optimum, or a randomizer for its prior by name.
+
+    Raises
+    ------
+    InvalidInput
+        Outputs on which the randomizer has none.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> mechanism_for(optrand.classification([0.5, 0.3, 0.2], 1.0), "rr-top-k:2").outputs.tolist()
+    [0.0, 1.0]
+    """
+    name, _, size = randomizer.partition(":")
+    if size:
+        found = rr_top_k(problem.prior, int(size), problem.epsilon)
+        outputs = problem.labels[found.outputs.astype(np.intp)]
+        return Mechanism(problem, Table(problem.labels, outputs, found.table.columns), found.dual)
+    if name == "gap-response" and problem.k > 1:
+        found = gap_response(problem.labels, problem.prior, problem.epsilon)
+        low, high = found.outputs[[0, -1]].tolist()
+        if low < problem.outputs.low or high > problem.outputs.high:
+            raise InvalidInput(f"gap-response has outputs from {low:g} to {high:g}: leave the outputs out")
+        return Mechanism(problem, found.table, found.dual)
+    return solve(problem)
+
+
+def mechanism_without_prior(name: str, problem: Problem) -> Mechanism:
+    """Return the mechanism of a name that needs no prior, for the labels, epsilon and outputs of a problem.
+
+    Raises
+    ------
+    InvalidInput
+        A grid of outputs for ``"minimax"``.
+    """
+    if name == "rr":
+        return rr(problem.labels, problem.epsilon)
+    if name == "debiased-rr":
+        return debiased_rr(problem.labels, problem.epsilon)
+    if isinstance(problem.outputs, Grid):
+        raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: leave the grid out")
+    return minimax(problem.labels, problem.epsilon, bias_penalty=problem.bias_penalty, outputs=problem.outputs)
+
+
+def noisy_label_loss(mechanism: Mechanism, proof: Certificate) -> float:
+    """Return the expected loss under the prior, rounded up; of classes the probability that a label changes."""
+    problem = mechanism.problem
+    if problem.loss == losses.zero_one:
+        return float_above(1 - Fraction(proof.lower))
+    if problem.bias_penalty == 0:
+        return proof.upper
+    return Mechanism(replace(problem, bias_penalty=0.0), mechanism.table).certificate.upper
+
+
+def objective(mechanism: Mechanism, prior: Floats) -> float:
+    """Return the expected loss and bias penalty under a prior; of classes the probability that a label changes."""
+    proof = Mechanism(replace(mechanism.problem, prior=prior), mechanism.table).certificate
+    return 1 - proof.lower if proof.maximised else proof.upper

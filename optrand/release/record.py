@@ -39,7 +39,6 @@ from optrand.release.ids import Ids
 from optrand.release.plan import Plan
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question
-from optrand.release.randomizers import mechanism_of_document
 from optrand.sampling.keyed import RecordStreams, subkey
 from optrand.sampling.priors import BudgetSplit
 
@@ -441,7 +440,7 @@ class ReleaseRecord(Released):
 
     @classmethod
     def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
-        read = [mechanism_of_document(one) for one in content["mechanisms"]]
+        read = [_mechanism_of_document(one) for one in content["mechanisms"]]
         of_group = content.pop("mechanism_of_group")
         estimates = {**content["estimates"], "counts": _tuple(content["estimates"]["counts"])}
         several = ("labels", "classes", "ids", "groups", "noisy_counts")
@@ -556,3 +555,9 @@ def _drop_missing(numbers: ArrayLike) -> Floats:
     array: Floats = rectangular(numbers, "released values", np.float64)
     present: Floats = array[~np.isnan(array)]
     return present
+
+
+def _mechanism_of_document(document: object) -> Mechanism:
+    if not isinstance(document, dict):
+        raise InvalidFile("a mechanism of the file is no object")
+    return Mechanism.from_bytes(strict_json.canonical(document))

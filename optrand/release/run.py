@@ -13,13 +13,11 @@ from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import decimal_value
 from optrand.errors import InvalidInput, SpentNote
-from optrand.release.batches import Account, Listener, Reader, Scan, Sink
+from optrand.release.batches import Account, Listener, Reader, Scan, Sink, Table, find_column, label_column
 from optrand.release.groups import ONE_GROUP, Groups
 from optrand.release.plan import Plan, draw_histograms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
-from optrand.release.sources import Table
-from optrand.release.tables import find_column, label_column
 from optrand.sampling.keyed import KeyedEntropy, subkey
 
 __all__ = ["begin_release", "make_reader", "make_record", "release"]
@@ -28,7 +26,7 @@ __all__ = ["begin_release", "make_reader", "make_record", "release"]
 def release(
     table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener
 ) -> Sequence[ReleaseRecord]:
-    """Release columns of a table with the same ids, each charged for its epsilon before anything is drawn.
+    """Release columns of a table with the same ids and groups, each charged for its epsilon before anything is drawn.
 
     Raises
     ------
@@ -53,10 +51,8 @@ def release(
     charges = begin_release(reader, found, sink.output, account)
     try:
         planned = [
-            make_record(question, groups, counts, charge, account, listener)
-            for question, groups, counts, charge in zip(
-                reader.questions, reader.groups, found.counts, charges, strict=True
-            )
+            make_record(question, reader.groups, counts, charge, account, listener)
+            for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True)
         ]
         listener.stage("drawing labels")
         drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
@@ -83,28 +79,22 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
     InvalidInput
         A column that is missing, twice there, or of another type.
     """
-    columns = []
-    for question in questions:
-        columns.append(label_column(table, question))
-        for public in (*question.groups, *question.ids):
-            find_column(table, public, public=True)
-    found: dict[tuple[str, ...], Groups] = {(): ONE_GROUP}
-    for question in questions:
-        if question.groups not in found:
-            batches = (batch for _, batch in table.batches(question.groups))
-            found[question.groups] = Groups.among(question.groups, batches)
-    groups = tuple(found[question.groups] for question in questions)
-    return Reader(tuple(columns), groups, questions[0].ids, account.secret)
+    columns = tuple(label_column(table, question) for question in questions)
+    by, ids = questions[0].groups, questions[0].ids
+    for public in (*by, *ids):
+        find_column(table, public, public=True)
+    groups = Groups.among(by, (batch for _, batch in table.batches(by))) if by else ONE_GROUP
+    return Reader(columns, groups, account.secret)
 
 
 def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
     """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
     charges = []
-    for question, groups, found, total in zip(reader.questions, reader.groups, scan.counts, scan.sums, strict=True):
+    names = json.dumps(reader.groups.names).encode()
+    for question, found, total in zip(reader.questions, scan.counts, scan.sums, strict=True):
         rows = int(found.sum())
         rehearse(question, rows)
         split = question.split(rows)
-        names = json.dumps(groups.names).encode()
         charges.append(
             Charge(
                 dataset=account.dataset or "",

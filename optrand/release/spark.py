@@ -27,12 +27,11 @@ import pyarrow as pa
 
 from optrand.base.files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, OptrandError
-from optrand.release.batches import Account, Listener, Reader, Scan
+from optrand.release.batches import Account, Listener, Reader, Scan, Table
 from optrand.release.ids import RowSums, column_ids
 from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.question import Question
 from optrand.release.record import Drawing
-from optrand.release.sources import Table
 
 __all__ = ["open_frame"]
 
@@ -131,7 +130,7 @@ class _SparkTable(Table):
         if ids.ids != found.ids:
             raise _changed()
         sink.rows = found.released
-        counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups[0]), reader.questions[0].k)
+        counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
         return Scan(found.rows.rows, [counts], [found.rows])
 
     def draw(
@@ -221,7 +220,7 @@ def _count_labels(held: Any) -> Callable[[Batches], Iterator[Any]]:
         with _mute():
             tasks, sums, ids, refused, released = held.value, RowSums(), RowSums(), None, 0
             reader = tasks.reader
-            groups, k = len(reader.groups[0]), reader.questions[0].k
+            groups, k = len(reader.groups), reader.questions[0].k
             counts = np.zeros(groups * k, dtype=np.int64)
             for batch in batches:
                 try:

@@ -7,16 +7,16 @@ what a cell holds: a table without a header, or with a stray quote, may have a l
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from optrand.base.suggestions import missing, same_but_spelling
+from optrand.base.suggestions import missing
 from optrand.errors import InvalidInput
-from optrand.release.cells import LabelColumn
+from optrand.release.batches import Table, find_column, label_column
 from optrand.release.csv_tables import CsvFormat, CsvTable, CsvWriter, check_writable
 from optrand.release.parquet_tables import (
     ParquetTable,
@@ -26,31 +26,10 @@ from optrand.release.parquet_tables import (
     released_schema,
 )
 from optrand.release.question import Question
-from optrand.release.sources import Table
 
-__all__ = ["MemoryTable", "Output", "find_column", "format_of", "label_column", "open_table", "plan_output"]
+__all__ = ["Output", "format_of", "open_table", "plan_output"]
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-
-
-class MemoryTable(Table):
-    """Columns in memory.
-
-    Examples
-    --------
-    >>> [batch.num_rows for _, batch in MemoryTable(pa.table({"y": [1, 2]})).batches(["y"])]
-    [2]
-    """
-
-    def __init__(self, data: Any) -> None:
-        self.data, self.schema = data, data.schema
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
-        """See :meth:`.Table.batches`."""
-        chosen = self.data if columns is None else self.data.select(list(columns))
-        for batch in chosen.to_batches(max_chunksize=1 << 20):
-            yield 0, batch
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
@@ -123,62 +102,6 @@ def open_table(
     if layout is None or not file.is_file():
         raise InvalidInput(f"{file} is {missing(file)}: expected a table")
     return CsvTable(file, layout)
-
-
-def find_column(table: Table, name: str, *, public: bool = False) -> str:
-    """Return the name by which batches of a table have a column.
-
-    Parameters
-    ----------
-    table : Table
-    name : str
-        Exactly as the file spells it. In another encoding than UTF-8 it reaches Python with its bytes escaped.
-    public : bool
-        Whether a column in the names of folders will do.
-
-    Raises
-    ------
-    InvalidInput
-        The table has no column of that name, or more than one.
-    """
-    wanted = os.fsencode(name).decode("utf-8", "backslashreplace")
-    names = table.schema.names
-    if public and wanted in table.partitions:
-        return wanted
-    if names.count(wanted) == 1:
-        return wanted
-    told = "the table" if table.path is None else table.path.name
-    if any(part.startswith(f"{name}=") for part in _folders(table)):
-        raise InvalidInput(f"{told} has folders named by {name!r}, whose names disclose it: release one without them")
-    if wanted in names:
-        raise InvalidInput(f"{told} has {names.count(wanted)} columns named {name!r}, expected one: rename the others")
-    header = "header" if table.decimal is not None else "schema"
-    raise InvalidInput(f"{told} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
-
-
-def label_column(table: Table, question: Question) -> LabelColumn:
-    """Return what reads and writes the labels of a table; errors as of :func:`find_column`, and of their type."""
-    name = find_column(table, question.label)
-    return LabelColumn(question, table.schema.field(name).type, table.decimal)
-
-
-def _hint(table: Table, name: str) -> str:
-    """Return a way out, without a name of the table: a first line that is no header may hold labels."""
-    names = table.schema.names
-    near = same_but_spelling(name, names)
-    if near is not None:
-        return f"; did you mean {near!r}?"
-    if table.decimal is not None and len(names) == 1:
-        signs = [word for sign, word in SEPARATORS.items() if sign in names[0]]
-        if signs:
-            return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
-    return ""
-
-
-def _folders(table: Table) -> list[str]:
-    if table.path is None:
-        return []
-    return [part for file in table.files for part in file.parts[len(table.path.parts) : -1]]
 
 
 @dataclass(frozen=True)
@@ -269,7 +192,7 @@ def _released_names(table: Table, label: str, keep: Sequence[str] | None, drop: 
 
 
 def _plan_csv(table: Table, source: Path, label: str, names: tuple[str, ...], target: Path) -> Output:
-    if any("=" in part for part in _folders(table)):
+    if any("=" in part for part in table.folders):
         raise InvalidInput(f"{source.name} has columns in the names of its folders: release it as a folder")
     header = [name.encode() for name in names]
     layout = format_of(target)
