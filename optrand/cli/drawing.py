@@ -41,7 +41,14 @@ def plot(
     `verify` proves, the meaning of the budget, and every picture. If the proof fails, the page says so and the exit
     code is 3.
     """
-    mechanism, record = read_saved(saved)
+    from optrand.mechanism.mechanism import Mechanism
+    from optrand.programs.mechanism import ProgramMechanism
+
+    found = read_saved(saved)
+    if isinstance(found, ProgramMechanism):
+        raise InvalidInput(f"{saved} holds the mechanism of a linear program, of which there are no pictures")
+    record = None if isinstance(found, Mechanism) else found
+    mechanism = found if isinstance(found, Mechanism) else None if found.groups else found.mechanism
     ending = output.suffix.lower()
     if ending in (".html", ".htm"):
         _write_page(mechanism, record, saved.name, output, force=force)

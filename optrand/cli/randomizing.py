@@ -146,7 +146,7 @@ def randomize(
         _text("--separator", "CHARACTER", "Character between the cells of IN. Default: comma for .csv, tab for .tsv."),
     ] = None,
     decimal: Annotated[
-        str | None, _text("--decimal", "CHARACTER", "Decimal point of the labels in IN, . or , Default: .")
+        Literal[".", ","] | None, typer.Option("--decimal", help="Decimal point of the labels in IN. Default: .")
     ] = None,
     diagnose: Annotated[
         bool,

@@ -16,7 +16,6 @@ from optrand.base.numerals import shown_above
 from optrand.cli.console import also, lines, note, progress, reported, show
 from optrand.cli.options import OUTPUT_FORMS, Epsilon, Force, Labels, Outputs, Prior
 from optrand.cli.reading import (
-    allowed_outputs,
     parse_epsilon,
     parse_labels,
     parse_outputs,
@@ -112,10 +111,12 @@ def _read_problem(
 
     All have the outputs of the smallest epsilon: a grid is the widest for it.
     """
+    from optrand.model.outputs import feasible_output_set
     from optrand.model.problem import regression
 
-    names = parse_labels(labels)
-    allowed = allowed_outputs(parse_outputs(outputs), names, min(epsilons))
+    names, allowed = parse_labels(labels), parse_outputs(outputs)
+    if isinstance(allowed, int):
+        allowed = feasible_output_set(names, min(epsilons), allowed)
     public = read_prior(prior, names)
     problem = regression(names, public.probabilities, max(epsilons), bias_penalty=min(penalties), outputs=allowed)
     return problem, public.absent

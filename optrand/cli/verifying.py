@@ -11,7 +11,7 @@ import typer
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.cli.console import gap_words, progress, reported, say, show
 from optrand.cli.reading import parse_gap
-from optrand.cli.saved import read_mechanism, read_record, stated_kind
+from optrand.cli.saved import read_saved
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,24 +40,22 @@ def verify(
     with code of its own. The record of a release, OUT.release.json, states the total epsilon and holds its mechanisms,
     which are verified too.
     """
+    from optrand.mechanism.mechanism import Mechanism
     from optrand.programs.mechanism import ProgramMechanism
-    from optrand.release import FORMAT
 
     required = math.inf if gap is None else parse_gap(gap)
-    kind = stated_kind(saved)
-    if kind == FORMAT:
-        record = read_record(saved)
-        _tell_record(record, table)
-        for mechanism in record.distinct:
-            _verify_mechanism(mechanism, required)
-    elif table is not None:
+    found = read_saved(saved)
+    if table is not None and isinstance(found, Mechanism | ProgramMechanism):
         raise InvalidInput(f"{saved} is no record of a release, which alone knows its table: give OUT.release.json")
-    elif kind == ProgramMechanism.FORMAT:
-        program = ProgramMechanism.from_bytes(saved.read_bytes())
-        show({**_proven_program(program), "digest": program.digest})
-        program.certificate.require(gap=required)
+    if isinstance(found, ProgramMechanism):
+        show({**_proven_program(found), "digest": found.digest})
+        found.certificate.require(gap=required)
+    elif isinstance(found, Mechanism):
+        _verify_mechanism(found, required)
     else:
-        _verify_mechanism(read_mechanism(saved), required)
+        _tell_record(found, table)
+        for mechanism in found.distinct:
+            _verify_mechanism(mechanism, required)
     say("verified")
 
 

@@ -76,13 +76,7 @@ class Account:
     def open(
         cls, dataset: str | None, ledger: Any, *, again: bool = False, budget: Spent | float | None = None
     ) -> Account:
-        """Open the ledger, by default the user's own, if a dataset is named.
-
-        Raises
-        ------
-        InvalidInput
-            A ledger without a dataset, or options of a ledger without one.
-        """
+        """Open the ledger, by default the user's own, if a dataset is named."""
         flag(again, "again")
         if ledger is not None and not isinstance(ledger, Ledger | str | os.PathLike):
             raise InvalidInput(f"the ledger is of type {type(ledger).__name__}, expected a Ledger, a path or None")
@@ -308,13 +302,7 @@ class Table:
         raise NotImplementedError
 
     def scan(self, reader: Reader, sink: Sink, account: Account, listener: Listener) -> Scan:
-        """Make the first pass: count labels, check ids, sum rows.
-
-        Raises
-        ------
-        InvalidInput
-            A label, an id or a cell that cannot be released.
-        """
+        """Make the first pass: count labels, check ids, sum rows."""
         found = Scan.empty(reader)
         columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
         with UniqueIds(sink.folder) as unique:
@@ -337,13 +325,7 @@ class Table:
         drawings: Sequence[Drawing],
         listener: Listener,
     ) -> None:
-        """Make the second pass: read again, draw and write.
-
-        Raises
-        ------
-        InputChanged
-            The rows are not those of the first pass.
-        """
+        """Make the second pass: read again, draw and write."""
         again = Scan.empty(reader)
         wanted = sink.columns
         columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
@@ -359,13 +341,7 @@ class Table:
 
 
 class MemoryTable(Table):
-    """Columns in memory.
-
-    Examples
-    --------
-    >>> [batch.num_rows for _, batch in MemoryTable(pa.table({"y": [1, 2]})).batches(["y"])]
-    [2]
-    """
+    """Columns in memory."""
 
     def __init__(self, data: Any) -> None:
         self.data, self.schema = data, data.schema

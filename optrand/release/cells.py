@@ -47,11 +47,6 @@ NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
 class LabelColumn:
     """Reading and writing of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV.
 
-    Raises
-    ------
-    InvalidInput
-        A type that holds no such labels.
-
     Examples
     --------
     >>> column = LabelColumn(Question(labels=[0, 1, 2], epsilon=1.0), pa.int8())
@@ -113,13 +108,7 @@ class LabelColumn:
         return of_cells.astype(np.int32)[at]
 
     def numbers(self, column: Any) -> Floats:
-        """Return released cells as numbers, and classes as their places, NaN for a missing one.
-
-        Raises
-        ------
-        InvalidInput
-            A class that is not declared, or one that is missing although none may be.
-        """
+        """Return released cells as numbers, and classes as their places, NaN for a missing one."""
         if self.question.names is None:
             cells, at = distinct_cells(plain(column))
             return np.append(_numbers_of(cells, self.decimal), np.nan)[at]
@@ -160,13 +149,7 @@ class LabelColumn:
 
 
 def refuse_labels(places: Places, question: Question) -> None:
-    """Refuse labels that cannot be released; neither which nor how many is said.
-
-    Raises
-    ------
-    InvalidInput
-        A label is missing and may not be, holds no label, or is not declared.
-    """
+    """Refuse labels that cannot be released; neither which nor how many is said."""
     lowest = int(places.min(initial=0))
     if lowest == 0 or (lowest == MISSING and question.nulls in ("drop", "pass")):
         return
@@ -189,17 +172,17 @@ def as_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> 
 
 
 def plain(column: Any) -> Any:
-    """Return a column in a basic layout: storage of extensions, no views, no runs, decimals of 128 bits or more."""
+    """Return a column in a basic layout: no extensions, dictionaries, views or runs, decimals of at least 128 bits."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type):
+        column = plain(column.dictionary).take(column.indices)
     kind = _plain_type(column.type)
-    if not pa.types.is_dictionary(column.type) and kind != column.type:
-        column = column.cast(kind)
-    return column
+    return column if kind == column.type else column.cast(kind)
 
 
 def _plain_type(kind: Any) -> Any:
@@ -224,9 +207,9 @@ def is_bytes(kind: Any) -> bool:
 
 
 def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Return the cells of a column without repetition, and the place among them of each row's, -1 if it is null.
+    """Return the cells of a plain column without repetition, and the place among them of each row's, -1 if it is null.
 
-    Cells that no row holds may be among them.
+    Integers that no row holds may be among them.
 
     Examples
     --------
@@ -246,8 +229,8 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
     if half:
         # By its bits: tables of hashes know half floats in later versions of pyarrow only.
         column = column.view(pa.int16())
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    cells = encoded.dictionary.view(pa.float16()) if half else plain(encoded.dictionary)
+    encoded = column.dictionary_encode()
+    cells = encoded.dictionary.view(pa.float16()) if half else encoded.dictionary
     places: NDArray[np.intp] = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
     return cells, places
 

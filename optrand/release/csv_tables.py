@@ -42,16 +42,6 @@ class CsvFormat:
         One ASCII character between cells.
     decimal : str
         The decimal point of labels, ``.`` or ``,``.
-
-    Raises
-    ------
-    InvalidInput
-        A separator that cells or numbers need themselves, or another decimal point.
-
-    Examples
-    --------
-    >>> CsvFormat(separator=";", decimal=",").separator
-    ';'
     """
 
     separator: str = ","
@@ -94,14 +84,7 @@ class Blocks:
         self._stray = re.compile(line + closed + rb'[^"' + between + rb"\r\n]")
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield blocks of whole records; the first begins with the header, without a byte-order mark.
-
-        Raises
-        ------
-        InvalidInput
-            A damaged gzip file, UTF-16, no data at all, a record that is too long, or a quoted cell that is not closed
-            or goes on behind its closing quote.
-        """
+        """Yield blocks of whole records; the first begins with the header, without a byte-order mark."""
         held = self._start()
         piece = held
         while piece:
@@ -158,13 +141,7 @@ class Blocks:
 
 
 class CsvTable(Table):
-    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
-
-    Raises
-    ------
-    InvalidInput
-        The file cannot be read as CSV, or is empty.
-    """
+    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes."""
 
     path: Path
 
@@ -238,21 +215,7 @@ class CsvTable(Table):
 
 
 def check_writable(kind: Any, name: str) -> None:
-    """Refuse a column whose cells have no form in CSV.
-
-    Raises
-    ------
-    InvalidInput
-        Lists, structs, maps, UUIDs, times of unknown zones and the like.
-
-    Examples
-    --------
-    >>> check_writable(pa.list_(pa.int64()), "tags")
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: column 'tags' is of type list<item: int64>, which CSV cannot hold: drop it, or write
-    Parquet
-    """
+    """Refuse a column whose cells have no form in CSV."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     try:
         if isinstance(plain, pa.BaseExtensionType) and is_bytes(plain.storage_type):

@@ -33,13 +33,7 @@ Kept = NDArray[np.bool_]
 
 
 def is_frame(data: object) -> bool:
-    """Decide whether an object has columns, rather than being one.
-
-    Examples
-    --------
-    >>> is_frame(pa.table({"y": [1]})), is_frame([1])
-    (True, False)
-    """
+    """Decide whether an object has columns, rather than being one."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return True
     if isinstance(data, np.ndarray | list | tuple | range | pa.Array | pa.ChunkedArray | Mapping):
@@ -59,18 +53,7 @@ def is_frame(data: object) -> bool:
 
 
 def arrow_column(data: Any, name: Any = None) -> Any:
-    """Return a column of a frame, or an object that is a column, as an Arrow array.
-
-    Raises
-    ------
-    InvalidInput
-        No or several columns of that name, mixed types, or a type that Arrow does not have. No cell is quoted.
-
-    Examples
-    --------
-    >>> arrow_column(pa.table({"a": ["p", "q"], "y": [2, 0]}), "y").to_pylist()
-    [2, 0]
-    """
+    """Return a column of a frame, or an object that is a column, as an Arrow array."""
     if is_frame(data):
         if name is None:
             raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, label=...")

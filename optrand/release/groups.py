@@ -60,13 +60,7 @@ class Groups:
 
     @classmethod
     def among(cls, columns: tuple[str, ...], batches: Iterable[Any]) -> Groups:
-        """Find the groups of some batches, in an order that does not depend on that of rows.
-
-        Raises
-        ------
-        InvalidInput
-            A column whose values have no text.
-        """
+        """Find the groups of some batches, in an order that does not depend on that of rows."""
         found: set[Key] = set()
         for batch in batches:
             found.update(_keys(columns, batch)[0])
@@ -87,13 +81,7 @@ class Groups:
         return tuple(json.dumps(key, ensure_ascii=False) for key in self.keys)
 
     def codes(self, batch: Any) -> Indices:
-        """Return the index of the group of each row.
-
-        Raises
-        ------
-        InputChanged
-            A group that was not there before.
-        """
+        """Return the index of the group of each row."""
         if not self.columns:
             return np.zeros(batch.num_rows, dtype=np.intp)
         keys, codes = _keys(self.columns, batch)
@@ -109,11 +97,6 @@ class Groups:
         ----------
         given : Arrow table, or mapping of names to Arrow arrays
         rows : int
-
-        Raises
-        ------
-        InvalidInput
-            Another number of rows, or a group that is not known.
         """
         missing = [name for name in self.columns if name not in given]
         if missing:
@@ -159,8 +142,6 @@ def _keys(columns: tuple[str, ...], batch: Any) -> tuple[list[Key], Indices]:
 
 def _distinct_texts(cells: Any, name: str) -> tuple[list[str | None], Indices]:
     column = plain(cells)
-    if pa.types.is_dictionary(column.type):
-        column = plain(column.cast(column.type.value_type))
     kind = column.type
     if pa.types.is_nested(kind):
         raise InvalidInput(f"column {name!r} is of type {kind}, which has no values to group by")

@@ -36,13 +36,7 @@ HASHED = np.uint64(1 << 63)
 
 
 def row_ids(first: int, count: int) -> Ids:
-    """Return the ids of rows that have none of their own: their numbers.
-
-    Examples
-    --------
-    >>> row_ids(5, 2).tolist()
-    [[5, 0], [6, 0]]
-    """
+    """Return the ids of rows that have none of their own: their numbers."""
     return _integers(np.arange(first, first + count, dtype=np.uint64))
 
 
@@ -80,8 +74,6 @@ def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> I
 
 def _ids(column: Any, name: str, key: bytes) -> Ids:
     column = plain(column)
-    if pa.types.is_dictionary(column.type):
-        column = plain(column.cast(column.type.value_type))
     if column.null_count:
         raise InvalidInput(f"at least one record id in column {name!r} is missing: every row needs one")
     kind = column.type
@@ -275,15 +267,7 @@ class UniqueIds:
                 data = data[file.write(data) :]
 
     def check(self) -> None:
-        """Compare all ids that were added.
-
-        Raises
-        ------
-        InvalidInput
-            At least one occurs twice: neither which nor how often is said.
-        OSError
-            A temporary file cannot be written or read.
-        """
+        """Compare all ids that were added."""
         runs = np.array(sorted(self._runs), dtype=np.uint64).reshape(-1, 2)
         if (runs[1:, 0] < runs[:-1, 1]).any():
             raise _repeated()

@@ -32,14 +32,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ParquetTable(Table):
-    """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified.
-
-    Raises
-    ------
-    InvalidInput
-        A damaged file, a folder without Parquet files, files that differ in their columns, or a table whose log says
-        which of its files count (Delta, Iceberg, ...).
-    """
+    """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified."""
 
     path: Path
 
@@ -185,13 +178,7 @@ class ParquetWriter:
 
 
 def conform(batch: Any, schema: Any) -> Any:
-    """Return a batch with the types and names of a schema.
-
-    Raises
-    ------
-    InvalidInput
-        A cell that is no UTF-8 text where text is wanted.
-    """
+    """Return a batch with the types and names of a schema."""
     try:
         columns = [
             column if column.type == field.type else column.cast(field.type)
@@ -241,20 +228,7 @@ def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def check_storable(schema: Any) -> None:
-    """Refuse a column whose type Parquet does not have.
-
-    Raises
-    ------
-    InvalidInput
-        There is one.
-
-    Examples
-    --------
-    >>> check_storable(pa.schema({"y": pa.int64(), "nothing": pa.struct([])}))
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: column 'nothing' is of type struct<>, which Parquet cannot hold: drop it
-    """
+    """Refuse a column whose type Parquet does not have."""
     for field in schema:
         try:
             pa.parquet.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()

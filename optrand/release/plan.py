@@ -40,13 +40,7 @@ def _ignore(_: str) -> None:
 
 
 def rehearse(question: Question, rows: int) -> None:
-    """Solve the problem with a uniform prior, so that whatever cannot be solved is refused before it is charged.
-
-    Raises
-    ------
-    InvalidInput, NotCertified
-        As the solver for the real prior would.
-    """
+    """Solve the problem with a uniform prior, so that whatever cannot be solved is refused before it is charged."""
     if question.needs_prior:
         _find_best(question, question.problem(question.split(rows).labels))
 
@@ -111,11 +105,6 @@ class Plan:
         announce: Announce = _ignore,
     ) -> Plan:
         """Find the mechanisms for noisy histograms.
-
-        Raises
-        ------
-        NotCertified
-            A mechanism is not proven to be private, or within the gap of the question.
 
         Examples
         --------
@@ -270,19 +259,7 @@ def _relative_loss(
 
 
 def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
-    """Return the mechanism of a problem: the optimum, or a randomizer for its prior by name.
-
-    Raises
-    ------
-    InvalidInput
-        Outputs on which the randomizer has none.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> mechanism_for(optrand.classification([0.5, 0.3, 0.2], 1.0), "rr-top-k:2").outputs.tolist()
-    [0.0, 1.0]
-    """
+    """Return the mechanism of a problem: the optimum, or a randomizer for its prior by name."""
     name, _, size = randomizer.partition(":")
     if size:
         found = rr_top_k(problem.prior, int(size), problem.epsilon)
@@ -298,13 +275,7 @@ def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
 
 
 def mechanism_without_prior(name: str, problem: Problem) -> Mechanism:
-    """Return the mechanism of a name that needs no prior, for the labels, epsilon and outputs of a problem.
-
-    Raises
-    ------
-    InvalidInput
-        A grid of outputs for ``"minimax"``.
-    """
+    """Return the mechanism of a name that needs no prior, for the labels, epsilon and outputs of a problem."""
     if name == "rr":
         return rr(problem.labels, problem.epsilon)
     if name == "debiased-rr":

@@ -72,13 +72,7 @@ def release(
 
 
 def make_reader(table: Table, questions: Sequence[Question], account: Account) -> Reader:
-    """Check the columns of a table against the questions, and find its groups.
-
-    Raises
-    ------
-    InvalidInput
-        A column that is missing, twice there, or of another type.
-    """
+    """Check the columns of a table against the questions, and find its groups."""
     columns = tuple(label_column(table, question) for question in questions)
     by, ids = questions[0].groups, questions[0].ids
     for public in (*by, *ids):

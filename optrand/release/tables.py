@@ -33,13 +33,7 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a path, whatever the case of its letters, by which its kind is known.
-
-    Examples
-    --------
-    >>> suffix_of("census.CSV.gz")
-    '.csv.gz'
-    """
+    """Return the suffix of a path, whatever the case of its letters, by which its kind is known."""
     name = Path(path).name.lower()
     for suffix in SUFFIXES:
         if name.endswith(suffix):
@@ -48,13 +42,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 
 
 def format_of(path: Path, separator: str | None = None, decimal: str | None = None) -> CsvFormat | None:
-    """Return the signs of a file of separated values, by default those of its name; None for Parquet.
-
-    Raises
-    ------
-    InvalidInput
-        Signs for Parquet.
-    """
+    """Return the signs of a file of separated values, by default those of its name; None for Parquet."""
     if _is_parquet(path):
         if separator is not None or decimal is not None:
             raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
@@ -137,11 +125,6 @@ def plan_output(
     """Plan the file or folder to write a released table to.
 
     The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
-
-    Raises
-    ------
-    InvalidInput
-        Columns that the table does not have, that are copies of the labels, or that the format cannot hold.
     """
     label, column = question.label, label_column(table, question)
     names = _released_names(table, label, keep, drop)
