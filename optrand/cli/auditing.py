@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base.numerals import shown_above
-from optrand.cli.console import also, lines, progress, reported
+from optrand.cli.console import also, command_line, lines, progress
 from optrand.cli.options import LABEL_FORMS, Epsilon
 from optrand.cli.reading import parse_epsilon, parse_in_order, read_prior
 from optrand.cli.solving import note_prior
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 
-@reported
+@command_line
 def audit(
     table: Annotated[
         Path,

@@ -42,14 +42,14 @@ __all__ = [
     "WRONG_INPUT",
     "Announce",
     "also",
+    "command_line",
     "drop_unwritten",
     "gap_words",
     "in_options",
     "lines",
     "note",
+    "note_release",
     "progress",
-    "released",
-    "reported",
     "say",
     "show",
     "wrong_usage",
@@ -92,7 +92,7 @@ _released: ContextVar[list[str]] = ContextVar("released")
 """Names of tables that a command has released."""
 
 
-def reported(command: Command) -> Command:
+def command_line(command: Command) -> Command:
     """Turn what a command raises into one line on the standard error and an exit code, and give it ``--json``."""
 
     @functools.wraps(command)
@@ -104,7 +104,7 @@ def reported(command: Command) -> Command:
         except (BrokenPipeError, OSError) as error:
             code = RELEASED if _released.get() else FAILED
             if not isinstance(error, BrokenPipeError):
-                typer.echo(f"error: {_after(_judged(error)[0])}", err=True)
+                typer.echo(f"error: {_after(_judge(error)[0])}", err=True)
             drop_unwritten()
             raise typer.Exit(code) from None
 
@@ -125,7 +125,7 @@ def _run(command: Callable[[], None]) -> None:
     except (typer.Abort, BrokenPipeError):
         raise
     except Exception as error:
-        message, code = _judged(error)
+        message, code = _judge(error)
         message = " ".join("; ".join((message, *_spent(error))).split())
         if _released.get():
             message, code = _after(message), RELEASED
@@ -182,12 +182,12 @@ def wrong_usage(message: str, code: int) -> None:
     typer.echo(json.dumps({"exit": code, "error": " ".join(message.split())}))
 
 
-def released(target: Path) -> None:
+def note_release(target: Path) -> None:
     """Note that a table is released: whatever happens from now on, the exit code says so."""
     _released.get().append(str(target))
 
 
-def _judged(error: Exception) -> tuple[str, int]:
+def _judge(error: Exception) -> tuple[str, int]:
     """Return the message of an error, and the exit code."""
     if isinstance(error, ModuleNotFoundError):
         error = missing_extra(error) or error

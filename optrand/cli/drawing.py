@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optrand.cli.console import gap_words, progress, reported, say, show
+from optrand.cli.console import command_line, gap_words, progress, say, show
 from optrand.cli.options import Force, Saved
 from optrand.cli.saved import read_saved, tell_total
 from optrand.errors import InvalidInput
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["plot"]
 
 
-@reported
+@command_line
 def plot(
     saved: Saved,
     output: Annotated[

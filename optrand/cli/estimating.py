@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optrand.base.numerals import shown_above
-from optrand.cli.console import also, lines, progress, reported, show
+from optrand.cli.console import also, command_line, lines, progress, show
 from optrand.cli.saved import read_record, tell_total
 from optrand.errors import InvalidInput
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["estimate"]
 
 
-@reported
+@command_line
 def estimate(
     saved: Annotated[Path, typer.Argument(metavar="RECORD", help="Record of the release, OUT.release.json.")],
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, unchanged.")],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from optrand.cli.console import also, lines, reported, say
+from optrand.cli.console import also, command_line, lines, say
 from optrand.cli.options import LedgerName
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ledger"]
 
 
-@reported
+@command_line
 def ledger(
     path: LedgerName = None,
     dataset: Annotated[

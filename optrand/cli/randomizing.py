@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from optrand.base.numerals import shown_above, shown_spent
-from optrand.cli.console import WRONG_INPUT, also, gap_words, in_options, progress, released, reported, show
+from optrand.cli.console import WRONG_INPUT, also, command_line, gap_words, in_options, note_release, progress, show
 from optrand.cli.options import LABEL_FORMS, OUTPUT_FORMS, Epsilon, Force, LedgerName
 from optrand.cli.reading import (
     parse_classes,
@@ -42,7 +42,7 @@ def _text(name: str, metavar: str, help_: str) -> Any:
     return typer.Option(name, metavar=metavar, help=help_)
 
 
-@reported
+@command_line
 def randomize(
     source: Annotated[
         Path, typer.Argument(metavar="IN", help="Table: .csv, .tsv, either with .gz, .parquet, or a Parquet folder.")
@@ -209,7 +209,7 @@ def randomize(
             force=force,
             listener=listener,
         )
-    released(target)
+    note_release(target)
     _tell(record, question)
     show({"table": target, "record": record_path(target)})
 

@@ -13,7 +13,7 @@ import typer
 
 from optrand.base.decimals import number, whole
 from optrand.base.numerals import shown_above
-from optrand.cli.console import also, lines, note, progress, reported, show
+from optrand.cli.console import also, command_line, lines, note, progress, show
 from optrand.cli.options import OUTPUT_FORMS, Epsilon, Force, Labels, Outputs, Prior
 from optrand.cli.reading import (
     parse_epsilon,
@@ -23,7 +23,7 @@ from optrand.cli.reading import (
     parse_several,
     read_prior,
 )
-from optrand.cli.verifying import proven
+from optrand.cli.verifying import proof_facts
 from optrand.errors import InvalidInput, NotCertified
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def note_prior(path: object, absent: int) -> None:
         note(f"{absent} label(s) are not in {path}: their prior is 0")
 
 
-@reported
+@command_line
 def solve(
     labels: Labels,
     prior: Prior,
@@ -101,7 +101,7 @@ def solve(
         announce("2 of 2, proving")
         proof = certify(mechanism).require(gap=math.inf)
     mechanism.save(output, overwrite=force)
-    show({**proven(mechanism, proof), **facts, "mechanism": output})
+    show({**proof_facts(mechanism, proof), **facts, "mechanism": output})
 
 
 def _read_problem(
@@ -170,7 +170,7 @@ def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[
     }
 
 
-@reported
+@command_line
 def sweep(
     labels: Labels,
     prior: Prior,

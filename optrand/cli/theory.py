@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from optrand.cli.console import UNVERIFIED, progress, reported, say
+from optrand.cli.console import UNVERIFIED, command_line, progress, say
 from optrand.cli.options import Force
 from optrand.errors import InvalidInput
 
 __all__ = ["theory"]
 
 
-@reported
+@command_line
 def theory(
     paper: Annotated[
         str | None, typer.Option("--paper", metavar="KEY", help="Only the claims of one paper: G21, E22, Z25 or B23.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base.numerals import shown_above, shown_below, shown_spent
-from optrand.cli.console import gap_words, progress, reported, say, show
+from optrand.cli.console import command_line, gap_words, progress, say, show
 from optrand.cli.reading import parse_gap
 from optrand.cli.saved import read_saved
 from optrand.errors import InvalidInput
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from optrand.programs.mechanism import ProgramMechanism
     from optrand.release.record import ReleaseRecord
 
-__all__ = ["proven", "verify"]
+__all__ = ["proof_facts", "verify"]
 
 
-@reported
+@command_line
 def verify(
     saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release.")],
     gap: Annotated[
@@ -48,7 +48,7 @@ def verify(
     if table is not None and isinstance(found, Mechanism | ProgramMechanism):
         raise InvalidInput(f"{saved} is no record of a release, which alone knows its table: give OUT.release.json")
     if isinstance(found, ProgramMechanism):
-        show({**_proven_program(found), "digest": found.digest})
+        show({**_program_facts(found), "digest": found.digest})
         found.certificate.require(gap=required)
     elif isinstance(found, Mechanism):
         _verify_mechanism(found, required)
@@ -65,7 +65,7 @@ def _verify_mechanism(mechanism: Mechanism, required: float) -> None:
     with progress() as announce:
         announce("proving")
         proof = certify(mechanism)
-    show({**proven(mechanism, proof), "digest": mechanism.digest})
+    show({**proof_facts(mechanism, proof), "digest": mechanism.digest})
     proof.require(gap=required)
 
 
@@ -87,7 +87,7 @@ def _tell_record(record: ReleaseRecord, table: Path | None) -> None:
     show(facts)
 
 
-def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
+def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     """Return the facts that a proof states of a mechanism, to be printed."""
     from optrand.model.outputs import in_words
 
@@ -108,7 +108,7 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     return facts
 
 
-def _proven_program(mechanism: ProgramMechanism) -> dict[str, object]:
+def _program_facts(mechanism: ProgramMechanism) -> dict[str, object]:
     """Return the facts that are proven of the mechanism of a linear program, to be printed."""
     proof = mechanism.certificate
     facts: dict[str, object] = {"labels": mechanism.labels.size, "outputs": mechanism.outputs.size}

@@ -99,11 +99,11 @@ class Account:
     def begin(self, charges: Sequence[Charge]) -> list[Charge]:
         """Charge releases, or go on with unfinished ones; without a ledger each has a key of its own."""
         if self.ledger is None:
-            return [_unaccounted(charge) for charge in charges]
+            return [_without_ledger(charge) for charge in charges]
         return self.ledger.begin(charges, again=self.again, budget=self.budget)
 
 
-def _unaccounted(charge: Charge) -> Charge:
+def _without_ledger(charge: Charge) -> Charge:
     return replace(charge, id=os.urandom(16).hex(), key=os.urandom(32))
 
 
@@ -197,7 +197,7 @@ class Reader:
         for number, column in enumerate(self.columns):
             places = rows.drawn_places(number)
             drawn = drawings[number](places, rows.ids, rows.codes)
-            noisy.append(column.written(drawn, places < 0))
+            noisy.append(column.to_arrow(drawn, places < 0))
         return noisy
 
 

@@ -52,7 +52,7 @@ class LabelColumn:
     >>> column = LabelColumn(Question(labels=[0, 1, 2], epsilon=1.0), pa.int8())
     >>> column.places(pa.array([2, None, 7], pa.int8())).tolist()
     [2, -1, -3]
-    >>> column.written(np.array([0.5, 1.0]), np.array([False, True])).to_pylist()
+    >>> column.to_arrow(np.array([0.5, 1.0]), np.array([False, True])).to_pylist()
     [0.5, None]
     """
 
@@ -111,7 +111,7 @@ class LabelColumn:
         """Return released cells as numbers, and classes as their places, NaN for a missing one."""
         if self.question.names is None:
             cells, at = distinct_cells(plain(column))
-            return np.append(_numbers_of(cells, self.decimal), np.nan)[at]
+            return np.append(_read_numbers(cells, self.decimal), np.nan)[at]
         found = self.places(column)
         strangers = int((found < (MISSING if self.question.nulls == "pass" else 0)).sum())
         if strangers:
@@ -122,7 +122,7 @@ class LabelColumn:
 
     def _numbers(self, cells: Any) -> NDArray[np.intp]:
         labels = self.question.values
-        numbers = _numbers_of(cells, self.decimal)
+        numbers = _read_numbers(cells, self.decimal)
         nothing = np.isnan(numbers)
         values = as_declared(np.where(nothing, labels[0], numbers), labels)
         if self.question.clip:
@@ -132,10 +132,10 @@ class LabelColumn:
 
     def _classes(self, cells: Any) -> NDArray[np.intp]:
         index = {name: place for place, name in enumerate(self.question.names or ()) if name is not None}
-        found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in _texts_of(cells)]
+        found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in _read_texts(cells)]
         return np.array(found, dtype=np.intp)
 
-    def written(self, noisy: Floats, missing: NDArray[np.bool_]) -> Any:
+    def to_arrow(self, noisy: Floats, missing: NDArray[np.bool_]) -> Any:
         """Return the column of noisy labels, null for a missing one."""
         gaps = missing if missing.any() else None
         if self.question.names is None:
@@ -242,13 +242,13 @@ def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
     return found
 
 
-def _numbers_of(cells: Any, decimal: str | None) -> Floats:
+def _read_numbers(cells: Any, decimal: str | None) -> Floats:
     """Return cells as floats, NaN for a cell that holds no finite number that floats can tell from others."""
-    read = _converted(cells) if decimal is None else _parsed(cells, decimal)
+    read = _convert_numbers(cells) if decimal is None else _parse_numbers(cells, decimal)
     return np.where(np.isfinite(read), read, np.nan) + 0.0
 
 
-def _parsed(cells: Any, decimal: str) -> Floats:
+def _parse_numbers(cells: Any, decimal: str) -> Floats:
     if decimal == ",":
         # A point in such a table separates thousands, and is refused.
         cells = pc.if_else(pc.match_substring(cells, "."), pa.scalar(b"x"), pc.replace_substring(cells, ",", "."))
@@ -259,7 +259,7 @@ def _parsed(cells: Any, decimal: str) -> Floats:
     return found
 
 
-def _converted(cells: Any) -> Floats:
+def _convert_numbers(cells: Any) -> Floats:
     kind = cells.type
     if pa.types.is_integer(kind):
         integers = np.from_dlpack(pc.fill_null(cells, 0) if cells.null_count else cells)
@@ -274,7 +274,7 @@ def _converted(cells: Any) -> Floats:
     return found
 
 
-def _texts_of(cells: Any) -> list[str | None]:
+def _read_texts(cells: Any) -> list[str | None]:
     """Return cells as names of classes: text as it is, integers, whole floats and booleans as they are written."""
     kind = cells.type
     if is_bytes(kind):

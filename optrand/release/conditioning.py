@@ -34,7 +34,7 @@ from optrand.mechanism.mixture import mixture
 from optrand.model import losses
 from optrand.model.outputs import Line
 
-__all__ = ["Conditioning", "Limits", "conditioned"]
+__all__ = ["Conditioning", "Limits", "condition"]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Conditioning:
         return Debiasing.of(self.mechanism)
 
 
-def conditioned(mechanism: Mechanism) -> Conditioning:
+def condition(mechanism: Mechanism) -> Conditioning:
     """Mix randomized response into an optimum if histograms need it.
 
     Parameters

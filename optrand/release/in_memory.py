@@ -239,7 +239,7 @@ class _MemorySink(Sink):
         for start in range(0, most + gaps, rows):
             turn = np.arange(start, start + rows)
             missing = (turn == most) & gaps
-            cells = [c.written(c.question.values[turn % c.question.k], missing) for c in reader.columns]
+            cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
             try:
                 replace_labels(self.data, dict(zip(self.names.values(), cells, strict=True)), kept)
             except InvalidInput:

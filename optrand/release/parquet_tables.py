@@ -198,23 +198,13 @@ def released_schema(schema: Any, label: str, kind: Any) -> Any:
     notes, columns = _pandas_notes(schema)
     if not columns:
         return fields
-    if label in columns:
-        pandas_type = str(kind).replace("double", "float64")
-        columns[label] = {
-            "name": label,
-            "field_name": label,
-            "metadata": None,
-            "pandas_type": pandas_type,
-            "numpy_type": kind.to_pandas_dtype().__name__,
-        }
-    index = [entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, label)]
-    kept = {
-        "index_columns": index,
-        "column_indexes": notes.get("column_indexes", []),
-        "columns": [column for name, column in columns.items() if name in schema.names],
-        "creator": notes.get("creator"),
-        "pandas_version": notes.get("pandas_version"),
+    kept: dict[str, Any] = {
+        name: notes[name] for name in ("column_indexes", "creator", "pandas_version") if name in notes
     }
+    kept["columns"] = [column for name, column in columns.items() if name in schema.names and name != label]
+    kept["index_columns"] = [
+        entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, label)
+    ]
     return fields.with_metadata({"pandas": json.dumps(kept)})
 
 

@@ -22,7 +22,7 @@ from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.table import Table
-from optrand.release.conditioning import Conditioning, conditioned
+from optrand.release.conditioning import Conditioning, condition
 from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shrink_histograms
 from optrand.release.question import Question
 from optrand.sampling.entropy import EntropySource
@@ -128,7 +128,7 @@ class Plan:
                 best[prior.tobytes()] = _find_best(question, question.problem(epsilon, prior))
         announce("making it fit for histograms")
         for prior_bytes, one in best.items():
-            fits[prior_bytes] = Conditioning(one) if question.as_asked else conditioned(one)
+            fits[prior_bytes] = Conditioning(one) if question.draws_optimum else condition(one)
         relative = None
         if groups.columns and noisy is not None:
             rows_of = np.bincount(_pools(question, sizes), sizes)

@@ -252,7 +252,7 @@ class Question:
         return self.needs_prior and self.k > 1 and not isinstance(self.prior, np.ndarray)
 
     @property
-    def as_asked(self) -> bool:
+    def draws_optimum(self) -> bool:
         """Whether the best randomizer draws as it is, and nothing is mixed into it for the sake of histograms."""
         return self.randomizer is not None or isinstance(self.prior, np.ndarray)
 
