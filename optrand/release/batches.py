@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.accounting.ledger import Charge, Ledger, check_name
+from optrand.accounting.ledger import Ledger, check_name
 from optrand.accounting.spent import Spent
 from optrand.base.suggestions import same_but_spelling
 from optrand.base.validation import flag
@@ -38,10 +38,6 @@ __all__ = [
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 
-def _ignore(_: Any) -> None:
-    """Do nothing."""
-
-
 @dataclass(frozen=True)
 class Listener:
     """Callbacks of a release.
@@ -57,9 +53,9 @@ class Listener:
         drawn, estimates that the release will not admit.
     """
 
-    stage: Callable[[str], object] = _ignore
-    rows: Callable[[int], object] = _ignore
-    warn: Callable[[str], object] = _ignore
+    stage: Callable[[str], object] = lambda _: None
+    rows: Callable[[int], object] = lambda _: None
+    warn: Callable[[str], object] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -95,16 +91,6 @@ class Account:
     def charged(self) -> str | None:
         """Dataset that a ledger charges; None without one."""
         return None if self.ledger is None else self.dataset
-
-    def begin(self, charges: Sequence[Charge]) -> list[Charge]:
-        """Charge releases, or go on with unfinished ones; without a ledger each has a key of its own."""
-        if self.ledger is None:
-            return [_without_ledger(charge) for charge in charges]
-        return self.ledger.begin(charges, again=self.again, budget=self.budget)
-
-
-def _without_ledger(charge: Charge) -> Charge:
-    return replace(charge, id=os.urandom(16).hex(), key=os.urandom(32))
 
 
 @dataclass(frozen=True, eq=False)

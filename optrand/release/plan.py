@@ -35,10 +35,6 @@ __all__ = ["Plan", "draw_histograms", "rehearse"]
 Announce = Callable[[str], object]
 
 
-def _ignore(_: str) -> None:
-    """Do nothing."""
-
-
 def rehearse(question: Question, rows: int) -> None:
     """Solve the problem with a uniform prior, so that whatever cannot be solved is refused before it is charged."""
     if question.needs_prior:
@@ -102,7 +98,7 @@ class Plan:
         noisy: NDArray[np.int64] | None,
         *,
         groups: Groups = ONE_GROUP,
-        announce: Announce = _ignore,
+        announce: Announce = lambda _: None,
     ) -> Plan:
         """Find the mechanisms for noisy histograms.
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -101,7 +103,9 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
                 output=output,
             )
         )
-    return account.begin(charges)
+    if account.ledger is None:
+        return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
+    return account.ledger.begin(charges, again=account.again, budget=account.budget)
 
 
 def make_record(
