@@ -23,7 +23,7 @@ from optrand.errors import AlreadySpent, InputChanged, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, publish, randomize_table
 from optrand.release import run as orchestrator
 from optrand.release.batches import Account, Listener, MemoryTable
-from optrand.release.spark import _Tasks, _write_labels
+from optrand.release.spark import _task, _Tasks, _write_labels
 
 if MISSING and "CI" not in os.environ:
     # CI never skips: there, what is missing is an error.
@@ -249,8 +249,8 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     reader = orchestrator.make_reader(MemoryTable(table), [asked], account)
     plan = orchestrator.Plan.make(asked, np.array([ROWS]), None)
     drawing = ReleaseRecord.of(plan, release="0" * 32, dataset=None).drawing(KEY)
-    tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,))
-    write = _write_labels(SimpleNamespace(value=tasks), str(tmp_path / "attempts"))
+    tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,), str(tmp_path / "attempts"))
+    write = _task(SimpleNamespace(value=tasks), _write_labels)
     batches = table.to_batches(max_chunksize=700)
     with pytest.raises(OSError, match="a disk that all machines share"):
         list(write(batches))

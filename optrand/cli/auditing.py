@@ -85,16 +85,12 @@ def audit(
 def _members(found: Audit) -> dict[str, object]:
     """Return the findings for a JSON answer."""
     worst = found.worst
+    same = ("private", "private_but_for_rounding", "stated_epsilon", "maximal_leakage", "guess", "findings")
     members: dict[str, object] = {
-        "private": found.private,
-        "private_but_for_rounding": found.private_but_for_rounding,
-        "stated_epsilon": found.stated_epsilon,
+        **{name: getattr(found, name) for name in same},
         "epsilon": max(found.epsilon, found.normalised_epsilon),
         "pair_epsilons": None if found.pair_epsilons is None else found.pair_epsilons.tolist(),
         "delta_at_stated_epsilon": found.delta(found.stated_epsilon),
-        "maximal_leakage": found.maximal_leakage,
-        "guess": found.guess,
-        "findings": list(found.findings),
         "worst": {
             "output": worst.output,
             "likely_label": worst.likely,

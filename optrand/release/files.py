@@ -32,7 +32,6 @@ __all__ = [
     "FileSink",
     "check_output",
     "diagnose_table",
-    "finished_record",
     "randomize_table",
     "record_path",
 ]
@@ -132,10 +131,9 @@ def randomize_table(
     account = Account.open(dataset, ledger, again=again, budget=budget)
     check_place(output, path)
     with Signals() as signals, Staging(output) as staging, ExitStack() as jobs:
-        done = finished_record(output, question, account)
+        replaced, done = check_output(output, question, account, force=force)
         if done is not None:
             return done
-        replaced = check_output(output, account, force=force)
         if path is None:
             table = jobs.enter_context(open_frame(source, output, question, listener))
         else:
@@ -147,52 +145,52 @@ def randomize_table(
     return record
 
 
-def check_output(output: Path, account: Account, *, force: bool) -> bool:
-    """Refuse an output that exists, and return whether files of these names may be replaced.
+def check_output(
+    output: Path, question: Question, account: Account, *, force: bool
+) -> tuple[bool, ReleaseRecord | None]:
+    """Decide whether files of these names may be replaced, and find the record of a release that is published already.
+
+    A run that was stopped after its files had their names, but before the ledger was told, is completed.
 
     Raises
     ------
     InvalidInput
         A table, or the record of another release, has the name already.
     """
-    record = record_path(output)
-    if force:
-        return True
-    if output.exists():
+    path = record_path(output)
+    unfinished = _find_unfinished(path, account)
+    if unfinished is not None and account.ledger is not None:
+        record, charge = unfinished
+        if charge.question == question.digest and _is_table_of(record, output):
+            account.ledger.complete([charge])
+            return False, record
+    if output.exists() and not force:
         raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
-    if record.exists() and _unfinished(output, account) is None:
+    if path.exists() and unfinished is None and not force:
         raise InvalidInput(
-            f"{record} is left over from another release: remove it, or choose another name for the output"
+            f"{path} is left over from another release: remove it, or choose another name for the output"
         )
-    return record.exists()
+    return force or path.exists(), None
 
 
-def finished_record(output: Path, question: Question, account: Account) -> ReleaseRecord | None:
-    """Complete a release that was stopped after its files had their names, and return its record; None of any other."""
-    found = _unfinished(output, account) if output.exists() else None
-    if found is None or account.ledger is None:
-        return None
-    record, charge = found
+def _find_unfinished(path: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
+    """Return the record of a release and its charge, if the ledger has it as unfinished."""
     try:
-        record.verify_table(output)
-    except (InvalidFile, InvalidInput):
-        return None
-    if charge.question != question.digest:
-        return None
-    account.ledger.complete([charge])
-    return record
-
-
-def _unfinished(output: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
-    """Return the record beside an output and its charge, if the ledger has it as unfinished."""
-    try:
-        record = load_release(record_path(output))
+        record = load_release(path)
     except (InvalidFile, InvalidInput):
         return None
     if account.ledger is None or not isinstance(record, ReleaseRecord):
         return None
-    charge = next((one for one in account.ledger.entries(account.dataset) if one.id == record.release), None)
-    return None if charge is None or not charge.open else (record, charge)
+    charges = account.ledger.entries(account.dataset)
+    return next(((record, one) for one in charges if one.open and one.id == record.release), None)
+
+
+def _is_table_of(record: ReleaseRecord, output: Path) -> bool:
+    try:
+        record.verify_table(output)
+    except (InvalidFile, InvalidInput):
+        return False
+    return True
 
 
 class FileSink(Sink):
