@@ -388,7 +388,7 @@ class TestLedger:
         assert spent == Fraction(str(record.parts.prior)) + Fraction(str(record.parts.labels)) == 1
         (entry,) = ledger.entries()
         assert entry.state == "complete"
-        assert (entry.id, entry.key, entry.plan) == (record.release, None, None)
+        assert (entry.id, entry.key, entry.record) == (record.release, None, None)
         # A Series of that name is the same column.
         with pytest.raises(AlreadySpent):
             optrand.randomize(frame["weeks"], 1.0, labels=range(4), dataset="census", ledger=ledger)
