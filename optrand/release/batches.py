@@ -19,8 +19,9 @@ from optrand.errors import InputChanged, InvalidInput
 from optrand.release.cells import LabelColumn, Places, refuse_labels
 from optrand.release.groups import Groups, Indices
 from optrand.release.ids import Ids, RowSums, UniqueIds, column_ids, row_ids
+from optrand.release.plan import Drawing
 from optrand.release.question import Question
-from optrand.release.record import Drawing, ReleaseRecord
+from optrand.release.record import ReleaseRecord
 
 __all__ = [
     "Account",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -22,15 +22,18 @@ from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.table import Table
+from optrand.release.cells import Places
 from optrand.release.conditioning import Conditioning, condition
 from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shrink_histograms
+from optrand.release.ids import Ids
 from optrand.release.question import Question
 from optrand.sampling.entropy import EntropySource
+from optrand.sampling.keyed import RecordStreams
 from optrand.sampling.priors import BudgetSplit, private_histogram
 from optrand.solvers import solve
 from optrand.studies import minimax
 
-__all__ = ["Plan", "draw_histograms", "rehearse"]
+__all__ = ["Drawing", "Plan", "draw_histograms", "rehearse"]
 
 Announce = Callable[[str], object]
 
@@ -218,6 +221,45 @@ class Plan:
     def possible(self) -> bool:
         """Whether histograms can be estimated."""
         return all(fit.possible for fit in self.fits)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Draws noisy labels: a keyed function of a record's label, id and group.
+
+    It can be pickled, and then holds the keys of the labels.
+
+    Attributes
+    ----------
+    mechanisms : tuple of Mechanism
+    keys : tuple of bytes
+        One for each mechanism.
+    places : (groups,) array of int
+        Index of the mechanism of each group.
+    values : (k,) array
+        Declared labels.
+    """
+
+    mechanisms: tuple[Mechanism, ...]
+    keys: tuple[bytes, ...] = field(repr=False)
+    places: Indices
+    values: Floats
+
+    @cached_property
+    def _streams(self) -> tuple[RecordStreams, ...]:
+        return tuple(RecordStreams(key, private=True) for key in self.keys)
+
+    def __call__(self, places: Places, ids: Ids, groups: Indices) -> Floats:
+        """Draw for records with these places of labels, ids and groups, 0 for a missing label."""
+        if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
+            return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
+        noisy = np.zeros(places.size)
+        chosen = np.where(places >= 0, self.places[groups], -1)
+        for number, (mechanism, streams) in enumerate(zip(self.mechanisms, self._streams, strict=True)):
+            rows = np.flatnonzero(chosen == number)
+            if rows.size:
+                noisy[rows] = mechanism.sample_records(self.values[places[rows]], ids[rows], streams)
+        return noisy
 
 
 def _pools(question: Question, sizes: NDArray[Any]) -> Indices:

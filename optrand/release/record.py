@@ -12,7 +12,6 @@ import re
 from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -32,62 +31,22 @@ from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Drawn, Released
 from optrand.release import FORMAT
-from optrand.release.cells import LabelColumn, Places
+from optrand.release.cells import LabelColumn
 from optrand.release.frames import arrow_column
 from optrand.release.groups import Groups, Indices, group_columns
-from optrand.release.ids import Ids
-from optrand.release.plan import Plan
+from optrand.release.plan import Drawing, Plan
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question
-from optrand.sampling.keyed import RecordStreams, subkey
+from optrand.sampling.keyed import subkey
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["ENDING", "Drawing", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
+__all__ = ["ENDING", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
 
 FRAME_FORMAT = "optrand.releases"
 ENDING = ".release.json"
 """Ending of the file of a record beside a table."""
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """Draws noisy labels: a keyed function of a record's label, id and group.
-
-    It can be pickled, and then holds the keys of the labels.
-
-    Attributes
-    ----------
-    mechanisms : tuple of Mechanism
-    keys : tuple of bytes
-        One for each mechanism.
-    places : (groups,) array of int
-        Index of the mechanism of each group.
-    values : (k,) array
-        Declared labels.
-    """
-
-    mechanisms: tuple[Mechanism, ...]
-    keys: tuple[bytes, ...] = field(repr=False)
-    places: Indices
-    values: Floats
-
-    @cached_property
-    def _streams(self) -> tuple[RecordStreams, ...]:
-        return tuple(RecordStreams(key, private=True) for key in self.keys)
-
-    def __call__(self, places: Places, ids: Ids, groups: Indices) -> Floats:
-        """Draw for records with these places of labels, ids and groups, 0 for a missing label."""
-        if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
-            return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
-        noisy = np.zeros(places.size)
-        chosen = np.where(places >= 0, self.places[groups], -1)
-        for number, (mechanism, streams) in enumerate(zip(self.mechanisms, self._streams, strict=True)):
-            rows = np.flatnonzero(chosen == number)
-            if rows.size:
-                noisy[rows] = mechanism.sample_records(self.values[places[rows]], ids[rows], streams)
-        return noisy
 
 
 @dataclass(frozen=True)
@@ -353,11 +312,10 @@ class ReleaseRecord(Released):
         InvalidInput
             Groups that the release does not know, or groups if it has none.
         """
-        if not self.groups:
-            return [(one, _drop_missing(values)) for one, values in super().drawn_by(released, groups)]
         mechanisms, places, values = self.by_row(released, groups)
-        found = ((one, _drop_missing(values[places == place])) for place, one in enumerate(mechanisms))
-        return [(one, present) for one, present in found if present.size]
+        present = ~np.isnan(values)
+        found = [(one, values[present & (places == place)]) for place, one in enumerate(mechanisms)]
+        return [(one, labels) for one, labels in found if labels.size or len(mechanisms) == 1]
 
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
         """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels.
@@ -549,12 +507,6 @@ def _lines(sealed: dict[str, Any]) -> bytes:
 
 def _tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
-
-
-def _drop_missing(numbers: ArrayLike) -> Floats:
-    array: Floats = rectangular(numbers, "released values", np.float64)
-    present: Floats = array[~np.isnan(array)]
-    return present
 
 
 def _mechanism_of_document(document: object) -> Mechanism:

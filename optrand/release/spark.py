@@ -30,8 +30,8 @@ from optrand.errors import InputChanged, InvalidInput, OptrandError
 from optrand.release.batches import Account, Listener, Reader, Rows, Scan, Table
 from optrand.release.ids import RowSums, column_ids
 from optrand.release.parquet_tables import ParquetWriter
+from optrand.release.plan import Drawing
 from optrand.release.question import Question
-from optrand.release.record import Drawing
 
 __all__ = ["open_frame"]
 
