@@ -12,7 +12,6 @@ from optrand.base.numerals import shown_above
 from optrand.cli.console import also, command_line, lines, progress
 from optrand.cli.options import LABEL_FORMS, Epsilon
 from optrand.cli.reading import parse_epsilon, parse_in_order, read_prior
-from optrand.cli.solving import note_prior
 from optrand.errors import InvalidInput, NotCertified
 
 if TYPE_CHECKING:
@@ -64,9 +63,7 @@ def audit(
         numbers = range(len(sheet.entries)) if rows is None else rows
         if any(isinstance(name, str) for name in numbers):
             raise InvalidInput(f"--prior names labels by numbers, and those of {table} are text: give --labels")
-        public = read_prior(prior, np.array(numbers, dtype=float))
-        note_prior(prior, public.absent)
-        shares = public.probabilities
+        shares = read_prior(prior, np.array(numbers, dtype=float))
     with progress() as announce:
         announce("auditing")
         found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)

@@ -23,7 +23,6 @@ from optrand.cli.reading import (
     read_loss,
     read_prior,
 )
-from optrand.cli.solving import note_prior
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -229,9 +228,7 @@ def _prior(text: str, labels: Any) -> Any:
                 raise
     if labels is None:
         return None
-    prior = read_prior(text, labels)
-    note_prior(text, prior.absent)
-    return prior.probabilities
+    return read_prior(text, labels)
 
 
 def _randomizer(name: str | None) -> Any:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,12 +21,12 @@ from optrand.base.suggestions import missing
 from optrand.base.validation import MAX_INTEGER, Floats, frozen
 from optrand.base.validation import epsilon as check_epsilon
 from optrand.base.validation import labels as check_labels
+from optrand.cli.console import note
 from optrand.errors import InvalidInput
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
 
 __all__ = [
-    "PublicPrior",
     "parse_classes",
     "parse_columns",
     "parse_epsilon",
@@ -45,21 +44,6 @@ MAX_LABELS = 100_000
 """A longer range is more likely a slip than a set that a solver can treat."""
 
 MAX_NUMBERS = 10_000
-
-
-class PublicPrior(NamedTuple):
-    """A prior from a public file.
-
-    Attributes
-    ----------
-    probabilities : (k,) array
-        In the order of the labels.
-    absent : int
-        Number of declared labels that the file does not list; their probability is 0.
-    """
-
-    probabilities: Floats
-    absent: int
 
 
 def parse_labels(text: str) -> Floats:
@@ -156,8 +140,8 @@ def _cells(text: str, what: str) -> list[str]:
     return rows[0]
 
 
-def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> PublicPrior:
-    """Read a public prior: two columns, a label, and how often or with which probability it occurs.
+def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> Floats:
+    """Read a prior, and note that it is taken as public: two columns, a label, and its count or probability.
 
     Parameters
     ----------
@@ -165,6 +149,11 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
         Comma-separated, in any order, with or without a header (two cells that are no numbers and no label).
     labels : (k,) array, or tuple of str or None
         The declared numbers or classes; None is the class of missing labels, whose name is empty.
+
+    Returns
+    -------
+    (k,) array
+        Probabilities in the order of the labels, 0 for those that the file leaves out.
 
     Raises
     ------
@@ -175,8 +164,8 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     --------
     >>> from optrand.data import weeks_worked_counts_path
     >>> prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52"))
-    >>> round(float(prior.probabilities[0]), 4), prior.absent
-    (0.4811, 0)
+    >>> round(float(prior[0]), 4)
+    0.4811
     """
     names = labels if isinstance(labels, tuple) else None
     places: dict[object, int] = {label or "": i for i, label in enumerate(names)} if names is not None else {}
@@ -200,8 +189,10 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     total = sum(weights.values())
     if not total:
         raise InvalidInput(f"{path} holds no count above 0, expected a label and a count or probability on each line")
-    shares = [float(weights.get(i, Fraction(0)) / total) for i in range(len(places))]
-    return PublicPrior(frozen(np.array(shares)), len(places) - len(weights))
+    note(f"{path} is taken as public; if it was computed from private labels, use `optrand randomize`")
+    if len(weights) < len(places):
+        note(f"{len(places) - len(weights)} label(s) are not in {path}: their prior is 0")
+    return frozen([float(weights.get(i, Fraction(0)) / total) for i in range(len(places))])
 
 
 def _is_number(token: str) -> bool:

@@ -31,16 +31,9 @@ if TYPE_CHECKING:
     from optrand.model.problem import Problem
     from optrand.studies.sweeps import Sweep
 
-__all__ = ["note_prior", "solve", "sweep"]
+__all__ = ["solve", "sweep"]
 
 SEVERAL = "One or more: a list such as 0.5,1,2, or LOW:HIGH:N for N evenly spaced ones, or both."
-
-
-def note_prior(path: object, absent: int) -> None:
-    """Tell that a prior is taken as public, and how many labels it leaves out."""
-    note(f"{path} is taken as public; if it was computed from private labels, use `optrand randomize`")
-    if absent:
-        note(f"{absent} label(s) are not in {path}: their prior is 0")
 
 
 @command_line
@@ -86,9 +79,8 @@ def solve(
     if placement is not None and knots is not None:
         raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: give one of them")
     allowed = "line" if placement is not None else outputs
-    problem, absent = _read_problem(labels, prior, [parse_epsilon(epsilon)], [parse_penalty(bias_penalty)], allowed)
+    problem = _read_problem(labels, prior, [parse_epsilon(epsilon)], [parse_penalty(bias_penalty)], allowed)
     check_target(output, prior, overwrite=force)
-    note_prior(prior, absent)
     facts: dict[str, object] = {}
     with progress() as announce:
         announce("1 of 2, solving and making it exact")
@@ -106,8 +98,8 @@ def solve(
 
 def _read_problem(
     labels: str, prior: Path, epsilons: Sequence[float], penalties: Sequence[float], outputs: str
-) -> tuple[Problem, int]:
-    """Return the least demanding problem of several, and the number of labels that the prior leaves out.
+) -> Problem:
+    """Return the least demanding problem of several.
 
     All have the outputs of the smallest epsilon: a grid is the widest for it.
     """
@@ -117,9 +109,7 @@ def _read_problem(
     names, allowed = parse_labels(labels), parse_outputs(outputs)
     if isinstance(allowed, int):
         allowed = feasible_output_set(names, min(epsilons), allowed)
-    public = read_prior(prior, names)
-    problem = regression(names, public.probabilities, max(epsilons), bias_penalty=min(penalties), outputs=allowed)
-    return problem, public.absent
+    return regression(names, read_prior(prior, names), max(epsilons), bias_penalty=min(penalties), outputs=allowed)
 
 
 def _parse_placement(text: str) -> dict[str, float | int] | None:
@@ -203,7 +193,7 @@ def sweep(
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
     # If the least demanding problem is refused, no row has an answer.
-    problem, absent = _read_problem(labels, prior, budgets, penalties, outputs)
+    problem = _read_problem(labels, prior, budgets, penalties, outputs)
     if output is not None:
         if output.suffix.lower() not in WRITERS:
             ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
@@ -214,7 +204,6 @@ def sweep(
 
         check_ending(picture)
         check_target(picture, prior, overwrite=force)
-    note_prior(prior, absent)
     with progress() as announce:
         table = run_sweep(
             problem,
