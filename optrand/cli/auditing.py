@@ -10,7 +10,7 @@ import typer
 
 from optrand.base.numerals import shown_above
 from optrand.cli.console import also, command_line, lines, progress
-from optrand.cli.options import LABEL_FORMS, Epsilon
+from optrand.cli.options import LABEL_FORMS, Epsilon, option
 from optrand.cli.reading import parse_epsilon, parse_in_order, read_prior
 from optrand.errors import InvalidInput, NotCertified
 
@@ -30,18 +30,12 @@ def audit(
         ),
     ],
     epsilon: Epsilon,
-    labels: Annotated[
-        str | None, typer.Option("--labels", metavar="SET", help=f"Labels of the rows, in order: {LABEL_FORMS}")
-    ] = None,
-    outputs: Annotated[
-        str | None, typer.Option("--outputs", metavar="SET", help="Outputs of the columns, in the same forms.")
-    ] = None,
+    labels: Annotated[str | None, option("--labels", "SET", f"Labels of the rows, in order: {LABEL_FORMS}")] = None,
+    outputs: Annotated[str | None, option("--outputs", "SET", "Outputs of the columns, in the same forms.")] = None,
     prior: Annotated[
         Path | None,
-        typer.Option(
-            "--prior",
-            metavar="FILE",
-            help="CSV of two columns, label and count (or probability): the losses are computed for it.",
+        option(
+            "--prior", "FILE", "CSV of two columns, label and count (or probability): the losses are computed for it."
         ),
     ] = None,
 ) -> None:

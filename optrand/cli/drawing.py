@@ -6,10 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from optrand.cli.console import command_line, gap_words, progress, say, show
-from optrand.cli.options import Force, Saved
+from optrand.cli.options import Force, Saved, option
 from optrand.cli.saved import read_saved, tell_total
 from optrand.errors import InvalidInput
 
@@ -25,11 +23,11 @@ def plot(
     saved: Saved,
     output: Annotated[
         Path,
-        typer.Option(
+        option(
             "--output",
-            "-o",
-            metavar="FILE",
-            help="A picture (.png, .svg, .pdf), a page (.html), or a folder for every picture (a name without ending).",
+            "FILE",
+            "A picture (.png, .svg, .pdf), a page (.html), or a folder for every picture (a name without ending).",
+            short="-o",
         ),
     ],
     force: Force = False,

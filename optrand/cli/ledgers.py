@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from optrand.cli.console import also, command_line, lines, say
-from optrand.cli.options import LedgerName
+from optrand.cli.options import LedgerName, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,14 +19,9 @@ __all__ = ["ledger"]
 @command_line
 def ledger(
     path: LedgerName = None,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Only releases of this dataset.")
-    ] = None,
+    dataset: Annotated[str | None, option("--dataset", "NAME", "Only releases of this dataset.")] = None,
     withdraw: Annotated[
-        str | None,
-        typer.Option(
-            "--withdraw", metavar="ID", help="Give up an unfinished release: erase its key. Its cost stays spent."
-        ),
+        str | None, option("--withdraw", "ID", "Give up an unfinished release: erase its key. Its cost stays spent.")
     ] = None,
 ) -> None:
     """List every release with its cost, and the totals of each dataset and column.

@@ -9,12 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from optrand.base.decimals import number, whole
 from optrand.base.numerals import shown_above
 from optrand.cli.console import also, command_line, lines, note, progress, show
-from optrand.cli.options import OUTPUT_FORMS, Epsilon, Force, Labels, Outputs, Prior
+from optrand.cli.options import OUTPUT_FORMS, Epsilon, Force, Labels, Outputs, Prior, option
 from optrand.cli.reading import (
     parse_epsilon,
     parse_labels,
@@ -41,30 +39,30 @@ def solve(
     labels: Labels,
     prior: Prior,
     epsilon: Epsilon,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File for the mechanism.")],
+    output: Annotated[Path, option("--output", "FILE", "File for the mechanism.", short="-o")],
     outputs: Annotated[
         str,
-        typer.Option(
+        option(
             "--outputs",
-            metavar="SET",
-            help=f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
+            "SET",
+            f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
             "for at most 12, adaptive:0.01 for as few as possible within 1 % of the optimum.",
         ),
     ] = "line",
     bias_penalty: Annotated[
         str,
-        typer.Option(
+        option(
             "--bias-penalty",
-            metavar="PENALTY",
-            help="Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
+            "PENALTY",
+            "Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
         ),
     ] = "inf",
     knots: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--knots",
-            metavar="N",
-            help="For labels that are all numbers between the two ends: place N knots, round labels to them without "
+            "N",
+            "For labels that are all numbers between the two ends: place N knots, round labels to them without "
             "bias, and randomize the knots.",
         ),
     ] = None,
@@ -164,21 +162,16 @@ def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[
 def sweep(
     labels: Labels,
     prior: Prior,
-    epsilons: Annotated[str, typer.Option("--epsilon", metavar="NATS", help=f"Privacy budget. {SEVERAL}")],
+    epsilons: Annotated[str, option("--epsilon", "NATS", f"Privacy budget. {SEVERAL}")],
     bias_penalties: Annotated[
-        str,
-        typer.Option("--bias-penalty", metavar="PENALTIES", help=f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}"),
+        str, option("--bias-penalty", "PENALTIES", f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}")
     ] = "inf",
     outputs: Outputs = "line",
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File for all columns of the result: .csv or .parquet."),
+        Path | None, option("--output", "FILE", "File for all columns of the result: .csv or .parquet.", short="-o")
     ] = None,
     picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture", metavar="FILE", help="File for a picture of variance against bias: .png, .svg or .pdf."
-        ),
+        Path | None, option("--picture", "FILE", "File for a picture of variance against bias: .png, .svg or .pdf.")
     ] = None,
     force: Force = False,
 ) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.cli.console import command_line, gap_words, progress, say, show
+from optrand.cli.options import option
 from optrand.cli.reading import parse_gap
 from optrand.cli.saved import read_saved
 from optrand.errors import InvalidInput
@@ -26,12 +27,9 @@ __all__ = ["proof_facts", "verify"]
 @command_line
 def verify(
     saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release.")],
-    gap: Annotated[
-        str | None, typer.Option("--gap", metavar="SHARE", help="Fail unless the verified gap is at most this.")
-    ] = None,
+    gap: Annotated[str | None, option("--gap", "SHARE", "Fail unless the verified gap is at most this.")] = None,
     table: Annotated[
-        Path | None,
-        typer.Option("--table", metavar="FILE", help="Fail unless this file is the released table, byte by byte."),
+        Path | None, option("--table", "FILE", "Fail unless this file is the released table, byte by byte.")
     ] = None,
 ) -> None:
     """Verify a saved mechanism or a release record.
