@@ -93,7 +93,7 @@ _released: ContextVar[list[str]] = ContextVar("released")
 
 
 def command_line(command: Command) -> Command:
-    """Turn what a command raises into one line on the standard error and an exit code, and give it ``--json``."""
+    """Turn exceptions of a command into one line on the standard error and an exit code, and add ``--json``."""
 
     @functools.wraps(command)
     def wrapper(*args: Any, as_json: bool, **options: Any) -> None:
@@ -183,7 +183,7 @@ def wrong_usage(message: str, code: int) -> None:
 
 
 def note_release(target: Path) -> None:
-    """Note that a table is released: whatever happens from now on, the exit code says so."""
+    """Note that a table is released, so that the exit code of any later error states it."""
     _released.get().append(str(target))
 
 
@@ -223,7 +223,7 @@ EVERY = 10.0
 
 
 class Announce:
-    """Progress of a command, told stage by stage and in rows: a spinner on a terminal, else a line at times.
+    """Progress of a command by stages and rows: a spinner on a terminal, else a line every :data:`EVERY` seconds.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``optrand ledger``: what releases have cost so far."""
+"""``optrand ledger``: costs of all releases so far."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 :func:`randomize_table`     files and folders of any size, and frames of a Spark cluster
 :func:`load_release`        the record of a release, verified again
 :class:`Question`           request for one column
-:class:`ReleaseRecord`      what was spent, and what can be estimated
+:class:`ReleaseRecord`      record of a release: costs, estimates, mechanisms
 ==========================  ========================================================
 """
 

@@ -212,7 +212,7 @@ class Sink:
         """Look at a batch of the first pass, with the columns to check."""
 
     def rehearse(self, reader: Reader) -> None:
-        """Refuse what cannot be written, before anything is charged."""
+        """Refuse labels that cannot be written, before anything is charged."""
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
         """Write a batch of the second pass with noisy labels."""
@@ -223,7 +223,7 @@ class Sink:
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """Close what was written, which is of no use."""
+        """Close unfinished files after an error."""
 
     def publish(self) -> None:
         """Give the table its final name."""
@@ -372,7 +372,7 @@ def find_column(table: Table, name: str, *, public: bool = False) -> str:
 
 
 def label_column(table: Table, question: Question) -> LabelColumn:
-    """Return what reads and writes the labels of a table; errors as of :func:`find_column`, and of their type."""
+    """Return the reader and writer of the labels of a table; errors as of :func:`find_column`, and of their type."""
     name = find_column(table, question.label)
     return LabelColumn(question, table.schema.field(name).type, table.decimal)
 

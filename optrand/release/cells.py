@@ -1,6 +1,6 @@
 """Cells of a column of labels: the place of each among the declared ones, and the column of noisy labels.
 
-Each distinct cell is read once. No message repeats what a cell holds.
+Each distinct cell is read once. No message repeats the content of a cell.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Places = NDArray[np.int32]
 """Index in the declared set, or one of the above."""
 
 SPAN = 1 << 12
-"""Largest span of integer cells that are told apart without a table of hashes."""
+"""Largest span of integer cells that are indexed directly, without a table of hashes."""
 
 NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
@@ -243,7 +243,7 @@ def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
 
 
 def _read_numbers(cells: Any, decimal: str | None) -> Floats:
-    """Return cells as floats, NaN for a cell that holds no finite number that floats can tell from others."""
+    """Return cells as floats, NaN for a cell without a finite number and for integers beyond 2**53."""
     read = _convert_numbers(cells) if decimal is None else _parse_numbers(cells, decimal)
     return np.where(np.isfinite(read), read, np.nan) + 0.0
 

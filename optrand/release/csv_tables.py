@@ -258,7 +258,7 @@ class CsvWriter:
         self.stream.write(_bytes_of(lines))
 
     def close(self) -> None:
-        """Write what is left and flush it to the disk."""
+        """Write the rest and flush the file to the disk."""
         if self.stream is not self.file:
             self.stream.close()
         self.file.flush()

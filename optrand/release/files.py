@@ -78,7 +78,7 @@ def randomize_table(
         CSV or Parquet, whatever the source is; a folder of Parquet files becomes a folder. Of a frame of Spark the
         absolute path of a folder on a disk that the driver and all workers share.
     question : Question
-        With `ids` for a frame of Spark: frames have no order, so that row numbers say nothing.
+        With `ids` for a frame of Spark: frames have no order, so row numbers do not identify records.
     dataset : str, optional
         Name under which a ledger charges the release. Without one nothing is charged.
     ledger : Ledger, path, URL or None
@@ -104,9 +104,9 @@ def randomize_table(
     NotCertified
         The gap of a mechanism is above that of the question.
     Interrupted
-        A signal; the message says what was released.
+        A signal; the message says whether the table was released.
     OSError
-        The disk is full, ... A note says what was spent.
+        The disk is full, ... A note states the epsilon that was spent.
 
     Notes
     -----
@@ -150,7 +150,7 @@ def check_output(
 ) -> tuple[bool, ReleaseRecord | None]:
     """Decide whether files of these names may be replaced, and find the record of a release that is published already.
 
-    A run that was stopped after its files had their names, but before the ledger was told, is completed.
+    A run that was stopped after it published its files, but before the ledger marked it complete, is completed.
 
     Raises
     ------
@@ -247,7 +247,7 @@ class FileSink(Sink):
         return [self._record]
 
     def abandon(self) -> None:
-        """Close what was written."""
+        """Close unfinished files after an error."""
         if self._writer is not None:
             self._writer.abandon()
 

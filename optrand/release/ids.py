@@ -32,7 +32,7 @@ WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 """Texts that write an integer of 64 bits in the only way in which it is written."""
 
 HASHED = np.uint64(1 << 63)
-"""Bit of the second half that tells a hash from an integer."""
+"""Bit of the second half that marks a hash, not an integer."""
 
 
 def row_ids(first: int, count: int) -> Ids:

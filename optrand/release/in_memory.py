@@ -110,12 +110,12 @@ def randomize(
     AlreadySpent, OverBudget, InputChanged
         From the ledger: see :meth:`.Ledger.begin`.
     NotCertified
-        No answer is proven to within `gap`. A note says what was spent.
+        No answer is proven to within `gap`. A note states the epsilon that was spent.
 
     Notes
     -----
     A warning is given before anything is drawn if no histogram can be estimated from the release. A release counts as
-    complete when it is returned: asked for again it is refused. A call that broke off goes on with the same noise.
+    complete when it is returned: the same call again is refused. An interrupted call is resumed with the same noise.
 
     Examples
     --------
@@ -245,7 +245,7 @@ class _MemorySink(Sink):
             except InvalidInput:
                 raise
             except Exception as error:
-                # What other libraries raise depends on the type; their message may quote a cell.
+                # Errors of other libraries depend on the type, and their messages may quote a cell.
                 raise InvalidInput(
                     f"labels are of type {type(self.data).__name__}, in which others cannot take their place "
                     f"({type(error).__name__}): pass an array, or a plain frame"

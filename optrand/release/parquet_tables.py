@@ -140,7 +140,7 @@ class ParquetWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left and flush it to the disk."""
+        """Write the rest and flush the files to the disk."""
         while self.part < len(self.paths) - 1:
             self._next()
         self._finish()
@@ -192,7 +192,7 @@ def conform(batch: Any, schema: Any) -> Any:
 def released_schema(schema: Any, label: str, kind: Any) -> Any:
     """Return the schema of a released table: the label's column of a new type, and no metadata of the true labels.
 
-    It keeps the notes of pandas on other columns, its index among them, and no other metadata.
+    It keeps the metadata of pandas on other columns, its index among them, and no other metadata.
     """
     fields = schema.set(schema.names.index(label), pa.field(label, kind)).with_metadata(None)
     notes, columns = _pandas_notes(schema)
@@ -209,7 +209,7 @@ def released_schema(schema: Any, label: str, kind: Any) -> Any:
 
 
 def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what pandas noted of a frame, and of its columns by the names that the file has for them."""
+    """Return the metadata of pandas on a frame, and on its columns by their names in the file."""
     try:
         notes = json.loads((schema.metadata or {})[b"pandas"])
         return notes, {column.get("field_name") or column["name"]: column for column in notes["columns"]}
@@ -234,7 +234,7 @@ def _is_public_index(entry: Any, names: Sequence[str], label: str) -> bool:
 
 
 def columns_named_by_pandas(schema: Any, label: str) -> tuple[str, ...]:
-    """Return other columns that pandas says are named like the labels, such as an index of their values.
+    """Return other columns that are named like the labels in the metadata of pandas, such as an index of their values.
 
     Examples
     --------

@@ -25,7 +25,7 @@ __all__ = ["Signals", "Staging", "check_place", "digest_of"]
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:
-    r"""Return the SHA-256 of a file; of a folder, that of what ``sha256sum`` prints of its files, sorted by path.
+    r"""Return the SHA-256 of a file; of a folder, that of the output of ``sha256sum`` on its files, sorted by path.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def check_place(target: Path, source: Path | None) -> None:
 
 
 class Staging:
-    """Hidden folder in which one release of an output is prepared; a context that removes what was not published.
+    """Hidden folder in which one release of an output is prepared; a context that removes unpublished files.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Record of a release: what it spent, what can be estimated from its table, and the mechanisms that drew it.
+"""Record of a release: its cost, the estimates that its table admits, and the mechanisms that drew it.
 
 It stands beside the table as ``OUT.release.json``, JSON with a digest. Of the private labels it holds nothing but the
 noisy histogram, which was paid for.
@@ -92,7 +92,7 @@ class Estimates:
 
     @classmethod
     def of(cls, plan: Plan) -> Estimates:
-        """Return what can be estimated from a release of a plan; the noise of its pools is independent."""
+        """Return the estimates that a release of a plan admits; the noise of its pools is independent."""
         sizes, labels = plan.pool_rows, plan.question.values
         shares = [float(one.problem.prior @ one.table.variances) for one in plan.mechanisms]
         one = math.sqrt(float(sizes @ np.array(shares)) / plan.rows)
@@ -137,7 +137,7 @@ class ReleaseRecord(Released):
     ids, groups : tuple of str
         Names of columns.
     prior, randomizer : str
-        Where the prior came from and what drew the labels, in words.
+        Origin of the prior and the randomizer, in words.
     noisy_counts : tuple of int, optional
         The histogram that was paid for, summed over groups and clipped at 0.
     estimates : Estimates
@@ -222,7 +222,7 @@ class ReleaseRecord(Released):
             raise InvalidInput("a group of the record has not one value for each of its columns")
 
     def __repr__(self) -> str:
-        """One line: what it cost, of how many labels, and what can be estimated."""
+        """One line: the cost, the number of labels, and the estimates that are possible."""
         spent = f"epsilon {self.epsilon!r} (prior {self.parts.prior!r}, labels {self.parts.labels!r})"
         size = f"{self.rows:,} rows, {len(self.labels):,} labels declared"
         return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
@@ -346,7 +346,7 @@ class ReleaseRecord(Released):
         return self.column(column.type).numbers(column).reshape(np.shape(released))
 
     def column(self, kind: Any, decimal: str | None = None) -> LabelColumn:
-        """Return what reads columns of released labels, of an Arrow type or of text with a decimal point."""
+        """Return a reader of released labels, of an Arrow type or of text with a decimal point."""
         declared: Any = {"labels": self.labels} if self.classes is None else {"classes": self.classes}
         return LabelColumn(
             Question(label=self.label, epsilon=self.epsilon, nulls=self.nulls, **declared), kind, decimal
@@ -392,7 +392,7 @@ class ReleaseRecord(Released):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ReleaseRecord:
-        """Read what :meth:`to_bytes` wrote, and verify it; errors as of :func:`load_release`."""
+        """Read the output of :meth:`to_bytes`, and verify it; errors as of :func:`load_release`."""
         names = [*FIELDS, "mechanism_of_group"]
         return _read(strict_json.unsealed(data, names, kind=FORMAT))
 
@@ -487,7 +487,7 @@ def load_release(path: str | os.PathLike[str]) -> Any:
 def _read(content: Any) -> ReleaseRecord:
     try:
         record = ReleaseRecord._of_document(dict(content))
-        # Written again it must be what was read: no field of another type, none that is not understood.
+        # Written again it must give the same bytes: then no field is unknown or of another type.
         same = strict_json.canonical(record._document()) == strict_json.canonical(content)
     except (InvalidInput, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         if isinstance(error, InvalidFile):

@@ -37,7 +37,7 @@ def release(
     AlreadySpent, OverBudget, InputChanged
         As from :meth:`.Ledger.begin`, or the table changed while it was read.
     NotCertified
-        The gap of a mechanism is above that of its question. A note says what was spent.
+        The gap of a mechanism is above that of its question. A note states the epsilon that was spent.
     """
     listener.stage("reading the table")
     reader = make_reader(table, questions, account)
@@ -132,7 +132,7 @@ def make_record(
 
 
 def _spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
-    """Return what has been spent when a release breaks off after it was charged."""
+    """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
     if account.ledger is None:
         priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
         return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None

@@ -1,7 +1,7 @@
 """Releases of frames on a Spark cluster: two passes of ``mapInArrow`` with the reader and the plan of every release.
 
-No exception of a task repeats what a cell holds, since Spark writes exceptions to its logs. A label or an id that
-cannot be released is therefore no exception but a word in the report of the task.
+No exception of a task repeats the content of a cell, since Spark writes exceptions to its logs. A label or an id that
+cannot be released is therefore stated in the report of the task.
 
 The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is destroyed
 at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files of Spark
@@ -49,7 +49,7 @@ def open_frame(frame: Any, target: Path, question: Question, listener: Listener)
     target : path
         Absolute path of a folder on a disk that the driver and all workers share.
     question : Question
-        With `ids`: frames have no order, so that row numbers say nothing.
+        With `ids`: frames have no order, so row numbers do not identify records.
     listener : Listener
 
     Raises
@@ -231,7 +231,7 @@ def _task(held: Any, work: Callable[[_Tasks, Batches], _Report]) -> Callable[[Ba
         except (OptrandError, OSError, MemoryError, GeneratorExit):
             raise
         except Exception as error:
-            # Its message may repeat what a cell holds.
+            # Its message may repeat the content of a cell.
             raise RuntimeError(f"a task of the release failed with {type(error).__name__}") from None
 
     return run

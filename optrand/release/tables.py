@@ -1,7 +1,7 @@
 """Private tables, in files or in memory, as Arrow batches, and the files that noisy ones are written to.
 
 All that the schema and the options settle about the output is settled before anything is charged. No message repeats
-what a cell holds: a table without a header, or with a stray quote, may have a label anywhere.
+the content of a cell: a table without a header, or with a stray quote, may have a label anywhere.
 """
 
 from __future__ import annotations
