@@ -378,12 +378,11 @@ class ReleaseRecord(Released):
         return _lines(strict_json.sealed(self._document(), kind=FORMAT))
 
     def _document(self) -> dict[str, Any]:
-        plain = {name: value for name, value in vars(self).items() if name in FIELDS}
+        document = {name: getattr(self, name) for name in FIELDS}
+        for name in PARTS:
+            document[name] = None if document[name] is None else asdict(document[name])
         return {
-            **plain,
-            "parts": asdict(self.parts),
-            "estimates": asdict(self.estimates),
-            "table": None if self.table is None else asdict(self.table),
+            **document,
             "gap": self.gap if math.isfinite(self.gap) else None,
             "mechanisms": [one._document for one in self.distinct],
             # Pairs, since a sorted object would lose their order.
@@ -398,24 +397,18 @@ class ReleaseRecord(Released):
 
     @classmethod
     def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
-        read = [_mechanism_of_document(one) for one in content["mechanisms"]]
+        mechanisms = [_mechanism_of_document(one) for one in content["mechanisms"]]
         of_group = content.pop("mechanism_of_group")
-        estimates = {**content["estimates"], "counts": _tuple(content["estimates"]["counts"])}
-        several = ("labels", "classes", "ids", "groups", "noisy_counts")
-        return cls(
-            **{
-                **content,
-                **{name: _tuple(content[name]) for name in several},
-                "parts": BudgetSplit(**content["parts"]),
-                "estimates": Estimates(**estimates),
-                "table": None
-                if content["table"] is None
-                else TableFile(**{**content["table"], "columns": _tuple(content["table"]["columns"])}),
-                "gap": math.inf if content["gap"] is None else content["gap"],
-                "mechanisms": {name: read[place] for name, place in of_group},
-            }
-        )
+        fields = _with_tuples(content)
+        for name, kind in PARTS.items():
+            fields[name] = None if content[name] is None else kind(**_with_tuples(content[name]))
+        fields["gap"] = math.inf if content["gap"] is None else content["gap"]
+        fields["mechanisms"] = {name: mechanisms[place] for name, place in of_group}
+        return cls(**fields)
 
+
+PARTS: dict[str, Any] = {"parts": BudgetSplit, "estimates": Estimates, "table": TableFile}
+"""Fields that are records themselves."""
 
 FIELDS = tuple(ReleaseRecord.__dataclass_fields__)
 
@@ -505,8 +498,8 @@ def _lines(sealed: dict[str, Any]) -> bytes:
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
 
 
 def _mechanism_of_document(document: object) -> Mechanism:
