@@ -112,27 +112,24 @@ class Plan:
         >>> plan.mechanisms[0].labels.size, plan.realised_epsilon <= 1.0
         (4, True)
         """
-        rows = int(sizes.sum())
-        epsilon, fits = question.split(rows).labels, dict[bytes, Conditioning]()
+        epsilon = question.split(int(sizes.sum())).labels
         announce("solving")
         if not question.needs_prior:
             given = question.randomizer
             if isinstance(given, str):
                 given = mechanism_without_prior(given, question.problem(epsilon))
             return cls(question, groups, sizes, noisy, (Conditioning(given),))
-        best = dict[bytes, Mechanism]()
-        priors = _priors(question, sizes, noisy)
-        for prior in priors:
-            if prior.tobytes() not in best:
-                best[prior.tobytes()] = _find_best(question, question.problem(epsilon, prior))
+        # Pools with the same prior share a mechanism.
+        priors, inverse = np.unique(_priors(question, sizes, noisy), axis=0, return_inverse=True)
+        of_pools = inverse.ravel().tolist()
+        best = [_find_best(question, question.problem(epsilon, prior)) for prior in priors]
         announce("making it fit for histograms")
-        for prior_bytes, one in best.items():
-            fits[prior_bytes] = Conditioning(one) if question.draws_optimum else condition(one)
+        fits = [Conditioning(one) if question.draws_optimum else condition(one) for one in best]
         relative = None
         if groups.columns and noisy is not None:
-            rows_of = np.bincount(_pools(question, sizes), sizes)
-            relative = _relative_loss(question, epsilon, noisy, [best[prior.tobytes()] for prior in priors], rows_of)
-        return cls(question, groups, sizes, noisy, tuple(fits[prior.tobytes()] for prior in priors), relative)
+            rows = np.bincount(_pools(question, sizes), sizes)
+            relative = _relative_loss(question, epsilon, noisy, [best[place] for place in of_pools], rows)
+        return cls(question, groups, sizes, noisy, tuple(fits[place] for place in of_pools), relative)
 
     @property
     def rows(self) -> int:
