@@ -47,8 +47,6 @@ CREATE INDEX of_dataset ON release (dataset, label, epsilon);
 CREATE TABLE secret (key {bytes} NOT NULL) {strict}
 """
 
-COLUMNS = "id, dataset, label, epsilon, prior_epsilon, question, input, output, again, begun, state, key, record"
-
 
 class State(StrEnum):
     """Progress of a release. Whatever the state, all of its epsilon is spent."""
@@ -119,6 +117,10 @@ class Charge:
     def status(self) -> str:
         """State in words: a release without a key that is not complete was withdrawn."""
         return self.state.value if self.open or self.state is State.COMPLETE else f"{self.state.value}, withdrawn"
+
+
+FIELDS = tuple(Charge.__dataclass_fields__)
+COLUMNS = ", ".join(FIELDS)
 
 
 class Ledger:
@@ -376,7 +378,7 @@ def _row(database: Any, condition: str, values: Sequence[object]) -> Charge | No
 
 
 def _charge(row: Sequence[object]) -> Charge:
-    fields: dict[str, Any] = dict(zip(COLUMNS.split(", "), row, strict=True))
+    fields: dict[str, Any] = dict(zip(FIELDS, row, strict=True))
     fields["epsilon"] = Fraction(fields["epsilon"])
     fields["prior_epsilon"] = Fraction(fields["prior_epsilon"])
     fields["again"], fields["state"] = bool(fields["again"]), State(fields["state"])
@@ -386,7 +388,7 @@ def _charge(row: Sequence[object]) -> Charge:
 def _insert(database: Any, charge: Charge) -> Charge:
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     made = replace(charge, id=uuid.uuid4().hex, key=os.urandom(32), begun=begun)
-    values = [getattr(made, name) for name in COLUMNS.split(", ")]
+    values = [getattr(made, name) for name in FIELDS]
     texts = [str(value) if isinstance(value, Fraction | State) else value for value in values]
     database.execute(f"INSERT INTO release ({COLUMNS}) VALUES ({', '.join('?' * len(texts))})", texts)  # noqa: S608
     return made
