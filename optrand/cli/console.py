@@ -223,13 +223,7 @@ EVERY = 10.0
 
 
 class Announce:
-    """Progress of a command by stages and rows: a spinner on a terminal, else a line every :data:`EVERY` seconds.
-
-    Parameters
-    ----------
-    bar : rich.progress.Progress
-        Disabled if nobody is looking.
-    """
+    """Progress of a command by stages and rows: a spinner on a terminal, else a line every :data:`EVERY` seconds."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar, self._task = bar, bar.add_task("starting", total=None)

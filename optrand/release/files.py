@@ -135,6 +135,8 @@ def randomize_table(
         if done is not None:
             return done
         if path is None:
+            if separator is not None or decimal is not None:
+                raise InvalidInput("separator and decimal are for separated text, not for a frame: leave them out")
             table = jobs.enter_context(open_frame(source, output, question, listener))
         else:
             table = open_table(path, separator=separator, decimal=decimal)

@@ -91,13 +91,7 @@ class Groups:
         return np.array([places[key] for key in keys], dtype=np.intp)[codes]
 
     def codes_of(self, given: Any, rows: int) -> Indices:
-        """Return the index of the group of each of some released rows.
-
-        Parameters
-        ----------
-        given : Arrow table, or mapping of names to Arrow arrays
-        rows : int
-        """
+        """Return the index of the group of each of some released rows."""
         missing = [name for name in self.columns if name not in given]
         if missing:
             raise InvalidInput(f"groups are missing for {', '.join(missing)}: pass a column for each")

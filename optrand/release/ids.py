@@ -200,11 +200,6 @@ class UniqueIds:
     Runs of consecutive integers are kept as their ends. All others are hashed into temporary files that only their
     owner can read, 16 bytes an id; each file is sorted in memory.
 
-    Parameters
-    ----------
-    folder : path, optional
-        For the temporary files; the system's by default.
-
     Examples
     --------
     >>> with UniqueIds() as ids:

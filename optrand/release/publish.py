@@ -69,13 +69,7 @@ def check_place(target: Path, source: Path | None) -> None:
 
 
 class Staging:
-    """Hidden folder in which one release of an output is prepared; a context that removes unpublished files.
-
-    Parameters
-    ----------
-    target : path
-        The released table, a file or a folder: its final name.
-    """
+    """Hidden folder in which one release of an output is prepared; a context that removes unpublished files."""
 
     def __init__(self, target: Path) -> None:
         self.target = target

@@ -61,7 +61,8 @@ def open_frame(frame: Any, target: Path, question: Question, listener: Listener)
     if classic is None or not isinstance(frame, classic.DataFrame):
         raise InvalidInput(
             f"the table is of type {type(frame).__name__}, expected a path, or a frame of a Spark session with a "
-            "driver in this process (not Spark Connect, which has no broadcast variables)"
+            "driver in this process (not Spark Connect, which has no broadcast variables); optrand.randomize takes "
+            "arrays and frames in memory"
         )
     if frame.isStreaming:
         raise InvalidInput("the table is a stream, which cannot be read twice: write it to a table first")
