@@ -34,27 +34,6 @@ from optrand.errors import (
     missing_extra,
 )
 
-__all__ = [
-    "EXIT_CODES",
-    "FAILED",
-    "RELEASED",
-    "UNVERIFIED",
-    "WRONG_INPUT",
-    "Announce",
-    "also",
-    "command_line",
-    "drop_unwritten",
-    "gap_words",
-    "in_options",
-    "lines",
-    "note",
-    "note_release",
-    "progress",
-    "say",
-    "show",
-    "wrong_usage",
-]
-
 FAILED, WRONG_INPUT, UNVERIFIED, RELEASED, SPENT = 1, 2, 3, 4, 5
 
 EXIT_CODES = """\b

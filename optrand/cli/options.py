@@ -7,8 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = ["Epsilon", "Force", "Labels", "LedgerName", "Outputs", "Prior", "Saved", "option"]
-
 
 def option(name: str, metavar: str, help_: str, *, short: str | None = None) -> Any:
     """Return an option with an argument."""

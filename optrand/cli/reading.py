@@ -26,20 +26,6 @@ from optrand.errors import InvalidInput
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
 
-__all__ = [
-    "parse_classes",
-    "parse_columns",
-    "parse_epsilon",
-    "parse_gap",
-    "parse_in_order",
-    "parse_labels",
-    "parse_outputs",
-    "parse_penalty",
-    "parse_several",
-    "read_loss",
-    "read_prior",
-]
-
 MAX_LABELS = 100_000
 """A longer range is more likely a slip than a set that a solver can treat."""
 

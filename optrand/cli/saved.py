@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from optrand.programs.mechanism import ProgramMechanism
     from optrand.release.record import ReleaseRecord
 
-__all__ = ["read_mechanism", "read_record", "read_saved", "tell_total"]
-
 
 def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
     """Read a file by the format that it states, and verify it.

@@ -23,19 +23,6 @@ from optrand.release.plan import Drawing
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
 
-__all__ = [
-    "Account",
-    "Listener",
-    "MemoryTable",
-    "Reader",
-    "Rows",
-    "Scan",
-    "Sink",
-    "Table",
-    "find_column",
-    "label_column",
-]
-
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 

@@ -17,18 +17,6 @@ from optrand.base.validation import MAX_INTEGER, Floats, as_declared, as_doubles
 from optrand.errors import InvalidInput
 from optrand.release.question import Question
 
-__all__ = [
-    "MISSING",
-    "NO_LABEL",
-    "UNDECLARED",
-    "LabelColumn",
-    "Places",
-    "as_arrow",
-    "is_bytes",
-    "plain",
-    "refuse_labels",
-]
-
 MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
 """In place of the place of a label: no label was given, a cell that holds none, or one that was not declared."""
 

@@ -25,8 +25,6 @@ from optrand.errors import InvalidInput
 from optrand.release.batches import Table
 from optrand.release.cells import is_bytes
 
-__all__ = ["CsvFormat", "CsvTable", "CsvWriter", "check_writable"]
-
 READ_SIZE = 1 << 20
 LONGEST = 1 << 26
 """Bytes of the longest record."""

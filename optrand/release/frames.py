@@ -20,15 +20,6 @@ from numpy.typing import NDArray
 from optrand.base.validation import has_masked_cells
 from optrand.errors import InvalidInput
 
-__all__ = [
-    "arrow_column",
-    "as_table",
-    "check_frame",
-    "is_frame",
-    "materialize",
-    "replace_labels",
-]
-
 Kept = NDArray[np.bool_]
 
 

@@ -31,8 +31,6 @@ from optrand.release.frames import arrow_column, as_table, is_frame
 from optrand.sampling.priors import EstimatedPrior
 from optrand.sampling.smoothing import smoothed_prior
 
-__all__ = ["ONE_GROUP", "Groups", "noise_variance", "pool_groups", "shrink_histograms"]
-
 Key = tuple[str | None, ...]
 Indices = NDArray[np.intp]
 

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from optrand.errors import InvalidInput
 from optrand.release.cells import plain
 
-__all__ = ["Ids", "RowSums", "UniqueIds", "column_ids", "row_ids"]
-
 Ids = NDArray[np.uint64]
 """Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""
 

@@ -19,8 +19,6 @@ import pyarrow.parquet
 from optrand.errors import InvalidInput
 from optrand.release.batches import Table
 
-__all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_pandas", "conform", "released_schema"]
-
 BATCH_ROWS = 1 << 16
 ROW_GROUP = 1 << 18
 """Rows of a row group, unless they are so wide that it would exceed :data:`LARGEST_GROUP`."""

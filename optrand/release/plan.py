@@ -33,8 +33,6 @@ from optrand.sampling.priors import BudgetSplit, private_histogram
 from optrand.solvers import solve
 from optrand.studies import minimax
 
-__all__ = ["Drawing", "Plan", "draw_histograms", "rehearse"]
-
 Announce = Callable[[str], object]
 
 

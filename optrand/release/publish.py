@@ -21,8 +21,6 @@ from typing import Any
 from optrand.base.files import public_mode, sync_directory, take_name, temporary_file
 from optrand.errors import Interrupted, InvalidInput
 
-__all__ = ["Signals", "Staging", "check_place", "digest_of"]
-
 
 def digest_of(path: str | os.PathLike[str]) -> str:
     r"""Return the SHA-256 of a file; of a folder, that of the output of ``sha256sum`` on its files, sorted by path.

@@ -22,8 +22,6 @@ from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
 from optrand.sampling.keyed import KeyedEntropy, subkey
 
-__all__ = ["begin_release", "make_reader", "make_record", "release"]
-
 
 def release(
     table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener

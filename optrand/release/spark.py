@@ -33,8 +33,6 @@ from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.plan import Drawing
 from optrand.release.question import Question
 
-__all__ = ["open_frame"]
-
 Batches = Iterable[Any]
 
 

@@ -27,8 +27,6 @@ from optrand.release.parquet_tables import (
 )
 from optrand.release.question import Question
 
-__all__ = ["Output", "format_of", "open_table", "plan_output"]
-
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
