@@ -196,10 +196,19 @@ def released_schema(schema: Any, label: str, kind: Any) -> Any:
     notes, columns = _pandas_notes(schema)
     if not columns:
         return fields
+    if label in columns:
+        # Written anew, as pandas needs it if the labels are an index.
+        columns[label] = {
+            "name": label,
+            "field_name": label,
+            "metadata": None,
+            "pandas_type": str(kind).replace("double", "float64"),
+            "numpy_type": kind.to_pandas_dtype().__name__,
+        }
     kept: dict[str, Any] = {
         name: notes[name] for name in ("column_indexes", "creator", "pandas_version") if name in notes
     }
-    kept["columns"] = [column for name, column in columns.items() if name in schema.names and name != label]
+    kept["columns"] = [column for name, column in columns.items() if name in schema.names]
     kept["index_columns"] = [
         entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, label)
     ]
