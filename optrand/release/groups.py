@@ -89,11 +89,15 @@ class Groups:
         return np.array([places[key] for key in keys], dtype=np.intp)[codes]
 
     def codes_of(self, given: Any, rows: int) -> Indices:
-        """Return the index of the group of each of some released rows."""
-        missing = [name for name in self.columns if name not in given]
+        """Return the index of the group of each of some released rows.
+
+        Their columns are given as a frame, as a mapping by name, or as the one column itself.
+        """
+        columns = _columns_of(given, self.columns)
+        missing = [name for name in self.columns if name not in columns]
         if missing:
             raise InvalidInput(f"groups are missing for {', '.join(missing)}: pass a column for each")
-        arrays = [plain(given[name]) for name in self.columns]
+        arrays = [plain(columns[name]) for name in self.columns]
         if any(len(array) != rows for array in arrays):
             raise InvalidInput(f"groups are of another number of rows than the {rows} released values")
         try:
@@ -104,8 +108,7 @@ class Groups:
             ) from None
 
 
-def group_columns(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return columns of groups by name, from a frame, a mapping, or the one column itself."""
+def _columns_of(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
     if given is None:
         raise InvalidInput(f"the release is by groups of {', '.join(columns)}: pass their columns, groups=...")
     if isinstance(given, Mapping):

@@ -33,7 +33,7 @@ from optrand.mechanism.released import Drawn, Released
 from optrand.release import FORMAT
 from optrand.release.cells import LabelColumn
 from optrand.release.frames import arrow_column
-from optrand.release.groups import Groups, Indices, group_columns
+from optrand.release.groups import Groups, Indices
 from optrand.release.plan import Drawing, Plan
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question
@@ -325,8 +325,7 @@ class ReleaseRecord(Released):
         if not self.groups:
             return super().by_row(released, groups)
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
-        known = Groups.named(self.groups, self.mechanisms)
-        codes = known.codes_of(group_columns(groups, self.groups), values.size)
+        codes = Groups.named(self.groups, self.mechanisms).codes_of(groups, values.size)
         return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
