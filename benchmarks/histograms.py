@@ -23,7 +23,7 @@ from benchmarks.priors import weeks
 from optrand import solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
-from optrand.release.conditioning import Conditioning, conditioned
+from optrand.release.conditioning import Conditioning, condition
 from optrand.release.plan import Plan, draw_histograms
 from optrand.release.question import Question
 from optrand.sampling.entropy import SeededEntropy
@@ -71,7 +71,7 @@ def measure_costs(population: Floats, rows: int, epsilon: float, repeats: int) -
             solve(unbiased_regression(np.arange(k), prior, split.labels))
             for prior in (estimate.probabilities, smoothed_prior(estimate, rows))
         )
-        tables = (clip.randomizer, smooth.randomizer, conditioned(smooth).mechanism.randomizer)
+        tables = (clip.randomizer, smooth.randomizer, condition(smooth).mechanism.randomizer)
         found.append([float(counts @ table.variances) / (2 * rows) for table in tables])
     clipped, smoothed, drawn = np.array(found).T
     row = {"clipped": float(clipped.mean()), "smoothed": float(smoothed.mean()), "drawn": float(drawn.mean())}

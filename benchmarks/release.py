@@ -48,7 +48,7 @@ def write_table(path: Path, rows: int, *, ids: str = "integer") -> None:
 
     named = pa.int64() if ids == "integer" else pa.string()
     schema = pa.schema([("id", named), ("weeks", pa.int8()), ("age", pa.int8())])
-    prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52")).probabilities
+    prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52"))
     rng, block = np.random.default_rng(rows), 1 << 20
     writer: Any = pq.ParquetWriter(path, schema) if path.suffix == ".parquet" else pyarrow.csv.CSVWriter(path, schema)
     with writer:

@@ -12,7 +12,7 @@ import optrand
 from optrand.data import weeks_worked_path
 from optrand.errors import InvalidInput
 from optrand.mechanism.mixture import mixture
-from optrand.release.conditioning import LIMITS, Conditioning, conditioned
+from optrand.release.conditioning import LIMITS, Conditioning, condition
 from optrand.release.groups import noise_variance, shrink_histograms
 from optrand.release.plan import Plan, draw_histograms
 from optrand.release.question import Question
@@ -78,7 +78,7 @@ def test_mechanisms_of_other_problems_are_not_mixed():
 def test_classes_that_the_optimum_leaves_out_are_told_from_others(epsilon):
     prior = np.array([0.93, 0.04, 0.02, 0.01])
     best = optrand.solve(optrand.classification(prior, epsilon))
-    fit = conditioned(best)
+    fit = condition(best)
     assert fit.possible
     assert optrand.certify(fit.mechanism).epsilon <= epsilon
     if Conditioning(best).multiple <= LIMITS.multiple:
@@ -122,7 +122,7 @@ def test_a_singular_optimum_is_mended_within_its_cost():
     prior[[0, 8]] = 0.5
     best = optimum(prior, 2.0)
     assert Conditioning(best).multiple == math.inf
-    fit = conditioned(best)
+    fit = condition(best)
     assert fit.possible
     assert fit.multiple <= LIMITS.multiple * 1.01 or fit.cost == pytest.approx(LIMITS.cost, rel=0.05)
     assert 0 < fit.cost <= LIMITS.cost * 1.05
@@ -136,7 +136,7 @@ def test_what_was_asked_for_is_left_as_it_is(options):
     prior = np.zeros(9)
     prior[[0, 8]] = 0.5
     best = optimum(prior, 2.0, **options)
-    assert conditioned(best).mechanism == best
+    assert condition(best).mechanism == best
 
 
 def test_default_releases_all_answer_histograms():

@@ -19,7 +19,7 @@ import pytest
 from optrand.accounting import Ledger, State
 from optrand.errors import AlreadySpent, InputChanged, Interrupted, InvalidInput, SpentNote
 from optrand.release import Question, files, load_release, publish, randomize_table
-from optrand.release.batches import Account, Listener
+from optrand.release.batches import Account, Listener, MemoryTable
 
 ROWS = 40_000
 QUESTION = Question(label="y", labels=range(6), epsilon=1.0, ids=("id",), groups=("g",))
@@ -121,8 +121,7 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     question = Question(label="labels", labels=range(4), epsilon=1.0)
     from optrand.release.frames import arrow_column
     from optrand.release.in_memory import _MemorySink
-    from optrand.release.run import begin_release, make_plan, make_reader
-    from optrand.release.tables import MemoryTable
+    from optrand.release.run import begin_release, make_reader, make_record
 
     noisy = []
     table = MemoryTable(pa.table({"labels": arrow_column(labels)}))
@@ -133,9 +132,9 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     rows = reader.read(next(table.batches())[1])
     for _ in range(2):
         (charge,) = begin_release(reader, found, sink.output, account)
-        plan = make_plan(question, reader.groups[0], found.counts[0], charge, account, Listener())
-        drawing = plan.drawing(charge.key or b"", release=charge.id, dataset="d")
-        noisy.append(drawing(rows.places[0], rows.ids, rows.codes[0]).tolist())
+        record = make_record(question, reader.groups, found.counts[0], charge, account, Listener())
+        drawing = record.drawing(charge.key or b"")
+        noisy.append(drawing(rows.places[0], rows.ids, rows.codes).tolist())
     assert noisy[0] == noisy[1]
     assert len(ledger.entries()) == 1
 
@@ -252,4 +251,4 @@ def test_no_page_of_the_ledger_keeps_a_key() -> None:
         assert key not in path.read_bytes(), path
         assert path.stat().st_mode & 0o077 == 0
     with sqlite3.connect("ledger.sqlite") as database:
-        assert database.execute("SELECT key, plan FROM release").fetchall() == [(None, None)]
+        assert database.execute("SELECT key, record FROM release").fetchall() == [(None, None)]

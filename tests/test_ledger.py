@@ -111,14 +111,14 @@ def test_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
     assert ledger.spent("census") == Spent(0.6)
 
 
-def test_the_same_request_goes_on_with_its_key_and_plan_at_no_cost(ledger: Ledger, where: str | Path) -> None:
+def test_the_same_request_goes_on_with_its_key_and_record_at_no_cost(ledger: Ledger, where: str | Path) -> None:
     (begun,) = ledger.begin([charge()])
-    assert (begun.status, begun.plan) == ("charged", None)
-    assert ledger.draw(begun, "first plan") == "first plan"
+    assert (begun.status, begun.record) == ("charged", None)
+    assert ledger.draw(begun, "first record") == "first record"
     (again,) = Ledger(where).begin([charge()])
-    assert (again.id, again.key, again.plan, again.state) == (begun.id, begun.key, "first plan", State.DRAWN)
+    assert (again.id, again.key, again.record, again.state) == (begun.id, begun.key, "first record", State.DRAWN)
     # Whoever comes second draws with what the first has entered.
-    assert ledger.draw(begun, "second plan") == "first plan"
+    assert ledger.draw(begun, "second record") == "first record"
     for other, error in ((charge(input="j"), InputChanged), (charge(question="r"), AlreadySpent)):
         with pytest.raises(error):
             ledger.begin([other])
@@ -134,7 +134,7 @@ def test_a_complete_release_has_no_key_and_is_completed_once(ledger: Ledger, pat
     (begun,) = ledger.begin([charge()])
     published = []
     ledger.complete([begun], lambda: published.append(1))
-    for late in (lambda: ledger.complete([begun], lambda: published.append(2)), lambda: ledger.draw(begun, "plan")):
+    for late in (lambda: ledger.complete([begun], lambda: published.append(2)), lambda: ledger.draw(begun, "record")):
         with pytest.raises(AlreadySpent, match="another run"):
             late()
     assert published == [1]

@@ -781,3 +781,19 @@ def test_masked_cells_of_what_was_released_are_left_out_of_estimates() -> None:
 def test_an_array_whose_mask_hides_nothing_is_an_array() -> None:
     assert TABLE.sample(np.ma.array([0, 1, 9])).shape == (3,)
     assert len(PrivateLabels(np.ma.array([0, 1, 9]), 1.0, [0, 1, 9])) == 3
+
+
+# A table that is neither a file nor a frame of Spark
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({}, "of type DataFrame, expected a path"), ({"separator": ";"}, "separator and decimal are for separated text")],
+)
+def test_frames_in_memory_are_no_tables_of_files(options: dict[str, str], words: str, tmp_path: Path) -> None:
+    question, ledger = Question(label="y", labels=[0, 1], epsilon=1.0), Ledger(tmp_path / "ledger.sqlite")
+    frame = pd.DataFrame({"y": [0, 1]})
+    with pytest.raises(InvalidInput, match=words):
+        randomize_table(frame, tmp_path / "noisy", question, dataset="d", ledger=ledger, **options)
+    assert ledger.entries() == ()
+    assert not list(tmp_path.glob("*noisy*"))

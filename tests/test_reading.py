@@ -62,7 +62,7 @@ PRIORS = {
 @pytest.mark.parametrize("name", PRIORS)
 def test_priors_are_shares_in_the_order_of_the_labels(name: str) -> None:
     Path("prior.csv").write_text(PRIORS[name], encoding="utf-8")
-    assert read_prior("prior.csv", np.array([0.0, 1.0])).probabilities.tolist() == [0.25, 0.75]
+    assert read_prior("prior.csv", np.array([0.0, 1.0])).tolist() == [0.25, 0.75]
 
 
 SLIPS = {
@@ -90,10 +90,15 @@ def test_slips_in_a_prior_are_named_by_their_line(name: str) -> None:
 
 def test_a_class_may_be_named_in_the_first_line_of_a_prior() -> None:
     Path("prior.csv").write_text("yes,3\nno,1\n")
-    assert read_prior("prior.csv", ("yes", "no")).probabilities.tolist() == [0.75, 0.25]
+    assert read_prior("prior.csv", ("yes", "no")).tolist() == [0.75, 0.25]
     Path("prior.csv").write_text("answer,people\n,2\nno,1\nyes,1\n")
-    found = read_prior("prior.csv", ("yes", "no", None))
-    assert (found.probabilities.tolist(), found.absent) == ([0.25, 0.25, 0.5], 0)
+    assert read_prior("prior.csv", ("yes", "no", None)).tolist() == [0.25, 0.25, 0.5]
+
+
+def test_labels_that_a_prior_leaves_out_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("prior.csv").write_text("1,3\n")
+    assert read_prior("prior.csv", np.array([0.0, 1.0, 2.0])).tolist() == [0, 1, 0]
+    assert "2 label(s) are not in prior.csv: their prior is 0" in capsys.readouterr().err
 
 
 def test_a_loss_has_a_row_for_each_label() -> None:

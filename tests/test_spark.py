@@ -20,11 +20,10 @@ from spark_cluster import MISSING, cluster
 import optrand
 from optrand.accounting import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput
-from optrand.release import Question, load_release, publish, randomize_table
+from optrand.release import Question, ReleaseRecord, load_release, publish, randomize_table
 from optrand.release import run as orchestrator
-from optrand.release.batches import Account, Listener
-from optrand.release.spark import _Tasks, _write_labels, randomize_frame
-from optrand.release.tables import MemoryTable
+from optrand.release.batches import Account, Listener, MemoryTable
+from optrand.release.spark import _task, _Tasks, _write_labels
 
 if MISSING and "CI" not in os.environ:
     # CI never skips: there, what is missing is an error.
@@ -104,7 +103,7 @@ def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tm
     asked = question(groups=("state",), nulls="drop")
     with_key(monkeypatch)
     listener = Listener(stage=lambda words: armed.touch() if words == "drawing labels" else None)
-    record = randomize_frame(frame, tmp_path / "noisy", asked, ledger=None, listener=listener)
+    record = randomize_table(frame, tmp_path / "noisy", asked, ledger=None, listener=listener)
     pq.write_table(table, tmp_path / "one.parquet")
     alone = randomize_table(tmp_path / "one.parquet", tmp_path / "alone.parquet", asked, ledger=None)
     assert killed.exists()
@@ -177,7 +176,7 @@ def test_what_cannot_be_released_is_refused_before_anything_is_charged(session, 
     table = with_cell(private(), column, 2000, value)
     frame, ledger = frame_of(session, table, tmp_path / "private"), Ledger(tmp_path / "ledger.sqlite")
     with pytest.raises(InvalidInput, match=words) as refused:
-        randomize_frame(frame, tmp_path / "noisy", question(), dataset="d", ledger=ledger)
+        randomize_table(frame, tmp_path / "noisy", question(), dataset="d", ledger=ledger)
     assert "9174" not in str(refused.value)
     assert "1000" not in str(refused.value)
     assert not ledger.entries()
@@ -199,7 +198,7 @@ def test_a_frame_that_changes_between_the_passes_is_refused(session, tmp_path):
     frame = given.mapInArrow(read, given.schema)
     listener = Listener(stage=lambda words: changed.touch() if words == "drawing labels" else None)
     with pytest.raises(InputChanged, match="held other labels or ids"):
-        randomize_frame(frame, tmp_path / "noisy", question(), ledger=None, listener=listener)
+        randomize_table(frame, tmp_path / "noisy", question(), ledger=None, listener=listener)
     assert {path.name for path in tmp_path.iterdir()} == {"private", "changed"}
 
 
@@ -209,14 +208,14 @@ def test_text_ids_missing_labels_dropped_columns_and_force(session, tmp_path):
     frame = frame_of(session, table.set_column(0, "person", names), tmp_path / "private")
     asked = question(nulls="pass")
     options = {"ledger": None, "drop": ("person", "state")}
-    record = randomize_frame(frame, tmp_path / "noisy", asked, **options)
+    record = randomize_table(frame, tmp_path / "noisy", asked, **options)
     released = pq.read_table(tmp_path / "noisy")
     assert (released.schema.names, released["weeks"].null_count) == (["weeks", "of another"], 1)
     assert set(released["weeks"].drop_null().to_pylist()) <= set(record.mechanism.outputs)
     assert (record.rows, record.table.rows, released.num_rows) == (ROWS - 1, ROWS, ROWS)
     with pytest.raises(InvalidInput, match="exists"):
-        randomize_frame(frame, tmp_path / "noisy", asked, **options)
-    second = randomize_frame(frame.coalesce(1), tmp_path / "noisy", asked, **options, force=True)
+        randomize_table(frame, tmp_path / "noisy", asked, **options)
+    second = randomize_table(frame.coalesce(1), tmp_path / "noisy", asked, **options, force=True)
     second.verify_table(tmp_path / "noisy")
     assert len(list((tmp_path / "noisy").iterdir())) == 1
 
@@ -233,11 +232,11 @@ def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(s
     with monkeypatch.context() as broken:
         broken.setattr(publish.Staging, "publish", fail)
         with pytest.raises(OSError, match="disk is full"):
-            randomize_frame(frame, tmp_path / "noisy", question(), **options)
+            randomize_table(frame, tmp_path / "noisy", question(), **options)
     assert not (tmp_path / "noisy").exists()
-    record = randomize_frame(frame.repartition(3), tmp_path / "noisy", question(), **options)
+    record = randomize_table(frame.repartition(3), tmp_path / "noisy", question(), **options)
     with pytest.raises(AlreadySpent, match="for epsilon 1 in total"):
-        randomize_frame(frame, tmp_path / "again", question(), **options)
+        randomize_table(frame, tmp_path / "again", question(), **options)
     assert ledger.spent("census", "weeks").epsilon == 1
     assert by_id(pq.read_table(tmp_path / "noisy")) == by_id(first[0])
     assert record.dataset == "census"
@@ -249,9 +248,9 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     asked = question(randomizer=mechanism)
     reader = orchestrator.make_reader(MemoryTable(table), [asked], account)
     plan = orchestrator.Plan.make(asked, np.array([ROWS]), None)
-    drawing = plan.drawing(KEY, release="0", dataset="")
-    tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,))
-    write = _write_labels(SimpleNamespace(value=tasks), str(tmp_path / "attempts"))
+    drawing = ReleaseRecord.of(plan, release="0" * 32, dataset=None).drawing(KEY)
+    tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,), str(tmp_path / "attempts"))
+    write = _task(SimpleNamespace(value=tasks), _write_labels)
     batches = table.to_batches(max_chunksize=700)
     with pytest.raises(OSError, match="a disk that all machines share"):
         list(write(batches))
@@ -292,11 +291,11 @@ def test_what_cannot_be_written_is_refused_before_it_is_charged(session, tmp_pat
         (table, "noisy", question(), "of type Table"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            randomize_frame(given, tmp_path / name, asked, **options)
+            randomize_table(given, tmp_path / name, asked, **options)
     with pytest.raises(InvalidInput, match="not an absolute path"):
-        randomize_frame(frame, "noisy", question(), **options)
+        randomize_table(frame, "noisy", question(), **options)
     assert options["ledger"].entries() == ()
-    record = randomize_frame(empty, tmp_path / "noisy", question(), drop=("nothing",), **options)
+    record = randomize_table(empty, tmp_path / "noisy", question(), drop=("nothing",), **options)
     released = by_id(pq.read_table(tmp_path / "noisy"))
     assert (released["list"], released["struct"]) == ([[1, 2]] * 400, [{"a": 1}] * 400)
     assert record.rows == 400

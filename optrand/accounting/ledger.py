@@ -24,28 +24,28 @@ from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from optrand.accounting.server import SCHEMES, Server
 from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
-from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, OverBudget
+from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
 __all__ = ["Charge", "Ledger", "State", "check_name", "default_path"]
 
 APPLICATION = 0x6F70_7472
-"""Application id of the file, the letters "optr": another SQLite file is refused."""
+"""The letters "optr": application id of the file, so that another SQLite file is refused, and lock of a server."""
+
+SCHEMES = ("postgresql://", "postgres://")
 
 SCHEMA = """
 CREATE TABLE release (
   {serial} id TEXT PRIMARY KEY, dataset TEXT NOT NULL, label TEXT NOT NULL,
   epsilon TEXT NOT NULL, prior_epsilon TEXT NOT NULL,
   question TEXT NOT NULL, input TEXT NOT NULL, output TEXT NOT NULL, again INTEGER NOT NULL, begun TEXT NOT NULL,
-  state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key {bytes}, plan TEXT) {strict};
+  state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key {bytes}, record TEXT) {strict};
 CREATE INDEX of_dataset ON release (dataset, label, epsilon);
 CREATE TABLE secret (key {bytes} NOT NULL) {strict}
 """
-
-COLUMNS = "id, dataset, label, epsilon, prior_epsilon, question, input, output, again, begun, state, key, plan"
 
 
 class State(StrEnum):
@@ -79,8 +79,8 @@ class Charge:
     state : State
     key : bytes or None
         Master key of the noise. None once it is erased.
-    plan : str or None
-        Noisy histogram and mechanisms as JSON, while the release is drawn.
+    record : str or None
+        Record of the release, its mechanisms included, while it is drawn.
     """
 
     dataset: str
@@ -95,7 +95,7 @@ class Charge:
     begun: str = ""
     state: State = State.CHARGED
     key: bytes | None = field(default=None, repr=False)
-    plan: str | None = field(default=None, repr=False)
+    record: str | None = field(default=None, repr=False)
 
     @property
     def total(self) -> Spent:
@@ -117,6 +117,10 @@ class Charge:
     def status(self) -> str:
         """State in words: a release without a key that is not complete was withdrawn."""
         return self.state.value if self.open or self.state is State.COMPLETE else f"{self.state.value}, withdrawn"
+
+
+FIELDS = tuple(Charge.__dataclass_fields__)
+COLUMNS = ", ".join(FIELDS)
 
 
 class Ledger:
@@ -166,7 +170,7 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self._server = Server(path) if isinstance(path, str) and path.startswith(SCHEMES) else None
+        self._server = _Server(path) if isinstance(path, str) and path.startswith(SCHEMES) else None
         if self._server is not None:
             self.name = self._server.name
             with self._transaction() as database:
@@ -277,14 +281,14 @@ class Ledger:
                 for charge, old in zip(charges, found, strict=True)
             ]
 
-    def draw(self, charge: Charge, plan: str) -> str:
-        """Enter what the labels are drawn with, and return it; if another run has entered a plan before, that one."""
+    def draw(self, charge: Charge, record: str) -> str:
+        """Enter what the labels are drawn with, and return it; if another run has entered a record before, that one."""
         with self._transaction() as database:
             database.execute(
-                "UPDATE release SET plan = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
-                (plan, charge.id),
+                "UPDATE release SET record = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
+                (record, charge.id),
             )
-            row = database.execute("SELECT plan FROM release WHERE id = ?", (charge.id,)).fetchone()
+            row = database.execute("SELECT record FROM release WHERE id = ?", (charge.id,)).fetchone()
         if row is None or row[0] is None:
             raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
         return str(row[0])
@@ -310,7 +314,7 @@ class Ledger:
             if publish is not None:
                 publish()
             for one in ids:
-                database.execute("UPDATE release SET state = 'complete', key = NULL, plan = NULL WHERE id = ?", one)
+                database.execute("UPDATE release SET state = 'complete', key = NULL, record = NULL WHERE id = ?", one)
 
     def withdraw(self, release: str) -> None:
         """Give up an unfinished release: its key is erased, and what it has cost stays spent.
@@ -321,7 +325,7 @@ class Ledger:
             There is no unfinished release of that id.
         """
         with self._transaction() as database:
-            change = "UPDATE release SET key = NULL, plan = NULL WHERE id = ? AND key IS NOT NULL"
+            change = "UPDATE release SET key = NULL, record = NULL WHERE id = ? AND key IS NOT NULL"
             if database.execute(change, (release,)).rowcount != 1:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
@@ -374,7 +378,7 @@ def _row(database: Any, condition: str, values: Sequence[object]) -> Charge | No
 
 
 def _charge(row: Sequence[object]) -> Charge:
-    fields: dict[str, Any] = dict(zip(COLUMNS.split(", "), row, strict=True))
+    fields: dict[str, Any] = dict(zip(FIELDS, row, strict=True))
     fields["epsilon"] = Fraction(fields["epsilon"])
     fields["prior_epsilon"] = Fraction(fields["prior_epsilon"])
     fields["again"], fields["state"] = bool(fields["again"]), State(fields["state"])
@@ -384,7 +388,7 @@ def _charge(row: Sequence[object]) -> Charge:
 def _insert(database: Any, charge: Charge) -> Charge:
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     made = replace(charge, id=uuid.uuid4().hex, key=os.urandom(32), begun=begun)
-    values = [getattr(made, name) for name in COLUMNS.split(", ")]
+    values = [getattr(made, name) for name in FIELDS]
     texts = [str(value) if isinstance(value, Fraction | State) else value for value in values]
     database.execute(f"INSERT INTO release ({COLUMNS}) VALUES ({', '.join('?' * len(texts))})", texts)  # noqa: S608
     return made
@@ -430,3 +434,54 @@ def _check_budget(spent: Spent, cost: Spent, budget: Spent, charge: Charge) -> N
             f"the release costs {cost} and dataset {charge.dataset!r} has cost {spent}, together {spent + cost}, over "
             f"the budget of {budget}: it was not charged"
         )
+
+
+class _Server:
+    """A database of PostgreSQL by its URL; libpq finds the password in ``~/.pgpass``.
+
+    All transactions take one lock, so that they follow each other as those of a file do. The server writes a charge to
+    its disk before it answers (``synchronous_commit``, its default).
+
+    Raises
+    ------
+    MissingExtra
+        psycopg is not installed.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            import psycopg
+        except ImportError as error:
+            raise MissingExtra("a ledger on a server needs psycopg: pip install 'optrand[server]'") from error
+        self._psycopg, self._url = psycopg, url
+        parts = urlsplit(url)
+        self.name = f"{parts.hostname or 'localhost'}{parts.path}"
+
+    @contextmanager
+    def transaction(self) -> Iterator[_Database]:
+        """Yield a connection that holds the lock; commit at the end, or roll back on an error.
+
+        Raises
+        ------
+        OSError
+            The server cannot be reached, or is busy for a minute.
+        """
+        try:
+            with self._psycopg.connect(self._url, connect_timeout=10) as connection:
+                connection.execute("SET LOCAL lock_timeout = '60s'")
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION,))
+                yield _Database(connection)
+        except self._psycopg.Error as error:
+            raise OSError(f"the ledger {self.name} cannot be used ({type(error).__name__})") from error
+
+
+class _Database:
+    """A connection that takes the parameters of SQLite."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, query: str, values: Sequence[object] = ()) -> Any:
+        """Run one statement."""
+        plain = [int(value) if isinstance(value, bool) else value for value in values]
+        return self._connection.execute(query.replace("?", "%s"), plain)

@@ -1,6 +1,6 @@
 """The command line: solve, sweep, verify, audit, randomize, estimate, plot, ledger, theory.
 
-What went wrong is one line on the standard error and an exit code; never a traceback, which could show a private label.
+Errors are one line on the standard error and an exit code, never a traceback, which could show a private label.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base.numerals import shown_above
-from optrand.cli.console import also, lines, progress, reported
-from optrand.cli.options import LABEL_FORMS, Epsilon
+from optrand.cli.console import also, command_line, lines, progress
+from optrand.cli.options import LABEL_FORMS, Epsilon, option
 from optrand.cli.reading import parse_epsilon, parse_in_order, read_prior
-from optrand.cli.solving import note_prior
 from optrand.errors import InvalidInput, NotCertified
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["audit"]
 
 
-@reported
+@command_line
 def audit(
     table: Annotated[
         Path,
@@ -31,18 +30,12 @@ def audit(
         ),
     ],
     epsilon: Epsilon,
-    labels: Annotated[
-        str | None, typer.Option("--labels", metavar="SET", help=f"Labels of the rows, in order: {LABEL_FORMS}")
-    ] = None,
-    outputs: Annotated[
-        str | None, typer.Option("--outputs", metavar="SET", help="Outputs of the columns, in the same forms.")
-    ] = None,
+    labels: Annotated[str | None, option("--labels", "SET", f"Labels of the rows, in order: {LABEL_FORMS}")] = None,
+    outputs: Annotated[str | None, option("--outputs", "SET", "Outputs of the columns, in the same forms.")] = None,
     prior: Annotated[
         Path | None,
-        typer.Option(
-            "--prior",
-            metavar="FILE",
-            help="CSV of two columns, label and count (or probability): the losses are computed for it.",
+        option(
+            "--prior", "FILE", "CSV of two columns, label and count (or probability): the losses are computed for it."
         ),
     ] = None,
 ) -> None:
@@ -64,9 +57,7 @@ def audit(
         numbers = range(len(sheet.entries)) if rows is None else rows
         if any(isinstance(name, str) for name in numbers):
             raise InvalidInput(f"--prior names labels by numbers, and those of {table} are text: give --labels")
-        public = read_prior(prior, np.array(numbers, dtype=float))
-        note_prior(prior, public.absent)
-        shares = public.probabilities
+        shares = read_prior(prior, np.array(numbers, dtype=float))
     with progress() as announce:
         announce("auditing")
         found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)
@@ -85,16 +76,12 @@ def audit(
 def _members(found: Audit) -> dict[str, object]:
     """Return the findings for a JSON answer."""
     worst = found.worst
+    same = ("private", "private_but_for_rounding", "stated_epsilon", "maximal_leakage", "guess", "findings")
     members: dict[str, object] = {
-        "private": found.private,
-        "private_but_for_rounding": found.private_but_for_rounding,
-        "stated_epsilon": found.stated_epsilon,
+        **{name: getattr(found, name) for name in same},
         "epsilon": max(found.epsilon, found.normalised_epsilon),
         "pair_epsilons": None if found.pair_epsilons is None else found.pair_epsilons.tolist(),
         "delta_at_stated_epsilon": found.delta(found.stated_epsilon),
-        "maximal_leakage": found.maximal_leakage,
-        "guess": found.guess,
-        "findings": list(found.findings),
         "worst": {
             "output": worst.output,
             "likely_label": worst.likely,

@@ -34,27 +34,6 @@ from optrand.errors import (
     missing_extra,
 )
 
-__all__ = [
-    "EXIT_CODES",
-    "FAILED",
-    "RELEASED",
-    "UNVERIFIED",
-    "WRONG_INPUT",
-    "Announce",
-    "also",
-    "drop_unwritten",
-    "gap_words",
-    "in_options",
-    "lines",
-    "note",
-    "progress",
-    "released",
-    "reported",
-    "say",
-    "show",
-    "wrong_usage",
-]
-
 FAILED, WRONG_INPUT, UNVERIFIED, RELEASED, SPENT = 1, 2, 3, 4, 5
 
 EXIT_CODES = """\b
@@ -92,8 +71,8 @@ _released: ContextVar[list[str]] = ContextVar("released")
 """Names of tables that a command has released."""
 
 
-def reported(command: Command) -> Command:
-    """Turn what a command raises into one line on the standard error and an exit code, and give it ``--json``."""
+def command_line(command: Command) -> Command:
+    """Turn exceptions of a command into one line on the standard error and an exit code, and add ``--json``."""
 
     @functools.wraps(command)
     def wrapper(*args: Any, as_json: bool, **options: Any) -> None:
@@ -104,7 +83,7 @@ def reported(command: Command) -> Command:
         except (BrokenPipeError, OSError) as error:
             code = RELEASED if _released.get() else FAILED
             if not isinstance(error, BrokenPipeError):
-                typer.echo(f"error: {_after(_judged(error)[0])}", err=True)
+                typer.echo(f"error: {_after(_judge(error)[0])}", err=True)
             drop_unwritten()
             raise typer.Exit(code) from None
 
@@ -125,7 +104,7 @@ def _run(command: Callable[[], None]) -> None:
     except (typer.Abort, BrokenPipeError):
         raise
     except Exception as error:
-        message, code = _judged(error)
+        message, code = _judge(error)
         message = " ".join("; ".join((message, *_spent(error))).split())
         if _released.get():
             message, code = _after(message), RELEASED
@@ -182,12 +161,12 @@ def wrong_usage(message: str, code: int) -> None:
     typer.echo(json.dumps({"exit": code, "error": " ".join(message.split())}))
 
 
-def released(target: Path) -> None:
-    """Note that a table is released: whatever happens from now on, the exit code says so."""
+def note_release(target: Path) -> None:
+    """Note that a table is released, so that the exit code of any later error states it."""
     _released.get().append(str(target))
 
 
-def _judged(error: Exception) -> tuple[str, int]:
+def _judge(error: Exception) -> tuple[str, int]:
     """Return the message of an error, and the exit code."""
     if isinstance(error, ModuleNotFoundError):
         error = missing_extra(error) or error
@@ -223,13 +202,7 @@ EVERY = 10.0
 
 
 class Announce:
-    """Progress of a command, told stage by stage and in rows: a spinner on a terminal, else a line at times.
-
-    Parameters
-    ----------
-    bar : rich.progress.Progress
-        Disabled if nobody is looking.
-    """
+    """Progress of a command by stages and rows: a spinner on a terminal, else a line every :data:`EVERY` seconds."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar, self._task = bar, bar.add_task("starting", total=None)

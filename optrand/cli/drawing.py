@@ -6,10 +6,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from optrand.cli.console import gap_words, progress, reported, say, show
-from optrand.cli.options import Force, Saved
+from optrand.cli.console import command_line, gap_words, progress, say, show
+from optrand.cli.options import Force, Saved, option
 from optrand.cli.saved import read_saved, tell_total
 from optrand.errors import InvalidInput
 
@@ -20,16 +18,16 @@ if TYPE_CHECKING:
 __all__ = ["plot"]
 
 
-@reported
+@command_line
 def plot(
     saved: Saved,
     output: Annotated[
         Path,
-        typer.Option(
+        option(
             "--output",
-            "-o",
-            metavar="FILE",
-            help="A picture (.png, .svg, .pdf), a page (.html), or a folder for every picture (a name without ending).",
+            "FILE",
+            "A picture (.png, .svg, .pdf), a page (.html), or a folder for every picture (a name without ending).",
+            short="-o",
         ),
     ],
     force: Force = False,
@@ -41,7 +39,14 @@ def plot(
     `verify` proves, the meaning of the budget, and every picture. If the proof fails, the page says so and the exit
     code is 3.
     """
-    mechanism, record = read_saved(saved)
+    from optrand.mechanism.mechanism import Mechanism
+    from optrand.programs.mechanism import ProgramMechanism
+
+    found = read_saved(saved)
+    if isinstance(found, ProgramMechanism):
+        raise InvalidInput(f"{saved} holds the mechanism of a linear program, of which there are no pictures")
+    record = None if isinstance(found, Mechanism) else found
+    mechanism = found if isinstance(found, Mechanism) else None if found.groups else found.mechanism
     ending = output.suffix.lower()
     if ending in (".html", ".htm"):
         _write_page(mechanism, record, saved.name, output, force=force)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from optrand.base.numerals import shown_above
-from optrand.cli.console import also, lines, progress, reported, show
+from optrand.cli.console import also, command_line, lines, progress, show
 from optrand.cli.saved import read_record, tell_total
 from optrand.errors import InvalidInput
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["estimate"]
 
 
-@reported
+@command_line
 def estimate(
     saved: Annotated[Path, typer.Argument(metavar="RECORD", help="Record of the release, OUT.release.json.")],
     table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, unchanged.")],
@@ -75,7 +75,8 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from optrand.release.tables import find_column, open_table
+    from optrand.release.batches import find_column
+    from optrand.release.tables import open_table
 
     stated = record.table
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}

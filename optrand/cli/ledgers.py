@@ -1,14 +1,12 @@
-"""``optrand ledger``: what releases have cost so far."""
+"""``optrand ledger``: costs of all releases so far."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from optrand.cli.console import also, lines, reported, say
-from optrand.cli.options import LedgerName
+from optrand.cli.console import also, command_line, lines, say
+from optrand.cli.options import LedgerName, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,17 +16,12 @@ if TYPE_CHECKING:
 __all__ = ["ledger"]
 
 
-@reported
+@command_line
 def ledger(
     path: LedgerName = None,
-    dataset: Annotated[
-        str | None, typer.Option("--dataset", metavar="NAME", help="Only releases of this dataset.")
-    ] = None,
+    dataset: Annotated[str | None, option("--dataset", "NAME", "Only releases of this dataset.")] = None,
     withdraw: Annotated[
-        str | None,
-        typer.Option(
-            "--withdraw", metavar="ID", help="Give up an unfinished release: erase its key. Its cost stays spent."
-        ),
+        str | None, option("--withdraw", "ID", "Give up an unfinished release: erase its key. Its cost stays spent.")
     ] = None,
 ) -> None:
     """List every release with its cost, and the totals of each dataset and column.
@@ -36,8 +29,7 @@ def ledger(
     Every release that is listed is spent in full, also if it is unfinished or withdrawn.
     """
     from optrand.accounting import Ledger, default_path
-    from optrand.accounting.ledger import check_name
-    from optrand.accounting.server import SCHEMES
+    from optrand.accounting.ledger import SCHEMES, check_name
     from optrand.errors import InvalidInput
 
     chosen = str(default_path()) if path is None else path

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from optrand.base.numerals import shown_above, shown_spent
-from optrand.cli.console import WRONG_INPUT, also, gap_words, in_options, progress, released, reported, show
-from optrand.cli.options import LABEL_FORMS, OUTPUT_FORMS, Epsilon, Force, LedgerName
+from optrand.cli.console import WRONG_INPUT, also, command_line, gap_words, in_options, note_release, progress, show
+from optrand.cli.options import LABEL_FORMS, OUTPUT_FORMS, Epsilon, Force, LedgerName, option
 from optrand.cli.reading import (
     parse_classes,
     parse_columns,
@@ -23,7 +23,6 @@ from optrand.cli.reading import (
     read_loss,
     read_prior,
 )
-from optrand.cli.solving import note_prior
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,28 +37,23 @@ DEMO = "demo"
 POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 
-def _text(name: str, metavar: str, help_: str) -> Any:
-    return typer.Option(name, metavar=metavar, help=help_)
-
-
-@reported
+@command_line
 def randomize(
     source: Annotated[
         Path, typer.Argument(metavar="IN", help="Table: .csv, .tsv, either with .gz, .parquet, or a Parquet folder.")
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The table to write, of any of these kinds.")],
-    label: Annotated[str, _text("--label", "COLUMN", "Column of private labels.")],
+    label: Annotated[str, option("--label", "COLUMN", "Column of private labels.")],
     epsilon: Epsilon,
     labels: Annotated[
-        str | None,
-        _text("--labels", "SET", f"All numbers that can occur: {LABEL_FORMS} For text use --classes."),
+        str | None, option("--labels", "SET", f"All numbers that can occur: {LABEL_FORMS} For text use --classes.")
     ] = None,
     classes: Annotated[
-        str | None, _text("--classes", "NAMES", "All classes that can occur: yes,no, or @FILE with one name per line.")
+        str | None, option("--classes", "NAMES", "All classes that can occur: yes,no, or @FILE with one name per line.")
     ] = None,
     dataset: Annotated[
         str | None,
-        _text(
+        option(
             "--dataset",
             "NAME",
             "Name under which the ledger counts epsilon. Use the same name for every release of these people's labels, "
@@ -75,7 +69,7 @@ def randomize(
     ] = False,
     budget: Annotated[
         str | None,
-        _text("--budget", "NATS", "Refuse the release if all releases of the dataset together would cost more."),
+        option("--budget", "NATS", "Refuse the release if all releases of the dataset together would cost more."),
     ] = None,
     nulls: Annotated[
         Literal["refuse", "drop", "pass", "class"],
@@ -88,20 +82,20 @@ def randomize(
     ] = "refuse",
     groups: Annotated[
         str | None,
-        _text(
+        option(
             "--groups",
             "COLUMNS",
             "Public columns a,b. Each group of rows gets a prior and a randomizer of its own, all for one epsilon.",
         ),
     ] = None,
     ids: Annotated[
-        str | None, _text("--ids", "COLUMNS", "Columns that together identify a record. Default: row numbers.")
+        str | None, option("--ids", "COLUMNS", "Columns that together identify a record. Default: row numbers.")
     ] = None,
-    keep: Annotated[str | None, _text("--keep", "COLUMNS", "Copy only these other columns. Default: all.")] = None,
-    drop: Annotated[str | None, _text("--drop", "COLUMNS", "Do not copy these other columns.")] = None,
+    keep: Annotated[str | None, option("--keep", "COLUMNS", "Copy only these other columns. Default: all.")] = None,
+    drop: Annotated[str | None, option("--drop", "COLUMNS", "Do not copy these other columns.")] = None,
     randomizer: Annotated[
         str | None,
-        _text(
+        option(
             "--randomizer",
             "NAME",
             "Default: the optimal randomizer, mixed slightly so that histograms can be estimated; rr for classes. "
@@ -111,7 +105,7 @@ def randomize(
     ] = None,
     prior: Annotated[
         str | None,
-        _text(
+        option(
             "--prior",
             "NATS|FILE",
             "Part of epsilon spent on estimating the label distribution. Default: sqrt(labels / rows), at most "
@@ -120,7 +114,7 @@ def randomize(
     ] = None,
     loss: Annotated[
         str | None,
-        _text(
+        option(
             "--loss",
             "LOSS",
             "Cost of an error: squared, absolute, poisson, zero-one, or @FILE, a CSV with one row per label and one "
@@ -129,24 +123,24 @@ def randomize(
     ] = None,
     bias_penalty: Annotated[
         str | None,
-        _text(
+        option(
             "--bias-penalty",
             "PENALTY",
             "Weight of squared bias. inf (default for squared loss): unbiased. 0: ignore bias.",
         ),
     ] = None,
     outputs: Annotated[
-        str | None, _text("--outputs", "SET", f"Where noisy numbers may lie: {OUTPUT_FORMS}. Default: line.")
+        str | None, option("--outputs", "SET", f"Where noisy numbers may lie: {OUTPUT_FORMS}. Default: line.")
     ] = None,
     clip: Annotated[
         bool, typer.Option("--clip", help="Move labels beyond the ends of the declared set to the nearest end.")
     ] = False,
     separator: Annotated[
         str | None,
-        _text("--separator", "CHARACTER", "Character between the cells of IN. Default: comma for .csv, tab for .tsv."),
+        option("--separator", "CHARACTER", "Character between the cells of IN. Default: comma for .csv, tab for .tsv."),
     ] = None,
     decimal: Annotated[
-        str | None, _text("--decimal", "CHARACTER", "Decimal point of the labels in IN, . or , Default: .")
+        Literal[".", ","] | None, typer.Option("--decimal", help="Decimal point of the labels in IN. Default: .")
     ] = None,
     diagnose: Annotated[
         bool,
@@ -209,7 +203,7 @@ def randomize(
             force=force,
             listener=listener,
         )
-    released(target)
+    note_release(target)
     _tell(record, question)
     show({"table": target, "record": record_path(target)})
 
@@ -229,9 +223,7 @@ def _prior(text: str, labels: Any) -> Any:
                 raise
     if labels is None:
         return None
-    prior = read_prior(text, labels)
-    note_prior(text, prior.absent)
-    return prior.probabilities
+    return read_prior(text, labels)
 
 
 def _randomizer(name: str | None) -> Any:

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,45 +21,15 @@ from optrand.base.suggestions import missing
 from optrand.base.validation import MAX_INTEGER, Floats, frozen
 from optrand.base.validation import epsilon as check_epsilon
 from optrand.base.validation import labels as check_labels
+from optrand.cli.console import note
 from optrand.errors import InvalidInput
 from optrand.model.losses import Tabulated
-from optrand.model.outputs import Grid, Interval, Line, OutputSet, feasible_output_set
-
-__all__ = [
-    "PublicPrior",
-    "allowed_outputs",
-    "parse_classes",
-    "parse_columns",
-    "parse_epsilon",
-    "parse_gap",
-    "parse_in_order",
-    "parse_labels",
-    "parse_outputs",
-    "parse_penalty",
-    "parse_several",
-    "read_loss",
-    "read_prior",
-]
+from optrand.model.outputs import Grid, Interval, Line, OutputSet
 
 MAX_LABELS = 100_000
 """A longer range is more likely a slip than a set that a solver can treat."""
 
-MAX_CLASSES = MAX_NUMBERS = 10_000
-
-
-class PublicPrior(NamedTuple):
-    """A prior from a public file.
-
-    Attributes
-    ----------
-    probabilities : (k,) array
-        In the order of the labels.
-    absent : int
-        Number of declared labels that the file does not list; their probability is 0.
-    """
-
-    probabilities: Floats
-    absent: int
+MAX_NUMBERS = 10_000
 
 
 def parse_labels(text: str) -> Floats:
@@ -126,11 +95,6 @@ def parse_classes(text: str) -> tuple[str, ...]:
     text : str
         Names separated by commas, quoted as in CSV where they hold one, or ``@FILE`` with a name on each line.
 
-    Raises
-    ------
-    InvalidInput
-        An empty name, one that comes twice, none or too many, or a file that is no UTF-8 text.
-
     Examples
     --------
     >>> parse_classes('yes,no,"neither, nor"')
@@ -144,23 +108,12 @@ def parse_classes(text: str) -> tuple[str, ...]:
         names = _cells(text, "the classes")
     if not names or not all(names):
         raise InvalidInput("a class has an empty name: missing labels are a class with --nulls class, not by a name")
-    if len(names) > MAX_CLASSES:
-        raise InvalidInput(f"there are {len(names)} classes, expected at most {MAX_CLASSES}")
-    if any("\ud800" <= character <= "\udfff" or character in "\r\n\0" for name in names for character in name):
-        raise InvalidInput("a class has a name that is no single line of Unicode text: write the names to a file")
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"{len(names) - len(set(names))} of the declared classes come twice: name each once")
     return tuple(names)
 
 
 def parse_columns(text: str | None, name: str) -> tuple[str, ...]:
     """Return names of columns, separated by commas and quoted as in CSV where they hold one."""
-    if text is None:
-        return ()
-    names = _cells(text, name)
-    if not all(names) or len(set(names)) < len(names):
-        raise InvalidInput(f"{name} is no list of different columns: write a,b with quotes as in CSV")
-    return tuple(names)
+    return () if text is None else tuple(_cells(text, name))
 
 
 def _cells(text: str, what: str) -> list[str]:
@@ -173,8 +126,8 @@ def _cells(text: str, what: str) -> list[str]:
     return rows[0]
 
 
-def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> PublicPrior:
-    """Read a public prior: two columns, a label, and how often or with which probability it occurs.
+def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> Floats:
+    """Read a prior, and note that it is taken as public: two columns, a label, and its count or probability.
 
     Parameters
     ----------
@@ -182,6 +135,11 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
         Comma-separated, in any order, with or without a header (two cells that are no numbers and no label).
     labels : (k,) array, or tuple of str or None
         The declared numbers or classes; None is the class of missing labels, whose name is empty.
+
+    Returns
+    -------
+    (k,) array
+        Probabilities in the order of the labels, 0 for those that the file leaves out.
 
     Raises
     ------
@@ -192,8 +150,8 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     --------
     >>> from optrand.data import weeks_worked_counts_path
     >>> prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52"))
-    >>> round(float(prior.probabilities[0]), 4), prior.absent
-    (0.4811, 0)
+    >>> round(float(prior[0]), 4)
+    0.4811
     """
     names = labels if isinstance(labels, tuple) else None
     places: dict[object, int] = {label or "": i for i, label in enumerate(names)} if names is not None else {}
@@ -217,8 +175,10 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     total = sum(weights.values())
     if not total:
         raise InvalidInput(f"{path} holds no count above 0, expected a label and a count or probability on each line")
-    shares = [float(weights.get(i, Fraction(0)) / total) for i in range(len(places))]
-    return PublicPrior(frozen(np.array(shares)), len(places) - len(weights))
+    note(f"{path} is taken as public; if it was computed from private labels, use `optrand randomize`")
+    if len(weights) < len(places):
+        note(f"{len(places) - len(weights)} label(s) are not in {path}: their prior is 0")
+    return frozen([float(weights.get(i, Fraction(0)) / total) for i in range(len(places))])
 
 
 def _is_number(token: str) -> bool:
@@ -246,13 +206,7 @@ def _text(path: str | os.PathLike[str]) -> str:
 
 
 def read_loss(path: str | os.PathLike[str]) -> Tabulated:
-    """Read a loss from a CSV file: a row for each label and a column for each output, both in increasing order.
-
-    Raises
-    ------
-    InvalidInput
-        A file that cannot be read, rows of several lengths, or a cell that is no number.
-    """
+    """Read a loss from a CSV file: a row for each label and a column for each output, both in increasing order."""
     rows = [row for _, row in _rows(path)]
     if not rows or len({len(row) for row in rows}) > 1:
         raise InvalidInput(f"{path} has rows of several lengths, or none: expected a number for each output")
@@ -265,11 +219,6 @@ def read_loss(path: str | os.PathLike[str]) -> Tabulated:
 def parse_outputs(text: str) -> OutputSet | int:
     """Return the allowed outputs: ``line``, ``grid:N``, ``interval:LOW:HIGH`` or ``values:`` and a set as of labels.
 
-    Raises
-    ------
-    InvalidInput
-        Text of another form, a grid of fewer than 2, or an interval that is empty.
-
     Examples
     --------
     >>> parse_outputs("line"), parse_outputs("grid:417"), parse_outputs("interval:-10:62.5")
@@ -279,8 +228,6 @@ def parse_outputs(text: str) -> OutputSet | int:
     if kind == "line" and not parts:
         return Line()
     if kind == "grid" and len(parts) == 1 and (n := whole(parts[0])) is not None:
-        if n < 2:
-            raise InvalidInput(f"outputs are {text!r}: no single output is unbiased for two labels, expected grid:2")
         return n
     if kind == "values" and parts:
         return Grid(parse_labels(":".join(parts)))
@@ -294,11 +241,6 @@ def parse_outputs(text: str) -> OutputSet | int:
     raise InvalidInput(
         f"outputs are {text!r}, expected line, grid:N such as grid:417, interval:LOW:HIGH, or values:1,2.5,7"
     )
-
-
-def allowed_outputs(declared: OutputSet | int, labels: Floats, epsilon: float) -> OutputSet:
-    """Return the outputs that were declared, for a randomizer of `labels` with this epsilon."""
-    return feasible_output_set(labels, epsilon, declared) if isinstance(declared, int) else declared
 
 
 def parse_epsilon(text: str, name: str = "--epsilon") -> float:

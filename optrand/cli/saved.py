@@ -11,60 +11,58 @@ from optrand.errors import InvalidFile, InvalidInput
 
 if TYPE_CHECKING:
     from optrand.mechanism.mechanism import Mechanism
+    from optrand.programs.mechanism import ProgramMechanism
     from optrand.release.record import ReleaseRecord
 
-__all__ = ["read_mechanism", "read_record", "read_saved", "stated_kind", "tell_total"]
 
-
-def stated_kind(path: Path) -> str:
-    """Return the format that a file states.
+def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
+    """Read a file by the format that it states, and verify it.
 
     Raises
     ------
     InvalidInput
         There is no such file.
     InvalidFile
-        It is no file of optrand.
+        It is no file of optrand, or a damaged one.
     """
     from optrand.base.strict_json import stated_format
+    from optrand.mechanism.mechanism import Mechanism
+    from optrand.programs.mechanism import ProgramMechanism
+    from optrand.release import FORMAT, load_release
 
     if not path.is_file():
         raise InvalidInput(f"{path} is {missing(path)}: expected a saved mechanism or the record of a release")
+    data = path.read_bytes()
     try:
-        kind = stated_format(path.read_bytes())
+        kind = stated_format(data)
     except InvalidFile:
         kind = None
     if kind is None:
         raise InvalidFile(f"{path} is no saved mechanism and no record of a release")
-    return kind
+    if kind == FORMAT:
+        record: ReleaseRecord = load_release(path)
+        return record
+    return ProgramMechanism.from_bytes(data) if kind == ProgramMechanism.FORMAT else Mechanism.from_bytes(data)
 
 
 def read_mechanism(path: Path) -> Mechanism:
-    """Read a saved mechanism, verified as it is loaded."""
-    from optrand.mechanism.mechanism import load
+    """Read a saved mechanism."""
+    from optrand.mechanism.mechanism import Mechanism
 
-    stated_kind(path)
-    return load(path)
+    found = read_saved(path)
+    if not isinstance(found, Mechanism):
+        raise InvalidFile(f"{path} is not an optrand mechanism: expected one that was saved by optrand solve")
+    return found
 
 
 def read_record(path: Path) -> ReleaseRecord:
     """Read the record of a release of one column."""
-    from optrand.release import FORMAT, load_release
+    from optrand.release.record import ReleaseRecord
 
-    if stated_kind(path) != FORMAT:
+    found = read_saved(path)
+    if not isinstance(found, ReleaseRecord):
         raise InvalidInput(f"{path} is no record of one release: expected OUT.release.json, which stands beside OUT")
-    record: ReleaseRecord = load_release(path)
-    return record
-
-
-def read_saved(path: Path) -> tuple[Mechanism | None, ReleaseRecord | None]:
-    """Return a saved mechanism, or that of a release and its record; no mechanism if each group has its own."""
-    from optrand.release import FORMAT
-
-    if stated_kind(path) != FORMAT:
-        return read_mechanism(path), None
-    record = read_record(path)
-    return (None if record.groups else record.mechanism), record
+    return found
 
 
 def tell_total(record: ReleaseRecord | None) -> None:

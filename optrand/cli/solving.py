@@ -9,14 +9,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from optrand.base.decimals import number, whole
 from optrand.base.numerals import shown_above
-from optrand.cli.console import also, lines, note, progress, reported, show
-from optrand.cli.options import OUTPUT_FORMS, Epsilon, Force, Labels, Outputs, Prior
+from optrand.cli.console import also, command_line, lines, note, progress, show
+from optrand.cli.options import OUTPUT_FORMS, Epsilon, Force, Labels, Outputs, Prior, option
 from optrand.cli.reading import (
-    allowed_outputs,
     parse_epsilon,
     parse_labels,
     parse_outputs,
@@ -24,7 +21,7 @@ from optrand.cli.reading import (
     parse_several,
     read_prior,
 )
-from optrand.cli.verifying import proven
+from optrand.cli.verifying import proof_facts
 from optrand.errors import InvalidInput, NotCertified
 
 if TYPE_CHECKING:
@@ -32,47 +29,40 @@ if TYPE_CHECKING:
     from optrand.model.problem import Problem
     from optrand.studies.sweeps import Sweep
 
-__all__ = ["note_prior", "solve", "sweep"]
+__all__ = ["solve", "sweep"]
 
 SEVERAL = "One or more: a list such as 0.5,1,2, or LOW:HIGH:N for N evenly spaced ones, or both."
 
 
-def note_prior(path: object, absent: int) -> None:
-    """Tell that a prior is taken as public, and how many labels it leaves out."""
-    note(f"{path} is taken as public; if it was computed from private labels, use `optrand randomize`")
-    if absent:
-        note(f"{absent} label(s) are not in {path}: their prior is 0")
-
-
-@reported
+@command_line
 def solve(
     labels: Labels,
     prior: Prior,
     epsilon: Epsilon,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File for the mechanism.")],
+    output: Annotated[Path, option("--output", "FILE", "File for the mechanism.", short="-o")],
     outputs: Annotated[
         str,
-        typer.Option(
+        option(
             "--outputs",
-            metavar="SET",
-            help=f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
+            "SET",
+            f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
             "for at most 12, adaptive:0.01 for as few as possible within 1 % of the optimum.",
         ),
     ] = "line",
     bias_penalty: Annotated[
         str,
-        typer.Option(
+        option(
             "--bias-penalty",
-            metavar="PENALTY",
-            help="Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
+            "PENALTY",
+            "Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
         ),
     ] = "inf",
     knots: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--knots",
-            metavar="N",
-            help="For labels that are all numbers between the two ends: place N knots, round labels to them without "
+            "N",
+            "For labels that are all numbers between the two ends: place N knots, round labels to them without "
             "bias, and randomize the knots.",
         ),
     ] = None,
@@ -81,15 +71,14 @@ def solve(
     """Compute and prove the optimal randomizer for a public prior, by default unbiased and on the real line."""
     from optrand.base.files import check_target
     from optrand.certificates.certificate import certify
-    from optrand.release.randomizers import mechanism_for
+    from optrand.solvers import solve as find_optimum
 
     placement = _parse_placement(outputs)
     if placement is not None and knots is not None:
         raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: give one of them")
     allowed = "line" if placement is not None else outputs
-    problem, absent = _read_problem(labels, prior, [parse_epsilon(epsilon)], [parse_penalty(bias_penalty)], allowed)
+    problem = _read_problem(labels, prior, [parse_epsilon(epsilon)], [parse_penalty(bias_penalty)], allowed)
     check_target(output, prior, overwrite=force)
-    note_prior(prior, absent)
     facts: dict[str, object] = {}
     with progress() as announce:
         announce("1 of 2, solving and making it exact")
@@ -98,27 +87,27 @@ def solve(
         elif knots is not None:
             mechanism, facts = _solve_between_knots(problem, knots)
         else:
-            mechanism = mechanism_for(problem)
+            mechanism = find_optimum(problem)
         announce("2 of 2, proving")
         proof = certify(mechanism).require(gap=math.inf)
     mechanism.save(output, overwrite=force)
-    show({**proven(mechanism, proof), **facts, "mechanism": output})
+    show({**proof_facts(mechanism, proof), **facts, "mechanism": output})
 
 
 def _read_problem(
     labels: str, prior: Path, epsilons: Sequence[float], penalties: Sequence[float], outputs: str
-) -> tuple[Problem, int]:
-    """Return the least demanding problem of several, and the number of labels that the prior leaves out.
+) -> Problem:
+    """Return the least demanding problem of several.
 
     All have the outputs of the smallest epsilon: a grid is the widest for it.
     """
+    from optrand.model.outputs import feasible_output_set
     from optrand.model.problem import regression
 
-    names = parse_labels(labels)
-    allowed = allowed_outputs(parse_outputs(outputs), names, min(epsilons))
-    public = read_prior(prior, names)
-    problem = regression(names, public.probabilities, max(epsilons), bias_penalty=min(penalties), outputs=allowed)
-    return problem, public.absent
+    names, allowed = parse_labels(labels), parse_outputs(outputs)
+    if isinstance(allowed, int):
+        allowed = feasible_output_set(names, min(epsilons), allowed)
+    return regression(names, read_prior(prior, names), max(epsilons), bias_penalty=min(penalties), outputs=allowed)
 
 
 def _parse_placement(text: str) -> dict[str, float | int] | None:
@@ -169,25 +158,20 @@ def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[
     }
 
 
-@reported
+@command_line
 def sweep(
     labels: Labels,
     prior: Prior,
-    epsilons: Annotated[str, typer.Option("--epsilon", metavar="NATS", help=f"Privacy budget. {SEVERAL}")],
+    epsilons: Annotated[str, option("--epsilon", "NATS", f"Privacy budget. {SEVERAL}")],
     bias_penalties: Annotated[
-        str,
-        typer.Option("--bias-penalty", metavar="PENALTIES", help=f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}"),
+        str, option("--bias-penalty", "PENALTIES", f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}")
     ] = "inf",
     outputs: Outputs = "line",
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File for all columns of the result: .csv or .parquet."),
+        Path | None, option("--output", "FILE", "File for all columns of the result: .csv or .parquet.", short="-o")
     ] = None,
     picture: Annotated[
-        Path | None,
-        typer.Option(
-            "--picture", metavar="FILE", help="File for a picture of variance against bias: .png, .svg or .pdf."
-        ),
+        Path | None, option("--picture", "FILE", "File for a picture of variance against bias: .png, .svg or .pdf.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -202,7 +186,7 @@ def sweep(
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
     # If the least demanding problem is refused, no row has an answer.
-    problem, absent = _read_problem(labels, prior, budgets, penalties, outputs)
+    problem = _read_problem(labels, prior, budgets, penalties, outputs)
     if output is not None:
         if output.suffix.lower() not in WRITERS:
             ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
@@ -213,7 +197,6 @@ def sweep(
 
         check_ending(picture)
         check_target(picture, prior, overwrite=force)
-    note_prior(prior, absent)
     with progress() as announce:
         table = run_sweep(
             problem,

@@ -7,32 +7,26 @@ from typing import Annotated
 
 import typer
 
-from optrand.cli.console import UNVERIFIED, progress, reported, say
-from optrand.cli.options import Force
+from optrand.cli.console import UNVERIFIED, command_line, progress, say
+from optrand.cli.options import Force, option
 from optrand.errors import InvalidInput
 
 __all__ = ["theory"]
 
 
-@reported
+@command_line
 def theory(
     paper: Annotated[
-        str | None, typer.Option("--paper", metavar="KEY", help="Only the claims of one paper: G21, E22, Z25 or B23.")
+        str | None, option("--paper", "KEY", "Only the claims of one paper: G21, E22, Z25 or B23.")
     ] = None,
     claim: Annotated[
         str | None,
-        typer.Option(
-            "--claim",
-            metavar="NAME",
-            help="Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail.",
-        ),
+        option("--claim", "NAME", "Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail."),
     ] = None,
     times: Annotated[
         int, typer.Option("--times", metavar="N", min=1, help="Try N times as many random instances of each claim.")
     ] = 1,
-    page: Annotated[
-        Path | None, typer.Option("--page", metavar="FILE", help="Write all findings as a page of Markdown.")
-    ] = None,
+    page: Annotated[Path | None, option("--page", "FILE", "Write all findings as a page of Markdown.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the claims and their statements, and try none.")] = False,
     force: Force = False,
 ) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base.numerals import shown_above, shown_below, shown_spent
-from optrand.cli.console import gap_words, progress, reported, say, show
+from optrand.cli.console import command_line, gap_words, progress, say, show
+from optrand.cli.options import option
 from optrand.cli.reading import parse_gap
-from optrand.cli.saved import read_mechanism, read_record, stated_kind
+from optrand.cli.saved import read_saved
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,18 +21,15 @@ if TYPE_CHECKING:
     from optrand.programs.mechanism import ProgramMechanism
     from optrand.release.record import ReleaseRecord
 
-__all__ = ["proven", "verify"]
+__all__ = ["proof_facts", "verify"]
 
 
-@reported
+@command_line
 def verify(
     saved: Annotated[Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release.")],
-    gap: Annotated[
-        str | None, typer.Option("--gap", metavar="SHARE", help="Fail unless the verified gap is at most this.")
-    ] = None,
+    gap: Annotated[str | None, option("--gap", "SHARE", "Fail unless the verified gap is at most this.")] = None,
     table: Annotated[
-        Path | None,
-        typer.Option("--table", metavar="FILE", help="Fail unless this file is the released table, byte by byte."),
+        Path | None, option("--table", "FILE", "Fail unless this file is the released table, byte by byte.")
     ] = None,
 ) -> None:
     """Verify a saved mechanism or a release record.
@@ -40,24 +38,22 @@ def verify(
     with code of its own. The record of a release, OUT.release.json, states the total epsilon and holds its mechanisms,
     which are verified too.
     """
+    from optrand.mechanism.mechanism import Mechanism
     from optrand.programs.mechanism import ProgramMechanism
-    from optrand.release import FORMAT
 
     required = math.inf if gap is None else parse_gap(gap)
-    kind = stated_kind(saved)
-    if kind == FORMAT:
-        record = read_record(saved)
-        _tell_record(record, table)
-        for mechanism in record.distinct:
-            _verify_mechanism(mechanism, required)
-    elif table is not None:
+    found = read_saved(saved)
+    if table is not None and isinstance(found, Mechanism | ProgramMechanism):
         raise InvalidInput(f"{saved} is no record of a release, which alone knows its table: give OUT.release.json")
-    elif kind == ProgramMechanism.FORMAT:
-        program = ProgramMechanism.from_bytes(saved.read_bytes())
-        show({**_proven_program(program), "digest": program.digest})
-        program.certificate.require(gap=required)
+    if isinstance(found, ProgramMechanism):
+        show({**_program_facts(found), "digest": found.digest})
+        found.certificate.require(gap=required)
+    elif isinstance(found, Mechanism):
+        _verify_mechanism(found, required)
     else:
-        _verify_mechanism(read_mechanism(saved), required)
+        _tell_record(found, table)
+        for mechanism in found.distinct:
+            _verify_mechanism(mechanism, required)
     say("verified")
 
 
@@ -67,7 +63,7 @@ def _verify_mechanism(mechanism: Mechanism, required: float) -> None:
     with progress() as announce:
         announce("proving")
         proof = certify(mechanism)
-    show({**proven(mechanism, proof), "digest": mechanism.digest})
+    show({**proof_facts(mechanism, proof), "digest": mechanism.digest})
     proof.require(gap=required)
 
 
@@ -89,7 +85,7 @@ def _tell_record(record: ReleaseRecord, table: Path | None) -> None:
     show(facts)
 
 
-def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
+def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     """Return the facts that a proof states of a mechanism, to be printed."""
     from optrand.model.outputs import in_words
 
@@ -110,7 +106,7 @@ def proven(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     return facts
 
 
-def _proven_program(mechanism: ProgramMechanism) -> dict[str, object]:
+def _program_facts(mechanism: ProgramMechanism) -> dict[str, object]:
     """Return the facts that are proven of the mechanism of a linear program, to be printed."""
     proof = mechanism.certificate
     facts: dict[str, object] = {"labels": mechanism.labels.size, "outputs": mechanism.outputs.size}

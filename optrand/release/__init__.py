@@ -1,14 +1,12 @@
 """Releases of private labels: requests (:class:`Question`), arrays, frames and tables, and their records.
 
-==========================  ===================================================
+==========================  ========================================================
 :func:`randomize`           arrays, columns and frames in memory
-:func:`randomize_table`     files and folders of any size
+:func:`randomize_table`     files and folders of any size, and frames of a Spark cluster
 :func:`load_release`        the record of a release, verified again
 :class:`Question`           request for one column
-:class:`ReleaseRecord`      what was spent, and what can be estimated
-==========================  ===================================================
-
-:mod:`optrand.release.spark` releases frames of a cluster.
+:class:`ReleaseRecord`      record of a release: costs, estimates, mechanisms
+==========================  ========================================================
 """
 
 import importlib

@@ -1,32 +1,29 @@
-"""Batches of a release: how they are read, summed and drawn, and where they go."""
+"""Tables as batches: how they are read twice, checked, counted and drawn, and where they go."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.accounting.ledger import Charge, Ledger, check_name
+from optrand.accounting.ledger import Ledger, check_name
 from optrand.accounting.spent import Spent
+from optrand.base.suggestions import same_but_spelling
 from optrand.base.validation import flag
-from optrand.errors import InvalidInput
+from optrand.errors import InputChanged, InvalidInput
 from optrand.release.cells import LabelColumn, Places, refuse_labels
 from optrand.release.groups import Groups, Indices
-from optrand.release.ids import Ids, RowSums, column_ids, row_ids
-from optrand.release.plan import Drawing, Plan
+from optrand.release.ids import Ids, RowSums, UniqueIds, column_ids, row_ids
+from optrand.release.plan import Drawing
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
 
-__all__ = ["Account", "Listener", "Reader", "Rows", "Scan", "Sink"]
-
-
-def _ignore(_: Any) -> None:
-    """Do nothing."""
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 
 @dataclass(frozen=True)
@@ -44,9 +41,9 @@ class Listener:
         drawn, estimates that the release will not admit.
     """
 
-    stage: Callable[[str], object] = _ignore
-    rows: Callable[[int], object] = _ignore
-    warn: Callable[[str], object] = _ignore
+    stage: Callable[[str], object] = lambda _: None
+    rows: Callable[[int], object] = lambda _: None
+    warn: Callable[[str], object] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -63,13 +60,7 @@ class Account:
     def open(
         cls, dataset: str | None, ledger: Any, *, again: bool = False, budget: Spent | float | None = None
     ) -> Account:
-        """Open the ledger, by default the user's own, if a dataset is named.
-
-        Raises
-        ------
-        InvalidInput
-            A ledger without a dataset, or options of a ledger without one.
-        """
+        """Open the ledger, by default the user's own, if a dataset is named."""
         flag(again, "again")
         if ledger is not None and not isinstance(ledger, Ledger | str | os.PathLike):
             raise InvalidInput(f"the ledger is of type {type(ledger).__name__}, expected a Ledger, a path or None")
@@ -89,16 +80,6 @@ class Account:
         """Dataset that a ledger charges; None without one."""
         return None if self.ledger is None else self.dataset
 
-    def begin(self, charges: Sequence[Charge]) -> list[Charge]:
-        """Charge releases, or go on with unfinished ones; without a ledger each has a key of its own."""
-        if self.ledger is None:
-            return [_unaccounted(charge) for charge in charges]
-        return self.ledger.begin(charges, again=self.again, budget=self.budget)
-
-
-def _unaccounted(charge: Charge) -> Charge:
-    return replace(charge, id=os.urandom(16).hex(), key=os.urandom(32))
-
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -109,15 +90,15 @@ class Rows:
     places : tuple of (rows,) arrays
         For each question, of the labels in the declared set, negative for a missing one.
     ids : (rows, 2) array
-    codes : tuple of (rows,) arrays
-        For each question, the groups of the rows.
+    codes : (rows,) array
+        Groups of the rows.
     kept : (rows,) array of bool or None
         Rows that are released; None for all.
     """
 
     places: tuple[Places, ...] = field(repr=False)
     ids: Ids = field(repr=False)
-    codes: tuple[Indices, ...] = field(repr=False)
+    codes: Indices = field(repr=False)
     kept: NDArray[np.bool_] | None = None
 
     def drawn_places(self, number: int) -> Places:
@@ -129,21 +110,20 @@ class Rows:
         """Return how often each declared label occurs in each group, shape ``(groups, k)``."""
         places = self.drawn_places(number)
         present = slice(None) if places.min(initial=0) >= 0 else places >= 0
-        cells = places[present] if groups == 1 else self.codes[number][present] * k + places[present]
+        cells = places[present] if groups == 1 else self.codes[present] * k + places[present]
         found: NDArray[np.intp] = np.bincount(cells, minlength=groups * k).reshape(groups, k)
         return found
 
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reading and drawing of batches, with a column and groups for each question. It can be pickled.
+    """Reading and drawing of batches, with a column for each question. It can be pickled.
 
-    Row numbers are the ids if there are no columns of ids.
+    All questions have the same ids and groups. Row numbers are the ids if there are no columns of ids.
     """
 
     columns: tuple[LabelColumn, ...]
-    groups: tuple[Groups, ...]
-    id_columns: tuple[str, ...]
+    groups: Groups
     id_key: bytes = field(repr=False)
 
     @property
@@ -154,8 +134,13 @@ class Reader:
     @property
     def needed(self) -> tuple[str, ...]:
         """Columns that :meth:`read` needs."""
-        public = (name for question in self.questions for name in (*question.groups, *question.ids))
-        return tuple(dict.fromkeys((*(question.label for question in self.questions), *public)))
+        labels = (question.label for question in self.questions)
+        return tuple(dict.fromkeys((*labels, *self.groups.columns, *self.id_columns)))
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """Columns that identify a record."""
+        return self.questions[0].ids
 
     def read(self, batch: Any, first_row: int = 0) -> Rows:
         """Read the rows of a batch, and refuse labels that cannot be released."""
@@ -170,16 +155,14 @@ class Reader:
             ids = row_ids(first_row, batch.num_rows)
         dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
         kept = np.logical_and.reduce(dropping) if dropping else None
-        codes = tuple(groups.codes(batch) for groups in self.groups)
-        return Rows(tuple(places), ids, codes, None if kept is None or kept.all() else kept)
+        return Rows(tuple(places), ids, self.groups.codes(batch), None if kept is None or kept.all() else kept)
 
     def sums(self, rows: Rows, key: bytes) -> tuple[RowSums, ...]:
         """Return keyed sums over the rows of a batch, for each question."""
+        # Codes are 0 in a table of one group, and -1 is the place of a missing label.
         return tuple(
-            RowSums.of(key, rows.ids, places if len(groups) == 1 else codes * (question.k + 1) + places)
-            for places, codes, groups, question in zip(
-                rows.places, rows.codes, self.groups, self.questions, strict=True
-            )
+            RowSums.of(key, rows.ids, rows.codes * (question.k + 1) + places)
+            for places, question in zip(rows.places, self.questions, strict=True)
         )
 
     def draw(self, rows: Rows, drawings: Sequence[Drawing]) -> list[Any]:
@@ -187,8 +170,8 @@ class Reader:
         noisy = []
         for number, column in enumerate(self.columns):
             places = rows.drawn_places(number)
-            drawn = drawings[number](places, rows.ids, rows.codes[number])
-            noisy.append(column.written(drawn, places < 0))
+            drawn = drawings[number](places, rows.ids, rows.codes)
+            noisy.append(column.to_arrow(drawn, places < 0))
         return noisy
 
 
@@ -216,18 +199,18 @@ class Sink:
         """Look at a batch of the first pass, with the columns to check."""
 
     def rehearse(self, reader: Reader) -> None:
-        """Refuse what cannot be written, before anything is charged."""
+        """Refuse labels that cannot be written, before anything is charged."""
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
         """Write a batch of the second pass with noisy labels."""
         raise NotImplementedError
 
-    def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
-        """Finish the table, and return the records of the release."""
+    def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
+        """Finish the table, and return the records of the release, which may describe it."""
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """Close what was written, which is of no use."""
+        """Close unfinished files after an error."""
 
     def publish(self) -> None:
         """Give the table its final name."""
@@ -247,7 +230,7 @@ class Scan:
     @classmethod
     def empty(cls, reader: Reader) -> Scan:
         """Return the scan of no rows."""
-        shapes = [(len(g), q.k) for g, q in zip(reader.groups, reader.questions, strict=True)]
+        shapes = [(len(reader.groups), question.k) for question in reader.questions]
         return cls(0, [np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums() for _ in shapes])
 
     def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
@@ -256,3 +239,139 @@ class Scan:
         for number, counts in enumerate(self.counts):
             counts += rows.counts(number, *counts.shape)
             self.sums[number] = self.sums[number] + sums[number]
+
+
+class Table:
+    """A private table that can be read as often as needed.
+
+    Attributes
+    ----------
+    path : Path or None
+        None in memory.
+    files : tuple of Path
+    schema : pyarrow.Schema
+    decimal : str or None
+        The decimal point, if cells are text.
+    partitions : tuple of str
+        Columns in the names of folders (``state=CA/``) alone.
+    cut : bool
+        Whether the last line that was read lacked its end.
+    """
+
+    path: Path | None = None
+    files: tuple[Path, ...] = ()
+    schema: Any
+    decimal: str | None = None
+    partitions: tuple[str, ...] = ()
+    cut: bool = False
+
+    @property
+    def folders(self) -> list[str]:
+        """Names of the folders between the table's own and its files."""
+        above = 0 if self.path is None else len(self.path.parts)
+        return [part for file in self.files for part in file.parts[above:-1]]
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the number of a file and a record batch of its next rows, of some columns, by default of all."""
+        raise NotImplementedError
+
+    def scan(self, reader: Reader, sink: Sink, account: Account, listener: Listener) -> Scan:
+        """Make the first pass: count labels, check ids, sum rows."""
+        found = Scan.empty(reader)
+        columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
+        with UniqueIds(sink.folder) as unique:
+            for _, batch in self.batches(columns):
+                rows = reader.read(batch, found.rows)
+                sink.check(batch, rows)
+                found.add(rows, reader.sums(rows, account.secret))
+                if reader.id_columns:
+                    unique.add(rows.ids)
+                listener.rows(found.rows)
+            unique.check()
+        return found
+
+    def draw(
+        self,
+        reader: Reader,
+        sink: Sink,
+        account: Account,
+        found: Scan,
+        drawings: Sequence[Drawing],
+        listener: Listener,
+    ) -> None:
+        """Make the second pass: read again, draw and write."""
+        again = Scan.empty(reader)
+        wanted = sink.columns
+        columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
+        for part, batch in self.batches(columns):
+            rows = reader.read(batch, again.rows)
+            again.add(rows, reader.sums(rows, account.secret))
+            sink.write(part, batch, reader.draw(rows, drawings), rows)
+            listener.rows(again.rows)
+        if again.sums != found.sums:
+            raise InputChanged(
+                "the table was changed while it was read: nothing was released; start again once nobody writes to it"
+            )
+
+
+class MemoryTable(Table):
+    """Columns in memory."""
+
+    def __init__(self, data: Any) -> None:
+        self.data, self.schema = data, data.schema
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """See :meth:`.Table.batches`."""
+        chosen = self.data if columns is None else self.data.select(list(columns))
+        for batch in chosen.to_batches(max_chunksize=1 << 20):
+            yield 0, batch
+
+
+def find_column(table: Table, name: str, *, public: bool = False) -> str:
+    """Return the name by which batches of a table have a column.
+
+    Parameters
+    ----------
+    table : Table
+    name : str
+        Exactly as the file spells it. In another encoding than UTF-8 it reaches Python with its bytes escaped.
+    public : bool
+        Whether a column in the names of folders will do.
+
+    Raises
+    ------
+    InvalidInput
+        The table has no column of that name, or more than one.
+    """
+    wanted = os.fsencode(name).decode("utf-8", "backslashreplace")
+    names = table.schema.names
+    if public and wanted in table.partitions:
+        return wanted
+    if names.count(wanted) == 1:
+        return wanted
+    told = "the table" if table.path is None else table.path.name
+    if any(part.startswith(f"{name}=") for part in table.folders):
+        raise InvalidInput(f"{told} has folders named by {name!r}, whose names disclose it: release one without them")
+    if wanted in names:
+        raise InvalidInput(f"{told} has {names.count(wanted)} columns named {name!r}, expected one: rename the others")
+    header = "header" if table.decimal is not None else "schema"
+    raise InvalidInput(f"{told} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
+
+
+def label_column(table: Table, question: Question) -> LabelColumn:
+    """Return the reader and writer of the labels of a table; errors as of :func:`find_column`, and of their type."""
+    name = find_column(table, question.label)
+    return LabelColumn(question, table.schema.field(name).type, table.decimal)
+
+
+def _hint(table: Table, name: str) -> str:
+    """Return a way out, without a name of the table: a first line that is no header may hold labels."""
+    names = table.schema.names
+    near = same_but_spelling(name, names)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    if table.decimal is not None and len(names) == 1:
+        signs = [word for sign, word in SEPARATORS.items() if sign in names[0]]
+        if signs:
+            return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
+    return ""

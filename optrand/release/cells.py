@@ -1,6 +1,6 @@
 """Cells of a column of labels: the place of each among the declared ones, and the column of noisy labels.
 
-Each distinct cell is read once. No message repeats what a cell holds.
+Each distinct cell is read once. No message repeats the content of a cell.
 """
 
 from __future__ import annotations
@@ -17,18 +17,6 @@ from optrand.base.validation import MAX_INTEGER, Floats, as_declared, as_doubles
 from optrand.errors import InvalidInput
 from optrand.release.question import Question
 
-__all__ = [
-    "MISSING",
-    "NO_LABEL",
-    "UNDECLARED",
-    "LabelColumn",
-    "Places",
-    "as_arrow",
-    "is_bytes",
-    "plain",
-    "refuse_labels",
-]
-
 MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
 """In place of the place of a label: no label was given, a cell that holds none, or one that was not declared."""
 
@@ -36,7 +24,7 @@ Places = NDArray[np.int32]
 """Index in the declared set, or one of the above."""
 
 SPAN = 1 << 12
-"""Largest span of integer cells that are told apart without a table of hashes."""
+"""Largest span of integer cells that are indexed directly, without a table of hashes."""
 
 NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
 NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
@@ -47,17 +35,12 @@ NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
 class LabelColumn:
     """Reading and writing of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV.
 
-    Raises
-    ------
-    InvalidInput
-        A type that holds no such labels.
-
     Examples
     --------
     >>> column = LabelColumn(Question(labels=[0, 1, 2], epsilon=1.0), pa.int8())
     >>> column.places(pa.array([2, None, 7], pa.int8())).tolist()
     [2, -1, -3]
-    >>> column.written(np.array([0.5, 1.0]), np.array([False, True])).to_pylist()
+    >>> column.to_arrow(np.array([0.5, 1.0]), np.array([False, True])).to_pylist()
     [0.5, None]
     """
 
@@ -113,16 +96,10 @@ class LabelColumn:
         return of_cells.astype(np.int32)[at]
 
     def numbers(self, column: Any) -> Floats:
-        """Return released cells as numbers, and classes as their places, NaN for a missing one.
-
-        Raises
-        ------
-        InvalidInput
-            A class that is not declared, or one that is missing although none may be.
-        """
+        """Return released cells as numbers, and classes as their places, NaN for a missing one."""
         if self.question.names is None:
             cells, at = distinct_cells(plain(column))
-            return np.append(_numbers_of(cells, self.decimal), np.nan)[at]
+            return np.append(_read_numbers(cells, self.decimal), np.nan)[at]
         found = self.places(column)
         strangers = int((found < (MISSING if self.question.nulls == "pass" else 0)).sum())
         if strangers:
@@ -133,7 +110,7 @@ class LabelColumn:
 
     def _numbers(self, cells: Any) -> NDArray[np.intp]:
         labels = self.question.values
-        numbers = _numbers_of(cells, self.decimal)
+        numbers = _read_numbers(cells, self.decimal)
         nothing = np.isnan(numbers)
         values = as_declared(np.where(nothing, labels[0], numbers), labels)
         if self.question.clip:
@@ -143,10 +120,10 @@ class LabelColumn:
 
     def _classes(self, cells: Any) -> NDArray[np.intp]:
         index = {name: place for place, name in enumerate(self.question.names or ()) if name is not None}
-        found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in _texts_of(cells)]
+        found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in _read_texts(cells)]
         return np.array(found, dtype=np.intp)
 
-    def written(self, noisy: Floats, missing: NDArray[np.bool_]) -> Any:
+    def to_arrow(self, noisy: Floats, missing: NDArray[np.bool_]) -> Any:
         """Return the column of noisy labels, null for a missing one."""
         gaps = missing if missing.any() else None
         if self.question.names is None:
@@ -160,13 +137,7 @@ class LabelColumn:
 
 
 def refuse_labels(places: Places, question: Question) -> None:
-    """Refuse labels that cannot be released; neither which nor how many is said.
-
-    Raises
-    ------
-    InvalidInput
-        A label is missing and may not be, holds no label, or is not declared.
-    """
+    """Refuse labels that cannot be released; neither which nor how many is said."""
     lowest = int(places.min(initial=0))
     if lowest == 0 or (lowest == MISSING and question.nulls in ("drop", "pass")):
         return
@@ -189,17 +160,17 @@ def as_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> 
 
 
 def plain(column: Any) -> Any:
-    """Return a column in a basic layout: storage of extensions, no views, no runs, decimals of 128 bits or more."""
+    """Return a column in a basic layout: no extensions, dictionaries, views or runs, decimals of at least 128 bits."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type):
+        column = plain(column.dictionary).take(column.indices)
     kind = _plain_type(column.type)
-    if not pa.types.is_dictionary(column.type) and kind != column.type:
-        column = column.cast(kind)
-    return column
+    return column if kind == column.type else column.cast(kind)
 
 
 def _plain_type(kind: Any) -> Any:
@@ -224,9 +195,9 @@ def is_bytes(kind: Any) -> bool:
 
 
 def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
-    """Return the cells of a column without repetition, and the place among them of each row's, -1 if it is null.
+    """Return the cells of a plain column without repetition, and the place among them of each row's, -1 if it is null.
 
-    Cells that no row holds may be among them.
+    Integers that no row holds may be among them.
 
     Examples
     --------
@@ -246,8 +217,8 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
     if half:
         # By its bits: tables of hashes know half floats in later versions of pyarrow only.
         column = column.view(pa.int16())
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    cells = encoded.dictionary.view(pa.float16()) if half else plain(encoded.dictionary)
+    encoded = column.dictionary_encode()
+    cells = encoded.dictionary.view(pa.float16()) if half else encoded.dictionary
     places: NDArray[np.intp] = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
     return cells, places
 
@@ -259,13 +230,13 @@ def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
     return found
 
 
-def _numbers_of(cells: Any, decimal: str | None) -> Floats:
-    """Return cells as floats, NaN for a cell that holds no finite number that floats can tell from others."""
-    read = _converted(cells) if decimal is None else _parsed(cells, decimal)
+def _read_numbers(cells: Any, decimal: str | None) -> Floats:
+    """Return cells as floats, NaN for a cell without a finite number and for integers beyond 2**53."""
+    read = _convert_numbers(cells) if decimal is None else _parse_numbers(cells, decimal)
     return np.where(np.isfinite(read), read, np.nan) + 0.0
 
 
-def _parsed(cells: Any, decimal: str) -> Floats:
+def _parse_numbers(cells: Any, decimal: str) -> Floats:
     if decimal == ",":
         # A point in such a table separates thousands, and is refused.
         cells = pc.if_else(pc.match_substring(cells, "."), pa.scalar(b"x"), pc.replace_substring(cells, ",", "."))
@@ -276,7 +247,7 @@ def _parsed(cells: Any, decimal: str) -> Floats:
     return found
 
 
-def _converted(cells: Any) -> Floats:
+def _convert_numbers(cells: Any) -> Floats:
     kind = cells.type
     if pa.types.is_integer(kind):
         integers = np.from_dlpack(pc.fill_null(cells, 0) if cells.null_count else cells)
@@ -291,7 +262,7 @@ def _converted(cells: Any) -> Floats:
     return found
 
 
-def _texts_of(cells: Any) -> list[str | None]:
+def _read_texts(cells: Any) -> list[str | None]:
     """Return cells as names of classes: text as it is, integers, whole floats and booleans as they are written."""
     kind = cells.type
     if is_bytes(kind):

@@ -1,8 +1,9 @@
 r"""Fitness of a mechanism for histograms, and a mixture that is fit for them.
 
-The optimum for squared loss need not tell neighbouring labels apart. Its counts are compared with those of debiased
-randomized response, which releases every label by an output of its own: with :math:`q = 1 / (e^\epsilon + k - 1)` and
-:math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior ``h``, the variance
+The optimum for squared loss may draw neighbouring labels from the same distribution. Its counts are compared with
+those of debiased randomized response, which releases every label by an output of its own: with :math:`q = 1 /
+(e^\epsilon + k - 1)` and :math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior
+``h``, the variance
 
 .. math:: \frac{h_y p (1 - p) + (1 - h_y) q (1 - q)}{(p - q)^2}.
 
@@ -34,7 +35,7 @@ from optrand.mechanism.mixture import mixture
 from optrand.model import losses
 from optrand.model.outputs import Line
 
-__all__ = ["Conditioning", "Limits", "conditioned"]
+__all__ = ["Conditioning", "Limits", "condition"]
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ class Conditioning:
         return Debiasing.of(self.mechanism)
 
 
-def conditioned(mechanism: Mechanism) -> Conditioning:
+def condition(mechanism: Mechanism) -> Conditioning:
     """Mix randomized response into an optimum if histograms need it.
 
     Parameters
@@ -199,7 +200,7 @@ def _condition_classes(found: Conditioning) -> Conditioning:
 
 
 def _stay_probabilities(mechanism: Mechanism) -> Floats:
-    """Return the probability of each class to stay what it is, shape ``(k,)``."""
+    """Return the probability that each class is released unchanged, shape ``(k,)``."""
     table = mechanism.randomizer
     same: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
     return same

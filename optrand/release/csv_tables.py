@@ -22,10 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from optrand.errors import InvalidInput
+from optrand.release.batches import Table
 from optrand.release.cells import is_bytes
-from optrand.release.sources import Table
-
-__all__ = ["CsvFormat", "CsvTable", "CsvWriter", "check_writable"]
 
 READ_SIZE = 1 << 20
 LONGEST = 1 << 26
@@ -42,16 +40,6 @@ class CsvFormat:
         One ASCII character between cells.
     decimal : str
         The decimal point of labels, ``.`` or ``,``.
-
-    Raises
-    ------
-    InvalidInput
-        A separator that cells or numbers need themselves, or another decimal point.
-
-    Examples
-    --------
-    >>> CsvFormat(separator=";", decimal=",").separator
-    ';'
     """
 
     separator: str = ","
@@ -94,14 +82,7 @@ class Blocks:
         self._stray = re.compile(line + closed + rb'[^"' + between + rb"\r\n]")
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield blocks of whole records; the first begins with the header, without a byte-order mark.
-
-        Raises
-        ------
-        InvalidInput
-            A damaged gzip file, UTF-16, no data at all, a record that is too long, or a quoted cell that is not closed
-            or goes on behind its closing quote.
-        """
+        """Yield blocks of whole records; the first begins with the header, without a byte-order mark."""
         held = self._start()
         piece = held
         while piece:
@@ -158,13 +139,7 @@ class Blocks:
 
 
 class CsvTable(Table):
-    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
-
-    Raises
-    ------
-    InvalidInput
-        The file cannot be read as CSV, or is empty.
-    """
+    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes."""
 
     path: Path
 
@@ -238,21 +213,7 @@ class CsvTable(Table):
 
 
 def check_writable(kind: Any, name: str) -> None:
-    """Refuse a column whose cells have no form in CSV.
-
-    Raises
-    ------
-    InvalidInput
-        Lists, structs, maps, UUIDs, times of unknown zones and the like.
-
-    Examples
-    --------
-    >>> check_writable(pa.list_(pa.int64()), "tags")
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: column 'tags' is of type list<item: int64>, which CSV cannot hold: drop it, or write
-    Parquet
-    """
+    """Refuse a column whose cells have no form in CSV."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     try:
         if isinstance(plain, pa.BaseExtensionType) and is_bytes(plain.storage_type):
@@ -295,7 +256,7 @@ class CsvWriter:
         self.stream.write(_bytes_of(lines))
 
     def close(self) -> None:
-        """Write what is left and flush it to the disk."""
+        """Write the rest and flush the file to the disk."""
         if self.stream is not self.file:
             self.stream.close()
         self.file.flush()

@@ -5,32 +5,33 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
 from optrand.base.validation import flag
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release.batches import Account, Listener, Rows, Sink
-from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED, LabelColumn
+from optrand.release.batches import Account, Listener, Rows, Sink, label_column
+from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
 from optrand.release.parquet_tables import conform
-from optrand.release.plan import Plan
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
-from optrand.release.run import make_reader, release
-from optrand.release.tables import Output, find_column, open_table, plan_output
+from optrand.release.run import release
+from optrand.release.spark import open_frame
+from optrand.release.tables import Output, open_table, plan_output
 
 __all__ = [
     "Diagnosis",
     "FileSink",
     "check_output",
     "diagnose_table",
-    "finished_record",
     "randomize_table",
     "record_path",
 ]
@@ -49,7 +50,7 @@ def record_path(target: str | os.PathLike[str]) -> Path:
 
 
 def randomize_table(
-    source: str | os.PathLike[str],
+    source: Any,
     target: str | os.PathLike[str],
     question: Question,
     *,
@@ -70,9 +71,14 @@ def randomize_table(
 
     Parameters
     ----------
-    source, target : path
-        CSV or Parquet, by the ends of their names, each of any kind; a folder of Parquet files becomes a folder.
+    source : path or pyspark.sql.DataFrame
+        CSV or Parquet, by the end of its name. Or a frame of Spark, which its workers read, draw and write: it is
+        computed three times, so cache it if that is slow.
+    target : path
+        CSV or Parquet, whatever the source is; a folder of Parquet files becomes a folder. Of a frame of Spark the
+        absolute path of a folder on a disk that the driver and all workers share.
     question : Question
+        With `ids` for a frame of Spark: frames have no order, so row numbers do not identify records.
     dataset : str, optional
         Name under which a ledger charges the release. Without one nothing is charged.
     ledger : Ledger, path, URL or None
@@ -98,13 +104,13 @@ def randomize_table(
     NotCertified
         The gap of a mechanism is above that of the question.
     Interrupted
-        A signal; the message says what was released.
+        A signal; the message says whether the table was released.
     OSError
-        The disk is full, ... A note says what was spent.
+        The disk is full, ... A note states the epsilon that was spent.
 
     Notes
     -----
-    The table is read twice, in batches: memory does not grow with its rows. All of epsilon is charged before the prior
+    A file is read twice, in batches: memory does not grow with its rows. All of epsilon is charged before the prior
     is drawn. A run that was killed, wherever it was, is resumed by the same call, at no further cost and with the same
     noise. Nothing stands under the final names until all of it is complete and on the disk.
 
@@ -120,69 +126,73 @@ def randomize_table(
     (20000, 1.0)
     """
     flag(force, "force")
-    path, output = Path(source), Path(target)
-    listener = listener or Listener(warn=warnings.warn)
+    path = Path(source) if isinstance(source, str | os.PathLike) else None
+    output, listener = Path(target), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)
     check_place(output, path)
-    with Signals() as signals, Staging(output) as staging:
-        done = finished_record(output, question, account)
+    with Signals() as signals, Staging(output) as staging, ExitStack() as jobs:
+        replaced, done = check_output(output, question, account, force=force)
         if done is not None:
             return done
-        replaced = check_output(output, account, force=force)
-        table = open_table(path, separator=separator, decimal=decimal)
-        (column,) = make_reader(table, [question], account).columns
-        planned = plan_output(table, column, output, keep=keep, drop=drop)
-        sink = FileSink(staging, planned, output, table.files[0], signals, question.label, replace=replaced)
+        if path is None:
+            if separator is not None or decimal is not None:
+                raise InvalidInput("separator and decimal are for separated text, not for a frame: leave them out")
+            table = jobs.enter_context(open_frame(source, output, question, listener))
+        else:
+            table = open_table(path, separator=separator, decimal=decimal)
+        planned = plan_output(table, question, output, keep=keep, drop=drop)
+        like = table.files[0] if table.files else None
+        sink = FileSink(staging, planned, output, like, signals, question.label, replace=replaced)
         (record,) = release(table, [question], sink, account, listener)
     return record
 
 
-def check_output(output: Path, account: Account, *, force: bool) -> bool:
-    """Refuse an output that exists, and return whether files of these names may be replaced.
+def check_output(
+    output: Path, question: Question, account: Account, *, force: bool
+) -> tuple[bool, ReleaseRecord | None]:
+    """Decide whether files of these names may be replaced, and find the record of a release that is published already.
+
+    A run that was stopped after it published its files, but before the ledger marked it complete, is completed.
 
     Raises
     ------
     InvalidInput
         A table, or the record of another release, has the name already.
     """
-    record = record_path(output)
-    if force:
-        return True
-    if output.exists():
+    path = record_path(output)
+    unfinished = _find_unfinished(path, account)
+    if unfinished is not None and account.ledger is not None:
+        record, charge = unfinished
+        if charge.question == question.digest and _is_table_of(record, output):
+            account.ledger.complete([charge])
+            return False, record
+    if output.exists() and not force:
         raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
-    if record.exists() and _unfinished(output, account) is None:
+    if path.exists() and unfinished is None and not force:
         raise InvalidInput(
-            f"{record} is left over from another release: remove it, or choose another name for the output"
+            f"{path} is left over from another release: remove it, or choose another name for the output"
         )
-    return record.exists()
+    return force or path.exists(), None
 
 
-def finished_record(output: Path, question: Question, account: Account) -> ReleaseRecord | None:
-    """Complete a release that was stopped after its files had their names, and return its record; None of any other."""
-    found = _unfinished(output, account) if output.exists() else None
-    if found is None or account.ledger is None:
-        return None
-    record, charge = found
+def _find_unfinished(path: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
+    """Return the record of a release and its charge, if the ledger has it as unfinished."""
     try:
-        record.verify_table(output)
-    except (InvalidFile, InvalidInput):
-        return None
-    if charge.question != question.digest:
-        return None
-    account.ledger.complete([charge])
-    return record
-
-
-def _unfinished(output: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
-    """Return the record beside an output and its charge, if the ledger has it as unfinished."""
-    try:
-        record = load_release(record_path(output))
+        record = load_release(path)
     except (InvalidFile, InvalidInput):
         return None
     if account.ledger is None or not isinstance(record, ReleaseRecord):
         return None
-    charge = next((one for one in account.ledger.entries(account.dataset) if one.id == record.release), None)
-    return None if charge is None or not charge.open else (record, charge)
+    charges = account.ledger.entries(account.dataset)
+    return next(((record, one) for one in charges if one.open and one.id == record.release), None)
+
+
+def _is_table_of(record: ReleaseRecord, output: Path) -> bool:
+    try:
+        record.verify_table(output)
+    except (InvalidFile, InvalidInput):
+        return False
+    return True
 
 
 class FileSink(Sink):
@@ -228,18 +238,18 @@ class FileSink(Sink):
         self.rows += released.num_rows
         self._writer.write(part, released)
 
-    def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
+    def close(self, records: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
         """Finish the table, and return its record."""
         if self._writer is not None:
             self._writer.close()
         layout = self.planned.layout
         signs = (None, None) if layout is None else (layout.separator, layout.decimal)
         table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.planned.names, *signs)
-        self._record = ReleaseRecord.of(plans[0], release=charges[0].id, dataset=account.charged, table=table)
+        self._record = replace(records[0], table=table)
         return [self._record]
 
     def abandon(self) -> None:
-        """Close what was written."""
+        """Close unfinished files after an error."""
         if self._writer is not None:
             self._writer.abandon()
 
@@ -267,9 +277,6 @@ class Diagnosis:
     not_numbers: int = 0
     undeclared: int = 0
 
-    def __add__(self, other: Diagnosis) -> Diagnosis:
-        return Diagnosis(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
     @property
     def fine(self) -> bool:
         """Whether every label could be released."""
@@ -281,10 +288,7 @@ def diagnose_table(
 ) -> Diagnosis:
     """Count the labels of a table that a release would refuse: for their owner alone, not to be shared."""
     table = open_table(source, separator=separator, decimal=decimal)
-    name = find_column(table, question.label)
-    column = LabelColumn(question, table.schema.field(name).type, table.decimal)
-    found = Diagnosis()
+    column, counts = label_column(table, question), np.zeros(4, dtype=np.intp)
     for _, batch in table.batches([question.label]):
-        places = column.places(batch.column(0))
-        found += Diagnosis(places.size, *(int((places == code).sum()) for code in (MISSING, NO_LABEL, UNDECLARED)))
-    return found
+        counts += np.bincount(-np.minimum(column.places(batch.column(0)), 0), minlength=4)
+    return Diagnosis(int(counts.sum()), *(int(counts[-code]) for code in (MISSING, NO_LABEL, UNDECLARED)))

@@ -20,26 +20,11 @@ from numpy.typing import NDArray
 from optrand.base.validation import has_masked_cells
 from optrand.errors import InvalidInput
 
-__all__ = [
-    "arrow_column",
-    "as_table",
-    "check_frame",
-    "is_frame",
-    "materialize",
-    "replace_labels",
-]
-
 Kept = NDArray[np.bool_]
 
 
 def is_frame(data: object) -> bool:
-    """Decide whether an object has columns, rather than being one.
-
-    Examples
-    --------
-    >>> is_frame(pa.table({"y": [1]})), is_frame([1])
-    (True, False)
-    """
+    """Decide whether an object has columns, rather than being one."""
     if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return True
     if isinstance(data, np.ndarray | list | tuple | range | pa.Array | pa.ChunkedArray | Mapping):
@@ -59,18 +44,7 @@ def is_frame(data: object) -> bool:
 
 
 def arrow_column(data: Any, name: Any = None) -> Any:
-    """Return a column of a frame, or an object that is a column, as an Arrow array.
-
-    Raises
-    ------
-    InvalidInput
-        No or several columns of that name, mixed types, or a type that Arrow does not have. No cell is quoted.
-
-    Examples
-    --------
-    >>> arrow_column(pa.table({"a": ["p", "q"], "y": [2, 0]}), "y").to_pylist()
-    [2, 0]
-    """
+    """Return a column of a frame, or an object that is a column, as an Arrow array."""
     if is_frame(data):
         if name is None:
             raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, label=...")
@@ -166,7 +140,7 @@ def _import(make: Any) -> Any:
 
 
 def _one_chunk(column: Any) -> Any:
-    """Return one array. Categories are what occurred: they are never taken as declared, nor is their order."""
+    """Return one array. Categories and their order may depend on the labels, so they are not taken as declared."""
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
@@ -229,10 +203,10 @@ def _to_array(labels: Any, data: Any, kept: Kept | None) -> Any:
     given, gaps = _cells(data), np.asarray(labels.is_null())
     masked = np.ma.isMaskedArray(given)
     if masked and gaps.any() and not gaps.all():
-        # What stands behind a mask is any label that was drawn, so that integers stay such.
+        # Masked cells get any drawn label, so that integers stay integers.
         labels = labels.fill_null(labels.drop_null()[0])
     if labels.null_count and not pa.types.is_floating(labels.type):
-        # numpy would make floats of integers, which cannot tell large ones apart.
+        # numpy would convert integers to floats, which cannot represent large ones.
         cells = np.array(labels.to_pylist(), dtype=object)
     else:
         cells = labels.to_numpy(zero_copy_only=False)
@@ -253,7 +227,7 @@ def _replace_in_table(table: Any, noisy: Mapping[Any, Any], kept: Kept | None) -
 
 
 def materialize(data: Any) -> Any:
-    """Return a frame that can be read more than once: an Arrow table in place of what only exports Arrow."""
+    """Return a frame that can be read more than once: an Arrow table in place of an object that only exports Arrow."""
     known = isinstance(data, pa.Table | pa.RecordBatch) or _is_of(data, "pandas", "DataFrame")
     return as_table(data) if is_frame(data) and not (known or _is_of(data, "polars", "DataFrame")) else data
 
@@ -285,7 +259,7 @@ def _to_pandas(labels: Any, like: Any) -> Any:
         labels.null_count and isinstance(kind, np.dtype) and kind.kind in "iub"
     ):
         cells = cells.astype(kind)
-    # A subclass is made as it says itself.
+    # Subclasses of Series construct themselves.
     return like._constructor(cells.array, index=like.index, name=like.name)
 
 

@@ -31,8 +31,6 @@ from optrand.release.frames import arrow_column, as_table, is_frame
 from optrand.sampling.priors import EstimatedPrior
 from optrand.sampling.smoothing import smoothed_prior
 
-__all__ = ["ONE_GROUP", "Groups", "noise_variance", "pool_groups", "shrink_histograms"]
-
 Key = tuple[str | None, ...]
 Indices = NDArray[np.intp]
 
@@ -60,13 +58,7 @@ class Groups:
 
     @classmethod
     def among(cls, columns: tuple[str, ...], batches: Iterable[Any]) -> Groups:
-        """Find the groups of some batches, in an order that does not depend on that of rows.
-
-        Raises
-        ------
-        InvalidInput
-            A column whose values have no text.
-        """
+        """Find the groups of some batches, in an order that does not depend on that of rows."""
         found: set[Key] = set()
         for batch in batches:
             found.update(_keys(columns, batch)[0])
@@ -87,13 +79,7 @@ class Groups:
         return tuple(json.dumps(key, ensure_ascii=False) for key in self.keys)
 
     def codes(self, batch: Any) -> Indices:
-        """Return the index of the group of each row.
-
-        Raises
-        ------
-        InputChanged
-            A group that was not there before.
-        """
+        """Return the index of the group of each row."""
         if not self.columns:
             return np.zeros(batch.num_rows, dtype=np.intp)
         keys, codes = _keys(self.columns, batch)
@@ -105,20 +91,13 @@ class Groups:
     def codes_of(self, given: Any, rows: int) -> Indices:
         """Return the index of the group of each of some released rows.
 
-        Parameters
-        ----------
-        given : Arrow table, or mapping of names to Arrow arrays
-        rows : int
-
-        Raises
-        ------
-        InvalidInput
-            Another number of rows, or a group that is not known.
+        Their columns are given as a frame, as a mapping by name, or as the one column itself.
         """
-        missing = [name for name in self.columns if name not in given]
+        columns = _columns_of(given, self.columns)
+        missing = [name for name in self.columns if name not in columns]
         if missing:
             raise InvalidInput(f"groups are missing for {', '.join(missing)}: pass a column for each")
-        arrays = [plain(given[name]) for name in self.columns]
+        arrays = [plain(columns[name]) for name in self.columns]
         if any(len(array) != rows for array in arrays):
             raise InvalidInput(f"groups are of another number of rows than the {rows} released values")
         try:
@@ -129,8 +108,7 @@ class Groups:
             ) from None
 
 
-def group_columns(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
-    """Return columns of groups by name, from a frame, a mapping, or the one column itself."""
+def _columns_of(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
     if given is None:
         raise InvalidInput(f"the release is by groups of {', '.join(columns)}: pass their columns, groups=...")
     if isinstance(given, Mapping):
@@ -159,8 +137,6 @@ def _keys(columns: tuple[str, ...], batch: Any) -> tuple[list[Key], Indices]:
 
 def _distinct_texts(cells: Any, name: str) -> tuple[list[str | None], Indices]:
     column = plain(cells)
-    if pa.types.is_dictionary(column.type):
-        column = plain(column.cast(column.type.value_type))
     kind = column.type
     if pa.types.is_nested(kind):
         raise InvalidInput(f"column {name!r} is of type {kind}, which has no values to group by")

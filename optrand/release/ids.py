@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from optrand.errors import InvalidInput
 from optrand.release.cells import plain
 
-__all__ = ["Ids", "RowSums", "UniqueIds", "column_ids", "row_ids"]
-
 Ids = NDArray[np.uint64]
 """Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""
 
@@ -32,17 +30,11 @@ WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 """Texts that write an integer of 64 bits in the only way in which it is written."""
 
 HASHED = np.uint64(1 << 63)
-"""Bit of the second half that tells a hash from an integer."""
+"""Bit of the second half that marks a hash, not an integer."""
 
 
 def row_ids(first: int, count: int) -> Ids:
-    """Return the ids of rows that have none of their own: their numbers.
-
-    Examples
-    --------
-    >>> row_ids(5, 2).tolist()
-    [[5, 0], [6, 0]]
-    """
+    """Return the ids of rows that have none of their own: their numbers."""
     return _integers(np.arange(first, first + count, dtype=np.uint64))
 
 
@@ -80,8 +72,6 @@ def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> I
 
 def _ids(column: Any, name: str, key: bytes) -> Ids:
     column = plain(column)
-    if pa.types.is_dictionary(column.type):
-        column = plain(column.cast(column.type.value_type))
     if column.null_count:
         raise InvalidInput(f"at least one record id in column {name!r} is missing: every row needs one")
     kind = column.type
@@ -208,11 +198,6 @@ class UniqueIds:
     Runs of consecutive integers are kept as their ends. All others are hashed into temporary files that only their
     owner can read, 16 bytes an id; each file is sorted in memory.
 
-    Parameters
-    ----------
-    folder : path, optional
-        For the temporary files; the system's by default.
-
     Examples
     --------
     >>> with UniqueIds() as ids:
@@ -275,15 +260,7 @@ class UniqueIds:
                 data = data[file.write(data) :]
 
     def check(self) -> None:
-        """Compare all ids that were added.
-
-        Raises
-        ------
-        InvalidInput
-            At least one occurs twice: neither which nor how often is said.
-        OSError
-            A temporary file cannot be written or read.
-        """
+        """Compare all ids that were added."""
         runs = np.array(sorted(self._runs), dtype=np.uint64).reshape(-1, 2)
         if (runs[1:, 0] < runs[:-1, 1]).any():
             raise _repeated()

@@ -11,16 +11,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from optrand.accounting.ledger import Charge, Ledger
+from optrand.accounting.ledger import Ledger
 from optrand.accounting.spent import Spent
 from optrand.errors import InvalidInput
-from optrand.release.batches import Account, Listener, Reader, Rows, Sink
+from optrand.release.batches import Account, Listener, MemoryTable, Reader, Rows, Sink
 from optrand.release.frames import arrow_column, check_frame, is_frame, materialize, replace_labels
-from optrand.release.plan import Plan
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
 from optrand.release.run import release
-from optrand.release.tables import MemoryTable
 from optrand.sampling.entropy import without_seed
 
 __all__ = ["Randomized", "randomize"]
@@ -112,12 +110,12 @@ def randomize(
     AlreadySpent, OverBudget, InputChanged
         From the ledger: see :meth:`.Ledger.begin`.
     NotCertified
-        No answer is proven to within `gap`. A note says what was spent.
+        No answer is proven to within `gap`. A note states the epsilon that was spent.
 
     Notes
     -----
     A warning is given before anything is drawn if no histogram can be estimated from the release. A release counts as
-    complete when it is returned: asked for again it is refused. A call that broke off goes on with the same noise.
+    complete when it is returned: the same call again is refused. An interrupted call is resumed with the same noise.
 
     Examples
     --------
@@ -241,13 +239,13 @@ class _MemorySink(Sink):
         for start in range(0, most + gaps, rows):
             turn = np.arange(start, start + rows)
             missing = (turn == most) & gaps
-            cells = [c.written(c.question.values[turn % c.question.k], missing) for c in reader.columns]
+            cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
             try:
                 replace_labels(self.data, dict(zip(self.names.values(), cells, strict=True)), kept)
             except InvalidInput:
                 raise
             except Exception as error:
-                # What other libraries raise depends on the type; their message may quote a cell.
+                # Errors of other libraries depend on the type, and their messages may quote a cell.
                 raise InvalidInput(
                     f"labels are of type {type(self.data).__name__}, in which others cannot take their place "
                     f"({type(error).__name__}): pass an array, or a plain frame"
@@ -258,14 +256,11 @@ class _MemorySink(Sink):
         kept = None if rows.kept is None else pa.array(rows.kept)
         self._noisy.append([one if kept is None else one.filter(kept) for one in noisy])
 
-    def close(self, plans: Sequence[Plan], charges: Sequence[Charge], account: Account) -> list[ReleaseRecord]:
+    def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
         """Put the noisy labels in place of the private ones."""
         columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
         self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)
-        return [
-            ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
-            for plan, charge in zip(plans, charges, strict=True)
-        ]
+        return records
 
 
 def _warn(words: str) -> None:

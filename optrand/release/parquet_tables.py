@@ -17,9 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from optrand.errors import InvalidInput
-from optrand.release.sources import Table
-
-__all__ = ["ParquetTable", "ParquetWriter", "check_storable", "columns_named_by_pandas", "conform", "released_schema"]
+from optrand.release.batches import Table
 
 BATCH_ROWS = 1 << 16
 ROW_GROUP = 1 << 18
@@ -32,14 +30,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ParquetTable(Table):
-    """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified.
-
-    Raises
-    ------
-    InvalidInput
-        A damaged file, a folder without Parquet files, files that differ in their columns, or a table whose log says
-        which of its files count (Delta, Iceberg, ...).
-    """
+    """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified."""
 
     path: Path
 
@@ -147,7 +138,7 @@ class ParquetWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write what is left and flush it to the disk."""
+        """Write the rest and flush the files to the disk."""
         while self.part < len(self.paths) - 1:
             self._next()
         self._finish()
@@ -185,13 +176,7 @@ class ParquetWriter:
 
 
 def conform(batch: Any, schema: Any) -> Any:
-    """Return a batch with the types and names of a schema.
-
-    Raises
-    ------
-    InvalidInput
-        A cell that is no UTF-8 text where text is wanted.
-    """
+    """Return a batch with the types and names of a schema."""
     try:
         columns = [
             column if column.type == field.type else column.cast(field.type)
@@ -205,34 +190,33 @@ def conform(batch: Any, schema: Any) -> Any:
 def released_schema(schema: Any, label: str, kind: Any) -> Any:
     """Return the schema of a released table: the label's column of a new type, and no metadata of the true labels.
 
-    It keeps the notes of pandas on other columns, its index among them, and no other metadata.
+    It keeps the metadata of pandas on other columns, its index among them, and no other metadata.
     """
     fields = schema.set(schema.names.index(label), pa.field(label, kind)).with_metadata(None)
     notes, columns = _pandas_notes(schema)
     if not columns:
         return fields
     if label in columns:
-        pandas_type = str(kind).replace("double", "float64")
+        # Written anew, as pandas needs it if the labels are an index.
         columns[label] = {
             "name": label,
             "field_name": label,
             "metadata": None,
-            "pandas_type": pandas_type,
+            "pandas_type": str(kind).replace("double", "float64"),
             "numpy_type": kind.to_pandas_dtype().__name__,
         }
-    index = [entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, label)]
-    kept = {
-        "index_columns": index,
-        "column_indexes": notes.get("column_indexes", []),
-        "columns": [column for name, column in columns.items() if name in schema.names],
-        "creator": notes.get("creator"),
-        "pandas_version": notes.get("pandas_version"),
+    kept: dict[str, Any] = {
+        name: notes[name] for name in ("column_indexes", "creator", "pandas_version") if name in notes
     }
+    kept["columns"] = [column for name, column in columns.items() if name in schema.names]
+    kept["index_columns"] = [
+        entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, label)
+    ]
     return fields.with_metadata({"pandas": json.dumps(kept)})
 
 
 def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what pandas noted of a frame, and of its columns by the names that the file has for them."""
+    """Return the metadata of pandas on a frame, and on its columns by their names in the file."""
     try:
         notes = json.loads((schema.metadata or {})[b"pandas"])
         return notes, {column.get("field_name") or column["name"]: column for column in notes["columns"]}
@@ -241,20 +225,7 @@ def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def check_storable(schema: Any) -> None:
-    """Refuse a column whose type Parquet does not have.
-
-    Raises
-    ------
-    InvalidInput
-        There is one.
-
-    Examples
-    --------
-    >>> check_storable(pa.schema({"y": pa.int64(), "nothing": pa.struct([])}))
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: column 'nothing' is of type struct<>, which Parquet cannot hold: drop it
-    """
+    """Refuse a column whose type Parquet does not have."""
     for field in schema:
         try:
             pa.parquet.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
@@ -270,7 +241,7 @@ def _is_public_index(entry: Any, names: Sequence[str], label: str) -> bool:
 
 
 def columns_named_by_pandas(schema: Any, label: str) -> tuple[str, ...]:
-    """Return other columns that pandas says are named like the labels, such as an index of their values.
+    """Return other columns that are named like the labels in the metadata of pandas, such as an index of their values.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -12,43 +12,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.arithmetic import budget_above, decimal_value, least_reading
+from optrand.base.arithmetic import budget_above, decimal_value, float_above, least_reading
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import Certificate, certify
+from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
+from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
+from optrand.model import losses
+from optrand.model.outputs import Grid
+from optrand.model.problem import Problem
+from optrand.model.table import Table
 from optrand.release.cells import Places
-from optrand.release.conditioning import Conditioning, conditioned
+from optrand.release.conditioning import Conditioning, condition
 from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shrink_histograms
 from optrand.release.ids import Ids
 from optrand.release.question import Question
-from optrand.release.randomizers import (
-    mechanism_for,
-    mechanism_of_document,
-    mechanism_without_prior,
-    noisy_label_loss,
-    objective,
-)
 from optrand.sampling.entropy import EntropySource
-from optrand.sampling.keyed import RecordStreams, subkey
+from optrand.sampling.keyed import RecordStreams
 from optrand.sampling.priors import BudgetSplit, private_histogram
-
-__all__ = ["Drawing", "Plan", "draw_histograms", "rehearse"]
+from optrand.solvers import solve
+from optrand.studies import minimax
 
 Announce = Callable[[str], object]
 
 
-def _ignore(_: str) -> None:
-    """Do nothing."""
-
-
 def rehearse(question: Question, rows: int) -> None:
-    """Solve the problem with a uniform prior, so that whatever cannot be solved is refused before it is charged.
-
-    Raises
-    ------
-    InvalidInput, NotCertified
-        As the solver for the real prior would.
-    """
+    """Solve the problem with a uniform prior, so that whatever cannot be solved is refused before it is charged."""
     if question.needs_prior:
         _find_best(question, question.problem(question.split(rows).labels))
 
@@ -110,14 +99,9 @@ class Plan:
         noisy: NDArray[np.int64] | None,
         *,
         groups: Groups = ONE_GROUP,
-        announce: Announce = _ignore,
+        announce: Announce = lambda _: None,
     ) -> Plan:
         """Find the mechanisms for noisy histograms.
-
-        Raises
-        ------
-        NotCertified
-            A mechanism is not proven to be private, or within the gap of the question.
 
         Examples
         --------
@@ -126,27 +110,24 @@ class Plan:
         >>> plan.mechanisms[0].labels.size, plan.realised_epsilon <= 1.0
         (4, True)
         """
-        rows = int(sizes.sum())
-        epsilon, fits = question.split(rows).labels, dict[bytes, Conditioning]()
+        epsilon = question.split(int(sizes.sum())).labels
         announce("solving")
         if not question.needs_prior:
             given = question.randomizer
             if isinstance(given, str):
                 given = mechanism_without_prior(given, question.problem(epsilon))
             return cls(question, groups, sizes, noisy, (Conditioning(given),))
-        best = dict[bytes, Mechanism]()
-        priors = _priors(question, sizes, noisy)
-        for prior in priors:
-            if prior.tobytes() not in best:
-                best[prior.tobytes()] = _find_best(question, question.problem(epsilon, prior))
+        # Pools with the same prior share a mechanism.
+        priors, inverse = np.unique(_priors(question, sizes, noisy), axis=0, return_inverse=True)
+        of_pools = inverse.ravel().tolist()
+        best = [_find_best(question, question.problem(epsilon, prior)) for prior in priors]
         announce("making it fit for histograms")
-        for prior_bytes, one in best.items():
-            fits[prior_bytes] = Conditioning(one) if question.as_asked else conditioned(one)
+        fits = [Conditioning(one) if question.draws_optimum else condition(one) for one in best]
         relative = None
         if groups.columns and noisy is not None:
-            rows_of = np.bincount(_pools(question, sizes), sizes)
-            relative = _relative_loss(question, epsilon, noisy, [best[prior.tobytes()] for prior in priors], rows_of)
-        return cls(question, groups, sizes, noisy, tuple(fits[prior.tobytes()] for prior in priors), relative)
+            rows = np.bincount(_pools(question, sizes), sizes)
+            relative = _relative_loss(question, epsilon, noisy, [best[place] for place in of_pools], rows)
+        return cls(question, groups, sizes, noisy, tuple(fits[place] for place in of_pools), relative)
 
     @property
     def rows(self) -> int:
@@ -236,51 +217,27 @@ class Plan:
         """Whether histograms can be estimated."""
         return all(fit.possible for fit in self.fits)
 
-    def drawing(self, key: bytes, *, release: str, dataset: str) -> Drawing:
-        """Return what draws, under the master key of a release."""
-        keys = tuple(
-            subkey(
-                key,
-                release=release,
-                dataset=dataset,
-                column=self.question.label,
-                purpose="labels",
-                group=str(pool),
-                mechanism=mechanism.digest,
-            )
-            for pool, mechanism in enumerate(self.mechanisms)
-        )
-        return Drawing(self.mechanisms, keys, self.pools, self.question.values)
-
-    def document(self) -> dict[str, Any]:
-        """Return all that :meth:`of_document` needs to draw with these very mechanisms."""
-        distinct = {one.digest: one for one in self.mechanisms}
-        return {
-            "noisy": None if self.noisy is None else self.noisy.tolist(),
-            "mechanisms": [one._document for one in distinct.values()],
-            "fits": [[list(distinct).index(fit.mechanism.digest), fit.weight, fit.cost] for fit in self.fits],
-            "relative_loss": self.relative_loss,
-        }
-
-    @classmethod
-    def of_document(cls, question: Question, sizes: NDArray[Any], groups: Groups, document: dict[str, Any]) -> Plan:
-        """Read what :meth:`document` wrote."""
-        mechanisms = [mechanism_of_document(one) for one in document["mechanisms"]]
-        fits = tuple(Conditioning(mechanisms[place], weight, cost) for place, weight, cost in document["fits"])
-        noisy = None if document["noisy"] is None else np.array(document["noisy"], dtype=np.int64)
-        return cls(question, groups, sizes, noisy, fits, document["relative_loss"])
-
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
     """Draws noisy labels: a keyed function of a record's label, id and group.
 
     It can be pickled, and then holds the keys of the labels.
+
+    Attributes
+    ----------
+    mechanisms : tuple of Mechanism
+    keys : tuple of bytes
+        One for each mechanism.
+    places : (groups,) array of int
+        Index of the mechanism of each group.
+    values : (k,) array
+        Declared labels.
     """
 
     mechanisms: tuple[Mechanism, ...]
     keys: tuple[bytes, ...] = field(repr=False)
-    pools: Indices
+    places: Indices
     values: Floats
 
     @cached_property
@@ -292,11 +249,11 @@ class Drawing:
         if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
             return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
         noisy = np.zeros(places.size)
-        pools = np.where(places >= 0, self.pools[groups], -1)
-        for pool in np.unique(pools[pools >= 0]).tolist():
-            rows = np.flatnonzero(pools == pool)
-            drawn = self.mechanisms[pool].sample_records(self.values[places[rows]], ids[rows], self._streams[pool])
-            noisy[rows] = drawn
+        chosen = np.where(places >= 0, self.places[groups], -1)
+        for number, (mechanism, streams) in enumerate(zip(self.mechanisms, self._streams, strict=True)):
+            rows = np.flatnonzero(chosen == number)
+            if rows.size:
+                noisy[rows] = mechanism.sample_records(self.values[places[rows]], ids[rows], streams)
         return noisy
 
 
@@ -332,3 +289,46 @@ def _relative_loss(
     own = sum(size * objective(one, one.problem.prior) for size, one in zip(rows, best, strict=True))
     common = sum(size * objective(single, one.problem.prior) for size, one in zip(rows, best, strict=True))
     return float(own / common) if common else 1.0
+
+
+def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
+    """Return the mechanism of a problem: the optimum, or a randomizer for its prior by name."""
+    name, _, size = randomizer.partition(":")
+    if size:
+        found = rr_top_k(problem.prior, int(size), problem.epsilon)
+        outputs = problem.labels[found.outputs.astype(np.intp)]
+        return Mechanism(problem, Table(problem.labels, outputs, found.table.columns), found.dual)
+    if name == "gap-response" and problem.k > 1:
+        found = gap_response(problem.labels, problem.prior, problem.epsilon)
+        low, high = found.outputs[[0, -1]].tolist()
+        if low < problem.outputs.low or high > problem.outputs.high:
+            raise InvalidInput(f"gap-response has outputs from {low:g} to {high:g}: leave the outputs out")
+        return Mechanism(problem, found.table, found.dual)
+    return solve(problem)
+
+
+def mechanism_without_prior(name: str, problem: Problem) -> Mechanism:
+    """Return the mechanism of a name that needs no prior, for the labels, epsilon and outputs of a problem."""
+    if name == "rr":
+        return rr(problem.labels, problem.epsilon)
+    if name == "debiased-rr":
+        return debiased_rr(problem.labels, problem.epsilon)
+    if isinstance(problem.outputs, Grid):
+        raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: leave the grid out")
+    return minimax(problem.labels, problem.epsilon, bias_penalty=problem.bias_penalty, outputs=problem.outputs)
+
+
+def noisy_label_loss(mechanism: Mechanism, proof: Certificate) -> float:
+    """Return the expected loss under the prior, rounded up; of classes the probability that a label changes."""
+    problem = mechanism.problem
+    if problem.loss == losses.zero_one:
+        return float_above(1 - Fraction(proof.lower))
+    if problem.bias_penalty == 0:
+        return proof.upper
+    return Mechanism(replace(problem, bias_penalty=0.0), mechanism.table).certificate.upper
+
+
+def objective(mechanism: Mechanism, prior: Floats) -> float:
+    """Return the expected loss and bias penalty under a prior; of classes the probability that a label changes."""
+    proof = Mechanism(replace(mechanism.problem, prior=prior), mechanism.table).certificate
+    return 1 - proof.lower if proof.maximised else proof.upper

@@ -21,11 +21,9 @@ from typing import Any
 from optrand.base.files import public_mode, sync_directory, take_name, temporary_file
 from optrand.errors import Interrupted, InvalidInput
 
-__all__ = ["Signals", "Staging", "check_place", "digest_of"]
-
 
 def digest_of(path: str | os.PathLike[str]) -> str:
-    r"""Return the SHA-256 of a file; of a folder, that of what ``sha256sum`` prints of its files, sorted by path.
+    r"""Return the SHA-256 of a file; of a folder, that of the output of ``sha256sum`` on its files, sorted by path.
 
     Examples
     --------
@@ -47,13 +45,7 @@ def digest_of(path: str | os.PathLike[str]) -> str:
 
 
 def check_place(target: Path, source: Path | None) -> None:
-    """Refuse an output that cannot be written, or that is the input, in it, or around it.
-
-    Raises
-    ------
-    InvalidInput
-        It says what to do.
-    """
+    """Refuse an output that cannot be written, or that is the input, in it, or around it."""
     if not target.parent.is_dir():
         raise InvalidInput(f"{target.parent} is not a folder: make it first, or write elsewhere")
     if not os.access(target.parent, os.W_OK | os.X_OK):
@@ -75,29 +67,7 @@ def check_place(target: Path, source: Path | None) -> None:
 
 
 class Staging:
-    """Hidden folder in which one release of an output is prepared; a context that removes what was not published.
-
-    Parameters
-    ----------
-    target : path
-        The released table, a file or a folder: its final name.
-
-    Raises
-    ------
-    InvalidInput
-        Another process prepares a release of this output.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     out = Path(folder, "out.csv")
-    ...     with Staging(out) as staging:
-    ...         _ = staging.table.write_text("y")
-    ...         staging.publish(out.with_name("out.json"), b"{}", replace=False)
-    ...     sorted(path.name for path in Path(folder).iterdir())
-    ['out.csv', 'out.json']
-    """
+    """Hidden folder in which one release of an output is prepared; a context that removes unpublished files."""
 
     def __init__(self, target: Path) -> None:
         self.target = target
@@ -151,11 +121,6 @@ class Staging:
         """Give the record its name, then the table.
 
         The permissions of the table do not exceed those of the file `like`.
-
-        Raises
-        ------
-        InvalidInput
-            A name is taken, and files may not be replaced.
         """
         staged = self.folder / "record"
         with temporary_file(staged) as stream:

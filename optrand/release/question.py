@@ -252,7 +252,7 @@ class Question:
         return self.needs_prior and self.k > 1 and not isinstance(self.prior, np.ndarray)
 
     @property
-    def as_asked(self) -> bool:
+    def draws_optimum(self) -> bool:
         """Whether the best randomizer draws as it is, and nothing is mixed into it for the sake of histograms."""
         return self.randomizer is not None or isinstance(self.prior, np.ndarray)
 
@@ -292,25 +292,23 @@ class Question:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all that decides which noise is drawn, by which a retry is recognised."""
-        drawing = self.randomizer.digest if isinstance(self.randomizer, Mechanism) else self.randomizer
-        loss = self.loss.entries.tolist() if isinstance(self.loss, Tabulated) else self.loss.name
-        outputs = self.outputs.values.tolist() if isinstance(self.outputs, Grid) else repr(self.outputs)
-        document = {
-            "label": self.label,
-            "epsilon": self.epsilon,
-            "labels": self.values.tolist(),
-            "classes": self.names,
-            "prior": self.prior.tolist() if isinstance(self.prior, np.ndarray) else self.prior,
-            "randomizer": drawing,
-            "loss": loss,
-            "bias_penalty": repr(self.bias_penalty),
-            "outputs": outputs,
-            "clip": self.clip,
-            "nulls": self.nulls,
-            "groups": self.groups,
-            "ids": self.ids,
-        }
+        document = {name: _plain(value) for name, value in vars(self).items() if name in _DRAWING}
         return hashlib.sha256(strict_json.canonical(document)).hexdigest()
+
+
+_DRAWING = tuple(name for name in Question.__dataclass_fields__ if name != "gap")
+"""Fields that decide which noise is drawn."""
+
+
+def _plain(value: Any) -> Any:
+    """Return an option as JSON has it."""
+    if isinstance(value, Mechanism):
+        return value.digest
+    if isinstance(value, Tabulated | Grid):
+        value = value.entries if isinstance(value, Tabulated) else value.values
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return value if isinstance(value, str | tuple) else repr(value)
 
 
 def class_text(name: ClassName) -> str | None:

@@ -1,4 +1,4 @@
-"""Record of a release: what it spent, what can be estimated from its table, and the mechanisms that drew it.
+"""Record of a release: its cost, the estimates that its table admits, and the mechanisms that drew it.
 
 It stands beside the table as ``OUT.release.json``, JSON with a digest. Of the private labels it holds nothing but the
 noisy histogram, which was paid for.
@@ -33,11 +33,11 @@ from optrand.mechanism.released import Drawn, Released
 from optrand.release import FORMAT
 from optrand.release.cells import LabelColumn
 from optrand.release.frames import arrow_column
-from optrand.release.groups import Groups, group_columns
-from optrand.release.plan import Plan
+from optrand.release.groups import Groups, Indices
+from optrand.release.plan import Drawing, Plan
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question
-from optrand.release.randomizers import mechanism_of_document
+from optrand.sampling.keyed import subkey
 from optrand.sampling.priors import BudgetSplit
 
 __all__ = ["ENDING", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
@@ -92,7 +92,7 @@ class Estimates:
 
     @classmethod
     def of(cls, plan: Plan) -> Estimates:
-        """Return what can be estimated from a release of a plan; the noise of its pools is independent."""
+        """Return the estimates that a release of a plan admits; the noise of its pools is independent."""
         sizes, labels = plan.pool_rows, plan.question.values
         shares = [float(one.problem.prior @ one.table.variances) for one in plan.mechanisms]
         one = math.sqrt(float(sizes @ np.array(shares)) / plan.rows)
@@ -137,7 +137,7 @@ class ReleaseRecord(Released):
     ids, groups : tuple of str
         Names of columns.
     prior, randomizer : str
-        Where the prior came from and what drew the labels, in words.
+        Origin of the prior and the randomizer, in words.
     noisy_counts : tuple of int, optional
         The histogram that was paid for, summed over groups and clipped at 0.
     estimates : Estimates
@@ -222,14 +222,14 @@ class ReleaseRecord(Released):
             raise InvalidInput("a group of the record has not one value for each of its columns")
 
     def __repr__(self) -> str:
-        """One line: what it cost, of how many labels, and what can be estimated."""
+        """One line: the cost, the number of labels, and the estimates that are possible."""
         spent = f"epsilon {self.epsilon!r} (prior {self.parts.prior!r}, labels {self.parts.labels!r})"
         size = f"{self.rows:,} rows, {len(self.labels):,} labels declared"
         return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
 
     @classmethod
-    def of(cls, plan: Plan, *, release: str, dataset: str | None, table: TableFile | None = None) -> ReleaseRecord:
-        """Return the record of a release of a plan."""
+    def of(cls, plan: Plan, *, release: str, dataset: str | None) -> ReleaseRecord:
+        """Return the record of a release of a plan, without its table."""
         question, mechanisms = plan.question, plan.mechanisms
         kind = "Mechanism" if len(set(map(id, mechanisms))) == 1 else f"{len(mechanisms)} Mechanisms"
         named = f"{question.randomizer}: " if isinstance(question.randomizer, str) else ""
@@ -257,7 +257,7 @@ class ReleaseRecord(Released):
             variance=max(float(one.table.variances.max()) for one in mechanisms),
             noisy_label_loss=plan.noisy_label_loss,
             relative_loss=plan.relative_loss,
-            table=table,
+            table=None,
             mechanisms={
                 name: mechanisms[pool] for name, pool in zip(plan.groups.names, plan.pools.tolist(), strict=True)
             },
@@ -285,6 +285,18 @@ class ReleaseRecord(Released):
         """Mechanisms without repetition."""
         return list({one.digest: one for one in self.mechanisms.values()}.values())
 
+    @property
+    def places(self) -> Indices:
+        """Index among the distinct mechanisms of that of each group."""
+        digests = [one.digest for one in self.distinct]
+        return np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
+
+    def drawing(self, master_key: bytes) -> Drawing:
+        """Return the draws of this release under its master key."""
+        names = {"release": self.release, "dataset": self.dataset or "", "column": self.label, "purpose": "labels"}
+        keys = tuple(subkey(master_key, **names, mechanism=one.digest) for one in self.distinct)
+        return Drawing(tuple(self.distinct), keys, self.places, np.array(self.labels))
+
     def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
         """Return released labels by the mechanism that drew them, without missing ones.
 
@@ -300,11 +312,10 @@ class ReleaseRecord(Released):
         InvalidInput
             Groups that the release does not know, or groups if it has none.
         """
-        if not self.groups:
-            return [(one, _drop_missing(values)) for one, values in super().drawn_by(released, groups)]
         mechanisms, places, values = self.by_row(released, groups)
-        found = ((one, _drop_missing(values[places == place])) for place, one in enumerate(mechanisms))
-        return [(one, present) for one, present in found if present.size]
+        present = ~np.isnan(values)
+        found = [(one, values[present & (places == place)]) for place, one in enumerate(mechanisms)]
+        return [(one, labels) for one, labels in found if labels.size or len(mechanisms) == 1]
 
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
         """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels.
@@ -314,12 +325,8 @@ class ReleaseRecord(Released):
         if not self.groups:
             return super().by_row(released, groups)
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
-        known = Groups.named(self.groups, self.mechanisms)
-        codes = known.codes_of(group_columns(groups, self.groups), values.size)
-        distinct = self.distinct
-        digests = [one.digest for one in distinct]
-        places = np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
-        return distinct, places[codes], values
+        codes = Groups.named(self.groups, self.mechanisms).codes_of(groups, values.size)
+        return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
         """Return released numbers, NaN for a missing one, and released classes as their places.
@@ -338,7 +345,7 @@ class ReleaseRecord(Released):
         return self.column(column.type).numbers(column).reshape(np.shape(released))
 
     def column(self, kind: Any, decimal: str | None = None) -> LabelColumn:
-        """Return what reads columns of released labels, of an Arrow type or of text with a decimal point."""
+        """Return a reader of released labels, of an Arrow type or of text with a decimal point."""
         declared: Any = {"labels": self.labels} if self.classes is None else {"classes": self.classes}
         return LabelColumn(
             Question(label=self.label, epsilon=self.epsilon, nulls=self.nulls, **declared), kind, decimal
@@ -370,40 +377,37 @@ class ReleaseRecord(Released):
         return _lines(strict_json.sealed(self._document(), kind=FORMAT))
 
     def _document(self) -> dict[str, Any]:
-        plain = {name: value for name, value in vars(self).items() if name in FIELDS}
-        distinct = self.distinct
-        digests = [one.digest for one in distinct]
+        document = {name: getattr(self, name) for name in FIELDS}
+        for name in PARTS:
+            document[name] = None if document[name] is None else asdict(document[name])
         return {
-            **plain,
-            "parts": asdict(self.parts),
-            "estimates": asdict(self.estimates),
-            "table": None if self.table is None else asdict(self.table),
+            **document,
             "gap": self.gap if math.isfinite(self.gap) else None,
-            "mechanisms": [one._document for one in distinct],
+            "mechanisms": [one._document for one in self.distinct],
             # Pairs, since a sorted object would lose their order.
-            "mechanism_of_group": [[name, digests.index(one.digest)] for name, one in self.mechanisms.items()],
+            "mechanism_of_group": list(map(list, zip(self.mechanisms, self.places.tolist(), strict=True))),
         }
 
     @classmethod
-    def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
-        read = [mechanism_of_document(one) for one in content["mechanisms"]]
-        of_group = content.pop("mechanism_of_group")
-        estimates = {**content["estimates"], "counts": _tuple(content["estimates"]["counts"])}
-        several = ("labels", "classes", "ids", "groups", "noisy_counts")
-        return cls(
-            **{
-                **content,
-                **{name: _tuple(content[name]) for name in several},
-                "parts": BudgetSplit(**content["parts"]),
-                "estimates": Estimates(**estimates),
-                "table": None
-                if content["table"] is None
-                else TableFile(**{**content["table"], "columns": _tuple(content["table"]["columns"])}),
-                "gap": math.inf if content["gap"] is None else content["gap"],
-                "mechanisms": {name: read[place] for name, place in of_group},
-            }
-        )
+    def from_bytes(cls, data: bytes) -> ReleaseRecord:
+        """Read the output of :meth:`to_bytes`, and verify it; errors as of :func:`load_release`."""
+        names = [*FIELDS, "mechanism_of_group"]
+        return _read(strict_json.unsealed(data, names, kind=FORMAT))
 
+    @classmethod
+    def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
+        mechanisms = [_mechanism_of_document(one) for one in content["mechanisms"]]
+        of_group = content.pop("mechanism_of_group")
+        fields = _with_tuples(content)
+        for name, kind in PARTS.items():
+            fields[name] = None if content[name] is None else kind(**_with_tuples(content[name]))
+        fields["gap"] = math.inf if content["gap"] is None else content["gap"]
+        fields["mechanisms"] = {name: mechanisms[place] for name, place in of_group}
+        return cls(**fields)
+
+
+PARTS: dict[str, Any] = {"parts": BudgetSplit, "estimates": Estimates, "table": TableFile}
+"""Fields that are records themselves."""
 
 FIELDS = tuple(ReleaseRecord.__dataclass_fields__)
 
@@ -469,14 +473,13 @@ def load_release(path: str | os.PathLike[str]) -> Any:
         content = strict_json.unsealed(data, ["records"], kind=FRAME_FORMAT)
         records = [_read(one) for one in content["records"]]
         return FrameRecord({one.label: one for one in records})
-    names = [*(name for name in FIELDS if name != "mechanisms"), "mechanisms", "mechanism_of_group"]
-    return _read(strict_json.unsealed(data, names, kind=FORMAT))
+    return ReleaseRecord.from_bytes(data)
 
 
 def _read(content: Any) -> ReleaseRecord:
     try:
         record = ReleaseRecord._of_document(dict(content))
-        # Written again it must be what was read: no field of another type, none that is not understood.
+        # Written again it must give the same bytes: then no field is unknown or of another type.
         same = strict_json.canonical(record._document()) == strict_json.canonical(content)
     except (InvalidInput, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         if isinstance(error, InvalidFile):
@@ -494,11 +497,11 @@ def _lines(sealed: dict[str, Any]) -> bytes:
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
 
 
-def _drop_missing(numbers: ArrayLike) -> Floats:
-    array: Floats = rectangular(numbers, "released values", np.float64)
-    present: Floats = array[~np.isnan(array)]
-    return present
+def _mechanism_of_document(document: object) -> Mechanism:
+    if not isinstance(document, dict):
+        raise InvalidFile("a mechanism of the file is no object")
+    return Mechanism.from_bytes(strict_json.canonical(document))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,23 +15,18 @@ from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import decimal_value
 from optrand.errors import InvalidInput, SpentNote
-from optrand.release.batches import Account, Listener, Reader, Scan, Sink
-from optrand.release.cells import LabelColumn
+from optrand.release.batches import Account, Listener, Reader, Scan, Sink, Table, find_column, label_column
 from optrand.release.groups import ONE_GROUP, Groups
 from optrand.release.plan import Plan, draw_histograms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
-from optrand.release.sources import Table
-from optrand.release.tables import find_column
 from optrand.sampling.keyed import KeyedEntropy, subkey
-
-__all__ = ["begin_release", "make_plan", "make_reader", "release"]
 
 
 def release(
     table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener
-) -> list[ReleaseRecord]:
-    """Release columns of a table with the same ids, each charged for its epsilon before anything is drawn.
+) -> Sequence[ReleaseRecord]:
+    """Release columns of a table with the same ids and groups, each charged for its epsilon before anything is drawn.
 
     Raises
     ------
@@ -38,7 +35,7 @@ def release(
     AlreadySpent, OverBudget, InputChanged
         As from :meth:`.Ledger.begin`, or the table changed while it was read.
     NotCertified
-        The gap of a mechanism is above that of its question. A note says what was spent.
+        The gap of a mechanism is above that of its question. A note states the epsilon that was spent.
     """
     listener.stage("reading the table")
     reader = make_reader(table, questions, account)
@@ -53,19 +50,14 @@ def release(
     sink.rehearse(reader)
     charges = begin_release(reader, found, sink.output, account)
     try:
-        plans = [
-            make_plan(question, groups, counts, charge, account, listener)
-            for question, groups, counts, charge in zip(
-                reader.questions, reader.groups, found.counts, charges, strict=True
-            )
+        planned = [
+            make_record(question, reader.groups, counts, charge, account, listener)
+            for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True)
         ]
         listener.stage("drawing labels")
-        drawings = [
-            plan.drawing(charge.key or b"", release=charge.id, dataset=account.dataset or "")
-            for plan, charge in zip(plans, charges, strict=True)
-        ]
+        drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
         table.draw(reader, sink, account, found, drawings, listener)
-        records = sink.close(plans, charges, account)
+        records = sink.close(planned)
         listener.stage("publishing")
         if account.ledger is None:
             sink.publish()
@@ -80,36 +72,23 @@ def release(
 
 
 def make_reader(table: Table, questions: Sequence[Question], account: Account) -> Reader:
-    """Check the columns of a table against the questions, and find its groups.
-
-    Raises
-    ------
-    InvalidInput
-        A column that is missing, twice there, or of another type.
-    """
-    columns = []
-    for question in questions:
-        name = find_column(table, question.label)
-        columns.append(LabelColumn(question, table.schema.field(name).type, table.decimal))
-        for public in (*question.groups, *question.ids):
-            find_column(table, public, public=True)
-    found: dict[tuple[str, ...], Groups] = {(): ONE_GROUP}
-    for question in questions:
-        if question.groups not in found:
-            batches = (batch for _, batch in table.batches(question.groups))
-            found[question.groups] = Groups.among(question.groups, batches)
-    groups = tuple(found[question.groups] for question in questions)
-    return Reader(tuple(columns), groups, questions[0].ids, account.secret)
+    """Check the columns of a table against the questions, and find its groups."""
+    columns = tuple(label_column(table, question) for question in questions)
+    by, ids = questions[0].groups, questions[0].ids
+    for public in (*by, *ids):
+        find_column(table, public, public=True)
+    groups = Groups.among(by, (batch for _, batch in table.batches(by))) if by else ONE_GROUP
+    return Reader(columns, groups, account.secret)
 
 
 def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
     """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
     charges = []
-    for question, groups, found, total in zip(reader.questions, reader.groups, scan.counts, scan.sums, strict=True):
+    names = json.dumps(reader.groups.names).encode()
+    for question, found, total in zip(reader.questions, scan.counts, scan.sums, strict=True):
         rows = int(found.sum())
         rehearse(question, rows)
         split = question.split(rows)
-        names = json.dumps(groups.names).encode()
         charges.append(
             Charge(
                 dataset=account.dataset or "",
@@ -122,37 +101,36 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
                 output=output,
             )
         )
-    return account.begin(charges)
+    if account.ledger is None:
+        return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
+    return account.ledger.begin(charges, again=account.again, budget=account.budget)
 
 
-def make_plan(
+def make_record(
     question: Question, groups: Groups, counts: NDArray[Any], charge: Charge, account: Account, listener: Listener
-) -> Plan:
+) -> ReleaseRecord:
     """Estimate the prior and find the mechanisms, or read them from the ledger if this release has done so before."""
-    sizes = counts.sum(axis=1)
-    document = charge.plan
-    if document is None:
-        listener.stage("estimating the prior")
-        names = {"release": charge.id, "dataset": account.dataset or "", "column": question.label}
-        source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
-        # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
-        noisy = draw_histograms(question, counts, source)
-        plan = Plan.make(question, sizes, noisy, groups=groups, announce=listener.stage)
-        if not plan.possible:
-            listener.warn(plan.histogram_words)
-        listener.stage("proving")
-        _ = plan.proofs
-        if account.ledger is None:
-            return plan
-        made = json.dumps(plan.document())
-        document = account.ledger.draw(charge, made)
-        if document == made:
-            return plan
-    return Plan.of_document(question, sizes, groups, json.loads(document))
+    if charge.record is not None:
+        return ReleaseRecord.from_bytes(charge.record.encode())
+    listener.stage("estimating the prior")
+    names = {"release": charge.id, "dataset": account.dataset or "", "column": question.label}
+    source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
+    # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
+    noisy = draw_histograms(question, counts, source)
+    plan = Plan.make(question, counts.sum(axis=1), noisy, groups=groups, announce=listener.stage)
+    if not plan.possible:
+        listener.warn(plan.histogram_words)
+    listener.stage("proving")
+    made = ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
+    if account.ledger is None:
+        return made
+    text = made.to_bytes().decode()
+    entered = account.ledger.draw(charge, text)
+    return made if entered == text else ReleaseRecord.from_bytes(entered.encode())
 
 
 def _spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
-    """Return what has been spent when a release breaks off after it was charged."""
+    """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
     if account.ledger is None:
         priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
         return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None

@@ -1,15 +1,21 @@
 """Releases of frames on a Spark cluster: two passes of ``mapInArrow`` with the reader and the plan of every release.
 
-No exception of a task repeats what a cell holds, since Spark writes exceptions to its logs. A label or an id that
-cannot be released is therefore no exception but a word in the report of the task.
+No exception of a task repeats the content of a cell, since Spark writes exceptions to its logs. A label or an id that
+cannot be released is therefore stated in the report of the task.
+
+The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is destroyed
+at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files of Spark
+meanwhile; ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` have Spark encrypt both.
+
+Sums of keyed hashes over all rows tie the rows that are counted, checked and written to each other. Of a task that ran
+twice, one file is published, whose rows were summed.
 """
 
 from __future__ import annotations
 
 import json
-import os
+import sys
 import uuid
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -19,44 +25,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from optrand.accounting.spent import Spent
 from optrand.base.files import sync_directory
-from optrand.errors import InputChanged, InvalidInput, MissingExtra, OptrandError
-from optrand.release.batches import Account, Listener, Reader, Scan
-from optrand.release.files import FileSink, check_output, finished_record
+from optrand.errors import InputChanged, InvalidInput, OptrandError
+from optrand.release.batches import Account, Listener, Reader, Rows, Scan, Table
 from optrand.release.ids import RowSums, column_ids
-from optrand.release.parquet_tables import ParquetWriter, check_storable
+from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.plan import Drawing
-from optrand.release.publish import Signals, Staging, check_place
 from optrand.release.question import Question
-from optrand.release.record import ReleaseRecord
-from optrand.release.run import release
-from optrand.release.sources import Table
-from optrand.release.tables import Output, released_names
-
-__all__ = ["randomize_frame"]
 
 Batches = Iterable[Any]
 
 
-def randomize_frame(
-    frame: Any,
-    target: str | os.PathLike[str],
-    question: Question,
-    *,
-    dataset: str | None = None,
-    ledger: Any = "default",
-    again: bool = False,
-    budget: Spent | float | None = None,
-    keep: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    force: bool = False,
-    listener: Listener | None = None,
-) -> ReleaseRecord:
-    """Release a Spark frame with noisy labels as a folder of Parquet files.
-
-    It writes: a lazy frame of noisy labels would draw again whenever it is computed. The noise of a record is a keyed
-    function of its id, so that tasks that are retried or run twice agree.
+@contextmanager
+def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
+    """Open a Spark frame as a table, whose jobs and broadcast variables end with the block.
 
     Parameters
     ----------
@@ -65,70 +47,37 @@ def randomize_frame(
     target : path
         Absolute path of a folder on a disk that the driver and all workers share.
     question : Question
-        With `ids`: frames have no order, so that row numbers say nothing.
-    dataset, ledger, again, budget, keep, drop, force, listener
-        As for :func:`~optrand.release.files.randomize_table`.
+        With `ids`: frames have no order, so row numbers do not identify records.
+    listener : Listener
 
     Raises
     ------
     InvalidInput
-        A column or a label that cannot be released, ids that are missing or not unique, a target that may not be
-        written, or a session of Spark Connect, which has no broadcast variables. Nothing was charged.
-    AlreadySpent, OverBudget, InputChanged
-        As from :meth:`.Ledger.begin`, or the frame had other rows when it was computed again.
-    MissingExtra
-        pyspark is not installed.
-
-    Notes
-    -----
-    The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is
-    destroyed at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files
-    of Spark meanwhile; ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` have Spark encrypt both.
-
-    Sums of keyed hashes over all rows tie what is counted, checked and written to each other. Of a task that ran twice,
-    one file is published, whose rows were summed.
+        Another kind of table or target, or a session of Spark Connect, which has no broadcast variables.
     """
-    context, output = _context_of(frame), Path(target)
-    listener = listener or Listener(warn=warnings.warn)
+    classic = sys.modules.get("pyspark.sql.classic.dataframe")
+    if classic is None or not isinstance(frame, classic.DataFrame):
+        raise InvalidInput(
+            f"the table is of type {type(frame).__name__}, expected a path, or a frame of a Spark session with a "
+            "driver in this process (not Spark Connect, which has no broadcast variables); optrand.randomize takes "
+            "arrays and frames in memory"
+        )
+    if frame.isStreaming:
+        raise InvalidInput("the table is a stream, which cannot be read twice: write it to a table first")
+    if not question.ids:
+        raise InvalidInput("frames have no order: name columns that identify a record, ids=...")
+    if not target.is_absolute():
+        raise InvalidInput(f"{target} is not an absolute path: name a folder on a disk that all machines share")
+    if target.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        raise InvalidInput(f"{target} is named like a text file: a release on Spark is a folder of Parquet files")
+    context = frame.sparkSession.sparkContext
     if context.getConf().get("spark.io.encryption.enabled", "false") != "true":
         listener.warn(
             "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
             "ends; start the session with spark.io.encryption.enabled=true"
         )
-    if not question.ids:
-        raise InvalidInput("frames have no order: name columns that identify a record, ids=...")
-    if not output.is_absolute():
-        raise InvalidInput(f"{output} is not an absolute path: name a folder on a disk that all machines share")
-    if output.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
-        raise InvalidInput(f"{output} is named like a text file: a release on Spark is a folder of Parquet files")
-    check_place(output, None)
-    account = Account.open(dataset, ledger, again=again, budget=budget)
-    with Signals() as signals, _jobs(context) as broadcast, Staging(output) as staging:
-        done = finished_record(output, question, account)
-        if done is not None:
-            return done
-        replaced = check_output(output, account, force=force)
-        source = _SparkTable(frame, broadcast)
-        names = released_names(source, question.label, keep, drop)
-        check_storable(pa.schema([source.schema.field(name) for name in names]))
-        sink = FileSink(staging, Output(names), output, None, signals, question.label, replace=replaced)
-        (record,) = release(source, [question], sink, account, listener)
-    return record
-
-
-def _context_of(frame: Any) -> Any:
-    try:
-        from pyspark.sql.classic.dataframe import DataFrame
-    except ImportError as error:
-        raise MissingExtra("releases on Spark need pyspark: pip install 'optrand[spark]'") from error
-    if not isinstance(frame, DataFrame):
-        raise InvalidInput(
-            f"the table is of type {type(frame).__name__}, expected a frame of a Spark session with a driver in this "
-            "process (not Spark Connect, which has no broadcast variables)"
-        )
-    if frame.isStreaming:
-        raise InvalidInput("the table is a stream, which cannot be read twice: write it to a table first")
-    return frame.sparkSession.sparkContext
+    with _jobs(context) as broadcast:
+        yield _SparkTable(frame, broadcast)
 
 
 class _SparkTable(Table):
@@ -171,16 +120,16 @@ class _SparkTable(Table):
     def scan(self, reader: Reader, sink: Any, account: Account, listener: Listener) -> Scan:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
         held = self.broadcast(_Tasks(reader, sink.planned.names, account.secret))
-        found = _Report.collect(self.select(reader.needed), _count_labels(held))
+        found = _Report.collect(self.select(reader.needed), held, _count_labels)
         if found.refused is not None:
             raise InvalidInput(found.refused)
-        ids = _Report.collect(self.distinct_ids(reader.id_columns), _check_ids(held))
+        ids = _Report.collect(self.distinct_ids(reader.id_columns), held, _check_ids)
         if ids.refused is not None:
             raise InvalidInput(ids.refused)
         if ids.ids != found.ids:
             raise _changed()
         sink.rows = found.released
-        counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups[0]), reader.questions[0].k)
+        counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
         return Scan(found.rows.rows, [counts], [found.rows])
 
     def draw(
@@ -196,9 +145,9 @@ class _SparkTable(Table):
         names, staged = sink.planned.names, sink.staging.table
         attempts = sink.staging.folder / "attempts"
         attempts.mkdir(mode=0o700)
-        held = self.broadcast(_Tasks(reader, names, account.secret, tuple(drawings)))
+        held = self.broadcast(_Tasks(reader, names, account.secret, tuple(drawings), str(attempts)))
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
-        written = _Report.collect(frame, _write_labels(held, str(attempts)))
+        written = _Report.collect(frame, held, _write_labels)
         if written.refused is not None or written.rows != found.sums[0]:
             raise _changed()
         staged.mkdir(mode=0o700)
@@ -221,9 +170,10 @@ class _Tasks:
     names: tuple[str, ...]
     secret: bytes = field(repr=False)
     drawings: tuple[Drawing, ...] = field(default=(), repr=False)
+    folder: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Report:
     """Result of a partition, or of several. Private, except the number of rows and `released`.
 
@@ -237,21 +187,29 @@ class _Report:
     refused: str | None = None
     files: list[str] = field(default_factory=list)
 
-    def to_batch(self) -> Any:
-        """Return the one row that a task yields."""
-        return pa.record_batch({"report": [json.dumps(asdict(self))]})
+    def read(self, tasks: _Tasks, batches: Batches) -> Iterator[tuple[Any, Rows]]:
+        """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
+        for batch in batches:
+            try:
+                rows = tasks.reader.read(batch)
+            except InvalidInput as error:
+                self.refused = self.refused or str(error)
+                continue
+            self.rows += tasks.reader.sums(rows, tasks.secret)[0]
+            self.released += batch.num_rows if rows.kept is None else int(rows.kept.sum())
+            yield batch, rows
 
     @classmethod
     def of_row(cls, text: str) -> _Report:
-        """Read what :meth:`to_batch` wrote."""
+        """Read the report of a task."""
         found = json.loads(text)
         rows, ids = (RowSums(each["rows"], tuple(each["halves"])) for each in (found.pop("rows"), found.pop("ids")))
         return cls(rows, ids, **found)
 
     @classmethod
-    def collect(cls, frame: Any, task: Callable[[Batches], Iterator[Any]]) -> _Report:
-        """Run a task on all partitions, and add their reports up."""
-        reports = [cls.of_row(row.report) for row in frame.mapInArrow(task, "report string").collect()]
+    def collect(cls, frame: Any, held: Any, work: Callable[[_Tasks, Batches], _Report]) -> _Report:
+        """Do some work on all partitions, and add the reports up."""
+        reports = [cls.of_row(row.report) for row in frame.mapInArrow(_task(held, work), "report string").collect()]
         counts = [np.array(each.counts, dtype=np.int64) for each in reports if each.counts]
         return cls(
             rows=sum((each.rows for each in reports), RowSums()),
@@ -263,82 +221,61 @@ class _Report:
         )
 
 
-def _count_labels(held: Any) -> Callable[[Batches], Iterator[Any]]:
-    """Return the task that counts labels; it reads all rows, whether or not one of them is refused."""
+def _task(held: Any, work: Callable[[_Tasks, Batches], _Report]) -> Callable[[Batches], Iterator[Any]]:
+    """Return the task that does some work on a partition, and yields its report as a row."""
 
-    def count_labels(batches: Batches) -> Iterator[Any]:
-        with _mute():
-            tasks, sums, ids, refused, released = held.value, RowSums(), RowSums(), None, 0
-            reader = tasks.reader
-            groups, k = len(reader.groups[0]), reader.questions[0].k
-            counts = np.zeros(groups * k, dtype=np.int64)
-            for batch in batches:
-                try:
-                    rows = reader.read(batch)
-                except InvalidInput as error:
-                    refused = refused or str(error)
-                    continue
-                counts += rows.counts(0, groups, k).ravel()
-                sums += reader.sums(rows, tasks.secret)[0]
-                ids += RowSums.of(tasks.secret, rows.ids)
-                released += batch.num_rows if rows.kept is None else int(rows.kept.sum())
-            yield _Report(sums, ids, released, counts.tolist(), refused).to_batch()
+    def run(batches: Batches) -> Iterator[Any]:
+        try:
+            yield pa.record_batch({"report": [json.dumps(asdict(work(held.value, batches)))]})
+        except (OptrandError, OSError, MemoryError, GeneratorExit):
+            raise
+        except Exception as error:
+            # Its message may repeat the content of a cell.
+            raise RuntimeError(f"a task of the release failed with {type(error).__name__}") from None
 
-    return count_labels
+    return run
 
 
-def _check_ids(held: Any) -> Callable[[Batches], Iterator[Any]]:
-    """Return the task that looks at distinct ids, with a column ``count`` of how often each occurs."""
-
-    def check_ids(batches: Batches) -> Iterator[Any]:
-        with _mute():
-            tasks, sums, refused = held.value, RowSums(), None
-            names = tasks.reader.id_columns
-            for batch in batches:
-                if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
-                    refused = "at least two records have the same id: ids must be unique over the whole table"
-                try:
-                    ids = column_ids([batch.column(i) for i in range(len(names))], names, key=tasks.reader.id_key)
-                except InvalidInput as error:
-                    refused = str(error)
-                    continue
-                sums += RowSums.of(tasks.secret, ids)
-            yield _Report(ids=sums, refused=refused).to_batch()
-
-    return check_ids
+def _count_labels(tasks: _Tasks, batches: Batches) -> _Report:
+    report, groups, k = _Report(), len(tasks.reader.groups), tasks.reader.questions[0].k
+    counts = np.zeros((groups, k), dtype=np.int64)
+    for _, rows in report.read(tasks, batches):
+        counts += rows.counts(0, groups, k)
+        report.ids += RowSums.of(tasks.secret, rows.ids)
+    report.counts = counts.ravel().tolist()
+    return report
 
 
-def _write_labels(held: Any, folder: str) -> Callable[[Batches], Iterator[Any]]:
-    """Return the task that writes its partition to a file of its own in a folder that all machines see.
+def _check_ids(tasks: _Tasks, batches: Batches) -> _Report:
+    """Sum distinct ids, whose batches have a column ``count`` of how often each occurs."""
+    report, names = _Report(), tasks.reader.id_columns
+    for batch in batches:
+        if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
+            report.refused = "at least two records have the same id: ids must be unique over the whole table"
+        try:
+            ids = column_ids([batch.column(i) for i in range(len(names))], names, key=tasks.reader.id_key)
+        except InvalidInput as error:
+            report.refused = str(error)
+            continue
+        report.ids += RowSums.of(tasks.secret, ids)
+    return report
+
+
+def _write_labels(tasks: _Tasks, batches: Batches) -> _Report:
+    """Write a partition to a file of its own in a folder that all machines see.
 
     A task may run twice: each attempt writes another file, and only those count whose report is collected.
     """
-
-    def write_labels(batches: Batches) -> Iterator[Any]:
-        with _mute():
-            yield _write_partition(held.value, Path(folder), batches).to_batch()
-
-    return write_labels
-
-
-def _write_partition(tasks: _Tasks, folder: Path, batches: Batches) -> _Report:
-    reader, sums, released, refused = tasks.reader, RowSums(), 0, None
+    report, reader, folder = _Report(), tasks.reader, Path(tasks.folder)
     path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
     writer = None
     try:
-        for batch in batches:
-            try:
-                rows = reader.read(batch)
-            except InvalidInput as error:
-                refused = refused or str(error)
-                continue
-            sums += reader.sums(rows, tasks.secret)[0]
+        for batch, rows in report.read(tasks, batches):
             (noisy,) = reader.draw(rows, tasks.drawings)
             label = reader.questions[0].label
             arrays = [noisy if name == label else batch.column(name) for name in tasks.names]
             table = pa.RecordBatch.from_arrays(arrays, names=list(tasks.names))
             table = table if rows.kept is None else table.filter(pa.array(rows.kept))
-            released += table.num_rows
             if table.num_rows == 0:
                 continue
             if writer is None:
@@ -348,12 +285,13 @@ def _write_partition(tasks: _Tasks, folder: Path, batches: Batches) -> _Report:
             writer.write(0, table)
         if writer is not None:
             writer.close()
+            report.files = [path.name]
     except BaseException:
         if writer is not None:
             writer.abandon()
             path.unlink(missing_ok=True)
         raise
-    return _Report(sums, released=released, refused=refused, files=[] if writer is None else [path.name])
+    return report
 
 
 def _changed() -> InputChanged:
@@ -390,14 +328,3 @@ def _partition_id() -> int:
 
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
-
-
-@contextmanager
-def _mute() -> Iterator[None]:
-    """Replace errors that may repeat what a cell holds."""
-    try:
-        yield
-    except (OptrandError, OSError, MemoryError, GeneratorExit):
-        raise
-    except Exception as error:
-        raise RuntimeError(f"a task of the release failed with {type(error).__name__}") from None

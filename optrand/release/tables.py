@@ -1,22 +1,22 @@
 """Private tables, in files or in memory, as Arrow batches, and the files that noisy ones are written to.
 
 All that the schema and the options settle about the output is settled before anything is charged. No message repeats
-what a cell holds: a table without a header, or with a stray quote, may have a label anywhere.
+the content of a cell: a table without a header, or with a stray quote, may have a label anywhere.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from optrand.base.suggestions import missing, same_but_spelling
+from optrand.base.suggestions import missing
 from optrand.errors import InvalidInput
-from optrand.release.cells import LabelColumn
+from optrand.release.batches import Table, find_column, label_column
 from optrand.release.csv_tables import CsvFormat, CsvTable, CsvWriter, check_writable
 from optrand.release.parquet_tables import (
     ParquetTable,
@@ -25,41 +25,13 @@ from optrand.release.parquet_tables import (
     columns_named_by_pandas,
     released_schema,
 )
-from optrand.release.sources import Table
-
-__all__ = ["MemoryTable", "Output", "find_column", "format_of", "open_table", "plan_output", "released_names"]
+from optrand.release.question import Question
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-
-
-class MemoryTable(Table):
-    """Columns in memory.
-
-    Examples
-    --------
-    >>> [batch.num_rows for _, batch in MemoryTable(pa.table({"y": [1, 2]})).batches(["y"])]
-    [2]
-    """
-
-    def __init__(self, data: Any) -> None:
-        self.data, self.schema = data, data.schema
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
-        """See :meth:`.Table.batches`."""
-        chosen = self.data if columns is None else self.data.select(list(columns))
-        for batch in chosen.to_batches(max_chunksize=1 << 20):
-            yield 0, batch
 
 
 def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a path, whatever the case of its letters, by which its kind is known.
-
-    Examples
-    --------
-    >>> suffix_of("census.CSV.gz")
-    '.csv.gz'
-    """
+    """Return the suffix of a path, whatever the case of its letters, by which its kind is known."""
     name = Path(path).name.lower()
     for suffix in SUFFIXES:
         if name.endswith(suffix):
@@ -68,13 +40,7 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 
 
 def format_of(path: Path, separator: str | None = None, decimal: str | None = None) -> CsvFormat | None:
-    """Return the signs of a file of separated values, by default those of its name; None for Parquet.
-
-    Raises
-    ------
-    InvalidInput
-        Signs for Parquet.
-    """
+    """Return the signs of a file of separated values, by default those of its name; None for Parquet."""
     if _is_parquet(path):
         if separator is not None or decimal is not None:
             raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
@@ -124,56 +90,6 @@ def open_table(
     return CsvTable(file, layout)
 
 
-def find_column(table: Table, name: str, *, public: bool = False) -> str:
-    """Return the name by which batches of a table have a column.
-
-    Parameters
-    ----------
-    table : Table
-    name : str
-        Exactly as the file spells it. In another encoding than UTF-8 it reaches Python with its bytes escaped.
-    public : bool
-        Whether a column in the names of folders will do.
-
-    Raises
-    ------
-    InvalidInput
-        The table has no column of that name, or more than one.
-    """
-    wanted = os.fsencode(name).decode("utf-8", "backslashreplace")
-    names = table.schema.names
-    if public and wanted in table.partitions:
-        return wanted
-    if names.count(wanted) == 1:
-        return wanted
-    told = "the table" if table.path is None else table.path.name
-    if any(part.startswith(f"{name}=") for part in _folders(table)):
-        raise InvalidInput(f"{told} has folders named by {name!r}, whose names disclose it: release one without them")
-    if wanted in names:
-        raise InvalidInput(f"{told} has {names.count(wanted)} columns named {name!r}, expected one: rename the others")
-    header = "header" if table.decimal is not None else "schema"
-    raise InvalidInput(f"{told} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
-
-
-def _hint(table: Table, name: str) -> str:
-    """Return a way out, without a name of the table: a first line that is no header may hold labels."""
-    names = table.schema.names
-    near = same_but_spelling(name, names)
-    if near is not None:
-        return f"; did you mean {near!r}?"
-    if table.decimal is not None and len(names) == 1:
-        signs = [word for sign, word in SEPARATORS.items() if sign in names[0]]
-        if signs:
-            return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
-    return ""
-
-
-def _folders(table: Table) -> list[str]:
-    if table.path is None:
-        return []
-    return [part for file in table.files for part in file.parts[len(table.path.parts) : -1]]
-
-
 @dataclass(frozen=True)
 class Output:
     """A released table that can be written.
@@ -197,8 +113,8 @@ class Output:
 
 
 def plan_output(
-    table: CsvTable | ParquetTable,
-    column: LabelColumn,
+    table: Table,
+    question: Question,
     target: Path,
     *,
     keep: Sequence[str] | None = None,
@@ -207,29 +123,27 @@ def plan_output(
     """Plan the file or folder to write a released table to.
 
     The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
-
-    Raises
-    ------
-    InvalidInput
-        Columns that the table does not have, that are copies of the labels, or that the format cannot hold.
     """
-    label = column.question.label
-    names = released_names(table, label, keep, drop)
+    label, column = question.label, label_column(table, question)
+    names = _released_names(table, label, keep, drop)
+    source = table.path
+    if source is None:
+        # The workers of Spark write.
+        check_storable(pa.schema([table.schema.field(name) for name in names]))
+        return Output(names)
     copies = [name for name in columns_named_by_pandas(table.schema, label) if name in names]
     if copies:
         raise InvalidInput(
-            f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {label!r}, like the "
+            f"column {copies[0]!r} of {source.name} is an index of pandas that is named {label!r}, like the "
             "labels: drop it, or save the frame after reset_index(drop=True)"
         )
-    folder = table.path.is_dir() and not target.name.lower().endswith(SUFFIXES[:-1])
+    folder = source.is_dir() and not target.name.lower().endswith(SUFFIXES[:-1])
     if not folder and suffix_of(target) != ".parquet":
-        return _plan_csv(table, label, names, target)
+        return _plan_csv(table, source, label, names, target)
     if len(set(names)) < len(names):
-        raise InvalidInput(f"{table.path.name} has two columns of one name: rename them, or write CSV")
+        raise InvalidInput(f"{source.name} has two columns of one name: rename them, or write CSV")
     if len(table.files) > 1 and not folder:
-        raise InvalidInput(
-            f"{table.path.name} is a folder of files: name a folder, or a CSV file, for the released table"
-        )
+        raise InvalidInput(f"{source.name} is a folder of files: name a folder, or a CSV file, for the released table")
     text = isinstance(table, CsvTable)
     fields = [pa.field(name, pa.string()) if text else table.schema.field(name) for name in names]
     kind = pa.string() if text and pa.types.is_binary(column.released_kind) else column.released_kind
@@ -237,14 +151,14 @@ def plan_output(
     check_storable(schema)
 
     def begin(staged: Path) -> ParquetWriter:
-        paths = [staged / file.relative_to(table.path) for file in table.files] if folder else [staged]
-        return ParquetWriter(schema, paths, distinct=column.question.ids)
+        paths = [staged / file.relative_to(source) for file in table.files] if folder else [staged]
+        return ParquetWriter(schema, paths, distinct=question.ids)
 
     texts = pa.schema([(name, pa.string()) for name in names if name != label]) if text else None
     return Output(names, begin, texts=texts)
 
 
-def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
+def _released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of a released table, in their order."""
     if keep is not None and drop:
         raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
@@ -258,14 +172,14 @@ def released_names(table: Table, label: str, keep: Sequence[str] | None, drop: S
     return tuple(name for name in names if name == label or (name in chosen) == (keep is not None))
 
 
-def _plan_csv(table: CsvTable | ParquetTable, label: str, names: tuple[str, ...], target: Path) -> Output:
-    if any("=" in part for part in _folders(table)):
-        raise InvalidInput(f"{table.path.name} has columns in the names of its folders: release it as a folder")
+def _plan_csv(table: Table, source: Path, label: str, names: tuple[str, ...], target: Path) -> Output:
+    if any("=" in part for part in table.folders):
+        raise InvalidInput(f"{source.name} has columns in the names of its folders: release it as a folder")
     header = [name.encode() for name in names]
     layout = format_of(target)
     if isinstance(table, CsvTable):
         header = [raw for raw, name in zip(table.header, table.schema.names, strict=True) if name in names]
-        if suffix_of(target)[:4] == suffix_of(table.path)[:4]:
+        if suffix_of(target)[:4] == suffix_of(source)[:4]:
             layout = table.layout
     if layout is None:
         raise InvalidInput(f"{target} is a folder: name a file for the released table")
