@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import product
 from random import Random
+
+import numpy as np
 
 import optrand
 from optrand.errors import Infeasible, InvalidInput
@@ -85,51 +88,38 @@ def best_on_grid(
 def minimise(
     costs: Sequence[Fraction], columns: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
 ) -> tuple[Fraction, Row]:
-    """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``. Return the value and a vertex."""
-    count, sides = len(columns), range(len(right))
-    signs = [-1 if side < 0 else 1 for side in right]
-    rows = [[*(signs[i] * column[i] for column in columns), *(Fraction(i == j) for j in sides)] for i in sides]
-    rows, basis = [[*row, abs(side)] for row, side in zip(rows, right, strict=True)], [count + i for i in sides]
-    if _descend(rows, basis, [*[Fraction(0)] * count, *[Fraction(1)] * len(right)]):
-        raise Infeasible("no amounts of the columns add up to the right-hand side: allow more columns")
-    for i in sides:
-        entering = next((j for j in range(count) if rows[i][j]), None)
-        if basis[i] >= count and entering is not None:
-            _enter(rows, basis, entering, i)
-    # A row that no column of the program can carry says nothing new.
-    kept = [i for i in sides if basis[i] < count]
-    rows, basis = [[*rows[i][:count], rows[i][-1]] for i in kept], [basis[i] for i in kept]
-    value = _descend(rows, basis, costs)
-    basic = dict(zip(basis, (row[-1] for row in rows), strict=True))
-    return value, tuple(basic.get(i, Fraction(0)) for i in range(count))
+    """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``. Return the value and a vertex.
 
-
-def _descend(rows: list[list[Fraction]], basis: list[int], costs: Sequence[Fraction]) -> Fraction:
-    """Run the simplex method on rows in terms of the basic columns, the right-hand side last; return the least cost."""
-    prices, steps = [*costs, Fraction(0)], 0
-    for row, basic in zip(rows, basis, strict=True):
-        prices = _reduced(prices, row, prices[basic])
-    while falling := [j for j in range(len(costs)) if prices[j] < 0]:
-        steps += 1
+    The simplex method in fractions. Artificial columns have the costs (1, 0), and others (0, cost), which are compared
+    in this order.
+    """
+    count, sides = len(columns), len(right)
+    rows = np.hstack([np.array(columns).T, np.full((sides, sides), Fraction(0)), np.array(right)[:, np.newaxis]])
+    rows[[side < 0 for side in right]] *= -1
+    rows[:, count:-1] = np.diag([Fraction(1)] * sides)
+    prices = np.array([[Fraction(0)] * (count + sides + 1), [*costs, *[Fraction(0)] * (sides + 1)]])
+    prices[0] -= rows.sum(axis=0)
+    prices[0, count:-1] = Fraction(0)
+    basis = list(range(count, count + sides))
+    for step in itertools.count():
+        falling = [j for j in range(count) if tuple(prices[:, j]) < (0, 0)]
+        if not falling:
+            break
         # First by the steepest price; then the first one that helps, which cannot cycle (Bland's rule).
-        entering = min(falling, key=prices.__getitem__) if steps < 60 else falling[0]
+        entering = min(falling, key=lambda j: tuple(prices[:, j])) if step < 60 else falling[0]
         limits = [(row[-1] / row[entering], basis[i], i) for i, row in enumerate(rows) if row[entering] > 0]
         if not limits:
             raise InvalidInput("the cost has no lower bound: expected a program with an optimum")
         leaving = min(limits)[2]
-        _enter(rows, basis, entering, leaving)
-        prices = _reduced(prices, rows[leaving], prices[entering])
-    return -prices[-1]
-
-
-def _enter(rows: list[list[Fraction]], basis: list[int], entering: int, leaving: int) -> None:
-    row = [entry / rows[leaving][entering] for entry in rows[leaving]]
-    rows[:] = [row if i == leaving else _reduced(other, row, other[entering]) for i, other in enumerate(rows)]
-    basis[leaving] = entering
-
-
-def _reduced(row: list[Fraction], other: list[Fraction], times: Fraction) -> list[Fraction]:
-    return [a - times * b if b else a for a, b in zip(row, other, strict=True)] if times else row
+        basis[leaving] = entering
+        pivot = rows[leaving] / rows[leaving, entering]
+        rows -= np.outer(rows[:, entering], pivot)
+        prices -= np.outer(prices[:, entering], pivot)
+        rows[leaving] = pivot
+    if prices[0, -1]:
+        raise Infeasible("no amounts of the columns add up to the right-hand side: allow more columns")
+    amounts = dict(zip(basis, rows[:, -1], strict=True))
+    return -prices[1, -1], tuple(amounts.get(j, Fraction(0)) for j in range(count))
 
 
 @dataclass(frozen=True)

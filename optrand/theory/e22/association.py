@@ -52,10 +52,10 @@ def peers_learn_at_the_rate_of_their_copies(
 
 
 def _tempting_flips(_: int) -> Iterator[dict[str, Any]]:
-    one, zero = Fraction(1), Fraction(0)
+    one, sure = np.array([Fraction(1)]), np.array([[Fraction(0), Fraction(1)]])
     for flip in (Fraction(1, n) for n in (4, 10, 2)):
-        tempting = ((zero, flip / (1 - flip)),), ((one, zero),)
-        yield {"contest": Contest((one,), (0,), ((zero, one),), tempting), "flip": flip}
+        losses = np.array([[[0, flip / (1 - flip)]], [[1, 0]]])
+        yield {"contest": Contest(one, np.array([0]), sure, losses), "flip": flip}
 
 
 @claim(
@@ -67,8 +67,7 @@ def _tempting_flips(_: int) -> Iterator[dict[str, Any]]:
 @false("With any number of rows, the excess risk among peers is at most phi + alpha.", flips=1)
 def bias_is_heterogeneity_and_two_flips(contest: Contest, flip: Fraction, flips: int = 2) -> Comparison:
     """With any number of rows, the excess risk among peers is at most phi + 2 alpha."""
-    turned = tuple(tuple(flip + (1 - 2 * flip) * share for share in row) for row in contest.shares)
-    return at_most(contest.excess(turned), contest.heterogeneity + flips * flip)
+    return at_most(contest.excess(flip + (1 - 2 * flip) * contest.shares), contest.heterogeneity + flips * flip)
 
 
 @claim(

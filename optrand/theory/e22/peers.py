@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from random import Random
 from typing import Any
@@ -43,123 +42,105 @@ def powers_are_within_three(power: Fraction, a: Fraction, sign: int, halves: int
     return at_most(base ** (sign * power.numerator), (limit + halves / (2 * power)) ** power.denominator)
 
 
-@dataclass(frozen=True)
-class Peers:
-    """Algorithm 2 in one cluster of `users`, where all clusters have at least `size`; xi is `reach` of its limit."""
-
-    size: int
-    flip: Fraction
-    rate: Fraction
-    reach: Fraction
-    users: int
-
-    def bounds(self, flip: Fraction) -> tuple[float, float]:
-        """Return the epsilon and the delta that the lemma promises at a flip."""
-        xi = 3 * float(self.reach * flip) * math.sqrt(float(self.rate * self.size * (1 - flip)))
-        return lemma9_at(PeerToPeer(float(flip), float(self.rate)), xi, self.size)
-
-    @property
-    def lesser(self) -> Fraction:
-        """The lesser of `alpha` and `1 - alpha`."""
-        return min(self.flip, 1 - self.flip)
-
-    def delta(self, epsilon: float) -> float:
-        """Return the exact delta for the worst labels of the others; of more than 128 users, for the worst tried."""
-        return _delta(float(self.flip), float(self.rate), epsilon, self.users)
-
-    def sums_can_tell(self) -> bool:
-        """Whether the promised deltas are so large that what binomial sums leave out does not count."""
-        return min(self.bounds(flip)[1] for flip in {self.flip, self.lesser}) >= 1e-20
+def promise(size: int, flip: Fraction, rate: Fraction, reach: Fraction) -> tuple[float, float]:
+    """Return the epsilon and the delta of Lemma 9 at xi, which is `reach` of its limit."""
+    xi = 3 * float(reach * flip) * math.sqrt(float(rate * size * (1 - flip)))
+    return lemma9_at(PeerToPeer(float(flip), float(rate)), xi, size)
 
 
 @cache
-def _delta(flip: float, rate: float, epsilon: float, users: int) -> float:
+def find_delta(flip: float, rate: float, epsilon: float, users: int) -> float:
+    """Return the exact delta for the worst labels of the others; of more than 128 users, for the worst tried."""
     return PeerToPeer(flip, rate).delta(epsilon, users).delta
 
 
-def _peers(_: int) -> Iterator[Peers]:
-    """Yield small clusters with all kinds of flips, then larger ones."""
+def _peers(_: int) -> Iterator[dict[str, Any]]:
+    """Yield small clusters with all kinds of flips, then larger ones.
+
+    All clusters have at least `size` users. One of them has `users`.
+    """
     flips = map(Fraction, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"))
     rates, reaches = (Fraction(1), Fraction(1, 10)), (HALF, Fraction(1), Fraction(1, 10))
     for size, flip, rate, reach in product((3, 4, 5, 10), flips, rates, reaches):
         for users in (size, 2 * size + 1) if size <= 5 else (size,):
-            yield Peers(size, flip, rate, reach, users)
+            yield {"size": size, "flip": flip, "rate": rate, "reach": reach, "users": users}
     for size, flip in ((60, Fraction(1, 10)), (60, Fraction(9, 10)), (400, Fraction(1, 50))):
-        yield from (Peers(size, flip, Fraction(1), reach, size) for reach in (Fraction(3, 10), Fraction(1)))
+        for reach in (Fraction(3, 10), Fraction(1)):
+            yield {"size": size, "flip": flip, "rate": Fraction(1), "reach": reach, "users": size}
 
 
-def _own_flips(peers: Peers) -> Comparison:
-    epsilon, delta = peers.bounds(peers.lesser)
-    flips = float(peers.rate) * max(0.0, float(1 - peers.flip) - math.exp(epsilon) * float(peers.flip))
-    return at_most(flips, delta)
+def _is_decided(size: int, flip: Fraction, rate: Fraction, reach: Fraction, *, lesser: bool = False) -> bool:
+    """Whether the lemma speaks of these peers, and promises deltas that binomial sums can tell from 0."""
+    least = min(flip, 1 - flip)
+    promised = min(promise(size, each, rate, reach)[1] for each in (flip, least))
+    return size * (least if lesser else flip) >= 2 and promised >= 1e-20
+
+
+def _send_own_flips(size: int, flip: Fraction, rate: Fraction, reach: Fraction) -> Comparison:
+    epsilon, delta = promise(size, flip, rate, reach)
+    return at_most(float(rate) * max(0.0, float(1 - flip) - math.exp(epsilon) * float(flip)), delta)
 
 
 @claim(
     "E22 Lemma 9",
     _peers,
     given="alpha >= 2 / s, clusters of s users and more, any xi that the lemma allows",
-    where=lambda peers: peers.size * peers.flip >= 2 and peers.sums_can_tell(),
+    where=_is_decided,
 )
 @corrected(
     "The same with the lesser of alpha and 1 - alpha for alpha, where it is at least 2 / s.",
-    lambda peers: at_most(peers.delta(peers.bounds(peers.lesser)[0]), peers.bounds(peers.lesser)[1]),
-    where=lambda peers: peers.size * peers.lesser >= 2 and peers.sums_can_tell(),
+    where=partial(_is_decided, lesser=True),
+    lesser=True,
 )
 @false(
     "The same, alpha being at most 1/2, where users send their own flipped label: the exchange is left out.",
-    _own_flips,
-    where=lambda peers: peers.size * peers.flip >= 2 and peers.flip <= HALF,
+    _send_own_flips,
+    where=lambda size, flip: size * flip >= 2 and flip <= HALF,
 )
-def peers_are_private(peers: Peers) -> Comparison:
+def peers_are_private(
+    size: int, flip: Fraction, rate: Fraction, reach: Fraction, users: int, *, lesser: bool = False
+) -> Comparison:
     """Delta is at most exp(-alpha xi**2 / (4 (alpha + 1/s) (1 - alpha))) at Lemma 9's epsilon.
 
     This epsilon is theta log(e + 3 / (s alpha)) + sqrt(theta) xi log(1 + 3 / sqrt(s alpha)).
     """
-    epsilon, delta = peers.bounds(peers.flip)
-    return at_most(peers.delta(epsilon), delta)
+    epsilon, delta = promise(size, min(flip, 1 - flip) if lesser else flip, rate, reach)
+    return at_most(find_delta(float(flip), float(rate), epsilon, users), delta)
 
 
-@dataclass(frozen=True)
-class Draws:
-    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1."""
+def _exceed(n: int, t: int, p: Fraction, square: Fraction, centre: Fraction) -> Fraction:
+    """Return the probability of more than the centre plus ``sqrt(square t p)`` ones, after one of `n` labels changed.
 
-    n: int
-    t: int
-    p: Fraction
-    low: int
-    square: Fraction
-
-    def beyond(self, centre: Fraction) -> Fraction:
-        """Return the probability, after the change, of more than the centre plus `xi sqrt(t p)` ones."""
-        p, reach = self.p + Fraction(1, self.n), self.square * self.t * self.p
-        counts = (k for k in range(self.t + 1) if k > centre and (k - centre) ** 2 > reach)
-        return total(math.comb(self.t, k) * p**k * (1 - p) ** (self.t - k) for k in counts)
-
-    def delta(self, power: int) -> float:
-        """Return a power of Lemma 9's delta."""
-        return lemma9_at(PeerToPeer(self.low / self.n, self.t / self.n), math.sqrt(self.square), self.n)[1] ** power
+    The proof's model: `t` independent draws, and a label that changes from 0 to 1.
+    """
+    changed, reach = p + Fraction(1, n), square * t * p
+    counts = (k for k in range(t + 1) if k > centre and (k - centre) ** 2 > reach)
+    return total(math.comb(t, k) * changed**k * (1 - changed) ** (t - k) for k in counts)
 
 
-def _draws(_: int) -> Iterator[Draws]:
+def _draws(_: int) -> Iterator[dict[str, Any]]:
     for n in (*range(5, 15), 20, 30):
         for t, low in product(sorted({n // 2, n}), sorted({2, n // 4, n // 2} - {0, 1})):
             for ones in sorted({low, n // 2, n - low - 1} & {*range(low, n - low)}):
                 most = Fraction(9 * low**2 * t * (n - low), n**3)
-                yield from (Draws(n, t, Fraction(ones, n), low, most * part) for part in (Fraction(1, 9), Fraction(1)))
+                for part in (Fraction(1, 9), Fraction(1)):
+                    yield {"n": n, "t": t, "p": Fraction(ones, n), "low": low, "square": most * part}
+
+
+def _stay_below(n: int, t: int, p: Fraction, low: int, square: Fraction, power: int = 1) -> Comparison:
+    """Compare counts beyond t p + xi sqrt(t p) with a power of Lemma 9's delta."""
+    delta = lemma9_at(PeerToPeer(low / n, t / n), math.sqrt(square), n)[1]
+    return at_most(float(_exceed(n, t, p, square, t * p)), delta**power)
 
 
 @claim("E22 Lemma 9: upper tail", _draws, given="n = s, alpha <= p < p' <= 1 - alpha, xi up to its limit")
-@corrected(
-    "After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.",
-    lambda draws: at_most(float(draws.beyond(draws.t * draws.p)), draws.delta(1)),
-)
+@corrected("After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.", _stay_below)
 @false(
-    "The same with the square of that delta, as if binomial tails were as thin as normal ones.",
-    lambda draws: at_most(float(draws.beyond(draws.t * draws.p)), draws.delta(2)),
+    "The same with the square of that delta, as if binomial tails were as thin as normal ones.", _stay_below, power=2
 )
-def counts_are_centred_where_they_were(draws: Draws) -> Comparison:
+def counts_are_centred_where_they_were(n: int, t: int, p: Fraction, square: Fraction) -> Comparison:
     """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p)."""
-    return at_most(draws.beyond(draws.t * draws.p), draws.beyond(draws.t * (draws.p + Fraction(1, draws.n))))
+    return at_most(_exceed(n, t, p, square, t * p), _exceed(n, t, p, square, t * (p + Fraction(1, n))))
 
 
 @cache

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from operator import mul
 from random import Random
@@ -13,18 +13,13 @@ import numpy as np
 
 from optrand.estimate import top_k_loss_weights
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false
-from optrand.theory.g21 import response
-from optrand.theory.g21.response import ROUNDING, Table
+from optrand.theory.g21.response import ROUNDING, Row, TopK
 from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import total
 
-Losses = tuple[Fraction, ...]
-"""Losses of one prediction under every label."""
 
-
-@dataclass(frozen=True)
-class TopK(response.TopK):
-    """Randomized response on the `k` likeliest labels of a prior, and the loss that [G21] makes for it."""
+class Debiased(TopK):
+    """Randomized response on the likeliest labels, and the loss that [G21] makes for it."""
 
     @property
     def other(self) -> Fraction:
@@ -45,34 +40,28 @@ class TopK(response.TopK):
         """Return ``(1 + k p) / (1 - k p)``, or without ``k p`` in the numerator."""
         return (1 + others * self.k * self.other) / self.left
 
-    def weights(self, *, all_labels: bool = False) -> Table:
-        """Return the package's weights of losses, a row for each label that can be released."""
-        mask = np.array([all_labels or y in self.kept for y in range(self.size)])
-        rows = top_k_loss_weights(self.kept, mask, self.epsilon).tolist()
-        return np.array([list(map(Fraction, row)) for row in rows])
-
-    def debiased(self, losses: Sequence[Fraction], label: int) -> Fraction:
+    def loss(self, losses: Sequence[Any], label: int) -> Any:
         """Return the debiased loss of a released label, equation 17, from the losses under every label."""
-        return (losses[label] - self.other * total(losses[v] for v in self.kept)) / self.left
+        return (losses[label] - self.other * sum(losses[v] for v in self.kept)) / self.left
 
-    def expected(self, losses: Sequence[Fraction], label: int) -> Fraction:
+    def expected(self, losses: Row, label: int) -> Fraction:
         """Return the mean of the debiased loss over the outputs of Algorithm 1 for a label."""
-        return total(self.listed[label][v] * self.debiased(losses, v) for v in self.kept)
+        return total(self.rows[label][v] * self.loss(losses, v) for v in self.kept)
 
     def largest(self, labels: Sequence[int]) -> Fraction:
         """Return the largest slope of the debiased loss, for slopes of either sign; or width, for losses in [0, 1]."""
         units = [[Fraction(y == z) for y in range(self.size)] for z in range(self.size)]
-        return max(total(abs(self.debiased(unit, v)) for unit in units) for v in labels)
+        return max(total(abs(self.loss(unit, v)) for unit in units) for v in labels)
 
 
-def _even_priors(_: int) -> Iterator[TopK]:
+def _even_priors(_: int) -> Iterator[Debiased]:
     for labels in (1, 2, 3, 4):
-        yield from (TopK(shares([1] * labels), ratio, k) for k in range(1, labels + 1) for ratio in RATIOS)
+        yield from (Debiased(shares([1] * labels), ratio, k) for k in range(1, labels + 1) for ratio in RATIOS)
 
 
-def _draw_response(draw: Random) -> TopK:
+def _draw_response(draw: Random) -> Debiased:
     labels, ratio = draw.randint(2, 6), 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
-    return TopK(prior(draw, labels), ratio, draw.randint(1, labels))
+    return Debiased(prior(draw, labels), ratio, draw.randint(1, labels))
 
 
 def _draw_losses(draw: Random) -> dict[str, Any]:
@@ -89,26 +78,25 @@ LOSSES = (
 
 @claim("G21 Equation 17", *LOSSES, given="a label that can be released; weights of the package")
 @false("The same with the losses of all labels.", all_labels=True)
-def weights_are_those_of_the_paper(response: TopK, losses: Losses, *, all_labels: bool = False) -> Comparison:
+def weights_are_those_of_the_paper(response: Debiased, losses: Row, *, all_labels: bool = False) -> Comparison:
     """A loss is debiased as printed: less ``p`` times the sum of those of kept labels, over ``1 - k p``."""
-    found = response.weights(all_labels=all_labels) @ losses
-    wanted = [response.debiased(losses, v) for v in response.kept]
-    return equal(found, wanted, tolerance=ROUNDING, scale=response.spread)
+    mask = np.array([all_labels or y in response.kept for y in range(response.size)])
+    weights = top_k_loss_weights(response.kept, mask, math.log1p(response.ratio - 1))
+    printed = [response.loss(losses, v) for v in response.kept]
+    return equal(weights @ np.array(losses, float), printed, tolerance=ROUNDING, scale=response.spread)
 
 
 @claim("G21 Lemma 18", *LOSSES, given="a label among the likeliest k of its prior")
-@false("The same of any label.", labels=lambda response: range(response.size))
-def kept_labels_are_debiased(
-    response: TopK, losses: Losses, labels: Callable[[TopK], Sequence[int]] = lambda response: response.kept
-) -> Comparison:
+@false("The same of any label.", any_label=True)
+def kept_labels_are_debiased(response: Debiased, losses: Row, *, any_label: bool = False) -> Comparison:
     """The debiased loss of what is released of a kept label is on average the loss of that label."""
-    found = labels(response)
+    found = range(response.size) if any_label else response.kept
     return equal([response.expected(losses, y) for y in found], [losses[y] for y in found])
 
 
 @claim("G21 Lemma 19", *RESPONSES, given="a loss that is 1-Lipschitz in the prediction under every label")
 @false("The same with ``L / (1 - k p)``.", others=0)
-def debiased_losses_are_no_steeper(response: TopK, others: int = 1) -> Comparison:
+def debiased_losses_are_no_steeper(response: Debiased, others: int = 1) -> Comparison:
     """The debiased loss is Lipschitz in the prediction, with ``L (1 + k p) / (1 - k p)``."""
     return at_most(response.largest(range(response.size)), response.slope(others))
 
@@ -116,27 +104,17 @@ def debiased_losses_are_no_steeper(response: TopK, others: int = 1) -> Compariso
 @claim("G21 Theorem 17: range of the debiased loss", *RESPONSES, given="losses in [0, 1]")
 @corrected("They are at most ``(1 + (k - 2) p) / (1 - k p)`` apart.", most=lambda response: response.spread)
 @false("They are at most ``1 / (1 - k p)`` apart.", most=lambda response: 1 / response.left)
-def debiased_losses_stay_in_the_interval(
-    response: TopK, most: Callable[[TopK], Fraction] = lambda _: Fraction(1)
-) -> Comparison:
+def debiased_losses_stay_in_the_interval(response: Debiased, most: Any = lambda _: 1) -> Comparison:
     """Debiased losses of released labels are at most 1 apart, as those of a function into [0, 1] are."""
     return at_most(response.largest(response.kept), most(response))
 
 
-def _plain_means(response: TopK, losses: Losses) -> list[Fraction]:
-    return [total(map(mul, row, losses)) for row in response.listed]
-
-
-def _debiased_means(response: TopK, losses: Losses) -> list[Fraction]:
-    return [response.expected(losses, y) for y in range(response.size)]
-
-
 @claim("G21 Lemma 20: inner term", *LOSSES, given="losses in [0, 1]")
-@corrected("The same of the mean debiased loss.", means=_debiased_means)
-@false("As corrected, within ``1 - 1 / k`` for others.", means=_debiased_means, drawn=1)
-def the_inner_term(
-    response: TopK, losses: Losses, means: Callable[[TopK, Losses], list[Fraction]] = _plain_means, drawn: int = 0
-) -> Comparison:
+@corrected("The same of the mean debiased loss.", debiased=True)
+@false("As corrected, within ``1 - 1 / k`` for others.", debiased=True, drawn=1)
+def the_inner_term(response: Debiased, losses: Row, *, debiased: bool = False, drawn: int = 0) -> Comparison:
     """A loss and the mean loss of what is released of the label are equal for kept labels, within 1 for others."""
-    off = [abs(loss - mean) for loss, mean in zip(losses, means(response, losses), strict=True)]
-    return at_most(off, [0 if y in response.kept else 1 - Fraction(drawn, response.k) for y in range(response.size)])
+    labels, plain = range(response.size), [total(map(mul, row, losses)) for row in response.rows]
+    means = [response.expected(losses, y) for y in labels] if debiased else plain
+    off = [abs(loss - mean) for loss, mean in zip(losses, means, strict=True)]
+    return at_most(off, [0 if y in response.kept else 1 - Fraction(drawn, response.k) for y in labels])

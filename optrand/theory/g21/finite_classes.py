@@ -11,21 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain, combinations_with_replacement, product
+from itertools import combinations_with_replacement, product
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from optrand.base.arithmetic import log_bracket
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, false, grid
-from optrand.theory.g21.debiased import TopK
-from optrand.theory.g21.response import ROUNDING, Table
+from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, false, grid
+from optrand.theory.g21.debiased import Debiased
+from optrand.theory.g21.response import Row, Rows, Table
 from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import times, total
-
-Function = tuple[Fraction, ...]
-"""A function on finitely many points: its values."""
 
 Deviations = Iterable[tuple[Fraction, Fraction]]
 """Pairs of a deviation and its probability."""
@@ -40,12 +37,12 @@ def samples(chances: Sequence[Fraction], size: int) -> Iterator[tuple[tuple[int,
             yield counts, chance
 
 
-def rademacher(functions: Sequence[Function] | Table, chances: Sequence[Fraction], size: int) -> Fraction:
-    """Return the Rademacher complexity of a class, equations 20 and 21, for samples of a size."""
+def rademacher(functions: Rows | Table, chances: Sequence[Fraction], size: int) -> Fraction:
+    """Return the Rademacher complexity of a class, equations 20 and 21, for samples of a size; functions are rows."""
     return total(chance * correlation(functions, counts) for counts, chance in samples(chances, size))
 
 
-def correlation(functions: Sequence[Function] | Table, counts: Sequence[int]) -> Fraction:
+def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int]) -> Fraction:
     """Return equation 20. Points that occur more than once share their sum of signs, whose weights are binomial."""
     found, table = Fraction(0), np.array(functions)
     for ups in product(*(range(count + 1) for count in counts)):
@@ -69,13 +66,13 @@ BETAS = (HALF, Fraction(9, 10), TENTH, Fraction(1, 1000))
 
 @dataclass(frozen=True)
 class Learning:
-    """Functions, losses ``L abs(f(x) - c)`` up to 1, chances of features and labels, and what the package releases."""
+    """Functions, losses ``L abs(f(x) - c)`` up to 1, chances of features and labels, and the release of labels."""
 
-    functions: tuple[Function, ...]
-    centres: tuple[Function, ...]
+    functions: Rows
+    centres: Rows
     steepness: Fraction
-    joint: tuple[Function, ...]
-    responses: tuple[TopK, ...]
+    joint: Rows
+    responses: tuple[Debiased, ...]
     size: int
     beta: Fraction
 
@@ -83,8 +80,7 @@ class Learning:
     def losses(self) -> Table:
         """Losses of functions, at features, under labels."""
         losses = self.steepness * abs(np.array(self.functions)[:, :, np.newaxis] - np.array(self.centres))
-        losses[losses > 1] = Fraction(1)
-        return np.array(losses)
+        return np.minimum(losses, Fraction(1))
 
     @cached_property
     def risks(self) -> Table:
@@ -93,16 +89,16 @@ class Learning:
         return risks
 
     @cached_property
-    def released(self) -> Function:
+    def released(self) -> Table:
         """Chances of features and released labels, feature by feature."""
         pairs = zip(self.joint, self.responses, strict=True)
-        return tuple(chain(*((chances @ np.array(each.tabulated))[list(each.kept)] for chances, each in pairs)))
+        return np.concatenate([(np.array(chances) @ np.array(each.rows))[[*each.kept]] for chances, each in pairs])
 
     @cached_property
     def debiased(self) -> Table:
         """Debiased losses on these, a row a function."""
         features = enumerate(self.responses)
-        return np.hstack([self.losses[:, x] @ each.weights().T for x, each in features])
+        return np.stack([each.loss(self.losses[:, x].T, v) for x, each in features for v in each.kept], axis=1)
 
     @cached_property
     def noisy(self) -> list[tuple[Table, Fraction]]:
@@ -127,7 +123,9 @@ class Learning:
         return at_most(exceeded(off, times * offset, squared), self.beta)
 
 
-def _one_feature(response: TopK, label: int, size: int, beta: Fraction, functions: Sequence[int] = (0,)) -> Learning:
+def _one_feature(
+    response: Debiased, label: int, size: int, beta: Fraction, functions: Sequence[int] = (0,)
+) -> Learning:
     """Return constant functions on one feature, which always has the same label; only that label is lost by 0, by 1."""
     only = tuple(Fraction(y == label) for y in range(response.size))
     constants = tuple((Fraction(each),) for each in functions)
@@ -137,12 +135,12 @@ def _one_feature(response: TopK, label: int, size: int, beta: Fraction, function
 def _one_label(_: int) -> Iterator[Learning]:
     sizes = (1, HALF), (2, Fraction(9, 10)), (1, TENTH), (4, TENTH)
     for (labels, k), ratio, size in product(((2, 2), (2, 1), (3, 3), (3, 2), (1, 1)), RATIOS[:-1], sizes):
-        yield from (_one_feature(TopK(shares([1] * labels), ratio, k), y, *size) for y in range(labels))
-    yield _one_feature(TopK((HALF, HALF), Fraction(272, 100), 2), 1, 100, TENTH)
+        yield from (_one_feature(Debiased(shares([1] * labels), ratio, k), y, *size) for y in range(labels))
+    yield _one_feature(Debiased((HALF, HALF), Fraction(272, 100), 2), 1, 100, TENTH)
 
 
-def _draw_values(draw: Random, count: int) -> Function:
-    return tuple(Fraction(draw.randint(0, 4), 4) for _ in range(count))
+def _draw_values(draw: Random, count: int, most: int = 4) -> Row:
+    return tuple(Fraction(draw.randint(0, most), most) for _ in range(count))
 
 
 def _draw_learning(draw: Random) -> Learning:
@@ -154,7 +152,7 @@ def _draw_learning(draw: Random) -> Learning:
         centres=tuple(_draw_values(draw, labels) for _ in range(features)),
         steepness=Fraction(draw.randint(1, 6), 4),
         joint=tuple(joint[x * labels : (x + 1) * labels] for x in range(features)),
-        responses=tuple(TopK(prior(draw, labels), ratio, k) for _ in range(features)),
+        responses=tuple(Debiased(prior(draw, labels), ratio, k) for _ in range(features)),
         size=draw.randint(1, 4),
         beta=draw.choice((HALF, Fraction(9, 10), TENTH)),
     )
@@ -167,10 +165,10 @@ FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and fi
 @corrected("The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: the range of the losses.", spread=True)
 @false("The same with that factor, without the probability of other labels.", spread=True, outside=0)
 def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outside: int = 1) -> Comparison:
-    """All noisy empirical risks are near the risks: within ``2 slope R + sqrt(log(2 / beta) / (2 n)) + outside``.
+    """With probability 1 - beta noisy risks are within ``2 slope R + sqrt(log(2 / beta) / (2 n)) + outside`` of risks.
 
-    But for probability beta; ``slope = L (1 + k p) / (1 - k p)``, and ``outside`` is the probability of a label that is
-    not kept.
+    These are empirical risks, of all functions at once. ``slope = L (1 + k p) / (1 - k p)``, and ``outside`` is the
+    probability of a label that is not kept.
     """
     off = ((max(abs(noisy - learning.risks)), p) for noisy, p in learning.noisy)
     return learning.near(off, spread=spread, outside=outside)
@@ -180,11 +178,11 @@ def _misleading(_: int) -> Iterator[Learning]:
     """Yield two functions of which noise, or labels that are not kept, make the worse one look better."""
     zero, one = Fraction(0), Fraction(1)
     ends = ((zero,), (one,))
-    both = TopK((HALF, HALF), Fraction(2), 2)
+    both = Debiased((HALF, HALF), Fraction(2), 2)
     yield Learning(ends, ((zero, one),), one, ((HALF, HALF),), (both,), 2, HALF)
     rare = Fraction(1, 100)
     yield Learning(ends, ((zero, one),), one, ((1 - rare, rare),), (both,), 200, Fraction(1, 10**7))
-    first = TopK((Fraction(2, 3), Fraction(1, 3)), Fraction(3000), 1)
+    first = Debiased((Fraction(2, 3), Fraction(1, 3)), Fraction(3000), 1)
     joint = ((zero, Fraction(3, 5)), (Fraction(2, 5), zero))
     yield Learning(((zero, one), (one, zero)), ((zero, one),) * 2, one, joint, (first, first), 24, HALF)
 
@@ -193,16 +191,16 @@ def _misleading(_: int) -> Iterator[Learning]:
 @corrected("The same with the factor of Theorem 17 as corrected.", spread=True)
 @false("They lose at most that bound itself, as corrected.", spread=True, times=1)
 def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False, times: int = 2) -> Comparison:
-    """But for probability beta, minimizers of the noisy empirical risk lose at most twice the bound of Theorem 17."""
+    """With probability 1 - beta minimizers of the noisy empirical risk lose at most twice the bound of Theorem 17."""
     lost = learning.risks - min(learning.risks)
     chosen = ((max(lost[noisy == min(noisy)]), p) for noisy, p in learning.noisy)
     return learning.near(chosen, spread=spread, times=times)
 
 
 def _one_sample(_: int) -> Iterator[Learning]:
-    plain = _one_feature(TopK((HALF, HALF), Fraction(3), 2), 1, 1, HALF, (0, 1))
+    plain = _one_feature(Debiased((HALF, HALF), Fraction(3), 2), 1, 1, HALF, (0, 1))
     yield from (plain, replace(plain, size=3), replace(plain, steepness=Fraction(2)))
-    yield _one_feature(TopK(shares([1] * 3), Fraction(10), 3), 0, 1, HALF, (0, 1))
+    yield _one_feature(Debiased(shares([1] * 3), Fraction(10), 3), 0, 1, HALF, (0, 1))
 
 
 @claim("G21 Theorem 17: equation 25", _one_sample, draws(40, _draw_learning), given=FINITE)
@@ -210,75 +208,65 @@ def _one_sample(_: int) -> Iterator[Learning]:
 def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1) -> Comparison:
     """Debiased losses on released labels are at most ``L (1 + k p) / (1 - k p)`` times as complex as the functions."""
     found = rademacher(learning.debiased, learning.released, learning.size)
-    slope = learning.steepness * learning.responses[0].slope(others)
-    return at_most(found, slope * learning.complexity, tolerance=ROUNDING)
+    return at_most(found, learning.steepness * learning.responses[0].slope(others) * learning.complexity)
 
 
 @claim("G21 Lemma 20", _one_label, draws(40, _draw_learning), given="losses in [0, 1]; any function, any distribution")
 @false("The same with ``1 - p`` times that chance.", lost=1)
 def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
-    response, errors = learning.responses[0], abs(learning.risks - learning.debiased @ learning.released)
-    most = (1 - lost * response.other) * learning.outside
-    return at_most(errors, most, tolerance=ROUNDING, scale=response.spread)
+    errors = abs(learning.risks - learning.debiased @ learning.released)
+    return at_most(errors, (1 - lost * learning.responses[0].other) * learning.outside)
 
 
-@dataclass(frozen=True)
-class Class:
-    """Functions into [0, 1] on a few points, samples of a size, and a probability of failure."""
-
-    functions: tuple[Function, ...]
-    chances: Function
-    size: int
-    beta: Fraction
-
-    @cached_property
-    def deviations(self) -> list[tuple[Fraction, Fraction]]:
-        """Distances of averages from means, of the worst function, with probabilities."""
-        functions, chances = np.array(self.functions), np.array(self.chances)
-        drawn = samples(self.chances, self.size)
-        return [(max(abs(functions @ (Fraction(1, self.size) * np.array(n) - chances))), p) for n, p in drawn]
-
-    @cached_property
-    def complexity(self) -> Fraction:
-        """Rademacher complexity."""
-        return rademacher(self.functions, self.chances, self.size)
-
-
-def _all_subsets(_: int) -> Iterator[Class]:
+def _all_subsets(_: int) -> Iterator[dict[str, Any]]:
     zero, one = Fraction(0), Fraction(1)
     for points in (1, 2, 3):
-        single: Function = (one,) + (zero,) * (points - 1)
-        for functions in ((single,), tuple(product((zero, one), repeat=points))):
-            yield from (Class(functions, shares([1] * points), *each) for each in product((1, 2, 5), BETAS))
+        single: Row = (one,) + (zero,) * (points - 1)
+        space = {"functions": [(single,), tuple(product((zero, one), repeat=points))]}
+        yield from grid(**space, chances=[shares([1] * points)], size=(1, 2, 5), beta=BETAS)(1)
     pairs = combinations_with_replacement(range(6), 2)
     unseen = tuple(tuple(Fraction(point not in seen) for point in range(6)) for seen in pairs)
-    yield Class(unseen, shares([1] * 6), 2, Fraction(95, 100))
+    yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, Fraction(95, 100)))(1)
 
 
-def _draw_class(draw: Random) -> Class:
+def _draw_class(draw: Random) -> dict[str, Any]:
     points = draw.randint(1, 4)
-    functions = tuple(tuple(Fraction(draw.randint(0, 6), 6) for _ in range(points)) for _ in range(draw.randint(1, 4)))
-    return Class(functions, prior(draw, points), draw.randint(1, 4), draw.choice(BETAS))
+    functions = tuple(_draw_values(draw, points, 6) for _ in range(draw.randint(1, 4)))
+    chances, size = prior(draw, points), draw.randint(1, 4)
+    return {"functions": functions, "chances": chances, "size": size, "beta": draw.choice(BETAS)}
 
 
 CLASSES = _all_subsets, draws(40, _draw_class)
 SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
 
 
+def _compare_averages(
+    functions: Rows, chances: Row, size: int, beta: Fraction, root: int, complexities: int
+) -> Comparison:
+    """Compare the probability of ``complexities R + sqrt(root log(2 / beta) / (2 n))`` with beta."""
+    rows, law = np.array(functions), samples(chances, size)
+    off = ((max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law)
+    complexity = complexities * rademacher(functions, chances, size)
+    return at_most(exceeded(off, complexity, root * log_term(beta, size)), beta)
+
+
 @claim("G21 Lemma 21", *CLASSES, given=SAMPLES)
 @false("The same without ``2 R``.", complexities=0)
-def averages_are_near_means(each: Class, complexities: int = 2, root: int = 2) -> Comparison:
-    """But for probability beta, all averages are within ``2 R + sqrt(log(2 / beta) / n)`` of their means."""
-    squared = root * log_term(each.beta, each.size)
-    return at_most(exceeded(each.deviations, complexities * each.complexity, squared), each.beta)
+def averages_are_near_means(
+    functions: Rows, chances: Row, size: int, beta: Fraction, complexities: int = 2
+) -> Comparison:
+    """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / n)`` of their means."""
+    return _compare_averages(functions, chances, size, beta, 2, complexities)
 
 
 @claim("G21 Lemma 21: as Theorem 17 uses it", *CLASSES, given=f"{SAMPLES}; sharper than the lemma")
 @false("The same without ``2 R``.", complexities=0)
-def averages_are_nearer_means(each: Class, complexities: int = 2) -> Comparison:
-    """But for probability beta, all averages are within ``2 R + sqrt(log(2 / beta) / (2 n))`` of their means."""
-    return averages_are_near_means(each, complexities=complexities, root=1)
+def averages_are_nearer_means(
+    functions: Rows, chances: Row, size: int, beta: Fraction, complexities: int = 2
+) -> Comparison:
+    """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / (2 n))`` of their means."""
+    return _compare_averages(functions, chances, size, beta, 1, complexities)
 
 
 CURVES: dict[str, Callable[[Fraction], Fraction]] = {
@@ -293,13 +281,9 @@ CURVES: dict[str, Callable[[Fraction], Fraction]] = {
 
 def _draw_contraction(draw: Random) -> dict[str, Any]:
     size = draw.randint(1, 5)
-    rows = [tuple(Fraction(draw.randint(-6, 6), 3) for _ in range(size)) for _ in range(draw.randint(2, 6))]
-    return {
-        "functions": rows[1:],
-        "curves": [draw.choice(tuple(CURVES)) for _ in range(size)],
-        "centres": rows[0],
-        "L": Fraction(draw.randint(1, 12), 4),
-    }
+    centres, *rows = (tuple(Fraction(draw.randint(-6, 6), 3) for _ in range(size)) for _ in range(draw.randint(2, 6)))
+    curves = [draw.choice(tuple(CURVES)) for _ in range(size)]
+    return {"functions": rows, "curves": curves, "centres": centres, "L": Fraction(draw.randint(1, 12), 4)}
 
 
 @claim(
@@ -315,7 +299,7 @@ def _draw_contraction(draw: Random) -> dict[str, Any]:
 )
 @false("The same with the largest absolute correlation on both sides.", absolute=True)
 def curves_contract(
-    functions: Sequence[Function], curves: Sequence[str], centres: Function, L: Fraction, *, absolute: bool = False
+    functions: Sequence[Row], curves: Sequence[str], centres: Row, L: Fraction, *, absolute: bool = False
 ) -> Comparison:
     """Curves no steeper than L, one for each point, make a class at most L times as complex."""
     points = list(zip(curves, centres, strict=True))
