@@ -23,10 +23,10 @@ PAPERS: Mapping[str, str] = {
 """The papers whose claims are checked, by the keys under which they are cited."""
 
 MODULES: Mapping[str, str] = {
-    "G21": "response programs parallel descent lower_bounds populations finite_classes debiased",
-    "E22": "curator losses risks peers association",
-    "Z25": "bits rivals neighbours",
-    "B23": "predictors structure transformations grids release noise",
+    "G21": "response parallel descent lower_bounds debiased",
+    "E22": "curator losses risks peers",
+    "Z25": "bits neighbours",
+    "B23": "predictors optima transformations grids release noise",
 }
 """Modules that declare claims, in the order of each paper."""
 

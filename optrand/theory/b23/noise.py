@@ -120,8 +120,8 @@ def _draw_answers(draw: Random) -> dict[str, Any]:
 
 QUERIES = cases("answer other", ((1, 0), (0, 0)), ((1, 1), (0, 0)), ((2, -1), (0, 0))), draws(60, _draw_answers)
 ANSWERS = (
-    "answers of a query on two datasets, two or three coordinates that differ; logarithms of ratios of densities, which "
-    "are largest beyond both answers, as shares of epsilon"
+    "answers of a query on two datasets, two or three coordinates that differ; logarithms of ratios of densities, as "
+    "shares of epsilon, which are largest beyond both answers"
 )
 
 

@@ -16,8 +16,16 @@ from scipy.stats import laplace
 
 from optrand.base.validation import Floats
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.e22.losses import channel, inverse_columns, label_laws
-from optrand.theory.e22.noise import Distribution, Histogram, histograms, noisy_law, renormalized
+from optrand.theory.e22.losses import (
+    Distribution,
+    Histogram,
+    channel,
+    histograms,
+    inverse_columns,
+    label_laws,
+    noisy_law,
+    renormalized,
+)
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, times, total

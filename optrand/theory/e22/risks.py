@@ -19,8 +19,16 @@ from scipy.stats import binom, kstwo
 
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.e22.losses import TEMPTING, Contest, draw_contest
-from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, histograms, noisy_law
+from optrand.theory.e22.losses import (
+    TEMPTING,
+    TOLERANCE,
+    Contest,
+    Distribution,
+    Histogram,
+    draw_contest,
+    histograms,
+    noisy_law,
+)
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import total

@@ -49,19 +49,16 @@ def estimates(vectors: Table, ratio: Fraction, *, plain: bool = False) -> Table:
     """
     size = ratio + len(vectors) - 1
     mean = vectors.sum(axis=0) / (len(vectors) if plain else size)
-    found: Table = size / (ratio - 1) * (vectors - mean)
-    return found
+    return size / (ratio - 1) * (vectors - mean)
 
 
 def mean_squares(vectors: Table, ratio: Fraction) -> Table:
     """Return the mean square of the estimate, for each label."""
-    found: Table = response_rows(len(vectors), ratio) @ (estimates(vectors, ratio) ** 2).sum(axis=1)
-    return found
+    return response_rows(len(vectors), ratio) @ (estimates(vectors, ratio) ** 2).sum(axis=1)
 
 
 def _square(vectors: Table) -> Table:
-    squares: Table = (vectors**2).sum(axis=1)
-    return squares
+    return (vectors**2).sum(axis=1)
 
 
 def _signs(ratios: tuple[Fraction, ...]) -> tuple[Space, ...]:
