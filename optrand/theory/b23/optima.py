@@ -120,8 +120,10 @@ def minimise(
         leaving = min(limits)[2]
         basis[leaving] = entering
         pivot = rows[leaving] / rows[leaving, entering]
-        rows -= np.outer(rows[:, entering], pivot)
-        prices -= np.outer(prices[:, entering], pivot)
+        used = np.flatnonzero(pivot)
+        for table in (rows, prices):
+            touched = np.flatnonzero(table[:, entering])
+            table[np.ix_(touched, used)] -= np.outer(table[touched, entering], pivot[used])
         rows[leaving] = pivot
     if prices[0, -1]:
         raise Infeasible("no amounts of the columns add up to the right-hand side: allow more columns")
