@@ -30,6 +30,7 @@ from optrand.theory.e22.losses import (
     noisy_law,
 )
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.g21.debiased import correlation
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import total
 
@@ -71,13 +72,6 @@ def differences_count_by_their_root(b: int, n: int, gamma: float, parts: int = 0
     return at_most(b * coins_deviate(n, gamma), math.sqrt(square), tolerance=TOLERANCE)
 
 
-def _rademacher(values: Sequence[Sequence[int]]) -> Fraction:
-    """Return the mean over all signs of the largest mean of signed values."""
-    n = len(values[0])
-    signs = np.array(list(product((-1, 1), repeat=n)))
-    return Fraction(int((signs @ np.array(values).T).max(axis=1).sum()), n * len(signs))
-
-
 def _hull(values: Sequence[Sequence[int]], b: int) -> list[tuple[int, ...]]:
     """Return twice the combinations whose weights are halves of `b` and have absolute sums of at most `b`."""
     weights = (w for w in product(range(-2, 3), repeat=len(values)) if sum(map(abs, w)) <= 2)
@@ -102,8 +96,8 @@ def hulls_are_as_complex(
     values: Sequence[Sequence[int]], b: int, times: int = 1, signs: tuple[int, ...] = (1,)
 ) -> Comparison:
     """The Rademacher complexity of the absolute convex hull of functions, scaled by b, is b times theirs."""
-    signed = [[sign * value for value in row] for row, sign in product(values, signs)]
-    return equal(_rademacher(_hull(values, b)) / 2, times * b * _rademacher(signed))
+    signed, once = [[sign * value for value in row] for row, sign in product(values, signs)], (1,) * len(values[0])
+    return equal(correlation(_hull(values, b), once) / 2, times * b * correlation(signed, once))
 
 
 def longest_walk(steps: int) -> float:

@@ -18,6 +18,7 @@ from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import Alibi, UnaryBits
 from optrand.sampling.entropy import SeededEntropy, Words
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.g21.response import top_k_rows
 from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import largest_ratio, pushed, times, total
 
@@ -315,13 +316,6 @@ def mistakes_need_a_small_gap(task: Task, *, debiased: bool = True) -> Compariso
     return at_most(task.lack, np.where(task.gap <= limits, limits, 0))
 
 
-def _response(k: int, kept: int, ratio: Fraction) -> tuple[Row, ...]:
-    """Return randomized response on the first classes, all others giving one of these."""
-    rest = (Fraction(0),) * (k - kept)
-    own = [(*(ratio ** (v == y) / (ratio + kept - 1) for v in range(kept)), *rest) for y in range(kept)]
-    return (*own, *((*(Fraction(1, kept),) * kept, *rest),) * (k - kept))
-
-
 def _draw_channel(draw: Random) -> dict[str, Any]:
     k = draw.randint(2, 8)
     rows = [shares([draw.randint(1, 9) + (v == y) * draw.randint(0, 60) for v in range(k)]) for y in range(k)]
@@ -332,7 +326,12 @@ def _draw_channel(draw: Random) -> dict[str, Any]:
     "Z25 Appendix B.1",
     cases(
         "rows ratio",
-        *((_response(k, n, ratio), ratio) for k in (2, 3, 10, 30) for ratio in RATIOS for n in sorted({1, 2, k})),
+        *(
+            (top_k_rows(shares([1] * k), n, ratio), ratio)
+            for k in (2, 3, 10, 30)
+            for ratio in RATIOS
+            for n in sorted({1, 2, k})
+        ),
     ),
     draws(300, _draw_channel),
     given="any epsilon-DP randomizer from K classes to the same classes",
