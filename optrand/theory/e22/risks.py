@@ -171,11 +171,10 @@ def _noisy_choices(_: int) -> Iterator[dict[str, Any]]:
     """
     for size, beta in product(range(3, 6), (Fraction(1, 2), Fraction(9, 10))):
         for counts, noisy in product(histograms(2, size), repeat=2):
-            looks = look(counts, noisy, Fraction(2), beta)
-            mean = total(mass * losses[0] for mass, losses in looks)
+            mean = total(mass * losses[0] for mass, losses in look(counts, noisy, Fraction(2), beta))
             for ones in (mean, Fraction(0), Fraction(1, 2), Fraction(3, 4)):
                 if 0 <= ones <= 1:
-                    yield {"ones": ones, "counts": counts, "noise": Fraction(2), "beta": beta, "looks": looks}
+                    yield {"ones": ones, "counts": counts, "noisy": noisy, "noise": Fraction(2), "beta": beta}
 
 
 def _find_largest_gap(looks: Looks, risks: Distribution) -> Fraction:
@@ -193,9 +192,18 @@ def _find_largest_gap(looks: Looks, risks: Distribution) -> Fraction:
     of_means=False,
 )
 @false("They are at most that average once.", of_means=False, times=1)
-def means_are_bounded_by_means(ones: Fraction, looks: Looks, *, of_means: bool = True, times: int = 2) -> Comparison:
+def means_are_bounded_by_means(
+    ones: Fraction,
+    counts: Histogram,
+    noisy: Histogram,
+    noise: Fraction,
+    beta: Fraction,
+    *,
+    of_means: bool = True,
+    times: int = 2,
+) -> Comparison:
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
-    risks = (ones, 1 - ones)
+    risks, looks = (ones, 1 - ones), look(counts, noisy, noise, beta)
     best = risks.index(min(risks))
     # Of two hypotheses that look alike, "always 0" is chosen.
     chosen = [(mass, losses, losses.index(min(losses))) for mass, losses in looks]
@@ -207,10 +215,10 @@ def means_are_bounded_by_means(ones: Fraction, looks: Looks, *, of_means: bool =
 @claim("E22 Equation 22", _noisy_choices, given="beta = lambda; means over noise in whole rows")
 @false("Without the first term.", biases=0)
 def excess_is_bias_and_deviation(
-    ones: Fraction, counts: Histogram, noise: Fraction, beta: Fraction, looks: Looks, biases: int = 1
+    ones: Fraction, counts: Histogram, noisy: Histogram, noise: Fraction, beta: Fraction, biases: int = 1
 ) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
-    risks = (ones, 1 - ones)
+    risks, looks = (ones, 1 - ones), look(counts, noisy, noise, beta)
     excess = total(mass * risks[losses.index(min(losses))] for mass, losses in looks) - min(risks)
     bias = 32 / float(1 - beta) / math.log(noise) / sum(counts)
     return at_most(excess, biases * bias + 2 * float(_find_largest_gap(looks, risks)))
