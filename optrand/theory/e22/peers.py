@@ -343,7 +343,7 @@ def bias_is_heterogeneity_and_two_flips(contest: Contest, flip: Fraction, flips:
 def clusters_of_one_over_phi_epsilon_squared(
     epsilon: Fraction, heterogeneity: Fraction, more: int, powers: tuple[float, int] = (1, 2)
 ) -> Comparison:
-    """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon, and a risk of order phi but for logs."""
+    """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon and a risk of order phi up to logs."""
     of_phi, of_epsilon = powers
     size = more * math.ceil(math.pow(heterogeneity, -of_phi) * math.pow(epsilon, -of_epsilon))
     rate = float(epsilon / 2)
@@ -361,7 +361,7 @@ def clusters_of_one_over_phi_epsilon_squared(
 )
 @false("The same with sqrt(K) for K.", power=1 / 2)
 def pure_clusters_cost_labels_over_rows(k: int, size: int, epsilon: float, power: float = 1.0) -> Comparison:
-    """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), but for logarithms."""
+    """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), up to logarithms."""
     wrong = _draw_wrong_labels(k, size, epsilon)
     # One hypothesis loses 1 at labels drawn wrong, and the other what just makes up for them.
     return at_most(wrong / max(wrong, 1 - wrong), k**power / (size * epsilon))

@@ -164,9 +164,10 @@ def slope_exceeds(size: int, k: int, slope: float, epsilon: float, allowed: floa
 def outputs_are_near_for_all_classes(
     k: int, epsilon: float, delta: float, classes: int = 2, size: int = 0, slope: float = 0.0, *, union: bool = True
 ) -> Comparison:
-    """The largest error is at most ``sqrt(ln(2 K / delta) / (2 k)) + (r - 1) / (r + 1) L r_0``, but for a small chance.
+    """Errors are likely at most ``sqrt(ln(2 K / delta) / (2 k)) + (r - 1) / (r + 1) L r_0``, the largest one as well.
 
-    The chance is ``delta + exp(-(1 - ln 2) k)``; ``r_0`` is where the ball of mass ``2 k / N`` ends.
+    A larger one has a probability of at most ``delta + exp(-(1 - ln 2) k)``; ``r_0`` is where the ball of mass ``2 k /
+    N`` ends.
     """
     allowed = math.sqrt(math.log(2 * (classes if union else 1) / delta) / (2 * k))
     if size:
