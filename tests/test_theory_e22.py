@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.e22.curator import Curator, zeros
+from optrand.theory.e22.curator import weigh_corner, zeros
 from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, renormalized
 from optrand.theory.e22.peers import copies_law, find_delta, find_labels, mislead_peers, promise
 from optrand.theory.e22.risks import coins_deviate, longest_walk
@@ -39,11 +39,10 @@ def within_five_errors(hits, expected):
 
 class TestCurator:
     def test_corners_are_as_likely_as_counted(self):
-        curator = Curator((2, 3), 1, noise=Fraction(2), resampling=HALF)
         drawn = algorithm_1((3, 3), 1 / 6, 1 / math.log(2), 200_000)
         for top in (0, 1):
             hits = np.isclose(drawn[:, top], 5 / 6)
-            assert within_five_errors(hits, float(curator.corner_mass(0, top)))
+            assert within_five_errors(hits, float(weigh_corner((3, 3), 1, Fraction(2), top)))
 
     def test_many_shares_at_a_time_end_where_the_package_ends(self):
         clipped = np.random.default_rng(4).uniform(0.2, 1, (50, 3))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 from itertools import product
 from random import Random
 from typing import Any
@@ -23,7 +22,6 @@ from optrand.theory.e22.losses import (
     histograms,
     inverse_columns,
     label_laws,
-    noisy_law,
     renormalized,
 )
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
@@ -31,99 +29,67 @@ from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, times, total
 
 
-@dataclass(frozen=True)
-class Curator:
-    """Algorithm 1 on one cluster whose first row has the label 0 or 1, the counts of its `others`, and `low` = tau s.
+def weigh_corner(counts: Histogram, low: int, noise: Fraction, top: int) -> Fraction:
+    """Return the probability that Algorithm 1 has only `top` above the threshold, `low` rows, of one cluster.
 
-    `noise` is ``exp(1 / sigma)``.
+    Counts stop there in tails of Laplace noise, which begin a whole number of rows away. `noise` is ``exp(1 / sigma)``.
     """
-
-    others: Histogram
-    low: int
-    noise: Fraction
-    resampling: Fraction
-
-    @property
-    def k(self) -> int:
-        """The number of labels."""
-        return len(self.others)
-
-    @property
-    def threshold(self) -> Fraction:
-        """`tau`."""
-        return Fraction(self.low, sum(self.others) + 1)
-
-    def histogram(self, first: int) -> Histogram:
-        """Return the number of rows with each label."""
-        return tuple(count + (y == first) for y, count in enumerate(self.others))
-
-    @cached_property
-    def whole_rows(self) -> Fraction | float:
-        """Largest ratio over all that can be released, with noise in whole rows."""
-        laws = (noisy_law(self.histogram(first), self.threshold, self.noise) for first in (0, 1))
-        return self._largest_ratio([{q: (mass, q) for q, mass in law.items()} for law in laws])
-
-    @cached_property
-    def corners(self) -> Fraction | float:
-        """Largest ratio over releases with all labels but one at the threshold, under continuous noise.
-
-        Counts stop there in tails of Laplace noise, which begin a whole number of rows away.
-        """
-        tau, labels = self.threshold, range(self.k)
-        corners = [tuple(1 - (self.k - 1) * tau if y == top else tau for y in labels) for top in labels]
-        return self._largest_ratio(
-            [{top: (self.corner_mass(first, top), q) for top, q in enumerate(corners)} for first in (0, 1)]
-        )
-
-    def _largest_ratio(self, laws: list[dict[Any, tuple[Fraction, Distribution]]]) -> Fraction | float:
-        """Return the largest ratio if the first row's noisy label is released with each outcome, of distribution q."""
-        return largest_ratio(
-            [
-                {
-                    (outcome, out): mass * channel(out, first, q, self.resampling)
-                    for (outcome, (mass, q)), out in product(law.items(), range(self.k))
-                }
-                for first, law in enumerate(laws)
-            ]
-        )
-
-    def corner_mass(self, first: int, top: int) -> Fraction:
-        """Return the probability of the distribution in which only `top` is above the threshold."""
-        counts = self.histogram(first)
-        rest = sum(counts) - (self.k - 1) * self.low
-        gaps = [rest - count if y == top else count - self.low for y, count in enumerate(counts)]
-        return times(self.noise**-gap / 2 if gap >= 0 else 1 - self.noise**gap / 2 for gap in gaps)
+    rest = sum(counts) - (len(counts) - 1) * low
+    gaps = [rest - count if y == top else count - low for y, count in enumerate(counts)]
+    return times(noise**-gap / 2 if gap >= 0 else 1 - noise**gap / 2 for gap in gaps)
 
 
-def _small_curators(_: int) -> Iterator[Curator]:
+def find_corner_ratio(others: Histogram, low: int, noise: Fraction, resampling: Fraction) -> Fraction | float:
+    """Return the largest ratio over releases with all labels but one at the threshold, under continuous noise.
+
+    The first row of the cluster has the label 0 or 1, `others` are the counts of the other rows.
+    """
+    k, tau = len(others), _find_threshold(others, low)
+    laws: list[dict[tuple[int, int], Fraction]] = [{}, {}]
+    for first, top, out in product((0, 1), range(k), range(k)):
+        counts = tuple(count + (y == first) for y, count in enumerate(others))
+        q = tuple(1 - (k - 1) * tau if y == top else tau for y in range(k))
+        laws[first][top, out] = weigh_corner(counts, low, noise, top) * channel(out, first, q, resampling)
+    return largest_ratio(laws)
+
+
+def _find_threshold(others: Histogram, low: int) -> Fraction:
+    """Return `tau`."""
+    return Fraction(low, sum(others) + 1)
+
+
+def _small_clusters(_: int) -> Iterator[dict[str, Any]]:
     """Yield all clusters of up to five rows at a few noises."""
     spent = [(Fraction(3, 2), Fraction(99, 100)), (Fraction(101, 100), Fraction(9, 10)), (Fraction(5), Fraction(1, 2))]
     for k, size in ((2, 3), (2, 4), (2, 5), (3, 4)):
-        for others, low, each in product(histograms(k, size - 1), range(1, -(-size // k)), spent):
-            yield Curator(others, low, *each)
+        for others, low, (noise, share) in product(histograms(k, size - 1), range(1, -(-size // k)), spent):
+            yield {"others": others, "low": low, "noise": noise, "resampling": share}
     # A count just below the threshold, one above it and a large one come near to all that can be spent.
-    yield Curator((0, 5, 6), 1, Fraction(11, 10), Fraction(1, 2))
+    yield {"others": (0, 5, 6), "low": 1, "noise": Fraction(11, 10), "resampling": Fraction(1, 2)}
 
 
-def _draw_curator(draw: Random) -> Curator:
+def _draw_cluster(draw: Random) -> dict[str, Any]:
     k, size = draw.choice(((2, 8), (2, 12), (3, 6)))
     noise, share = 1 + Fraction(draw.randint(1, 300), 100), Fraction(draw.randint(1, 999), 1_000)
-    return Curator(draw.choice([*histograms(k, size - 1)]), draw.randint(1, (size - 1) // k), noise, share)
+    others = draw.choice([*histograms(k, size - 1)])
+    return {"others": others, "low": draw.randint(1, (size - 1) // k), "noise": noise, "resampling": share}
 
 
 @claim(
     "E22 Theorem 1",
-    _small_curators,
-    draws(6, _draw_curator),
+    _small_clusters,
+    draws(6, _draw_cluster),
     given="beta above 0, so that the noisy distribution is told; as ratios",
 )
 @corrected("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False)
-def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = True) -> Comparison:
+def noise_is_paid_once(
+    others: Histogram, low: int, noise: Fraction, resampling: Fraction, noises: int = 1, *, floored: bool = True
+) -> Comparison:
     """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
-    tau = curator.threshold if floored else Fraction(1, curator.k)
-    odds = (1 - curator.resampling) / curator.resampling
-    return at_most(curator.corners, curator.noise**noises * (1 + odds / tau))
+    tau = _find_threshold(others, low) if floored else Fraction(1, len(others))
+    bound = noise**noises * (1 + (1 - resampling) / (resampling * tau))
+    return at_most(find_corner_ratio(others, low, noise, resampling), bound)
 
 
 @cache
@@ -300,6 +266,5 @@ def release_spends_three_epsilon(others: Histogram, low: int, ratio: Fraction, t
 
     The noisy distribution counts as released.
     """
-    share = 1 / (1 + (ratio - 1) * Fraction(low, sum(others) + 1))
-    curator = Curator(others, low, ratio, share)
-    return at_most(max(curator.corners, curator.whole_rows), ratio**times_epsilon)
+    share = 1 / (1 + (ratio - 1) * _find_threshold(others, low))
+    return at_most(find_corner_ratio(others, low, ratio, share), ratio**times_epsilon)
