@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from random import Random
 from typing import Any
@@ -85,6 +85,45 @@ def _draw_descent(draw: Random) -> Descent:
 def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
     """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
     return at_most(descent.excess, descent.root / descent.steps + share * descent.bias)
+
+
+@cache
+def walk(dimensions: int, bias: float, sigma: float, time: int, runs: int = 200) -> tuple[float, float]:
+    """Return the mean excess loss of the mean of all places, over runs, and its standard error.
+
+    Descent of ``|w - c|`` in the ball of diameter 1 around 0, from opposite to `c`, with Gaussian noise and a bias
+    that points away from `c`.
+    """
+    rng = np.random.default_rng([82, dimensions, time])
+    target = np.eye(dimensions)[0] / 2
+    place = np.tile(-target, (runs, 1))
+    passed = place.copy()
+    rate = math.sqrt(((1 + bias) ** 2 + sigma**2) / time)
+    for _ in range(time - 1):
+        away = place - target
+        direction = away / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
+        noise = rng.normal(0, sigma / math.sqrt(dimensions), place.shape)
+        place = place - ((1 - bias) * direction + noise) / (time * rate)
+        place /= np.maximum(2 * np.linalg.norm(place, axis=1, keepdims=True), 1)
+        passed += place
+    losses = np.linalg.norm(passed / time - target, axis=1)
+    return float(losses.mean()), float(losses.std(ddof=1) / math.sqrt(runs))
+
+
+@claim(
+    "B23 Lemma 15: simulation",
+    time=(1, 25, 400),
+    bias=(0.0, 0.5, 1.5),
+    dimensions=(1, 3),
+    sigma=(0.0, 1.0, 4.0),
+    given="in a ball, L = R = 1, harmful biases, 5 standard errors of 200 runs",
+)
+@false("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
+def walks_come_near(time: int, bias: float, dimensions: int, sigma: float, share: int = 1) -> Comparison:
+    """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
+    mean, error = walk(dimensions, bias, sigma, time)
+    bound = math.sqrt(((1 + bias) ** 2 + sigma**2) / time) + share * bias
+    return at_most(mean - 5 * error, bound, tolerance=1e-12)
 
 
 def _draw_place(draw: Random) -> dict[str, Any]:
