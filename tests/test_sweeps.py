@@ -225,17 +225,6 @@ def test_a_function_is_told_before_the_first_and_after_each(pool):
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_the_bar_is_drawn_on_the_standard_error_and_goes_when_all_is_done(problem, capsys, monkeypatch):
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    sweep(problem, progress=True)
-    drawn = capsys.readouterr()
-    assert drawn.out == ""
-    assert "solving" in drawn.err
-    assert "100%" in drawn.err
-    sweep(problem, progress=False)
-    assert capsys.readouterr() == ("", "")
-
-
 # Parameters without meaning
 
 
@@ -250,7 +239,6 @@ def test_the_bar_is_drawn_on_the_standard_error_and_goes_when_all_is_done(proble
         ({"epsilons": "12"}, "epsilons is of type str, expected a list"),
         ({"bias_penalties": [-1.0]}, "bias_penalty is -1"),
         ({"bias_penalties": []}, "bias_penalties is empty"),
-        ({"progress": "yes"}, "progress is of type str"),
     ],
     ids=str,
 )

@@ -18,9 +18,16 @@ from optrand.errors import Infeasible, InvalidInput
 from optrand.programs import algorithm1
 from optrand.theory.b23.grids import smallest_ratio, weeks_loss
 from optrand.theory.b23.noise import Descent, Stairs
-from optrand.theory.b23.optima import best_on_grid, evenly_spaced, half_square, minimise, response_ends
+from optrand.theory.b23.optima import (
+    AbsoluteLoss,
+    Part,
+    best_on_grid,
+    evenly_spaced,
+    half_square,
+    minimise,
+    response_ends,
+)
 from optrand.theory.b23.predictors import predict, predictor_loss, table_1
-from optrand.theory.b23.structure import AbsoluteLoss, Part
 from optrand.theory.b23.transformations import staircases
 from optrand.theory.instances import Setting, label_set, prior
 

@@ -12,11 +12,9 @@ from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.e22.association import find_labels, mislead_peers
-from optrand.theory.e22.curator import Curator, LabelsAlone
-from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws
-from optrand.theory.e22.noise import renormalized
-from optrand.theory.e22.peers import Peers, copies_law
+from optrand.theory.e22.curator import weigh_corner, zeros
+from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, renormalized
+from optrand.theory.e22.peers import copies_law, find_delta, find_labels, mislead_peers, promise
 from optrand.theory.e22.risks import coins_deviate, longest_walk
 
 TOLERANCE = 1e-9
@@ -41,11 +39,10 @@ def within_five_errors(hits, expected):
 
 class TestCurator:
     def test_corners_are_as_likely_as_counted(self):
-        curator = Curator((2, 3), 1, noise=Fraction(2), resampling=HALF)
         drawn = algorithm_1((3, 3), 1 / 6, 1 / math.log(2), 200_000)
         for top in (0, 1):
             hits = np.isclose(drawn[:, top], 5 / 6)
-            assert within_five_errors(hits, float(curator.corner_mass(0, top)))
+            assert within_five_errors(hits, float(weigh_corner((3, 3), 1, Fraction(2), top)))
 
     def test_many_shares_at_a_time_end_where_the_package_ends(self):
         clipped = np.random.default_rng(4).uniform(0.2, 1, (50, 3))
@@ -53,13 +50,12 @@ class TestCurator:
         assert renormalized(clipped, 0.2) == pytest.approx(np.array(exact, dtype=float))
 
     def test_zeros_alone_are_bracketed(self):
-        labels = LabelsAlone(6, 0.5, 0.25)
         share = 1 / (1 + math.expm1(0.5) * 0.25)
         q = algorithm_1((4, 2), 0.25, 2.0, 200_000)[:, 0]
-        zeros = (1 - share + share * q) ** 4 * (share * q) ** 2
-        low, high = labels.zeros(2, low=True), labels.zeros(2, low=False)
+        drawn = (1 - share + share * q) ** 4 * (share * q) ** 2
+        low, high = (zeros(6, 0.5, 0.25, 2, low=low) for low in (True, False))
         assert low < high < 1.02 * low
-        assert within_five_errors(zeros, (low + high) / 2)
+        assert within_five_errors(drawn, (low + high) / 2)
 
 
 class TestLosses:
@@ -75,9 +71,9 @@ class TestLosses:
 
     def test_modified_losses_are_those_of_the_package(self):
         third = Fraction(1, 3)
-        losses = ((Fraction(1), third, Fraction(0)),)
-        labels = ((third, third, third),)
-        population = Population((Fraction(1),), (0,), labels, losses, 1, third / 2, Fraction(2), HALF, HALF)
+        losses, labels = np.array([[Fraction(1), third, Fraction(0)]]), np.array([[third, third, third]])
+        one = np.array([Fraction(1)])
+        population = Population(one, np.array([0]), labels, losses, 1, third / 2, Fraction(2), HALF, HALF)
         q = (HALF, third, HALF - third)
         weights = LabelRandomization(q, HALF).loss_weights([0, 1, 2])
         expected = weights @ np.array(losses[0], dtype=float)
@@ -113,14 +109,14 @@ class TestPeers:
                 for j in range(4):
                     law[j] += mass * math.comb(3, j) * share**j * (1 - share) ** (3 - j)
             laws.append(law)
-        peers = Peers(3, flip, Fraction(1), HALF, 3)
-        epsilon, delta = peers.bounds(flip)
+        epsilon, delta = promise(3, flip, Fraction(1), HALF)
         both = (
             sum(max(0.0, float(a) - math.exp(epsilon) * float(b)) for a, b in zip(p, q, strict=True))
             for p, q in (laws, laws[::-1])
         )
-        assert max(both) == pytest.approx(peers.delta(epsilon), abs=TOLERANCE)
-        assert peers.delta(epsilon) > 2 * delta
+        found = find_delta(float(flip), 1.0, epsilon, 3)
+        assert max(both) == pytest.approx(found, abs=TOLERANCE)
+        assert found > 2 * delta
 
     def test_peers_mislead_as_often_as_their_releases(self):
         # Three users, labels 1 with probability 3/5: all labels and releases, ties for "always 0".

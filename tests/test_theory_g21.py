@@ -15,59 +15,63 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from optrand.theory.g21 import descent, parallel, programs
-from optrand.theory.g21.debiased import TopK
-from optrand.theory.g21.descent import Descent, Gradients, response_rows, with_responses
-from optrand.theory.g21.finite_classes import rademacher, samples
-from optrand.theory.g21.learning import (
+from optrand.theory.g21.debiased import Debiased, rademacher, samples
+from optrand.theory.g21.descent import (
+    Descent,
     Replaced,
     differences_change_by_two,
     excess_grows_by_two,
+    mean_squares,
+    response_rows,
     with_gaussian_noise,
+    with_responses,
 )
-from optrand.theory.g21.lower_bounds import known_of_a_sign, likeliest, resampled_delta
-from optrand.theory.g21.populations import Copied, Population
-from optrand.theory.g21.response import Task, kept_labels, top_k_rows
+from optrand.theory.g21.lower_bounds import (
+    known_of_a_sign,
+    likeliest,
+    lose_by_majority,
+    lose_copies,
+    lose_population,
+    resampled_delta,
+)
+from optrand.theory.g21.parallel import counting, stages_cost_epsilon_once
+from optrand.theory.g21.response import best_subset, bounds, kept_labels, top_k_rows
 from optrand.theory.instances import RATIOS, prior
 
 
-def response_table(k: int, epsilon: float) -> np.ndarray:
-    return np.array(response_rows(k, Fraction(math.exp(epsilon))), dtype=float)
-
-
-def lp1_by_scipy(task: Task) -> float:
+def lp1_by_scipy(weights: tuple[Fraction, ...], ratio: Fraction) -> float:
     """The rows of LP1 one by one, with `q[v, y]` at ``v * K + y``."""
-    k = task.size
+    k = len(weights)
     rows = []
     for v, y, z in itertools.product(range(k), repeat=3):
         row = np.zeros(k * k)
         row[v * k + y] += 1
-        row[v * k + z] -= float(task.ratio)
+        row[v * k + z] -= float(ratio)
         rows.append(row)
     cost = np.zeros(k * k)
-    cost[:: k + 1] = [-float(p) for p in task.prior]
+    cost[:: k + 1] = [-float(p) for p in weights]
     return -linprog(cost, A_ub=rows, b_ub=np.zeros(k**3), A_eq=np.tile(np.eye(k), k), b_eq=np.ones(k)).fun
 
 
 def test_lp1_written_row_by_row_has_the_optimum_of_the_subsets() -> None:
     random = Random(22)
     for k, ratio in itertools.product((2, 3, 5), RATIOS[:5]):
-        task = Task(prior(random, k), ratio)
-        assert lp1_by_scipy(task) == pytest.approx(float(programs.best_subset(task)), rel=1e-8)
+        weights = prior(random, k)
+        assert lp1_by_scipy(weights, ratio) == pytest.approx(float(best_subset(weights, ratio)), rel=1e-8)
 
 
 def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:
     random = Random(23)
     for _ in range(300):
-        task = Task(prior(random, 4), random.choice(RATIOS))
+        weights, ratio = prior(random, 4), random.choice(RATIOS)
         multipliers = tuple(Fraction(random.randint(0, 40), 100) for _ in range(4))
-        assert min(programs.bounds(task, multipliers)) >= programs.best_subset(task)
+        assert min(bounds(weights, ratio, multipliers)) >= best_subset(weights, ratio)
 
 
 def test_a_label_that_is_asked_twice_of_all_labels_costs_epsilon_twice() -> None:
     """The second prior is 1/3 and 2/3, of which randomized response at E = 5 keeps both."""
-    ratio = parallel.Training(2, math.log(5), ((0,), (0,))).largest_ratio
-    assert float(ratio) == pytest.approx(25, rel=1e-14)
+    sides = stages_cost_epsilon_once(k=2, epsilon=math.log(5), stages=((0,), (0,)), model=counting)
+    assert float(sides.left) == pytest.approx(25, rel=1e-14)
 
 
 def test_moments_of_the_estimate_are_those_of_a_scaled_gradient() -> None:
@@ -75,41 +79,47 @@ def test_moments_of_the_estimate_are_those_of_a_scaled_gradient() -> None:
     random = Random(24)
     for _ in range(50):
         k, size = random.randint(2, 5), random.randint(1, 3)
-        given = Gradients(
-            tuple(tuple(Fraction(random.randint(-5, 5)) for _ in range(size)) for _ in range(k)), Fraction(9, 4)
-        )
-        vectors, scale = np.array(given.vectors, dtype=float), (1.25 + k) / 1.25
-        chances = np.array(response_rows(k, given.ratio), dtype=float)
+        exact = np.array([[Fraction(random.randint(-5, 5)) for _ in range(size)] for _ in range(k)])
+        vectors, scale = exact.astype(float), (1.25 + k) / 1.25
+        chances = np.array(response_rows(k, Fraction(9, 4)), dtype=float)
         spread = chances @ (vectors**2).sum(axis=1) - ((chances @ vectors) ** 2).sum(axis=1)
-        variance, mean_square = given.moments
-        assert float(variance) == pytest.approx(scale**2 * spread.max(), abs=1e-9)
-        assert float(mean_square) == pytest.approx((scale**2 * spread + (vectors**2).sum(axis=1)).max(), abs=1e-9)
+        found = mean_squares(exact, Fraction(9, 4)).astype(float)
+        assert found == pytest.approx(scale**2 * spread + (vectors**2).sum(axis=1), abs=1e-9)
 
 
 def test_the_first_step_by_hand() -> None:
     """At the upper end both gradients are 1, so that eq. (7) is 1 whatever the noisy label is."""
     first = Descent((0.0, 1.0), (1.0, 0.0), 1)
-    assert with_responses(first, response_table(2, 0.99), 0.99).mean == pytest.approx(1 - 0.99 / 12, rel=1e-14)
-    assert with_gaussian_noise(first, 0.0, runs=3).mean == 0
+    assert with_responses(first, 0.99, 2)[0] == pytest.approx(1 - 0.99 / 12, rel=1e-14)
+    assert with_gaussian_noise(first, 0.0, runs=3)[0] == 0
 
 
-def test_descents_that_are_drawn_are_those_that_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    short = Descent((0.0, 1.0, 0.5), (0.5, 0.3, 0.2), 6)
-    table = response_table(3, 0.9)
-    followed = with_responses(short, table, 0.9)
-    monkeypatch.setattr(descent, "MOST_PATHS", 0)
-    drawn = with_responses(short, table, 0.9, runs=20_000, seed=5)
-    assert followed.error == 0 < drawn.error
-    assert abs(drawn.mean - followed.mean) < 5 * drawn.error
+def test_descents_that_are_drawn_are_near_those_of_all_noisy_labels() -> None:
+    """Two of three labels are kept, E = exp(0.9), three steps: all sequences of noisy labels, with their chances."""
+    short, kept = Descent((0.0, 1.0, 0.5), (0.5, 0.3, 0.2), 3), 2
+    rise = math.exp(0.9)
+    first = (0.5 * rise + 0.3) / (rise + 1) + 0.1
+    mean = 0.0
+    for noisy in product(range(kept), repeat=3):
+        w = np.array([1.0])
+        for t, label in enumerate(noisy, 1):
+            own = short.gradients(w)[0, :kept]
+            estimate = (own[label] - own.sum() / (rise + 1)) * (rise + 1) / (rise - 1)
+            w = np.clip(w - 0.9 / (6 * kept * math.sqrt(t)) * estimate, 0, 1)
+        # The least risk, 0.4, is at the median of the law, 0.5.
+        risk = float(np.abs(w - short.centres) @ short.law) - 0.4
+        mean += risk * math.prod(first if label == 0 else 1 - first for label in noisy)
+    drawn, error = with_responses(short, 0.9, kept, runs=20_000)
+    assert error > 0
+    assert abs(drawn - mean) < 5 * error
 
 
 @pytest.mark.parametrize(("centres", "diameter"), [((0, 0, 4), 4), ((1, 3, 2), 5)])
 def test_breakpoints_are_enough(centres: tuple[int, ...], diameter: int) -> None:
     """On a fine mesh nothing is larger than at the breakpoints."""
     mass = np.array([0.5, 0.25, 0.25])
-    given = Replaced(
-        (tuple(map(Fraction, mass)),), (tuple(map(Fraction, centres)),), ((0, 2),), Fraction(diameter), Fraction(3)
-    )
+    rows = (np.array([[*map(Fraction, row)]]) for row in (mass, centres))
+    given = Replaced(*rows, np.array([[True, False, True]]), Fraction(diameter), Fraction(3))
     distances = 3 * np.abs(np.linspace(0, diameter, 60 * diameter + 1)[:, np.newaxis] - np.array(centres))
     risks, replaced = distances @ mass, distances @ [0.625, 0, 0.375]
     gaps = risks - replaced
@@ -193,26 +203,29 @@ def test_without_delta_randomized_response_has_the_least_excess_risk(n: int) -> 
         assert -program.fun == pytest.approx(sum(weights) * best, abs=LP_TOLERANCE)
         assert -program.fun / np.linalg.norm(weights) <= math.sqrt(n) * best + LP_TOLERANCE
     expected = 1 / (math.sqrt(n) * (ratio + 1))
-    assert Copied(Fraction(math.log(ratio)), Fraction(0), n).least == pytest.approx(expected, rel=1e-12)
+    assert lose_copies(Fraction(math.log(ratio)), n, Fraction(0)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_bounds_of_a_population_by_enumeration() -> None:
     """Two examples and up to two directions, every draw and every flip written out."""
     seen = 0
     for epsilon, n in product((1.0, 0.5, 0.2), (1, 2, 3)):
-        each = Population(n, Fraction(epsilon), Fraction(0), math.ceil(epsilon * n))
         seen += 1
-        m, kept = each.directions, 1 / (1 + math.exp(-each.epsilon))
+        m, kept = math.ceil(epsilon * n), 1 / (1 + math.exp(-epsilon))
         correlation = known = 0.0
-        for drawn in product(range(m), repeat=each.n):
-            for flips in product((1, -1), repeat=each.n):
-                chance = math.prod(kept if flip == 1 else 1 - kept for flip in flips) / m**each.n
+        for drawn in product(range(m), repeat=n):
+            for flips in product((1, -1), repeat=n):
+                chance = math.prod(kept if flip == 1 else 1 - kept for flip in flips) / m**n
                 votes = [sum(f for f, d in zip(flips, drawn, strict=True) if d == i) for i in range(m)]
                 correlation += chance * sum(np.sign(votes)) / m
             tally = Counter(drawn)
-            known += sum(math.tanh(tally[i] * each.epsilon / 2) ** 2 for i in range(m)) / m / m**each.n
-        assert each.attained == pytest.approx((1 - correlation) / (2 * math.sqrt(m)), rel=1e-9)
-        assert each.least == pytest.approx((1 - math.sqrt(known)) / (2 * math.sqrt(m)), rel=1e-9)
+            known += sum(math.tanh(tally[i] * epsilon / 2) ** 2 for i in range(m)) / m / m**n
+        attained, least = (
+            lose_by_majority(n, Fraction(epsilon), m),
+            lose_population(n, Fraction(epsilon), Fraction(0), m),
+        )
+        assert attained == pytest.approx((1 - correlation) / (2 * math.sqrt(m)), rel=1e-9)
+        assert least == pytest.approx((1 - math.sqrt(known)) / (2 * math.sqrt(m)), rel=1e-9)
     assert seen >= 4
 
 
@@ -230,9 +243,9 @@ def test_what_resampling_spends_is_at_least_what_a_fine_mesh_of_events_finds() -
 
 def test_debiased_losses_by_hand() -> None:
     """With E = 3 and two of three labels kept p = 1/4: (l - (l_0 + l_1) / 4) / (1/2)."""
-    response = TopK((Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)), Fraction(3), 2)
+    response = Debiased((Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)), Fraction(3), 2)
     losses = [Fraction(1), Fraction(1, 2), Fraction(0)]
-    assert [response.debiased(losses, y) for y in range(3)] == [Fraction(5, 4), Fraction(1, 4), Fraction(-3, 4)]
+    assert [response.loss(losses, y) for y in range(3)] == [Fraction(5, 4), Fraction(1, 4), Fraction(-3, 4)]
     assert [response.expected(losses, y) for y in range(3)] == [Fraction(1), Fraction(1, 2), Fraction(3, 4)]
     assert response.spread == 2
 

@@ -13,7 +13,7 @@ from scipy.integrate import quad
 from optrand.baselines import Alibi, UnaryBits
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.sums import bit_sums
-from optrand.theory.z25.bits import Task, everything, law, learn, votes
+from optrand.theory.z25.bits import Task, everything, law, learn, mean_soft_label, votes
 from optrand.theory.z25.neighbours import (
     balance_errors,
     constant_exceeds,
@@ -22,7 +22,6 @@ from optrand.theory.z25.neighbours import (
     excess_with_two_classes,
     slope_exceeds,
 )
-from optrand.theory.z25.rivals import mean_soft_label
 
 F = Fraction
 DRAWS = 40_000
@@ -52,9 +51,9 @@ def test_learners_see_vectors_and_nothing_else() -> None:
 
 
 def test_risks_are_those_of_models_weighted_by_their_chance() -> None:
-    etas = ((F(1), F(0)), (F(1, 4), F(3, 4)))
-    right, wrong = ((F(1), F(0)), (F(0), F(1))), ((F(1), F(0)), (F(1), F(0)))
-    task = Task((F(1, 3), F(2, 3)), etas, F(2), ((F(3, 4), right), (F(1, 4), wrong)))
+    etas = np.array([[F(1), F(0)], [F(1, 4), F(3, 4)]])
+    models = np.array([[[F(1), F(0)], [F(0), F(1)]], [[F(1), F(0)], [F(1), F(0)]]])
+    task = Task(np.array([F(1, 3), F(2, 3)]), etas, F(2), np.array([F(3, 4), F(1, 4)]), models)
     assert task.excess == F(1, 4) * F(2, 3) * F(1, 2)
 
 

@@ -12,14 +12,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import cast
 
-import numpy as np
-
 from optrand.base.validation import real
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
-from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.solvers import solve
 
@@ -121,12 +117,6 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     if width < MIN_TOLERANCE:
         raise InvalidInput(f"tolerance is {width}, expected at least {MIN_TOLERANCE:g} nats")
     target = _target(problem, goal)
-    free = _without_privacy(problem)
-    if target < free:
-        raise Infeasible(
-            f"a loss of {goal:g} is out of reach at any epsilon: without any privacy the problem costs "
-            f"{free + (problem.sign < 0):g}; ask for a larger loss, or allow other outputs"
-        )
     search = _Search(problem, target, width)
     low, high = search.bracket()
     while high.epsilon - low.epsilon > width:
@@ -158,24 +148,6 @@ def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
         return False
     bound = lower_bound(mechanism.problem, mechanism.dual)
     return math.isfinite(bound) and Fraction(bound) > target
-
-
-def _without_privacy(problem: Problem) -> float:
-    """Bound the loss at any epsilon from below: each label at its best, or rounded without bias to the grid."""
-    labels, outputs = problem.labels, problem.outputs
-    if not isinstance(outputs, Grid):
-        if problem.loss == losses.poisson_log:
-            return -math.inf
-        costs = problem.loss_table(np.unique(np.clip(labels, outputs.low, outputs.high))).min(axis=1)
-    elif problem.unbiased and problem.loss == losses.squared:
-        # The product of two differences in floats is off by a few units in the last place.
-        right = np.minimum(np.searchsorted(outputs.values, labels), outputs.values.size - 1)
-        left = np.maximum(right - 1, 0)
-        costs = np.maximum((outputs.values[right] - labels) * (labels - outputs.values[left]), 0) / 2
-    else:
-        costs = problem.loss_table(outputs.values).min(axis=1)
-    total = float(problem.prior @ costs)
-    return total - 1e-14 * float(problem.prior @ np.abs(costs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,13 +186,13 @@ class _Search:
     def bracket(self) -> tuple[_Trial, _Trial]:
         """Find a trial at which the loss is out of reach, and one at which it is reached."""
         start = min(max(self.problem.epsilon, SMALLEST), LARGEST)
-        trials = (self.ask(epsilon) for epsilon in (start, *_ladder(start, SMALLEST)))
+        trials = (self.ask(epsilon) for epsilon in (start, *_doublings(start, SMALLEST)))
         first = next((trial for trial in trials if trial.reached is not None), None)
         if first is None:
             raise self._unproven(SMALLEST, start)
         limit = SMALLEST if first.reached else LARGEST
         last, unknown = first, None
-        for epsilon in _ladder(first.epsilon, limit):
+        for epsilon in _doublings(first.epsilon, limit):
             trial = self.ask(epsilon)
             if trial.reached is None:
                 unknown = unknown or epsilon
@@ -261,14 +233,14 @@ class _Search:
         if limit == LARGEST:
             return Infeasible(
                 f"a loss of {loss:g} is out of reach at epsilon {LARGEST:g}, the largest that is tried: ask for a "
-                "larger loss"
+                "larger loss, or allow other outputs"
             )
         return InvalidInput(
             f"a loss of {loss:g} is reached at epsilon {SMALLEST:g}, the smallest that is tried: ask for a smaller loss"
         )
 
 
-def _ladder(start: float, limit: float) -> Iterator[float]:
+def _doublings(start: float, limit: float) -> Iterator[float]:
     """Yield epsilons from `start`, doubled or halved, up to the limit."""
     epsilon = start
     while epsilon != limit:

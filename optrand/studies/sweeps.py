@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -74,6 +73,7 @@ class SweepRow:
     @classmethod
     def of(cls, epsilon: float, penalty: float, result: Mechanism | OptrandError) -> SweepRow:
         """Describe a mechanism, or the error in its place."""
+        given = cls(float(epsilon), float(penalty))
         try:
             if isinstance(result, OptrandError):
                 raise result
@@ -81,17 +81,14 @@ class SweepRow:
         except OptrandError as error:
             status = "infeasible" if isinstance(error, Infeasible) else "failed"
             known = error.certificate if isinstance(error, NotCertified) else None
-            proven = {} if known is None else _bounds(known)
-            return cls(float(epsilon), float(penalty), **proven, status=status, reason=str(error))
-        prior = result.prior
-        biases = np.array([float(bias) for bias in result.exact_biases])
-        return cls(
-            float(epsilon),
-            float(penalty),
+            return replace(given, **_bounds(known), status=status, reason=str(error))
+        biases = np.array(result.exact_biases, dtype=float)
+        return replace(
+            given,
             value=proof.lower if proof.maximised else proof.upper,
             **_bounds(proof),
-            variance=float(prior @ result.table.variances),
-            squared_bias=float(prior @ biases**2),
+            variance=float(result.prior @ result.table.variances),
+            squared_bias=float(result.prior @ biases**2),
             outputs=count_outputs(result),
         )
 
@@ -149,15 +146,6 @@ class Sweep(Sequence[SweepRow]):
         proven = sum(row.status == "certified" for row in self.rows)
         return f"<Sweep: {len(self.rows)} rows, {proven} certified>"
 
-    def __eq__(self, other: object) -> bool:
-        """Compare all rows; NaN equals NaN."""
-        # The repr of a float keeps all of its digits.
-        return isinstance(other, Sweep) and repr(self.rows) == repr(other.rows)
-
-    def __hash__(self) -> int:
-        """Hash the rows as they are written."""
-        return hash(repr(self.rows))
-
 
 def sweep(
     problem: Problem,
@@ -166,7 +154,7 @@ def sweep(
     bias_penalties: Iterable[float] | None = None,
     solver: Solver | None = None,
     executor: Executor | None = None,
-    progress: bool | ProgressCallback = False,
+    progress: ProgressCallback | None = None,
 ) -> Sweep:
     """Answer a problem at every pair of an epsilon and a bias penalty.
 
@@ -182,9 +170,8 @@ def sweep(
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
         As for :func:`optrand.solve_many`. By default problems are solved here, in turn.
-    progress : bool or callable
-        ``True`` draws a bar on the standard error; a callable gets the number of problems done and that of all, once
-        before the first and after each task.
+    progress : callable, optional
+        Called with the number of problems done and that of all, before the first and after each task.
 
     Returns
     -------
@@ -224,17 +211,16 @@ def sweep(
     cases = [_case(problem, epsilon, penalty) for epsilon, penalty in pairs]
     posed = [case for case in cases if isinstance(case, Problem)]
     # Equal problems are solved once.
-    done = len(cases) - len(set(posed))
-    with _callback(progress) as report:
-        found = iter(
-            solve_many(
-                posed,
-                solver,
-                executor=executor,
-                on_error="return",
-                progress=lambda solved, _: report(done + solved, len(cases)),
-            )
+    done, report = len(cases) - len(set(posed)), progress or (lambda *_: None)
+    found = iter(
+        solve_many(
+            posed,
+            solver,
+            executor=executor,
+            on_error="return",
+            progress=lambda solved, _: report(done + solved, len(cases)),
         )
+    )
     results = tuple(next(found) if isinstance(case, Problem) else case for case in cases)
     rows = tuple(SweepRow.of(*pair, result) for pair, result in zip(pairs, results, strict=True))
     return Sweep(rows, results)
@@ -258,24 +244,10 @@ def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | Infeasi
         return error
 
 
-def _bounds(proof: Certificate) -> dict[str, Any]:
-    names = ("lower", "upper", "gap", "bias")
-    return {"realised_epsilon": proof.epsilon, **{name: getattr(proof, name) for name in names}}
-
-
-@contextmanager
-def _callback(progress: bool | ProgressCallback) -> Iterator[ProgressCallback]:
-    """Return the caller's own callback, one that draws a bar and erases it at the end, or one that does nothing."""
-    if not isinstance(progress, bool):
-        if not callable(progress):
-            raise InvalidInput(f"progress is of type {type(progress).__name__}, expected a bool or a function")
-        yield progress
-    elif not progress:
-        yield lambda *_: None
-    else:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("solving", total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+def _bounds(proof: Certificate | None) -> dict[str, Any]:
+    if proof is None:
+        return {}
+    return {
+        "realised_epsilon": proof.epsilon,
+        **{name: getattr(proof, name) for name in ("lower", "upper", "gap", "bias")},
+    }

@@ -105,7 +105,7 @@ def equal(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0) -
 def _compare(left: Any, right: Any, *, alike: bool, tolerance: float, scale: Number) -> Comparison:
     sides = (np.array(side, dtype=object) for side in (left, right))
     pairs = [tuple(map(_plain_number, pair)) for pair in np.broadcast(*sides)]
-    numbers = [number for pair in pairs for number in pair]
+    numbers = [*chain(*pairs)]
     if not pairs or any(number != number for number in numbers):
         raise BlindCheck("a claim compares no numbers, or one that is NaN: the check sees nothing")
     exact = not tolerance and not any(isinstance(number, float) for number in numbers)
@@ -333,10 +333,15 @@ class BlindCheck(OptrandError):
 
 @dataclass(frozen=True)
 class Case:
-    """One instance as text, and the comparison there."""
+    """One instance, and the comparison there."""
 
-    instance: str
+    given: Any
     comparison: Comparison
+
+    @property
+    def instance(self) -> str:
+        """The instance as text; the fields of one object stand for themselves."""
+        return typed(_name_fields(self.given) if is_dataclass(self.given) else self.given)
 
     def __str__(self) -> str:
         left, right = (_float(side) for side in (self.comparison.left, self.comparison.right))
@@ -402,55 +407,33 @@ def check(claim: Claim, times: int = 1) -> Finding:
     """
     if claim.false is None:
         raise BlindCheck(f"{claim.name} has no false variant: declare one with @false")
-    start = time.perf_counter()
-    tallies = [_Tally(form) for form in (claim.printed, claim.corrected, claim.false) if form]
-    false = tallies[-1]
-    for instance in claim.instances(times):
-        for tally in tallies:
-            if tally.form.speaks_of(instance) and (tally is not false or false.broken is None):
-                tally.add(instance)
-    for tally in tallies:
-        if not tally.tried:
-            raise BlindCheck(f"{claim.name}: no instance fulfils the hypothesis of {tally.form.wording!r}")
+    start, instances = time.perf_counter(), list(claim.instances(times))
+    printed = _try(claim, claim.printed, instances)
+    corrected = _try(claim, claim.corrected, instances) if claim.corrected else None
+    false = _try(claim, claim.false, instances, until_broken=True)
     if false.broken is None:
-        raise BlindCheck(f"{claim.name}: no instance refutes the false variant, {false.form.wording!r}")
-    printed, *corrected, refuted = (tally.evidence() for tally in tallies)
-    return Finding(claim, printed, corrected[0] if corrected else None, refuted, time.perf_counter() - start)
+        raise BlindCheck(f"{claim.name}: no instance refutes the false variant, {claim.false.wording!r}")
+    return Finding(claim, printed, corrected, false, time.perf_counter() - start)
 
 
-class _Tally:
-    """Comparisons of one form so far: their number, the worst one and the first that fails."""
-
-    _worst: Case
-
-    def __init__(self, form: Form) -> None:
-        self.form = form
-        self.tried = 0
-        self.exact = True
-        self.broken: Case | None = None
-        self._least = (True, math.inf)
-
-    def add(self, instance: Any) -> None:
-        comparison: Comparison = _apply(self.form.compare, instance)
-        self.tried += 1
-        self.exact = self.exact and comparison.exact
-        if self.broken is None and not comparison.holds:
-            self.broken = Case(_describe(instance), comparison)
-        if (comparison.holds, comparison.margin) < self._least:
-            self._least = comparison.holds, comparison.margin
-            self._worst = Case(_describe(instance), comparison)
-
-    def evidence(self) -> Evidence:
-        return Evidence(self.tried, self.exact, self._worst, self.broken)
+def _try(claim: Claim, form: Form, instances: Iterable[Any], *, until_broken: bool = False) -> Evidence:
+    """Compare the sides of one form on the instances that fulfil its hypothesis."""
+    cases, broken = [], None
+    for instance in instances:
+        if form.speaks_of(instance):
+            cases.append(Case(instance, _apply(form.compare, instance)))
+            if broken is None and not cases[-1].comparison.holds:
+                broken = cases[-1]
+                if until_broken:
+                    break
+    if not cases:
+        raise BlindCheck(f"{claim.name}: no instance fulfils the hypothesis of {form.wording!r}")
+    worst = min(cases, key=lambda case: (case.comparison.holds, case.comparison.margin))
+    return Evidence(len(cases), all(case.comparison.exact for case in cases), worst, broken)
 
 
 def _name_fields(value: Any) -> dict[str, Any]:
     return {each.name: getattr(value, each.name) for each in fields(value)}
-
-
-def _describe(instance: Any) -> str:
-    """Return an instance as text; the fields of one object stand for themselves."""
-    return typed(_name_fields(instance) if is_dataclass(instance) else instance)
 
 
 def _float(side: Number) -> float:

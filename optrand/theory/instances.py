@@ -75,6 +75,6 @@ def prior(draw: Random, k: int) -> tuple[Fraction, ...]:
     return shares(weights if any(weights) else [1] * k)
 
 
-def shares(weights: Sequence[int]) -> tuple[Fraction, ...]:
+def shares(weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
     """Return weights as parts of their sum."""
-    return tuple(Fraction(weight, sum(weights)) for weight in weights)
+    return tuple(Fraction(weight) / sum(weights) for weight in weights)

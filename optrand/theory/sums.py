@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
-from itertools import accumulate
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["binomials", "bit_sums", "largest_ratio", "pushed", "times", "total"]
+__all__ = ["bit_sums", "largest_ratio", "pushed", "times", "total"]
 
 Key = TypeVar("Key", bound=Hashable)
 Image = TypeVar("Image", bound=Hashable)
@@ -52,11 +51,6 @@ def bit_sums(chances: Chances) -> Chances:
     """Return the probabilities of ``0 ... n`` ones among `n` independent bits, whose chances are the last axis."""
     none: Chances = np.ones((*chances.shape[:-1], 1), dtype=chances.dtype)
     return reduce(_one_more, np.moveaxis(chances, -1, 0)[..., np.newaxis], none)
-
-
-def binomials(count: int, chance: float) -> list[Chances]:
-    """Return the probabilities of each number of ones among ``0 ... count`` bits with one chance."""
-    return list(accumulate([chance] * count, _one_more, initial=np.ones(1)))
 
 
 def _one_more(known: Chances, chance: Any) -> Chances:

@@ -64,6 +64,8 @@ class Options:
     """Newton's method ends at a residual of ``2**-converged`` times the largest gain."""
     exchanges: int = 24
     """Largest number of types that join after Clarabel."""
+    start: float = 5.0
+    """Largest epsilon of a cone program. Beyond it floats may not distinguish designs."""
     growth: float = 1.5
     """Factor between epsilons on the way up: masses move by ``exp(-epsilon)``, whose square is then negligible."""
 
@@ -159,7 +161,6 @@ def best_design(
     total: int,
     epsilon: float,
     *,
-    start: float | None = None,
     options: Options = OPTIONS,
 ) -> Design:
     """Compute a nearly optimal design.
@@ -174,17 +175,19 @@ def best_design(
         Prior of a subset of each type, times `total`.
     total : int
     epsilon : float
-    start : float, optional
-        Epsilon of the cone program, `epsilon` if not given. At large budgets floats cannot distinguish designs: start
-        from a smaller one, from which Newton's method follows the optimum upwards.
     options : Options, optional
+
+    Notes
+    -----
+    At large budgets floats cannot distinguish designs. The cone program is then solved at a smaller one, from which
+    Newton's method follows the optimum upwards.
 
     Raises
     ------
     SolverFailed
         The numbers leave the range of floats, or the types found do not distinguish all classes.
     """
-    budget = epsilon if start is None else min(start, epsilon)
+    budget = min(options.start, epsilon)
     with ctx.workprec(options.bits + options.bits_per_nat * int(epsilon)):
         try:
             masses, used = _find_support(

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from optrand.base import validation
 from optrand.base.arithmetic import Integers, privacy_ratio
 from optrand.base.validation import Floats
-from optrand.errors import Infeasible, InvalidInput, SolverFailed
+from optrand.errors import InvalidInput
 from optrand.vectors.bound import subset_size
 from optrand.vectors.design import Design, best_design
 from optrand.vectors.groups import ClassGroups, Counts
@@ -26,10 +26,7 @@ MOST_CLASSES = 256
 """Number of classes up to which randomized response is tried first: its proof takes a second."""
 
 PROVEN = 1e-9
-"""Gap above which a large budget is approached from smaller ones."""
-
-STARTS = (12.0, 8.0, 5.0)
-"""Budgets at which floats still distinguish designs, from which larger ones are approached."""
+"""Gap up to which randomized response counts as optimal."""
 
 
 def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
@@ -101,33 +98,21 @@ def _selection(prior: Floats, epsilon: float, whole: ClassGroups, size: int) -> 
 
 def _enumerated(prior: Floats, epsilon: float, groups: ClassGroups) -> UnbiasedVectors:
     """Find the best design over all types of subsets."""
-    best: UnbiasedVectors | None = None
-    for start in (None, *(start for start in STARTS if start < epsilon)):
-        try:
-            design = _design(groups, epsilon, start)
-            covering = _covering(groups, design.counts, design.masses)
-            ratio, frozen = privacy_ratio(epsilon), validation.frozen(prior)
-            found = UnbiasedVectors(frozen, epsilon, groups, *covering, ratio, design.dual)
-        except (SolverFailed, Infeasible):
-            continue
-        if best is None or found.certificate.gap < best.certificate.gap:
-            best = found
-        if not groups.alike or best.certificate.gap <= PROVEN:
-            break
-    if best is None:
-        raise SolverFailed(f"no design of subsets was found in floats at epsilon {epsilon:g}: take a smaller epsilon")
-    return best
+    design = _design(groups, epsilon)
+    counts, masses = _covering(groups, design.counts, design.masses)
+    ratio, frozen = privacy_ratio(epsilon), validation.frozen(prior)
+    return UnbiasedVectors(frozen, epsilon, groups, counts, masses, ratio, design.dual)
 
 
-def _design(groups: ClassGroups, epsilon: float, start: float | None) -> Design:
+def _design(groups: ClassGroups, epsilon: float) -> Design:
     """Compute the design for the mean priors of groups, with multipliers for the least ones."""
     counts = groups.counts
     means, scale = groups.mean_weights(counts)
-    design = best_design(groups.sizes, counts, means, groups.total * scale, epsilon, start=start)
+    design = best_design(groups.sizes, counts, means, groups.total * scale, epsilon)
     if groups.alike:
         return design
     least = groups.least_weights(counts)
-    other = best_design(groups.sizes, counts, least, groups.total, epsilon, start=start)
+    other = best_design(groups.sizes, counts, least, groups.total, epsilon)
     return replace(design, dual=other.dual)
 
 

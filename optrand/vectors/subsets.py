@@ -238,13 +238,7 @@ class UnbiasedVectors(Record):
         >>> randomizer.sample([2, 0], source=SeededEntropy(1)).round(3).tolist()
         [[-0.582, -0.582, 2.746, -0.582], [2.746, -0.582, -0.582, -0.582]]
         """
-        classes = validation.classes(values, self.k)
-        words, flat = SystemEntropy() if source is None else source, classes.reshape(-1)
-        vectors = np.empty((flat.size, self.k))
-        for rows in self._blocks(flat.size):
-            sets, types = self._draw(flat[rows], words)
-            vectors[rows] = self._decoded(sets, types)
-        return vectors.reshape(*classes.shape, self.k)
+        return self.decoded(self.sample_sets(values, source=source))
 
     def sample_sets(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.bool_]:
         """Draw a subset for every label, as a row of K bits; :meth:`decoded` makes it the vector of :meth:`sample`.
@@ -264,7 +258,7 @@ class UnbiasedVectors(Record):
         words, flat = SystemEntropy() if source is None else source, classes.reshape(-1)
         sets = np.empty((flat.size, self.k), dtype=np.bool_)
         for rows in self._blocks(flat.size):
-            sets[rows] = self._draw(flat[rows], words)[0]
+            sets[rows] = self._draw(flat[rows], words)
         return sets.reshape(*classes.shape, self.k)
 
     def decoded(self, sets: ArrayLike) -> Floats:
@@ -281,12 +275,17 @@ class UnbiasedVectors(Record):
                 f"sets are of type {given.dtype} and shape {given.shape}, expected bool and an axis of {self.k}"
             )
         flat = given.reshape(-1, self.k)
-        numbers = np.stack([flat[:, part].sum(axis=1) for part in self.groups.members], axis=1)
-        known = {tuple(row): place for place, row in enumerate(self.counts.tolist())}
-        types = np.array([known.get(tuple(row), -1) for row in numbers.tolist()], dtype=np.intp)
+        numbers = np.stack([flat[:, part].sum(axis=1) for part in self.groups.members])
+        # Place of each type, -1 for types that are never drawn.
+        places = np.full([size + 1 for size in self.groups.sizes], -1)
+        places[tuple(self.counts.T)] = np.arange(len(self.counts))
+        types = places[tuple(numbers)]
         if (types < 0).any():
             raise InvalidInput("sets hold subsets that this randomizer never draws")
-        return self._decoded(flat, types).reshape(given.shape)
+        vectors = np.empty(flat.shape)
+        for rows in self._blocks(len(flat)):
+            vectors[rows] = self._decoded(flat[rows], types[rows])
+        return vectors.reshape(given.shape)
 
     def exact_vector(self, members: ArrayLike) -> tuple[Fraction, ...]:
         """Return the vector of one subset, given by its classes, in rationals: without any bias.
@@ -488,8 +487,8 @@ class UnbiasedVectors(Record):
         rows = max(1, BLOCK // self.k)
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
-    def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        """Draw subsets and their types: type and membership of the label first, then uniform subsets of the others."""
+    def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> NDArray[np.bool_]:
+        """Draw subsets: the type and the membership of the label first, then uniform subsets of the others."""
         own = self.groups.of[classes]
         drawn = self._sampler.sample(own, source=source).astype(np.intp)
         types, held = drawn % self.masses.size, drawn < self.masses.size
@@ -509,7 +508,7 @@ class UnbiasedVectors(Record):
                     taken = np.where(here, held, taken)
                 sets[rows, part[(start + step) % part.size]] = taken
                 wanted = wanted - taken
-        return sets, types
+        return sets
 
     def _decoded(self, sets: NDArray[np.bool_], types: NDArray[np.intp]) -> Floats:
         inside, outside = (part[types][:, self.groups.of] for part in self._floats)

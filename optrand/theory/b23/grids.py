@@ -18,6 +18,7 @@ from optrand.model.outputs import feasible_output_set
 from optrand.theory.b23.optima import (
     PROVEN,
     THREE,
+    AbsoluteLoss,
     Mesh,
     Row,
     absolute,
@@ -28,7 +29,6 @@ from optrand.theory.b23.optima import (
     prove,
     response_ends,
 )
-from optrand.theory.b23.structure import AbsoluteLoss
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS, Setting, label_set, settings, shares
 from optrand.theory.sums import total

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
-from itertools import product
 from operator import sub
 from random import Random
 from typing import Any
@@ -20,9 +19,8 @@ import numpy as np
 import optrand
 from optrand.solvers import design
 from optrand.theory.b23.optima import PROVEN, Cost, Row, absolute, dot, exact_law, half_square, pose, prove
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false
+from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import Setting, prior, shares
-from optrand.theory.sums import total
 
 Law = tuple[Row, tuple[Row, ...]]
 """Outputs, and a row of probabilities for each label."""
@@ -164,60 +162,39 @@ def sure_predictions_move_by_the_bias(noise: Noise, share: Fraction = Fraction(1
     return equal(moves, [[share * abs(bias) for bias in noise.biases]] * 2)
 
 
-def _differentiate(a: Fraction, b: Fraction, labels: Sequence[Fraction]) -> list[Fraction]:
-    """Return the gradient in `a` and `b` of the mean halved squared loss of ``a b x + a`` at features 1 and 2.
+def _differentiate(a: Fraction, b: Fraction, x: int, label: Fraction) -> Any:
+    """Return the gradient in `a` and `b` of the halved squared loss of the prediction ``a b x + a``.
 
     Central differences are exact because the loss is a parabola in each parameter.
     """
-    rows = list(zip((1, 2), labels, strict=True))
-    return [
-        total(half_square((a + s) * b * x + a + s, y) * s for x, y in rows for s in (1, -1)) / 4,
-        total(half_square(a * (b + s) * x + a, y) * s for x, y in rows for s in (1, -1)) / 4,
-    ]
+    sides = [(half_square((a + s) * b * x + a + s, label), half_square(a * (b + s) * x + a, label)) for s in (1, -1)]
+    return (np.array(sides[0]) - np.array(sides[1])) / 2
 
 
-def _pull(a: Fraction, b: Fraction, errors: Sequence[Fraction]) -> list[Fraction]:
-    """Return the mean of errors of labels times the gradients of predictions."""
-    return [(errors[0] * (b + 1) + errors[1] * (2 * b + 1)) / 2, a * (errors[0] + 2 * errors[1]) / 2]
-
-
-def _draw_batch(draw: Random) -> dict[str, Any]:
+def _draw_example(draw: Random) -> dict[str, Any]:
     noise = _draw_noise(draw.randint(0, 10**9))
-    second = draw.randrange(len(noise.labels))
-    return {
-        "noise": noise,
-        "second": second,
-        "a": Fraction(draw.randint(1, 5), 2),
-        "b": Fraction(draw.randint(-3, 3), 3),
-    }
+    place = {"noise": noise, "y": draw.randrange(len(noise.labels)), "x": draw.choice((1, 2))}
+    return {**place, "a": Fraction(draw.randint(1, 5), 2), "b": Fraction(draw.randint(-3, 3), 3)}
 
 
 @claim(
     "B23 Equation 2",
-    cases("noise second a b", *((noise, 1, Fraction(1, 2), Fraction(-1)) for noise in TWO)),
-    draws(40, _draw_batch),
-    given="halved squared loss, the predictor a b x + a, two examples: the lowest label and a second one; all their "
-    "noisy versions",
+    grid(noise=TWO, y=[1], x=[1], a=[Fraction(1, 2)], b=[Fraction(-1)]),
+    draws(40, _draw_example),
+    given="halved squared loss, the predictor a b x + a, an example of a batch; all its noisy labels",
 )
 @false("The same with the second term `E[M(y)] - y` times the gradients of the predictions.", sign=-1)
-def noise_decomposes(noise: Noise, second: int, a: Fraction, b: Fraction, sign: int = 1) -> Comparison:
+def noise_decomposes(noise: Noise, y: int, x: int, a: Fraction, b: Fraction, sign: int = 1) -> Comparison:
     """Noise adds two terms to a gradient: `y - E[M(y)]` and `E[M(y)] - M(y)`, times the gradients of the predictions.
 
     The latter is zero in expectation.
     """
     outputs, rows = noise.law
-    labels = [Fraction(noise.labels[y]) for y in (0, second)]
-    means = [noise.means[y] for y in (0, second)]
-    bias = _pull(a, b, [sign * (y - mean) for y, mean in zip(labels, means, strict=True)])
-    clean = _differentiate(a, b, labels)
-    noisy_gradients, sums, expected = [], [], [Fraction(0)] * 2
-    for one, two in product(range(len(outputs)), repeat=2):
-        rest = _pull(a, b, [means[0] - outputs[one], means[1] - outputs[two]])
-        chance = rows[0][one] * rows[second][two]
-        expected = [mean + chance * part for mean, part in zip(expected, rest, strict=True)]
-        noisy_gradients.append(_differentiate(a, b, [outputs[one], outputs[two]]))
-        sums.append([x + y + z for x, y, z in zip(clean, bias, rest, strict=True)])
-    return equal([*noisy_gradients, expected], [*sums, [0, 0]])
+    label, mean, slope = noise.labels[y], noise.means[y], np.array([b * x + 1, a * x])
+    clean = _differentiate(a, b, x, Fraction(label)) + sign * (label - mean) * slope
+    noisy = [_differentiate(a, b, x, v) for v in outputs]
+    rest = np.outer([mean - v for v in outputs], slope)
+    return equal([*noisy, np.array(rows[y]) @ rest], [*(clean + rest), [0, 0]])
 
 
 KINDS = {"a": (0.35, 0.1, 0.05), "b": (0.25, 0.15, 0.1)}

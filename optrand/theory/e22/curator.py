@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 from itertools import product
 from random import Random
 from typing import Any
@@ -14,158 +13,109 @@ from typing import Any
 import numpy as np
 from scipy.stats import laplace
 
-from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
-from optrand.baselines import ClusterRR
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.e22.losses import channel, inverse_columns, label_laws
-from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, histograms, noisy_law, renormalized
-from optrand.theory.engine import Comparison, Space, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.e22.losses import (
+    Distribution,
+    Histogram,
+    channel,
+    histograms,
+    inverse_columns,
+    label_laws,
+    renormalized,
+)
+from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, times, total
 
 
-@dataclass(frozen=True)
-class Curator:
-    """Algorithm 1 on one cluster whose first row has the label 0 or 1, the counts of its `others`, and `low` = tau s.
+def weigh_corner(counts: Histogram, low: int, noise: Fraction, top: int) -> Fraction:
+    """Return the probability that Algorithm 1 has only `top` above the threshold, `low` rows, of one cluster.
 
-    `noise` is ``exp(1 / sigma)``.
+    Counts stop there in tails of Laplace noise, which begin a whole number of rows away. `noise` is ``exp(1 / sigma)``.
     """
-
-    others: Histogram
-    low: int
-    noise: Fraction
-    resampling: Fraction
-
-    @property
-    def k(self) -> int:
-        """The number of labels."""
-        return len(self.others)
-
-    @property
-    def threshold(self) -> Fraction:
-        """`tau`."""
-        return Fraction(self.low, sum(self.others) + 1)
-
-    @property
-    def mechanism(self) -> ClusterRR:
-        """The package's mechanism, which states the epsilon of a release."""
-        scale = 1 / math.log(self.noise)
-        return ClusterRR(self.k, noise_scale=scale, threshold=self.threshold, resampling=self.resampling)
-
-    def histogram(self, first: int) -> Histogram:
-        """Return the number of rows with each label."""
-        return tuple(count + (y == first) for y, count in enumerate(self.others))
-
-    def law(self, first: int) -> dict[tuple[Distribution, int], Fraction]:
-        """Return the law of the noisy distribution, with noise in whole rows, and of the first row's noisy label."""
-        laws = product(noisy_law(self.histogram(first), self.threshold, self.noise).items(), range(self.k))
-        return {(q, out): mass * channel(out, first, q, self.resampling) for (q, mass), out in laws}
-
-    @cached_property
-    def whole_rows(self) -> Fraction | float:
-        """Largest ratio over all that can be released, with noise in whole rows."""
-        return largest_ratio([self.law(first) for first in (0, 1)])
-
-    @cached_property
-    def corners(self) -> Fraction | float:
-        """Largest ratio over releases with all labels but one at the threshold, under continuous noise.
-
-        Counts stop there in tails of Laplace noise, which begin a whole number of rows away.
-        """
-        tau, labels = self.threshold, range(self.k)
-        corners = [tuple(1 - (self.k - 1) * tau if y == top else tau for y in labels) for top in labels]
-        return largest_ratio(
-            [
-                {
-                    (top, out): self.corner_mass(first, top) * channel(out, first, corners[top], self.resampling)
-                    for top, out in product(labels, labels)
-                }
-                for first in (0, 1)
-            ]
-        )
-
-    def corner_mass(self, first: int, top: int) -> Fraction:
-        """Return the probability of the distribution in which only `top` is above the threshold."""
-        counts = self.histogram(first)
-        rest = sum(counts) - (self.k - 1) * self.low
-        gaps = [rest - count if y == top else count - self.low for y, count in enumerate(counts)]
-        return times(self.noise**-gap / 2 if gap >= 0 else 1 - self.noise**gap / 2 for gap in gaps)
+    rest = sum(counts) - (len(counts) - 1) * low
+    gaps = [rest - count if y == top else count - low for y, count in enumerate(counts)]
+    return times(noise**-gap / 2 if gap >= 0 else 1 - noise**gap / 2 for gap in gaps)
 
 
-def _small_curators(_: int) -> Iterator[Curator]:
+def find_corner_ratio(others: Histogram, low: int, noise: Fraction, resampling: Fraction) -> Fraction | float:
+    """Return the largest ratio over releases with all labels but one at the threshold, under continuous noise.
+
+    The first row of the cluster has the label 0 or 1, `others` are the counts of the other rows.
+    """
+    k, tau = len(others), _find_threshold(others, low)
+    laws: list[dict[tuple[int, int], Fraction]] = [{}, {}]
+    for first, top, out in product((0, 1), range(k), range(k)):
+        counts = tuple(count + (y == first) for y, count in enumerate(others))
+        q = tuple(1 - (k - 1) * tau if y == top else tau for y in range(k))
+        laws[first][top, out] = weigh_corner(counts, low, noise, top) * channel(out, first, q, resampling)
+    return largest_ratio(laws)
+
+
+def _find_threshold(others: Histogram, low: int) -> Fraction:
+    """Return `tau`."""
+    return Fraction(low, sum(others) + 1)
+
+
+def _small_clusters(_: int) -> Iterator[dict[str, Any]]:
     """Yield all clusters of up to five rows at a few noises."""
     spent = [(Fraction(3, 2), Fraction(99, 100)), (Fraction(101, 100), Fraction(9, 10)), (Fraction(5), Fraction(1, 2))]
     for k, size in ((2, 3), (2, 4), (2, 5), (3, 4)):
-        for others, low, each in product(histograms(k, size - 1), range(1, -(-size // k)), spent):
-            yield Curator(others, low, *each)
+        for others, low, (noise, share) in product(histograms(k, size - 1), range(1, -(-size // k)), spent):
+            yield {"others": others, "low": low, "noise": noise, "resampling": share}
     # A count just below the threshold, one above it and a large one come near to all that can be spent.
-    yield Curator((0, 5, 6), 1, Fraction(11, 10), Fraction(1, 2))
+    yield {"others": (0, 5, 6), "low": 1, "noise": Fraction(11, 10), "resampling": Fraction(1, 2)}
 
 
-def _draw_curator(draw: Random) -> Curator:
+def _draw_cluster(draw: Random) -> dict[str, Any]:
     k, size = draw.choice(((2, 8), (2, 12), (3, 6)))
     noise, share = 1 + Fraction(draw.randint(1, 300), 100), Fraction(draw.randint(1, 999), 1_000)
-    return Curator(draw.choice([*histograms(k, size - 1)]), draw.randint(1, (size - 1) // k), noise, share)
+    others = draw.choice([*histograms(k, size - 1)])
+    return {"others": others, "low": draw.randint(1, (size - 1) // k), "noise": noise, "resampling": share}
 
 
 @claim(
     "E22 Theorem 1",
-    _small_curators,
-    draws(6, _draw_curator),
-    given="beta above 0, so that the noisy distribution is told; the package states the epsilons; as ratios",
+    _small_clusters,
+    draws(6, _draw_cluster),
+    given="beta above 0, so that the noisy distribution is told; as ratios",
 )
 @corrected("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False)
-def noise_is_paid_once(curator: Curator, noises: int = 1, *, floored: bool = True) -> Comparison:
+def noise_is_paid_once(
+    others: Histogram, low: int, noise: Fraction, resampling: Fraction, noises: int = 1, *, floored: bool = True
+) -> Comparison:
     """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
-    mechanism = curator.mechanism
-    stated = mechanism.printed_epsilon if noises == 1 else mechanism.epsilon
-    if not floored:
-        odds = (1 - curator.resampling) / curator.resampling
-        stated = 2 * math.log(curator.noise) + math.log(1 + odds * curator.k)
-    return at_most(float(curator.corners), math.exp(stated), tolerance=TOLERANCE)
+    tau = _find_threshold(others, low) if floored else Fraction(1, len(others))
+    bound = noise**noises * (1 + (1 - resampling) / (resampling * tau))
+    return at_most(find_corner_ratio(others, low, noise, resampling), bound)
 
 
-@dataclass(frozen=True)
-class LabelsAlone:
-    """Two labels, continuous noise, and nothing released but noisy labels: `beta = 0` keeps the loss as it is.
+@cache
+def spend_alone(size: int, epsilon: float, threshold: float) -> float:
+    """Return a lower bound of the epsilon that noisy labels spend alone, as a share of the nominal one.
 
-    As in Corollary 2, `sigma = 1 / epsilon` and `lambda = 1 / (1 + (exp(epsilon) - 1) tau)`.
+    Two labels and continuous noise. Nothing but noisy labels is released: `beta = 0` keeps the loss as it is. As in
+    Corollary 2, `sigma = 1 / epsilon` and `lambda = 1 / (1 + (exp(epsilon) - 1) tau)`, so that the second summand of
+    Theorem 1 is epsilon. The bound is from two neighbours and zeros alone.
     """
+    bounds = (
+        zeros(size, epsilon, threshold, ones, low=True) / zeros(size, epsilon, threshold, ones + 1, low=False)
+        for ones in range(size)
+    )
+    return math.log(max(bounds)) / epsilon
 
-    size: int
-    epsilon: float
-    threshold: float
 
-    @property
-    def mechanism(self) -> ClusterRR:
-        """The package's mechanism."""
-        share, scale = 1 / (1 + math.expm1(self.epsilon) * self.threshold), 1 / self.epsilon
-        return ClusterRR(2, threshold=self.threshold, noise_scale=scale, resampling=share, bias_correction=0)
-
-    def stated(self, noises: float) -> float:
-        """Return the epsilon that the package states, with a multiple of the printed noise, as a share of epsilon."""
-        printed, true = self.mechanism.printed_epsilon, self.mechanism.epsilon
-        return (printed + (noises - 1) * (true - printed)) / self.epsilon
-
-    @cached_property
-    def spent(self) -> float:
-        """A lower bound of the epsilon, as a share of the nominal one, from two neighbours and zeros alone."""
-        ratios = (self.zeros(ones, low=True) / self.zeros(ones + 1, low=False) for ones in range(self.size))
-        return math.log(max(ratios)) / self.epsilon
-
-    def zeros(self, ones: int, *, low: bool) -> float:
-        """Return a bound, from below or above, of the probability that all noisy labels are 0."""
-        share, n = float(self.mechanism.resampling), self.size
-        q = _final_shares(n, self.threshold)[0 if low else 1]
-        chances = (1 - share + share * q) ** (n - ones) * (share * q) ** ones
-        return float(self._masses(n - ones) @ chances @ self._masses(ones))
-
-    def _masses(self, count: int) -> Floats:
-        """Return the probability of each piece, for the label of `count` rows."""
-        below = laplace.cdf((_edges(self.size, self.threshold)[1:-1] * self.size - count) * self.epsilon)
-        return np.diff(below, prepend=0.0, append=1.0)
+def zeros(size: int, epsilon: float, threshold: float, ones: int, *, low: bool) -> float:
+    """Return a bound, from below or above, of the probability that all noisy labels are 0."""
+    share, q = 1 / (1 + math.expm1(epsilon) * threshold), _final_shares(size, threshold)[0 if low else 1]
+    edges = _edges(size, threshold)[1:-1] * size
+    # The probability of each piece, for the label of zeros and that of ones.
+    own, other = (
+        np.diff(laplace.cdf((edges - count) * epsilon), prepend=0.0, append=1.0) for count in (size - ones, ones)
+    )
+    return float(own @ ((1 - share + share * q) ** (size - ones) * (share * q) ** ones) @ other)
 
 
 def _edges(size: int, threshold: float) -> Floats:
@@ -183,34 +133,30 @@ def _final_shares(size: int, threshold: float) -> list[Floats]:
     return [renormalized(pair, threshold)[..., 0] for pair in pairs]
 
 
-def _labels_alone(sizes: Iterable[int], thresholds: Iterable[float]) -> Space:
-    found = [LabelsAlone(*case) for case in product(sizes, (0.01, 0.1, 1.0), thresholds)]
-    return lambda _: found
-
-
 @claim(
     "E22 Theorem 1: noisy labels alone",
-    _labels_alone((2, 4, 8), (0.25, 0.1, 0.4)),
-    lambda _: [LabelsAlone(12, 0.1, 0.4), LabelsAlone(30, 0.01, 0.4)],
-    given="two labels, continuous noise, beta = 0; both summands alike",
+    grid(size=(2, 4, 8), epsilon=(0.01, 0.1, 1.0), threshold=(0.25, 0.1, 0.4)),
+    cases("size epsilon threshold", (12, 0.1, 0.4), (30, 0.01, 0.4)),
+    given="two labels, continuous noise, beta = 0; both summands alike, compared as shares of epsilon",
 )
 @corrected("The same at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same at 3 / (2 sigma) + log(1 + (1 - lambda) / (lambda tau)).", noises=3 / 2)
-def labels_alone(labels: LabelsAlone, noises: float = 1) -> Comparison:
+def labels_alone(size: int, epsilon: float, threshold: float, noises: float = 1) -> Comparison:
     """If only noisy labels are released, they are private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
-    return at_most(labels.spent, labels.stated(noises))
+    return at_most(spend_alone(size, epsilon, threshold), noises + 1)
 
 
 @claim(
     "E22 Section 6: privacy",
-    _labels_alone((2, 4, 8, 12), [0.0]),
+    size=(2, 4, 8, 12),
+    epsilon=(0.01, 0.1, 1.0),
     given="two labels, continuous noise; compared as shares of epsilon",
 )
 @corrected("The same at 2 epsilon.", noises=2)
 @false("The same at 3/2 epsilon.", noises=3 / 2)
-def drawing_all_labels_costs_epsilon(labels: LabelsAlone, noises: float = 1) -> Comparison:
+def drawing_all_labels_costs_epsilon(size: int, epsilon: float, noises: float = 1) -> Comparison:
     """With beta = 0, lambda = 1, tau = 0 and sigma = 1 / epsilon a release is private at epsilon."""
-    return at_most(labels.spent, labels.stated(noises))
+    return at_most(spend_alone(size, epsilon, 0.0), noises)
 
 
 def _draw_resampling(draw: Random) -> dict[str, Any]:
@@ -301,22 +247,24 @@ def uniform_response_spends_epsilon(shares: Distribution, ratio: Fraction, less:
     return at_most(largest_ratio(laws), ratio)
 
 
+SMALL_RATIOS = Fraction(33, 20), Fraction(17, 15)
+"""Of budgets of about 1/2 and 1/8."""
+
+
 @claim(
     "E22 Corollary 2: privacy",
     *(
-        grid(others=[*histograms(k, size - 1)], low=range(1, -(-size // k)), epsilon=(0.5, 0.125))
+        grid(others=[*histograms(k, size - 1)], low=range(1, -(-size // k)), ratio=SMALL_RATIOS)
         for k, size in ((2, 3), (2, 4), (3, 4))
     ),
-    cases("others low epsilon", ((0, 9, 2), 2, 0.125)),
+    cases("others low ratio", ((0, 9, 2), 2, SMALL_RATIOS[1])),
     given="tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi); as ratios",
 )
 @false("The same with 2 epsilon: compared as ratios.", times_epsilon=2)
-def release_spends_three_epsilon(others: Histogram, low: int, epsilon: float, times_epsilon: int = 3) -> Comparison:
+def release_spends_three_epsilon(others: Histogram, low: int, ratio: Fraction, times_epsilon: int = 3) -> Comparison:
     """With sigma = 1 / epsilon and lambda = 1 / (1 + (exp(epsilon) - 1) tau) the release costs O(epsilon): 3 epsilon.
 
     The noisy distribution counts as released.
     """
-    tau = Fraction(low, sum(others) + 1)
-    mechanism = ClusterRR.corollary2(len(others), epsilon, heterogeneity=tau)
-    curator = Curator(others, low, privacy_ratio(float(1 / mechanism.noise_scale)), mechanism.resampling)
-    return at_most(max(curator.corners, curator.whole_rows), curator.noise**times_epsilon)
+    share = 1 / (1 + (ratio - 1) * _find_threshold(others, low))
+    return at_most(find_corner_ratio(others, low, ratio, share), ratio**times_epsilon)

@@ -1,30 +1,84 @@
-"""Label-randomization matrices `(1 - beta) I + beta q 1'`, and the loss that undoes them ([E22], Lemmas 1 to 6)."""
+"""Label-randomization matrices `(1 - beta) I + beta q 1'`, and the loss that undoes them ([E22], Lemmas 1 to 6).
+
+Exact laws of what Algorithm 1 releases of one cluster, with noise in whole rows as the package draws it: neighbouring
+counts have the rational ratio `B = exp(1 / sigma)`, and clipping makes the laws finite.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.stats import laplace
 
+from optrand.base.validation import Floats
 from optrand.baselines import LabelRandomization
-from optrand.theory.e22.noise import TOLERANCE, Distribution, Histogram, noisy_law, renormalized
+from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.engine import Comparison, at_most, cases, claim, draws, equal, false, grid
 from optrand.theory.instances import prior, shares
 from optrand.theory.sums import pushed, times, total
+
+TOLERANCE = 1e-9
+"""Of sums, quantiles, logarithms and inverses in floats."""
+
+Distribution = tuple[Fraction, ...]
+Histogram = tuple[int, ...]
+Key = TypeVar("Key", bound=Hashable)
+
+
+@cache
+def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Distribution, Fraction]:
+    """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`.
+
+    Examples
+    --------
+    >>> law = noisy_law((1, 0), Fraction(1, 4), Fraction(2))
+    >>> {tuple(map(str, q)): str(mass) for q, mass in law.items()}
+    {('1/2', '1/2'): '4/9', ('1/4', '3/4'): '1/9', ('3/4', '1/4'): '4/9'}
+    """
+    size = sum(histogram)
+    noisy = product(*(_clipped(count, math.floor(threshold * size), size, ratio).items() for count in histogram))
+    counts = ((tuple(count for count, _ in each), times(mass for _, mass in each)) for each in noisy)
+    return pushed(counts, lambda row: cluster_distribution([Fraction(count, size) for count in row], threshold))
+
+
+def _clipped(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Fraction]:
+    """Return the law of a noisy count: `low` stands for all from there down, the size for all from there up."""
+
+    def tail(x: int) -> Fraction:
+        return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)
+
+    inner = {x: (ratio - 1) / (ratio + 1) * ratio ** -abs(x - count) for x in range(low + 1, size)}
+    return {low: tail(low - count), size: tail(count - size)} | inner
+
+
+def renormalized(clipped: Floats, threshold: float) -> Floats:
+    """Return clipped shares as distributions, in floats and many at a time: lines 9 to 19 of Algorithm 1."""
+    missing = 1 - clipped.sum(axis=-1, keepdims=True)
+    room = np.where(missing < 0, clipped - threshold, 1 - clipped)
+    whole = room.sum(axis=-1, keepdims=True)
+    step: Floats = np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0)
+    return clipped + room * step
+
+
+def histograms(k: int, size: int) -> Iterator[Histogram]:
+    """Yield all counts of `k` labels that sum to `size`."""
+    return (counts for counts in product(range(size + 1), repeat=k) if sum(counts) == size)
+
 
 ANY = "any distribution of the cluster, any beta from 0 to below 1"
 IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
 
-Table = tuple[tuple[Fraction, ...], ...]
+Table = Any
+"""Fractions or integers in an array."""
 
 
 def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
@@ -50,10 +104,9 @@ def largest_modified_loss(distribution: Distribution, beta: Fraction) -> Fractio
     return max(total(sign * w for w in column if sign * w > 0) for column, sign in signed)
 
 
-SURE = [(Fraction(1),), (Fraction(1, 2),) * 2, (Fraction(1), Fraction(0)), (Fraction(0), Fraction(0), Fraction(1))]
 BETAS = [Fraction(text) for text in ("0", "1/2", "9/10", "999/1000", "1/100", "999999/1000000")]
 CHANNELS = (
-    grid(q=SURE, beta=BETAS),
+    grid(q=[shares([1]), shares([1, 1]), shares([1, 0]), shares([0, 0, 1])], beta=BETAS),
     draws(80, lambda draw: {"q": prior(draw, draw.randint(2, 9)), "beta": Fraction(draw.randint(0, 999), 1_000)}),
     cases("q beta", ((Fraction(1),) + (Fraction(0),) * 19, Fraction(999, 1_000))),
 )
@@ -90,12 +143,12 @@ def losses_are_bounded_by_k(q: Distribution, beta: Fraction, power: int = 1) -> 
     return at_most(largest_modified_loss(q, beta), len(q) / (1 - beta) ** power)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Examples:
-    """Examples in clusters, with the distributions of their labels."""
+    """Examples in clusters, with the distributions of their labels, a row for each example."""
 
-    weights: tuple[Fraction, ...]
-    clusters: tuple[int, ...]
+    weights: Table
+    clusters: Table
     labels: Table
 
     @property
@@ -106,12 +159,8 @@ class Examples:
     @cached_property
     def shares(self) -> Table:
         """Distribution of labels in the cluster of each example."""
-        found = {}
-        for cluster in set(self.clusters):
-            inside = [w * (c == cluster) for w, c in zip(self.weights, self.clusters, strict=True)]
-            columns = zip(*self.labels, strict=True)
-            found[cluster] = tuple(total(map(Fraction.__mul__, inside, column)) / total(inside) for column in columns)
-        return tuple(found[cluster] for cluster in self.clusters)
+        inside = self.weights * (self.clusters[:, np.newaxis] == self.clusters)
+        return np.array(inside @ self.labels / inside.sum(axis=1, keepdims=True))
 
     @cached_property
     def heterogeneity(self) -> Fraction:
@@ -119,20 +168,18 @@ class Examples:
 
         Examples
         --------
-        >>> half, sure = Fraction(1, 2), (Fraction(1), Fraction(0))
-        >>> [str(Examples((half, half), (0, c), (sure, sure[::-1])).heterogeneity) for c in (0, 1)]
+        >>> half, sure = np.array([Fraction(1, 2)] * 2), np.array([[1, 0], [0, 1]])
+        >>> [str(Examples(half, np.array([0, c]), sure).heterogeneity) for c in (0, 1)]
         ['1', '0']
         """
-        rows = zip(self.weights, self.labels, self.shares, strict=True)
-        return total(w * abs(p - q) for w, row, shares in rows for p, q in zip(row, shares, strict=True))
+        return total(self.weights @ abs(self.labels - self.shares))
 
     def mean(self, values: Table, counted: Table) -> Fraction:
         """Return the mean of values over examples, in which labels count as `counted` says."""
-        rows = zip(self.weights, values, counted, strict=True)
-        return total(w * value * count for w, row, counts in rows for value, count in zip(row, counts, strict=True))
+        return total(self.weights @ (values * counted))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Population(Examples):
     """The losses of one hypothesis, and Algorithm 1 on a sample with noise in whole rows."""
 
@@ -154,22 +201,23 @@ class Population(Examples):
     def modified_loss(self, example: int, label: int, q: Distribution) -> Fraction:
         """Return line 30 of Algorithm 1, where `q` is the noisy distribution of the example's cluster."""
         row = self.losses[example]
-        return (row[label] - self.beta * total(map(Fraction.__mul__, q, row))) / (1 - self.beta)
+        return Fraction((row[label] - self.beta * (np.array(q) @ row)) / (1 - self.beta))
 
     @cached_property
     def distortion(self) -> Fraction:
         """`psi`, by Definition 3: the mean distance of noisy shares in the worst cluster of a sample."""
-        return total(mass * max(map(self._distorted, counts.values())) for mass, _, counts in self._samples)
+        return total(mass * max(map(self._distort, counts.values())) for mass, _, counts in self._samples)
 
-    def _distorted(self, counts: Histogram) -> Fraction:
-        shares, law = [Fraction(count, sum(counts)) for count in counts], noisy_law(counts, self.threshold, self.noise)
-        return total(chance * abs(q - p) for each, chance in law.items() for q, p in zip(each, shares, strict=True))
+    def _distort(self, counts: Histogram) -> Fraction:
+        shares = [Fraction(count, sum(counts)) for count in counts]
+        law = noisy_law(counts, self.threshold, self.noise).items()
+        return total(chance * abs(q - p) for each, chance in law for q, p in zip(each, shares, strict=True))
 
     @cached_property
     def _samples(self) -> list[tuple[Fraction, tuple[tuple[int, int], ...], dict[int, Histogram]]]:
         """All samples: how likely they are, their examples and labels, and the histograms of their clusters."""
-        found, pairs = [], product(range(len(self.weights)), range(self.k))
-        masses = {(x, y): self.weights[x] * self.labels[x][y] for x, y in pairs if self.labels[x][y]}
+        found, chances = [], self.weights[:, np.newaxis] * self.labels
+        masses = {(x, y): chances[x, y] for x, y in np.ndindex(*chances.shape) if chances[x, y]}
         for rows in product(masses, repeat=self.sample):
             seen = {c: [y for x, y in rows if self.clusters[x] == c] for c in {self.clusters[x] for x, _ in rows}}
             counts = {c: tuple(map(labels.count, range(self.k))) for c, labels in seen.items()}
@@ -188,23 +236,28 @@ class Population(Examples):
         return pushed(cases, lambda each: each)
 
 
+HALVES = np.array([Fraction(1, 2)] * 2)
+SURE = np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]])
+"""Two examples that are sure of opposite labels."""
+
+
 def _sure_populations(_: int) -> Iterator[Population]:
     """Yield two examples that are sure of opposite labels, in one cluster and in two."""
-    half, sure = Fraction(1, 2), (Fraction(1), Fraction(0))
-    settings = (half, half / 2), (Fraction(0), half), (Fraction(9, 10), Fraction(99, 100))
-    for clusters, (beta, share) in product(((0, 0), (0, 1)), settings):
-        losses = (sure, (half, sure[0]))
-        yield Population((half, half), clusters, (sure, sure[::-1]), losses, 2, half / 2, Fraction(2), beta, share)
+    half, quarter = Fraction(1, 2), Fraction(1, 4)
+    settings = (half, quarter), (Fraction(0), half), (Fraction(9, 10), Fraction(99, 100))
+    losses = np.array([[1, 0], [half, 1]])
+    for clusters, each in product(((0, 0), (0, 1)), settings):
+        yield Population(HALVES, np.array(clusters), SURE, losses, 2, quarter, Fraction(2), *each)
 
 
 def _draw_population(draw: Random) -> Population:
     k, examples = draw.choice(((2, 1), (2, 2), (3, 1), (3, 2)))
     beta, share = (Fraction(draw.randint(0, 99), 100) for _ in range(2))
     return Population(
-        weights=(Fraction(1),) if examples == 1 else ((1 + beta) / 3, (2 - beta) / 3),
-        clusters=(0,) * examples if draw.random() < 0.7 else tuple(range(examples)),
-        labels=tuple(prior(draw, k) for _ in range(examples)),
-        losses=tuple(tuple(Fraction(draw.randint(0, 6), 6) for _ in range(k)) for _ in range(examples)),
+        weights=np.array([Fraction(1)] if examples == 1 else [(1 + beta) / 3, (2 - beta) / 3]),
+        clusters=np.array([0] * examples if draw.random() < 0.7 else range(examples)),
+        labels=np.array([prior(draw, k) for _ in range(examples)]),
+        losses=np.array([[Fraction(draw.randint(0, 6), 6) for _ in range(k)] for _ in range(examples)]),
         sample=2 if k == 3 else draw.choice((1, 2, 3)),
         threshold=Fraction(draw.randint(0, 6), 6 * k),
         noise=1 + Fraction(draw.randint(1, 200), 100),
@@ -270,11 +323,11 @@ def another_correction_costs_both_distances(population: Population, noises: int 
     return at_most(moved, max(map(abs, losses)) * abs(population.beta - population.resampling) * distance)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Contest(Examples):
     """The losses of two hypotheses: the one is chosen that is better by what is seen of the labels."""
 
-    losses: tuple[Table, Table]
+    losses: Table
 
     def excess(self, seen: Table) -> Fraction:
         """Return the excess risk of the hypothesis that looks better by the labels `seen`; of equal ones, the worse."""
@@ -282,12 +335,11 @@ class Contest(Examples):
         return max(risk for risk, look in zip(risks, looks, strict=True) if look == min(looks)) - min(risks)
 
 
-def tempting_contests(_: int) -> Iterator[Contest]:
-    """Yield two examples whose cluster misleads, hardly and by far."""
-    one, zero, half = Fraction(1), Fraction(0), Fraction(1, 2)
-    right = ((zero, one), (one, zero))
-    for wrong in (((one, one), (zero, zero)), ((one, half), (zero, zero))):
-        yield Contest((half, half), (0, 0), right[::-1], (right, wrong))
+TEMPTING = [
+    Contest(HALVES, np.zeros(2, dtype=int), SURE, np.array([[[0, 1], [1, 0]], wrong]))
+    for wrong in ([[1, 1], [0, 0]], [[1, Fraction(1, 2)], [0, 0]])
+]
+"""Two examples whose cluster misleads, hardly and by far."""
 
 
 def draw_contest(draw: Random, labels: int) -> Contest:
@@ -295,6 +347,6 @@ def draw_contest(draw: Random, labels: int) -> Contest:
     size, k = draw.randint(1, 4), draw.randint(2, labels)
     weights = shares([draw.randint(1, 9) for _ in range(size)])
     losses = [[[Fraction(draw.randint(0, 4), 4) for _ in range(k)] for _ in range(size)] for _ in range(2)]
-    first, second = (tuple(map(tuple, table)) for table in losses)
-    clusters = tuple(draw.randint(0, 1) for _ in range(size))
-    return Contest(weights, clusters, tuple(prior(draw, k) for _ in range(size)), (first, second))
+    clusters = [draw.randint(0, 1) for _ in range(size)]
+    laws = np.array([prior(draw, k) for _ in range(size)])
+    return Contest(np.array(weights), np.array(clusters), laws, np.array(losses))

@@ -1,23 +1,28 @@
-"""Privacy of labels that peers exchange ([E22], Lemmas 8 and 9, Theorem 3, Section 5.1)."""
+"""Labels that peers exchange, and labels of small clusters ([E22], Lemmas 8 and 9, Theorems 3 to 5, Section 5.1)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from random import Random
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 from optrand.base.arithmetic import exp_bracket
-from optrand.baselines import PeerToPeer
+from optrand.baselines import ClusterRR, PeerToPeer
+from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import PeerPair
 from optrand.baselines.peer_to_peer import lemma9_at, theorem3, theorem3_flip
+from optrand.sampling.entropy import SeededEntropy
+from optrand.theory.e22.losses import TOLERANCE, Contest, draw_contest
+from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.instances import RATIOS
 from optrand.theory.sums import bit_sums, largest_ratio, total
 
 HALF = Fraction(1, 2)
@@ -43,123 +48,105 @@ def powers_are_within_three(power: Fraction, a: Fraction, sign: int, halves: int
     return at_most(base ** (sign * power.numerator), (limit + halves / (2 * power)) ** power.denominator)
 
 
-@dataclass(frozen=True)
-class Peers:
-    """Algorithm 2 in one cluster of `users`, where all clusters have at least `size`; xi is `reach` of its limit."""
-
-    size: int
-    flip: Fraction
-    rate: Fraction
-    reach: Fraction
-    users: int
-
-    def bounds(self, flip: Fraction) -> tuple[float, float]:
-        """Return the epsilon and the delta that the lemma promises at a flip."""
-        xi = 3 * float(self.reach * flip) * math.sqrt(float(self.rate * self.size * (1 - flip)))
-        return lemma9_at(PeerToPeer(float(flip), float(self.rate)), xi, self.size)
-
-    @property
-    def lesser(self) -> Fraction:
-        """The lesser of `alpha` and `1 - alpha`."""
-        return min(self.flip, 1 - self.flip)
-
-    def delta(self, epsilon: float) -> float:
-        """Return the exact delta for the worst labels of the others; of more than 128 users, for the worst tried."""
-        return _delta(float(self.flip), float(self.rate), epsilon, self.users)
-
-    def sums_can_tell(self) -> bool:
-        """Whether the promised deltas are so large that what binomial sums leave out does not count."""
-        return min(self.bounds(flip)[1] for flip in {self.flip, self.lesser}) >= 1e-20
+def promise(size: int, flip: Fraction, rate: Fraction, reach: Fraction) -> tuple[float, float]:
+    """Return the epsilon and the delta of Lemma 9 at xi, which is `reach` of its limit."""
+    xi = 3 * float(reach * flip) * math.sqrt(float(rate * size * (1 - flip)))
+    return lemma9_at(PeerToPeer(float(flip), float(rate)), xi, size)
 
 
 @cache
-def _delta(flip: float, rate: float, epsilon: float, users: int) -> float:
+def find_delta(flip: float, rate: float, epsilon: float, users: int) -> float:
+    """Return the exact delta for the worst labels of the others; of more than 128 users, for the worst tried."""
     return PeerToPeer(flip, rate).delta(epsilon, users).delta
 
 
-def _peers(_: int) -> Iterator[Peers]:
-    """Yield small clusters with all kinds of flips, then larger ones."""
+def _peers(_: int) -> Iterator[dict[str, Any]]:
+    """Yield small clusters with all kinds of flips, then larger ones.
+
+    All clusters have at least `size` users. One of them has `users`.
+    """
     flips = map(Fraction, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"))
     rates, reaches = (Fraction(1), Fraction(1, 10)), (HALF, Fraction(1), Fraction(1, 10))
     for size, flip, rate, reach in product((3, 4, 5, 10), flips, rates, reaches):
         for users in (size, 2 * size + 1) if size <= 5 else (size,):
-            yield Peers(size, flip, rate, reach, users)
+            yield {"size": size, "flip": flip, "rate": rate, "reach": reach, "users": users}
     for size, flip in ((60, Fraction(1, 10)), (60, Fraction(9, 10)), (400, Fraction(1, 50))):
-        yield from (Peers(size, flip, Fraction(1), reach, size) for reach in (Fraction(3, 10), Fraction(1)))
+        for reach in (Fraction(3, 10), Fraction(1)):
+            yield {"size": size, "flip": flip, "rate": Fraction(1), "reach": reach, "users": size}
 
 
-def _own_flips(peers: Peers) -> Comparison:
-    epsilon, delta = peers.bounds(peers.lesser)
-    flips = float(peers.rate) * max(0.0, float(1 - peers.flip) - math.exp(epsilon) * float(peers.flip))
-    return at_most(flips, delta)
+def _is_decided(size: int, flip: Fraction, rate: Fraction, reach: Fraction, *, lesser: bool = False) -> bool:
+    """Whether the lemma speaks of these peers, and promises deltas that binomial sums can tell from 0."""
+    least = min(flip, 1 - flip)
+    promised = min(promise(size, each, rate, reach)[1] for each in (flip, least))
+    return size * (least if lesser else flip) >= 2 and promised >= 1e-20
+
+
+def _send_own_flips(size: int, flip: Fraction, rate: Fraction, reach: Fraction) -> Comparison:
+    epsilon, delta = promise(size, flip, rate, reach)
+    return at_most(float(rate) * max(0.0, float(1 - flip) - math.exp(epsilon) * float(flip)), delta)
 
 
 @claim(
     "E22 Lemma 9",
     _peers,
     given="alpha >= 2 / s, clusters of s users and more, any xi that the lemma allows",
-    where=lambda peers: peers.size * peers.flip >= 2 and peers.sums_can_tell(),
+    where=_is_decided,
 )
 @corrected(
     "The same with the lesser of alpha and 1 - alpha for alpha, where it is at least 2 / s.",
-    lambda peers: at_most(peers.delta(peers.bounds(peers.lesser)[0]), peers.bounds(peers.lesser)[1]),
-    where=lambda peers: peers.size * peers.lesser >= 2 and peers.sums_can_tell(),
+    where=partial(_is_decided, lesser=True),
+    lesser=True,
 )
 @false(
     "The same, alpha being at most 1/2, where users send their own flipped label: the exchange is left out.",
-    _own_flips,
-    where=lambda peers: peers.size * peers.flip >= 2 and peers.flip <= HALF,
+    _send_own_flips,
+    where=lambda size, flip: size * flip >= 2 and flip <= HALF,
 )
-def peers_are_private(peers: Peers) -> Comparison:
+def peers_are_private(
+    size: int, flip: Fraction, rate: Fraction, reach: Fraction, users: int, *, lesser: bool = False
+) -> Comparison:
     """Delta is at most exp(-alpha xi**2 / (4 (alpha + 1/s) (1 - alpha))) at Lemma 9's epsilon.
 
     This epsilon is theta log(e + 3 / (s alpha)) + sqrt(theta) xi log(1 + 3 / sqrt(s alpha)).
     """
-    epsilon, delta = peers.bounds(peers.flip)
-    return at_most(peers.delta(epsilon), delta)
+    epsilon, delta = promise(size, min(flip, 1 - flip) if lesser else flip, rate, reach)
+    return at_most(find_delta(float(flip), float(rate), epsilon, users), delta)
 
 
-@dataclass(frozen=True)
-class Draws:
-    """The proof's model: `t` independent draws, and one of `n` labels that changes from 0 to 1."""
+def _exceed(n: int, t: int, p: Fraction, square: Fraction, centre: Fraction) -> Fraction:
+    """Return the probability of more than the centre plus ``sqrt(square t p)`` ones, after one of `n` labels changed.
 
-    n: int
-    t: int
-    p: Fraction
-    low: int
-    square: Fraction
-
-    def beyond(self, centre: Fraction) -> Fraction:
-        """Return the probability, after the change, of more than the centre plus `xi sqrt(t p)` ones."""
-        p, reach = self.p + Fraction(1, self.n), self.square * self.t * self.p
-        counts = (k for k in range(self.t + 1) if k > centre and (k - centre) ** 2 > reach)
-        return total(math.comb(self.t, k) * p**k * (1 - p) ** (self.t - k) for k in counts)
-
-    def delta(self, power: int) -> float:
-        """Return a power of Lemma 9's delta."""
-        return lemma9_at(PeerToPeer(self.low / self.n, self.t / self.n), math.sqrt(self.square), self.n)[1] ** power
+    The proof's model: `t` independent draws, and a label that changes from 0 to 1.
+    """
+    changed, reach = p + Fraction(1, n), square * t * p
+    counts = (k for k in range(t + 1) if k > centre and (k - centre) ** 2 > reach)
+    return total(math.comb(t, k) * changed**k * (1 - changed) ** (t - k) for k in counts)
 
 
-def _draws(_: int) -> Iterator[Draws]:
+def _draws(_: int) -> Iterator[dict[str, Any]]:
     for n in (*range(5, 15), 20, 30):
         for t, low in product(sorted({n // 2, n}), sorted({2, n // 4, n // 2} - {0, 1})):
             for ones in sorted({low, n // 2, n - low - 1} & {*range(low, n - low)}):
                 most = Fraction(9 * low**2 * t * (n - low), n**3)
-                yield from (Draws(n, t, Fraction(ones, n), low, most * part) for part in (Fraction(1, 9), Fraction(1)))
+                for part in (Fraction(1, 9), Fraction(1)):
+                    yield {"n": n, "t": t, "p": Fraction(ones, n), "low": low, "square": most * part}
+
+
+def _stay_below(n: int, t: int, p: Fraction, low: int, square: Fraction, power: int = 1) -> Comparison:
+    """Compare counts beyond t p + xi sqrt(t p) with a power of Lemma 9's delta."""
+    delta = lemma9_at(PeerToPeer(low / n, t / n), math.sqrt(square), n)[1]
+    return at_most(float(_exceed(n, t, p, square, t * p)), delta**power)
 
 
 @claim("E22 Lemma 9: upper tail", _draws, given="n = s, alpha <= p < p' <= 1 - alpha, xi up to its limit")
-@corrected(
-    "After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.",
-    lambda draws: at_most(float(draws.beyond(draws.t * draws.p)), draws.delta(1)),
-)
+@corrected("After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.", _stay_below)
 @false(
-    "The same with the square of that delta, as if binomial tails were as thin as normal ones.",
-    lambda draws: at_most(float(draws.beyond(draws.t * draws.p)), draws.delta(2)),
+    "The same with the square of that delta, as if binomial tails were as thin as normal ones.", _stay_below, power=2
 )
-def counts_are_centred_where_they_were(draws: Draws) -> Comparison:
+def counts_are_centred_where_they_were(n: int, t: int, p: Fraction, square: Fraction) -> Comparison:
     """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p)."""
-    return at_most(draws.beyond(draws.t * draws.p), draws.beyond(draws.t * (draws.p + Fraction(1, draws.n))))
+    return at_most(_exceed(n, t, p, square, t * p), _exceed(n, t, p, square, t * (p + Fraction(1, n))))
 
 
 @cache
@@ -295,3 +282,130 @@ def subsampling_alone_amplifies_nothing(flip: Fraction, rate: Fraction, *, ampli
     odds = (1 - flip) / flip
     laws = [copies_law((y,), flip, rate) for y in (0, 1)]
     return equal(largest_ratio(laws), 1 + rate * (odds - 1) if amplified else odds)
+
+
+def mislead_peers(size: int, rate: float, flip: float, ones: float) -> float:
+    """Return the probability that at most half of the copies in one cluster are 1, if labels are with `ones`."""
+    n = np.arange(size + 1)
+    flipped = binom.pmf(n, size, flip + (1 - 2 * flip) * ones)
+    sent = binom.pmf(n, size, rate)
+    t = n[:, np.newaxis]
+    return float(sent @ binom.cdf(t // 2, t, n / size) @ flipped)
+
+
+@claim(
+    "E22 Theorem 4",
+    *(
+        grid(size=(1, 2, 5, 20, 80), rate=[rate], flip=[flip], gamma=GAMMAS)
+        for rate, flip in ((1.0, 0.1), (0.05, 0.1), (1.0, 0.0), (0.2, 0.4))
+    ),
+    given="any population, class and clusters; two constant hypotheses, all users in one cluster, C = 3",
+    undecided=CONSTANT,
+)
+@false("Without theta.", power=0)
+def peers_learn_at_the_rate_of_their_copies(
+    size: int, rate: float, flip: float, gamma: float, power: int = 1
+) -> Comparison:
+    """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha)."""
+    deviation = math.sqrt(math.log(1 / gamma) / (rate**power * size))
+    lost = largest_loss_at(partial(mislead_peers, size, rate, flip), gamma)
+    return at_most(lost, 3 * (deviation + flip), tolerance=TOLERANCE)
+
+
+def _tempting_flips(_: int) -> Iterator[dict[str, Any]]:
+    one, sure = np.array([Fraction(1)]), np.array([[Fraction(0), Fraction(1)]])
+    for flip in (Fraction(1, n) for n in (4, 10, 2)):
+        losses = np.array([[[0, flip / (1 - flip)]], [[1, 0]]])
+        yield {"contest": Contest(one, np.array([0]), sure, losses), "flip": flip}
+
+
+@claim(
+    "E22 Theorem 4: bias",
+    _tempting_flips,
+    draws(200, lambda draw: {"contest": draw_contest(draw, 2), "flip": Fraction(draw.randint(0, 50), 100)}),
+    given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2; the constants are ours",
+)
+@false("With any number of rows, the excess risk among peers is at most phi + alpha.", flips=1)
+def bias_is_heterogeneity_and_two_flips(contest: Contest, flip: Fraction, flips: int = 2) -> Comparison:
+    """With any number of rows, the excess risk among peers is at most phi + 2 alpha."""
+    return at_most(contest.excess(flip + (1 - 2 * flip) * contest.shares), contest.heterogeneity + flips * flip)
+
+
+@claim(
+    "E22 Theorem 4: with Theorem 3",
+    epsilon=[Fraction(1, n) for n in (4, 100, 8)],
+    heterogeneity=[Fraction(1, 10**n) for n in (6, 5, 7, 9)],
+    more=(1, 100),
+    given="any number of rows, theta = epsilon / 2; clusters are `more` times as large as they must be",
+)
+@corrected("Clusters of s = 1 / (phi**2 epsilon) users and more have both.", powers=(2, 1))
+@false("Clusters of s = 1 / (phi**(3/2) epsilon) users and more have both.", powers=(3 / 2, 1))
+def clusters_of_one_over_phi_epsilon_squared(
+    epsilon: Fraction, heterogeneity: Fraction, more: int, powers: tuple[float, int] = (1, 2)
+) -> Comparison:
+    """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon and a risk of order phi up to logs."""
+    of_phi, of_epsilon = powers
+    size = more * math.ceil(math.pow(heterogeneity, -of_phi) * math.pow(epsilon, -of_epsilon))
+    rate = float(epsilon / 2)
+    mechanism = PeerToPeer(theorem3_flip(size, rate), rate)
+    # What is lost where the flip just tempts to another hypothesis.
+    lost, order = mechanism.flip / (1 - mechanism.flip), 16 * math.log(size) * float(heterogeneity)
+    return at_most([theorem3(mechanism, size), lost], [float(epsilon), order])
+
+
+@claim(
+    "E22 Section 6: excess risk",
+    *(grid(k=[k], size=[size], epsilon=(1.0, 4.0)) for k, size in ((2, 2), (2, 20), (5, 5), (20, 20), (20, 60))),
+    given="60 pure clusters, phi = 0, beta = 0, lambda = 1, tau = 0, sigma = 1 / epsilon",
+    undecided=CONSTANT,
+)
+@false("The same with sqrt(K) for K.", power=1 / 2)
+def pure_clusters_cost_labels_over_rows(k: int, size: int, epsilon: float, power: float = 1.0) -> Comparison:
+    """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), up to logarithms."""
+    wrong = _draw_wrong_labels(k, size, epsilon)
+    # One hypothesis loses 1 at labels drawn wrong, and the other what just makes up for them.
+    return at_most(wrong / max(wrong, 1 - wrong), k**power / (size * epsilon))
+
+
+@cache
+def _draw_wrong_labels(k: int, size: int, epsilon: float) -> float:
+    """Return the mean share of other labels in the noisy distributions of 60 clusters of label 0."""
+    mechanism = ClusterRR(k, threshold=0, noise_scale=1 / epsilon, resampling=1, bias_correction=0)
+    groups = Groups.of_ids(np.repeat(np.arange(60), size))
+    release = mechanism.release([0] * groups.n, groups, source=SeededEntropy(7))
+    return 1 - float(total(q[0] for q in release.distributions)) / 60
+
+
+def find_labels(k: int, size: int, ratio: Fraction, named: int) -> Fraction:
+    """Return the largest mean number of a cluster's `size` labels among `named` ones, of any private mechanism.
+
+    Mechanisms may be averaged over permutations of labels: then each label found multiplies the probability of a set,
+    and most are found where it does so by ``exp(epsilon)``.
+    """
+    hits = range(max(0, named - (k - size)), min(size, named) + 1)
+    masses = {i: math.comb(size, i) * math.comb(k - size, named - i) * ratio**i for i in hits}
+    return total(i * mass for i, mass in masses.items()) / total(masses.values())
+
+
+def best_association(k: int, size: int, ratio: Fraction) -> Fraction:
+    """Return the largest product of precision and recall of private mechanisms: by convexity, of sets of one size."""
+    return max(find_labels(k, size, ratio, named) ** 2 / (size * named) for named in range(1, k + 1))
+
+
+ASSOCIATIONS = [
+    grid(k=[k], size=[size], ratio=RATIOS) for k, size in ((2, 1), (3, 1), (3, 2), (6, 2), (20, 3), (38, 5))
+]
+
+
+@claim("E22 Theorem 5", *ASSOCIATIONS, given="epsilon and s fixed", undecided="as s / K tends to 0")
+@false("The best product of precision and recall falls to a third when K doubles.", share=Fraction(1, 3))
+def more_labels_are_harder(k: int, size: int, ratio: Fraction, share: Fraction = Fraction(1)) -> Comparison:
+    """At a constant epsilon and s = o(K), precision and recall cannot both be constant."""
+    return at_most(best_association(2 * k, size, ratio), share * best_association(k, size, ratio))
+
+
+@claim("E22 Theorem 5: inequality", *ASSOCIATIONS, given="1 <= s < K")
+@false("Without exp(epsilon).", power=0)
+def precision_times_recall_is_bounded(k: int, size: int, ratio: Fraction, power: int = 1) -> Comparison:
+    """Precision times recall is at most exp(epsilon) s / (K - s), for every private mechanism."""
+    return at_most(best_association(k, size, ratio), ratio**power * size / (k - size))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cache
 from itertools import product
 from random import Random
 from typing import Any
@@ -20,9 +19,18 @@ from scipy.stats import binom, kstwo
 
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.e22.losses import Contest, draw_contest, tempting_contests
-from optrand.theory.e22.noise import TOLERANCE, Histogram, histograms, noisy_law
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.e22.losses import (
+    TEMPTING,
+    TOLERANCE,
+    Contest,
+    Distribution,
+    Histogram,
+    draw_contest,
+    histograms,
+    noisy_law,
+)
+from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.g21.debiased import correlation
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import total
 
@@ -64,13 +72,6 @@ def differences_count_by_their_root(b: int, n: int, gamma: float, parts: int = 0
     return at_most(b * coins_deviate(n, gamma), math.sqrt(square), tolerance=TOLERANCE)
 
 
-def _rademacher(values: Sequence[Sequence[int]]) -> Fraction:
-    """Return the mean over all signs of the largest mean of signed values."""
-    n = len(values[0])
-    signs = np.array(list(product((-1, 1), repeat=n)))
-    return Fraction(int((signs @ np.array(values).T).max(axis=1).sum()), n * len(signs))
-
-
 def _hull(values: Sequence[Sequence[int]], b: int) -> list[tuple[int, ...]]:
     """Return twice the combinations whose weights are halves of `b` and have absolute sums of at most `b`."""
     weights = (w for w in product(range(-2, 3), repeat=len(values)) if sum(map(abs, w)) <= 2)
@@ -95,8 +96,8 @@ def hulls_are_as_complex(
     values: Sequence[Sequence[int]], b: int, times: int = 1, signs: tuple[int, ...] = (1,)
 ) -> Comparison:
     """The Rademacher complexity of the absolute convex hull of functions, scaled by b, is b times theirs."""
-    signed = [[sign * value for value in row] for row, sign in product(values, signs)]
-    return equal(_rademacher(_hull(values, b)) / 2, times * b * _rademacher(signed))
+    signed, once = [[sign * value for value in row] for row, sign in product(values, signs)], (1,) * len(values[0])
+    return equal(correlation(_hull(values, b), once) / 2, times * b * correlation(signed, once))
 
 
 def longest_walk(steps: int) -> float:
@@ -148,53 +149,37 @@ def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1
     return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE)
 
 
-@dataclass(frozen=True)
-class Choice:
-    """One example, labels and noisy labels of one cluster, and the hypotheses "always 0" and "always 1".
+Looks = list[tuple[Fraction, tuple[Fraction, Fraction]]]
 
-    The label is 1 with probability `ones`; `noise` is ``exp(1 / sigma)`` and `beta` is lambda. The modified loss that
-    tells which to choose has noise; `tau` and phi are 0.
+
+@cache
+def look(counts: Histogram, noisy: Histogram, noise: Fraction, beta: Fraction) -> Looks:
+    """Return the mean modified losses of "always 0" and "always 1", with the probability that the noise makes them so.
+
+    One cluster of one example with these labels and noisy labels; `noise` is ``exp(1 / sigma)``, `beta` is lambda, and
+    `tau` and phi are 0.
     """
-
-    ones: Fraction
-    counts: Histogram
-    noisy: Histogram
-    noise: Fraction
-    beta: Fraction
-
-    @property
-    def risks(self) -> tuple[Fraction, Fraction]:
-        """Risks of both hypotheses."""
-        return self.ones, 1 - self.ones
-
-    @cached_property
-    def looks(self) -> list[tuple[Fraction, tuple[Fraction, Fraction]]]:
-        """The mean modified losses of both hypotheses, each with the probability that the noise makes them so."""
-        zeros, ones = (Fraction(count, sum(self.noisy)) for count in self.noisy)
-        laws = noisy_law(self.counts, Fraction(0), self.noise).items()
-        kept = 1 - self.beta
-        return [(mass, ((ones - self.beta * q[1]) / kept, (zeros - self.beta * q[0]) / kept)) for q, mass in laws]
-
-    @cached_property
-    def excess(self) -> Fraction:
-        """The mean excess risk; of two that look alike, "always 0" is chosen."""
-        return total(mass * self.risks[look[1] < look[0]] for mass, look in self.looks) - min(self.risks)
-
-    @cached_property
-    def largest_of_means(self) -> Fraction:
-        """The largest distance of a risk from the average, over the noise, of the mean modified loss."""
-        means = [total(mass * look[h] for mass, look in self.looks) for h in (0, 1)]
-        return max(abs(mean - risk) for mean, risk in zip(means, self.risks, strict=True))
+    zeros, ones = (Fraction(count, sum(noisy)) for count in noisy)
+    laws = noisy_law(counts, Fraction(0), noise).items()
+    return [(mass, ((ones - beta * q[1]) / (1 - beta), (zeros - beta * q[0]) / (1 - beta))) for q, mass in laws]
 
 
-def _noisy_choices(_: int) -> Iterator[Choice]:
-    """Yield all small tables, each with labels for which mean modified losses are risks on average, and with others."""
-    rest = Fraction(0), Fraction(1, 2), Fraction(3, 4)
+def _noisy_choices(_: int) -> Iterator[dict[str, Any]]:
+    """Yield all small tables, each with labels for which mean modified losses are risks on average, and with others.
+
+    The label is 1 with probability `ones`.
+    """
     for size, beta in product(range(3, 6), (Fraction(1, 2), Fraction(9, 10))):
         for counts, noisy in product(histograms(2, size), repeat=2):
-            choice = Choice(Fraction(0), counts, noisy, Fraction(2), beta)
-            mean = total(mass * look[0] for mass, look in choice.looks)
-            yield from (replace(choice, ones=ones) for ones in (mean, *rest) if 0 <= ones <= 1)
+            mean = total(mass * losses[0] for mass, losses in look(counts, noisy, Fraction(2), beta))
+            for ones in (mean, Fraction(0), Fraction(1, 2), Fraction(3, 4)):
+                if 0 <= ones <= 1:
+                    yield {"ones": ones, "counts": counts, "noisy": noisy, "noise": Fraction(2), "beta": beta}
+
+
+def _find_largest_gap(looks: Looks, risks: Distribution) -> Fraction:
+    """Return the largest distance of a risk from the average, over the noise, of the mean modified loss."""
+    return max(abs(total(mass * losses[h] for mass, losses in looks) - risk) for h, risk in enumerate(risks))
 
 
 @claim(
@@ -207,21 +192,36 @@ def _noisy_choices(_: int) -> Iterator[Choice]:
     of_means=False,
 )
 @false("They are at most that average once.", of_means=False, times=1)
-def means_are_bounded_by_means(choice: Choice, *, of_means: bool = True, times: int = 2) -> Comparison:
+def means_are_bounded_by_means(
+    ones: Fraction,
+    counts: Histogram,
+    noisy: Histogram,
+    noise: Fraction,
+    beta: Fraction,
+    *,
+    of_means: bool = True,
+    times: int = 2,
+) -> Comparison:
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
-    risks, best = choice.risks, int(choice.risks[1] < choice.risks[0])
-    chosen = [(mass, look, int(look[1] < look[0])) for mass, look in choice.looks]
-    deviations = total(mass * (risks[h] - look[h] + look[best] - risks[best]) for mass, look, h in chosen)
-    gaps = total(mass * max(abs(look[h] - risks[h]) for h in (0, 1)) for mass, look in choice.looks)
-    return at_most(deviations, times * (choice.largest_of_means if of_means else gaps))
+    risks, looks = (ones, 1 - ones), look(counts, noisy, noise, beta)
+    best = risks.index(min(risks))
+    # Of two hypotheses that look alike, "always 0" is chosen.
+    chosen = [(mass, losses, losses.index(min(losses))) for mass, losses in looks]
+    deviations = total(mass * (risks[h] - losses[h] + losses[best] - risks[best]) for mass, losses, h in chosen)
+    gaps = total(mass * max(abs(losses[h] - risks[h]) for h in (0, 1)) for mass, losses in looks)
+    return at_most(deviations, times * (_find_largest_gap(looks, risks) if of_means else gaps))
 
 
 @claim("E22 Equation 22", _noisy_choices, given="beta = lambda; means over noise in whole rows")
 @false("Without the first term.", biases=0)
-def excess_is_bias_and_deviation(choice: Choice, biases: int = 1) -> Comparison:
+def excess_is_bias_and_deviation(
+    ones: Fraction, counts: Histogram, noisy: Histogram, noise: Fraction, beta: Fraction, biases: int = 1
+) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
-    bias = 32 / float(1 - choice.beta) / math.log(choice.noise) / sum(choice.counts)
-    return at_most(choice.excess, biases * bias + 2 * float(choice.largest_of_means))
+    risks, looks = (ones, 1 - ones), look(counts, noisy, noise, beta)
+    excess = total(mass * risks[losses.index(min(losses))] for mass, losses in looks) - min(risks)
+    bias = 32 / float(1 - beta) / math.log(noise) / sum(counts)
+    return at_most(excess, biases * bias + 2 * float(_find_largest_gap(looks, risks)))
 
 
 @claim(
@@ -243,12 +243,8 @@ def responses_are_learned_from_at_epsilon(n: int, beta: float, gamma: float, pow
 
 def _lose_by_means(contest: Contest, threshold: Fraction, beta: Fraction, share: Fraction) -> Fraction:
     """Return the excess risk by the mean modified loss, whose weights are the inverse matrix times the noisy law."""
-    kept, drawn = (1 - share) / (1 - beta), (share - beta) / (1 - beta)
-    found = []
-    for labels, shares in zip(contest.labels, contest.shares, strict=True):
-        noisy = cluster_distribution(shares, threshold)
-        found.append(tuple(kept * p + drawn * q for p, q in zip(labels, noisy, strict=True)))
-    return contest.excess(tuple(found))
+    noisy = np.array([cluster_distribution(shares, threshold) for shares in contest.shares])
+    return contest.excess(((1 - share) * contest.labels + (share - beta) * noisy) / (1 - beta))
 
 
 def _draw_residual(draw: Random) -> dict[str, Any]:
@@ -258,14 +254,7 @@ def _draw_residual(draw: Random) -> dict[str, Any]:
 
 @claim(
     "E22 Theorem 2: residual",
-    cases(
-        "contest part beta share",
-        *(
-            (contest, Fraction(0), Fraction(0), share)
-            for contest in tempting_contests(1)
-            for share in (Fraction(1, 2), Fraction(1, 20))
-        ),
-    ),
+    grid(contest=TEMPTING, part=[Fraction(0)], beta=[Fraction(0)], share=(Fraction(1, 2), Fraction(1, 20))),
     draws(300, _draw_residual),
     given="two hypotheses, as many rows as one likes in every cluster; tau is a part of 1/K, lambda a share",
 )
@@ -280,12 +269,12 @@ def bias_is_heterogeneity_and_threshold(
 
 @claim(
     "E22 Corollary 2",
-    cases("contest ratio", *((contest, Fraction(11, 10)) for contest in tempting_contests(1))),
+    grid(contest=TEMPTING, ratio=[Fraction(11, 10)]),
     draws(300, lambda draw: {"contest": draw_contest(draw, 4), "ratio": draw.choice((Fraction(11, 10), *RATIOS))}),
     given="clusters of at least 1 / (epsilon phi) rows; C = 16",
     undecided=CONSTANT,
 )
-@false("With so many rows the excess risk is at most phi / 2 / (1 + (exp(epsilon) - 1) phi).", half=True)
+@false("In such clusters the excess risk is at most phi / 2 / (1 + (exp(epsilon) - 1) phi).", half=True)
 def clusters_cost_their_heterogeneity(contest: Contest, ratio: Fraction, *, half: bool = False) -> Comparison:
     """Excess risk is at most C (K sqrt(dim log(1/gamma) / n) + K**2 phi / (1 + (exp(epsilon) - 1) phi))."""
     tau = min(contest.heterogeneity, Fraction(1, contest.k))

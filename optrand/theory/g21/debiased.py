@@ -1,30 +1,34 @@
-"""A loss that is right on average although labels are noisy, and how steep it is ([G21], Lemmas 18 and 19)."""
+"""Losses that are right on average although labels are noisy ([G21], Theorem 17, Lemmas 18 to 22).
+
+How steep debiased losses are, and how far averages over a class of functions and noisy empirical risks deviate. Finite
+classes and distributions: samples, up to their order, and random signs are enumerated, in fractions. Theorem 17 takes
+Lemma 21 for functions into [0, 1], an interval that debiased losses leave; so its deviation term is too small.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
+from itertools import combinations_with_replacement, product
 from operator import mul
 from random import Random
 from typing import Any
 
 import numpy as np
 
+from optrand.base.arithmetic import log_bracket
 from optrand.estimate import top_k_loss_weights
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false
-from optrand.theory.g21 import response
-from optrand.theory.g21.response import ROUNDING, Table
+from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.g21.response import ROUNDING, Row, Rows, Table, TopK
 from optrand.theory.instances import RATIOS, prior, shares
-from optrand.theory.sums import total
-
-Losses = tuple[Fraction, ...]
-"""Losses of one prediction under every label."""
+from optrand.theory.sums import times, total
 
 
-@dataclass(frozen=True)
-class TopK(response.TopK):
-    """Randomized response on the `k` likeliest labels of a prior, and the loss that [G21] makes for it."""
+class Debiased(TopK):
+    """Randomized response on the likeliest labels, and the loss that [G21] makes for it."""
 
     @property
     def other(self) -> Fraction:
@@ -45,34 +49,314 @@ class TopK(response.TopK):
         """Return ``(1 + k p) / (1 - k p)``, or without ``k p`` in the numerator."""
         return (1 + others * self.k * self.other) / self.left
 
-    def weights(self, *, all_labels: bool = False) -> Table:
-        """Return the package's weights of losses, a row for each label that can be released."""
-        mask = np.array([all_labels or y in self.kept for y in range(self.size)])
-        rows = top_k_loss_weights(self.kept, mask, self.epsilon).tolist()
-        return np.array([list(map(Fraction, row)) for row in rows])
-
-    def debiased(self, losses: Sequence[Fraction], label: int) -> Fraction:
+    def loss(self, losses: Sequence[Any], label: int) -> Any:
         """Return the debiased loss of a released label, equation 17, from the losses under every label."""
-        return (losses[label] - self.other * total(losses[v] for v in self.kept)) / self.left
+        return (losses[label] - self.other * sum(losses[v] for v in self.kept)) / self.left
 
-    def expected(self, losses: Sequence[Fraction], label: int) -> Fraction:
+    def expected(self, losses: Row, label: int) -> Fraction:
         """Return the mean of the debiased loss over the outputs of Algorithm 1 for a label."""
-        return total(self.listed[label][v] * self.debiased(losses, v) for v in self.kept)
+        return total(self.rows[label][v] * self.loss(losses, v) for v in self.kept)
 
     def largest(self, labels: Sequence[int]) -> Fraction:
         """Return the largest slope of the debiased loss, for slopes of either sign; or width, for losses in [0, 1]."""
         units = [[Fraction(y == z) for y in range(self.size)] for z in range(self.size)]
-        return max(total(abs(self.debiased(unit, v)) for unit in units) for v in labels)
+        return max(total(abs(self.loss(unit, v)) for unit in units) for v in labels)
 
 
-def _even_priors(_: int) -> Iterator[TopK]:
+Deviations = Iterable[tuple[Fraction, Fraction]]
+"""Pairs of a deviation and its probability."""
+
+
+def samples(chances: Sequence[Fraction], size: int) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+    """Yield every independent sample up to its order, as counts of the points, and its probability."""
+    for points in combinations_with_replacement(range(len(chances)), size):
+        counts = tuple(map(points.count, range(len(chances))))
+        orders = math.factorial(size) // math.prod(map(math.factorial, counts))
+        if chance := orders * times(map(pow, chances, counts)):
+            yield counts, chance
+
+
+def rademacher(functions: Rows | Table, chances: Sequence[Fraction], size: int) -> Fraction:
+    """Return the Rademacher complexity of a class, equations 20 and 21, for samples of a size; functions are rows."""
+    return total(chance * correlation(functions, counts) for counts, chance in samples(chances, size))
+
+
+def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int]) -> Fraction:
+    """Return equation 20. Points that occur more than once share their sum of signs, whose weights are binomial."""
+    found, table = Fraction(0), np.array(functions)
+    for ups in product(*(range(count + 1) for count in counts)):
+        found += math.prod(map(math.comb, counts, ups)) * max(table @ (2 * np.array(ups) - counts))
+    return found / (sum(counts) << sum(counts))
+
+
+def exceeded(deviations: Deviations, offset: Fraction, squared: Fraction) -> Fraction:
+    """Return the probability of a deviation above ``offset + sqrt(squared)``."""
+    return total(chance for off, chance in deviations if off > offset and (off - offset) ** 2 > squared)
+
+
+def log_term(beta: Fraction, size: Fraction | int) -> Fraction:
+    """Return ``log(2 / beta) / (2 size)``, rounded down."""
+    return log_bracket(2 / beta)[0] / (2 * size)
+
+
+HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
+BETAS = (HALF, Fraction(9, 10), TENTH, Fraction(1, 1000))
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Functions, losses ``L abs(f(x) - c)`` up to 1, chances of features and labels, and the release of labels."""
+
+    functions: Rows
+    centres: Rows
+    steepness: Fraction
+    joint: Rows
+    responses: tuple[Debiased, ...]
+    size: int
+    beta: Fraction
+
+    @cached_property
+    def losses(self) -> Table:
+        """Losses of functions, at features, under labels."""
+        losses = self.steepness * abs(np.array(self.functions)[:, :, np.newaxis] - np.array(self.centres))
+        return np.minimum(losses, 1)
+
+    @cached_property
+    def risks(self) -> Table:
+        """Mean loss of each function on true labels."""
+        risks: Table = (self.losses * np.array(self.joint)).sum(axis=(1, 2))
+        return risks
+
+    @cached_property
+    def released(self) -> Table:
+        """Chances of features and released labels, feature by feature."""
+        pairs = zip(self.joint, self.responses, strict=True)
+        return np.concatenate([(np.array(chances) @ np.array(each.rows))[[*each.kept]] for chances, each in pairs])
+
+    @cached_property
+    def debiased(self) -> Table:
+        """Debiased losses on these, a row a function."""
+        features = enumerate(self.responses)
+        return np.stack([each.loss(self.losses[:, x].T, v) for x, each in features for v in each.kept], axis=1)
+
+    @cached_property
+    def noisy(self) -> list[tuple[Table, Fraction]]:
+        """Noisy empirical risks of the functions, with probabilities."""
+        return [(self.debiased @ counts / self.size, p) for counts, p in samples(self.released, self.size)]
+
+    @cached_property
+    def complexity(self) -> Fraction:
+        """Rademacher complexity ``R`` of the functions."""
+        return rademacher(self.functions, list(map(total, self.joint)), self.size)
+
+    @cached_property
+    def outside(self) -> Fraction:
+        """Probability of a label that is not kept."""
+        return 1 - total(p[y] for p, each in zip(self.joint, self.responses, strict=True) for y in each.kept)
+
+    def near(self, off: Deviations, *, spread: bool, outside: int = 1, times: int = 1) -> Comparison:
+        """Compare the probability that deviations exceed `times` the bound of Theorem 17 with beta."""
+        response = self.responses[0]
+        offset = 2 * self.steepness * response.slope() * self.complexity + outside * self.outside
+        squared = (times * (response.spread if spread else 1)) ** 2 * log_term(self.beta, self.size)
+        return at_most(exceeded(off, times * offset, squared), self.beta)
+
+
+def _one_feature(
+    response: Debiased, label: int, size: int, beta: Fraction, functions: Sequence[int] = (0,)
+) -> Learning:
+    """Return constant functions on one feature, which always has the same label; only that label is lost by 0, by 1."""
+    only = tuple(Fraction(y == label) for y in range(response.size))
+    constants = tuple((Fraction(each),) for each in functions)
+    return Learning(constants, (only,), Fraction(1), (only,), (response,), size, beta)
+
+
+def _one_label(_: int) -> Iterator[Learning]:
+    sizes = (1, HALF), (2, Fraction(9, 10)), (1, TENTH), (4, TENTH)
+    for (labels, k), ratio, size in product(((2, 2), (2, 1), (3, 3), (3, 2), (1, 1)), RATIOS[:-1], sizes):
+        yield from (_one_feature(Debiased(shares([1] * labels), ratio, k), y, *size) for y in range(labels))
+    yield _one_feature(Debiased((HALF, HALF), Fraction(272, 100), 2), 1, 100, TENTH)
+
+
+def _draw_values(draw: Random, count: int, most: int = 4) -> Row:
+    return tuple(Fraction(draw.randint(0, most), most) for _ in range(count))
+
+
+def _draw_learning(draw: Random) -> Learning:
+    features, labels = draw.randint(1, 2), draw.randint(2, 3)
+    joint = prior(draw, features * labels)
+    k, ratio = draw.randint(1, labels), 1 + Fraction(draw.randint(1, 300), 10 ** draw.randint(0, 2))
+    return Learning(
+        functions=tuple(_draw_values(draw, features) for _ in range(draw.randint(1, 4))),
+        centres=tuple(_draw_values(draw, labels) for _ in range(features)),
+        steepness=Fraction(draw.randint(1, 6), 4),
+        joint=tuple(joint[x * labels : (x + 1) * labels] for x in range(features)),
+        responses=tuple(Debiased(prior(draw, labels), ratio, k) for _ in range(features)),
+        size=draw.randint(1, 4),
+        beta=draw.choice((HALF, Fraction(9, 10), TENTH)),
+    )
+
+
+FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
+
+
+@claim("G21 Theorem 17", _one_label, draws(40, _draw_learning), given=FINITE)
+@corrected("The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: the range of the losses.", spread=True)
+@false("The same with that factor, without the probability of other labels.", spread=True, outside=0)
+def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outside: int = 1) -> Comparison:
+    """With probability 1 - beta noisy risks are within ``2 slope R + sqrt(log(2 / beta) / (2 n)) + outside`` of risks.
+
+    These are empirical risks, of all functions at once. ``slope = L (1 + k p) / (1 - k p)``, and ``outside`` is the
+    probability of a label that is not kept.
+    """
+    off = ((max(abs(noisy - learning.risks)), p) for noisy, p in learning.noisy)
+    return learning.near(off, spread=spread, outside=outside)
+
+
+def _misleading(_: int) -> Iterator[Learning]:
+    """Yield two functions of which noise, or labels that are not kept, make the worse one look better."""
+    zero, one = Fraction(0), Fraction(1)
+    ends = ((zero,), (one,))
+    both = Debiased((HALF, HALF), Fraction(2), 2)
+    yield Learning(ends, ((zero, one),), one, ((HALF, HALF),), (both,), 2, HALF)
+    rare = Fraction(1, 100)
+    yield Learning(ends, ((zero, one),), one, ((1 - rare, rare),), (both,), 200, Fraction(1, 10**7))
+    first = Debiased((Fraction(2, 3), Fraction(1, 3)), Fraction(3000), 1)
+    joint = ((zero, Fraction(3, 5)), (Fraction(2, 5), zero))
+    yield Learning(((zero, one), (one, zero)), ((zero, one),) * 2, one, joint, (first, first), 24, HALF)
+
+
+@claim("G21 Theorem 17: empirical risk minimizer", _misleading, draws(40, _draw_learning), given=FINITE)
+@corrected("The same with the factor of Theorem 17 as corrected.", spread=True)
+@false("They lose at most that bound itself, as corrected.", spread=True, times=1)
+def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False, times: int = 2) -> Comparison:
+    """With probability 1 - beta minimizers of the noisy empirical risk lose at most twice the bound of Theorem 17."""
+    lost = learning.risks - min(learning.risks)
+    chosen = ((max(lost[noisy == min(noisy)]), p) for noisy, p in learning.noisy)
+    return learning.near(chosen, spread=spread, times=times)
+
+
+def _one_sample(_: int) -> Iterator[Learning]:
+    plain = _one_feature(Debiased((HALF, HALF), Fraction(3), 2), 1, 1, HALF, (0, 1))
+    yield from (plain, replace(plain, size=3), replace(plain, steepness=Fraction(2)))
+    yield _one_feature(Debiased(shares([1] * 3), Fraction(10), 3), 0, 1, HALF, (0, 1))
+
+
+@claim("G21 Theorem 17: equation 25", _one_sample, draws(40, _draw_learning), given=FINITE)
+@false("The same with ``L / (1 - k p)``.", others=0)
+def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1) -> Comparison:
+    """Debiased losses on released labels are at most ``L (1 + k p) / (1 - k p)`` times as complex as the functions."""
+    found = rademacher(learning.debiased, learning.released, learning.size)
+    return at_most(found, learning.steepness * learning.responses[0].slope(others) * learning.complexity)
+
+
+@claim("G21 Lemma 20", _one_label, draws(40, _draw_learning), given="losses in [0, 1]; any function, any distribution")
+@false("The same with ``1 - p`` times that chance.", lost=1)
+def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
+    """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
+    errors = abs(learning.risks - learning.debiased @ learning.released)
+    return at_most(errors, (1 - lost * learning.responses[0].other) * learning.outside)
+
+
+def _all_subsets(_: int) -> Iterator[dict[str, Any]]:
+    zero, one = Fraction(0), Fraction(1)
+    for points in (1, 2, 3):
+        single: Row = (one,) + (zero,) * (points - 1)
+        space = {"functions": [(single,), tuple(product((zero, one), repeat=points))]}
+        yield from grid(**space, chances=[shares([1] * points)], size=(1, 2, 5), beta=BETAS)(1)
+    pairs = combinations_with_replacement(range(6), 2)
+    unseen = tuple(tuple(Fraction(point not in seen) for point in range(6)) for seen in pairs)
+    yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, Fraction(95, 100)))(1)
+
+
+def _draw_class(draw: Random) -> dict[str, Any]:
+    points = draw.randint(1, 4)
+    functions = tuple(_draw_values(draw, points, 6) for _ in range(draw.randint(1, 4)))
+    chances, size = prior(draw, points), draw.randint(1, 4)
+    return {"functions": functions, "chances": chances, "size": size, "beta": draw.choice(BETAS)}
+
+
+CLASSES = _all_subsets, draws(40, _draw_class)
+SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
+
+
+def _compare_averages(
+    functions: Rows, chances: Row, size: int, beta: Fraction, root: int, complexities: int
+) -> Comparison:
+    """Compare the probability of ``complexities R + sqrt(root log(2 / beta) / (2 n))`` with beta."""
+    rows, law = np.array(functions), samples(chances, size)
+    off = ((max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law)
+    complexity = complexities * rademacher(functions, chances, size)
+    return at_most(exceeded(off, complexity, root * log_term(beta, size)), beta)
+
+
+@claim("G21 Lemma 21", *CLASSES, given=SAMPLES)
+@false("The same without ``2 R``.", complexities=0)
+def averages_are_near_means(
+    functions: Rows, chances: Row, size: int, beta: Fraction, complexities: int = 2
+) -> Comparison:
+    """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / n)`` of their means."""
+    return _compare_averages(functions, chances, size, beta, 2, complexities)
+
+
+@claim("G21 Lemma 21: as Theorem 17 uses it", *CLASSES, given=f"{SAMPLES}; sharper than the lemma")
+@false("The same without ``2 R``.", complexities=0)
+def averages_are_nearer_means(
+    functions: Rows, chances: Row, size: int, beta: Fraction, complexities: int = 2
+) -> Comparison:
+    """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / (2 n))`` of their means."""
+    return _compare_averages(functions, chances, size, beta, 1, complexities)
+
+
+CURVES: dict[str, Callable[[Fraction], Fraction]] = {
+    "constant 1": lambda _: Fraction(1),
+    "falling line": lambda slope: -slope,
+    "distance": abs,
+    "hinge": lambda slope: max(slope, Fraction(0)),
+    "clipped line": lambda slope: min(max(slope, Fraction(-1)), Fraction(1)),
+    "hat": lambda slope: max(1 - abs(slope), Fraction(0)),
+}
+
+
+def _draw_contraction(draw: Random) -> dict[str, Any]:
+    size = draw.randint(1, 5)
+    centres, *rows = (tuple(Fraction(draw.randint(-6, 6), 3) for _ in range(size)) for _ in range(draw.randint(2, 6)))
+    curves = [draw.choice(tuple(CURVES)) for _ in range(size)]
+    return {"functions": rows, "curves": curves, "centres": centres, "L": Fraction(draw.randint(1, 12), 4)}
+
+
+@claim(
+    "G21 Lemma 22",
+    grid(
+        functions=[[(Fraction(x),) for x in values] for values in ((0,), (0, 1), (-1, 0, 2))],
+        curves=[[curve] for curve in CURVES],
+        centres=[(Fraction(0),)],
+        L=[Fraction(1)],
+    ),
+    draws(200, _draw_contraction),
+    given="finite classes; values of functions at the points of a sample, one curve for each point",
+)
+@false("The same with the largest absolute correlation on both sides.", absolute=True)
+def curves_contract(
+    functions: Sequence[Row], curves: Sequence[str], centres: Row, L: Fraction, *, absolute: bool = False
+) -> Comparison:
+    """Curves no steeper than L, one for each point, make a class at most L times as complex."""
+    points = list(zip(curves, centres, strict=True))
+    curved = [[CURVES[f](L * (x - at)) for x, (f, at) in zip(row, points, strict=True)] for row in functions]
+    classes = np.array(functions), np.array(curved)
+    signed = ([*rows, *-rows] if absolute else rows for rows in classes)
+    plain, bent = (correlation(rows, (1,) * len(curves)) for rows in signed)
+    return at_most(bent, L * plain)
+
+
+def _even_priors(_: int) -> Iterator[Debiased]:
     for labels in (1, 2, 3, 4):
-        yield from (TopK(shares([1] * labels), ratio, k) for k in range(1, labels + 1) for ratio in RATIOS)
+        yield from (Debiased(shares([1] * labels), ratio, k) for k in range(1, labels + 1) for ratio in RATIOS)
 
 
-def _draw_response(draw: Random) -> TopK:
+def _draw_response(draw: Random) -> Debiased:
     labels, ratio = draw.randint(2, 6), 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
-    return TopK(prior(draw, labels), ratio, draw.randint(1, labels))
+    return Debiased(prior(draw, labels), ratio, draw.randint(1, labels))
 
 
 def _draw_losses(draw: Random) -> dict[str, Any]:
@@ -89,26 +373,25 @@ LOSSES = (
 
 @claim("G21 Equation 17", *LOSSES, given="a label that can be released; weights of the package")
 @false("The same with the losses of all labels.", all_labels=True)
-def weights_are_those_of_the_paper(response: TopK, losses: Losses, *, all_labels: bool = False) -> Comparison:
+def weights_are_those_of_the_paper(response: Debiased, losses: Row, *, all_labels: bool = False) -> Comparison:
     """A loss is debiased as printed: less ``p`` times the sum of those of kept labels, over ``1 - k p``."""
-    found = response.weights(all_labels=all_labels) @ losses
-    wanted = [response.debiased(losses, v) for v in response.kept]
-    return equal(found, wanted, tolerance=ROUNDING, scale=response.spread)
+    mask = np.array([all_labels or y in response.kept for y in range(response.size)])
+    weights = top_k_loss_weights(response.kept, mask, math.log1p(response.ratio - 1))
+    printed = [response.loss(losses, v) for v in response.kept]
+    return equal(weights @ np.array(losses, float), printed, tolerance=ROUNDING, scale=response.spread)
 
 
 @claim("G21 Lemma 18", *LOSSES, given="a label among the likeliest k of its prior")
-@false("The same of any label.", labels=lambda response: range(response.size))
-def kept_labels_are_debiased(
-    response: TopK, losses: Losses, labels: Callable[[TopK], Sequence[int]] = lambda response: response.kept
-) -> Comparison:
+@false("The same of any label.", any_label=True)
+def kept_labels_are_debiased(response: Debiased, losses: Row, *, any_label: bool = False) -> Comparison:
     """The debiased loss of what is released of a kept label is on average the loss of that label."""
-    found = labels(response)
+    found = range(response.size) if any_label else response.kept
     return equal([response.expected(losses, y) for y in found], [losses[y] for y in found])
 
 
 @claim("G21 Lemma 19", *RESPONSES, given="a loss that is 1-Lipschitz in the prediction under every label")
 @false("The same with ``L / (1 - k p)``.", others=0)
-def debiased_losses_are_no_steeper(response: TopK, others: int = 1) -> Comparison:
+def debiased_losses_are_no_steeper(response: Debiased, others: int = 1) -> Comparison:
     """The debiased loss is Lipschitz in the prediction, with ``L (1 + k p) / (1 - k p)``."""
     return at_most(response.largest(range(response.size)), response.slope(others))
 
@@ -116,27 +399,17 @@ def debiased_losses_are_no_steeper(response: TopK, others: int = 1) -> Compariso
 @claim("G21 Theorem 17: range of the debiased loss", *RESPONSES, given="losses in [0, 1]")
 @corrected("They are at most ``(1 + (k - 2) p) / (1 - k p)`` apart.", most=lambda response: response.spread)
 @false("They are at most ``1 / (1 - k p)`` apart.", most=lambda response: 1 / response.left)
-def debiased_losses_stay_in_the_interval(
-    response: TopK, most: Callable[[TopK], Fraction] = lambda _: Fraction(1)
-) -> Comparison:
+def debiased_losses_stay_in_the_interval(response: Debiased, most: Any = lambda _: 1) -> Comparison:
     """Debiased losses of released labels are at most 1 apart, as those of a function into [0, 1] are."""
     return at_most(response.largest(response.kept), most(response))
 
 
-def _plain_means(response: TopK, losses: Losses) -> list[Fraction]:
-    return [total(map(mul, row, losses)) for row in response.listed]
-
-
-def _debiased_means(response: TopK, losses: Losses) -> list[Fraction]:
-    return [response.expected(losses, y) for y in range(response.size)]
-
-
 @claim("G21 Lemma 20: inner term", *LOSSES, given="losses in [0, 1]")
-@corrected("The same of the mean debiased loss.", means=_debiased_means)
-@false("As corrected, within ``1 - 1 / k`` for others.", means=_debiased_means, drawn=1)
-def the_inner_term(
-    response: TopK, losses: Losses, means: Callable[[TopK, Losses], list[Fraction]] = _plain_means, drawn: int = 0
-) -> Comparison:
+@corrected("The same of the mean debiased loss.", debiased=True)
+@false("As corrected, within ``1 - 1 / k`` for others.", debiased=True, drawn=1)
+def the_inner_term(response: Debiased, losses: Row, *, debiased: bool = False, drawn: int = 0) -> Comparison:
     """A loss and the mean loss of what is released of the label are equal for kept labels, within 1 for others."""
-    off = [abs(loss - mean) for loss, mean in zip(losses, means(response, losses), strict=True)]
-    return at_most(off, [0 if y in response.kept else 1 - Fraction(drawn, response.k) for y in range(response.size)])
+    labels, plain = range(response.size), [total(map(mul, row, losses)) for row in response.rows]
+    means = [response.expected(losses, y) for y in labels] if debiased else plain
+    off = [abs(loss - mean) for loss, mean in zip(losses, means, strict=True)]
+    return at_most(off, [0 if y in response.kept else 1 - Fraction(drawn, response.k) for y in labels])

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, chain, combinations, product
 from operator import ne
 from random import Random
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -25,19 +23,22 @@ from optrand.base.validation import Floats
 from optrand.baselines.groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.sampling.priors import EstimatedPrior
-from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, equal, false, grid
-from optrand.theory.g21.response import Rows, table
+from optrand.theory.engine import Comparison, Space, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.g21.response import Row, Rows, table
 from optrand.theory.instances import prior
 from optrand.theory.sums import largest_ratio, times, total
 
-Prior = tuple[Fraction, ...]
 Integers = NDArray[np.int64]
+Stages = tuple[tuple[int, ...], ...]
 
 Released = tuple[tuple[int, int], ...]
 """Rows of the data set and their noisy labels, in order; a coin of training is row -1."""
 
+Model = Callable[[Released, int, int], Row]
+"""Function of all that was released, a row and the number of labels that returns a prior for this row."""
 
-def counting(released: Released, row: int, k: int) -> Prior:
+
+def counting(released: Released, row: int, k: int) -> Row:
     """Return the shares of the noisy labels of even or of odd rows, like this one, starting from one of each."""
     counts = [1] * k
     for at, label in released:
@@ -45,67 +46,65 @@ def counting(released: Released, row: int, k: int) -> Prior:
     return tuple(Fraction(count, sum(counts)) for count in counts)
 
 
-def arbitrary(released: Released, row: int, k: int) -> Prior:
+def arbitrary(released: Released, row: int, k: int) -> Row:
     """Return a prior that is any function of what was released."""
     return prior(Random(crc32(repr((released, row)).encode())), k)  # noqa: S311
 
 
 @lru_cache(maxsize=4096)
-def _respond(predicted: Prior, epsilon: float) -> Rows:
+def _respond(predicted: Row, epsilon: float) -> Rows:
     return table(rr_with_prior([float(share) for share in predicted], epsilon))
 
 
-@dataclass(frozen=True)
-class Training:
-    """Training in stages on a small data set, with or without a coin after each stage that the next one knows."""
+def law_of_training(
+    labels: tuple[int, ...], k: int, epsilon: float, stages: Stages, model: Model, *, coins: bool = False
+) -> dict[Released, Fraction]:
+    """Return the probability of all that can be released of rows with these labels, by the package's tables.
 
-    k: int
-    epsilon: float
-    stages: tuple[tuple[int, ...], ...]
-    model: Callable[[Released, int, int], Prior] = counting
-    coins: bool = False
-
-    def law(self, labels: tuple[int, ...]) -> dict[Released, Fraction]:
-        """Return the probability of all that can be released of rows with these labels, by the package's tables."""
-        chances: dict[Released, Fraction] = {(): Fraction(1)}
-        for number, stage in enumerate(self.stages):
-            after: dict[Released, Fraction] = {}
-            for seen, chance in chances.items():
-                priors = [self.model(seen, row, self.k) if number else (Fraction(1, self.k),) * self.k for row in stage]
-                rows = [_respond(each, self.epsilon)[labels[row]] for each, row in zip(priors, stage, strict=True)]
-                for noisy in product(range(self.k), repeat=len(stage)):
-                    if here := chance * times(row[label] for row, label in zip(rows, noisy, strict=True)):
-                        after[(*seen, *zip(stage, noisy, strict=True))] = here
-            coins = ((-1, 0),), ((-1, 1),)
-            chances = {(*s, *coin): p / 2 for s, p in after.items() for coin in coins} if self.coins else after
-        return chances
-
-    @property
-    def largest_ratio(self) -> Fraction | float:
-        """Largest ratio of two probabilities of one release, on data sets that differ in one label."""
-        rows = range(1 + max(chain(*self.stages)))
-        laws = {labels: self.law(labels) for labels in product(range(self.k), repeat=len(rows))}
-        return max(
-            largest_ratio([laws[(*labels[:row], y, *labels[row + 1 :])] for y in range(self.k)])
-            for labels, row in product(laws, rows)
-            if not labels[row]
-        )
+    With `coins`, a coin is tossed after each stage, which the next one knows.
+    """
+    chances: dict[Released, Fraction] = {(): Fraction(1)}
+    for number, stage in enumerate(stages):
+        after: dict[Released, Fraction] = {}
+        for seen, chance in chances.items():
+            priors = [model(seen, row, k) if number else (Fraction(1, k),) * k for row in stage]
+            rows = [_respond(each, epsilon)[labels[row]] for each, row in zip(priors, stage, strict=True)]
+            for noisy in product(range(k), repeat=len(stage)):
+                if here := chance * times(row[label] for row, label in zip(rows, noisy, strict=True)):
+                    after[(*seen, *zip(stage, noisy, strict=True))] = here
+        tossed = ((-1, 0),), ((-1, 1),)
+        chances = {(*s, *coin): p / 2 for s, p in after.items() for coin in tossed} if coins else after
+    return chances
 
 
-SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,), (1,), (2,)))
 EPSILONS = (math.log(2), 0.1, 0.3, 1.0, 2.3, 1e-6, 8.0, 40.0)
-TRAININGS = [Training(2, e, stages, model) for stages, e, model in product(SPLITS, EPSILONS, (counting, arbitrary))]
-TRAININGS += [Training(2, epsilon, ((0,), (1,), (2,)), arbitrary, coins=True) for epsilon in EPSILONS[:2]]
-TRAININGS += [Training(3, epsilon, ((0,), (1,)), arbitrary) for epsilon in EPSILONS[:2]]
+SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,), (1,), (2,)))
 
 
-@claim("G21 Observation 4", lambda _: TRAININGS, given="stages chosen without a look at labels, any training algorithm")
+@claim(
+    "G21 Observation 4",
+    grid(k=[2], stages=SPLITS, epsilon=EPSILONS, model=(counting, arbitrary)),
+    grid(k=[2], stages=[SPLITS[-1]], epsilon=EPSILONS[:2], model=[arbitrary], coins=[True]),
+    grid(k=[3], stages=[SPLITS[1]], epsilon=EPSILONS[:2], model=[arbitrary]),
+    given="stages chosen without a look at labels, any training algorithm",
+)
 @false("The same where the last stage asks for the label of row 0 again.", again=(0,))
-def stages_cost_epsilon_once(training: Training, *, again: tuple[int, ...] = ()) -> Comparison:
+def stages_cost_epsilon_once(
+    k: int, epsilon: float, stages: Stages, model: Model, coins: bool = False, again: tuple[int, ...] = ()
+) -> Comparison:
     """Training in stages of disjoint rows, with priors that the stage before predicts, is epsilon-LabelDP."""
-    last = tuple(dict.fromkeys((*training.stages[-1], *again)))
-    asked = replace(training, stages=(*training.stages[:-1], last))
-    return at_most(asked.largest_ratio, exp_bracket(training.epsilon)[0])
+    stages = (*stages[:-1], tuple(dict.fromkeys((*stages[-1], *again))))
+    rows = range(1 + max(chain(*stages)))
+    laws = {
+        labels: law_of_training(labels, k, epsilon, stages, model, coins=coins)
+        for labels in product(range(k), repeat=len(rows))
+    }
+    ratios = [
+        largest_ratio([laws[(*labels[:row], y, *labels[row + 1 :])] for y in range(k)])
+        for labels, row in product(laws, rows)
+        if not labels[row]
+    ]
+    return at_most(max(ratios), exp_bracket(epsilon)[0])
 
 
 @lru_cache(maxsize=100)
@@ -165,120 +164,107 @@ def clipped_counts_are_a_prior(
 
 
 HEATS = tuple(Fraction(text) for text in ("1000", "30", "27/10", "3/2", "101/100", "1000001/1000000"))
-"""Values of ``exp(1 / t)``, from cold to hot."""
+"""Values of ``exp(1 / t)`` for temperatures `t`, from cold to hot."""
+
+Logits = tuple[int, ...]
+"""Whole logits, so that the prior is exact in fractions."""
 
 
-@dataclass(frozen=True)
-class Tempered:
-    """Whole logits, so that the prior is exact in fractions, and a temperature `t`: `heat` is ``exp(1 / t)``."""
-
-    logits: tuple[int, ...]
-    heat: Fraction
-
-    @cached_property
-    def prior(self) -> tuple[Fraction, ...]:
-        """The softmax of the logits over the temperature."""
-        weights = [self.heat ** (logit - max(self.logits)) for logit in self.logits]
-        return tuple(weight / sum(weights) for weight in weights)
-
-    @property
-    def tops(self) -> int:
-        """Number of classes with the largest logit."""
-        return self.logits.count(max(self.logits))
-
-    @property
-    def gap(self) -> int:
-        """Distance of the largest logit from the next one."""
-        return max(self.logits) - max((each for each in self.logits if each < max(self.logits)), default=0)
+@cache
+def soften(logits: Logits, heat: Fraction) -> Row:
+    """Return the softmax of the logits over the temperature."""
+    weights = [heat ** (logit - max(logits)) for logit in logits]
+    return tuple(weight / sum(weights) for weight in weights)
 
 
-def _with_logits(add: Callable[[tuple[int, ...], int], Any]) -> Space:
-    """Return the space of what is made of fixed and of random logits, with the number of each."""
-
-    def space(times: int) -> Any:
-        draw = Random(30)  # noqa: S311
-        drawn = (tuple(draw.randint(-3, 3) for _ in range(draw.randint(2, 9))) for _ in range(25 * times))
-        for number, logits in enumerate(chain([(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0)], drawn)):
-            yield from add(logits, number)
-
-    return space
+def _count_tops(logits: Logits) -> int:
+    return logits.count(max(logits))
 
 
-TEMPERED = _with_logits(lambda logits, _: (Tempered(logits, heat) for heat in HEATS))
+def _raise_to_gap(heat: Fraction, logits: Logits) -> Fraction:
+    """Return ``exp(g / t)`` for the distance `g` of the largest logit from the next one."""
+    top = max(logits)
+    return heat ** (top - max((each for each in logits if each < top), default=0))
+
+
+RANDOM = Random(30)  # noqa: S311
+LOGITS = [(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0)]
+LOGITS += [tuple(RANDOM.randint(-3, 3) for _ in range(RANDOM.randint(2, 9))) for _ in range(25)]
+RATIOS = tuple(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
+COOLED: Space = cases(
+    "logits cold heat ratio",
+    *(
+        (logits, *pair, RATIOS[(number + i) % 4])
+        for number, logits in enumerate(LOGITS)
+        for i, pair in enumerate(combinations(HEATS, 2))
+    ),
+)
+TEMPERED = grid(logits=LOGITS, heat=HEATS)
 ANY_LOGITS = "any logits, any temperatures above 0"
 
 
 @claim("G21 Appendix E: cold priors", TEMPERED, given=ANY_LOGITS)
 @false("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
-def cold_priors_are_on_the_top(given: Tempered, *, others: int | None = None) -> Comparison:
+def cold_priors_are_on_the_top(logits: Logits, heat: Fraction, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
     Top classes, which share the rest alike, are those of the largest logit; the next one is `g` below it.
     """
-    rest, likeliest = len(given.logits) - given.tops, max(given.prior)
-    bound = Fraction(rest and (others or rest), given.tops) * given.heat**-given.gap
-    shared = given.prior.count(likeliest)
-    return at_most([1 - given.tops * likeliest, shared, given.tops], [bound, given.tops, shared])
+    found, tops = soften(logits, heat), _count_tops(logits)
+    rest, shared = len(logits) - tops, found.count(max(found))
+    bound = Fraction(rest and (others or rest), tops) / _raise_to_gap(heat, logits)
+    return at_most([1 - tops * max(found), shared, tops], [bound, tops, shared])
 
 
 @claim("G21 Appendix E: hot priors", TEMPERED, given=ANY_LOGITS)
 @false("The same with ``d / 2``.", halves=1)
-def hot_priors_are_uniform(given: Tempered, *, halves: int = 2) -> Comparison:
+def hot_priors_are_uniform(logits: Logits, heat: Fraction, *, halves: int = 2) -> Comparison:
     """As t grows the prior becomes uniform: ``K p`` is within a factor ``exp(d / t)`` of 1, `d` the logits' range."""
-    farthest = given.heat ** (halves * (max(given.logits) - min(given.logits)))
-    squares = [(len(given.prior) * share) ** 2 for share in given.prior]
-    return at_most([max(squares), 1 / min(squares)], farthest)
-
-
-RATIOS = tuple(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
-COOLED = _with_logits(
-    lambda logits, number: (
-        {"cold": Tempered(logits, cold), "hot": Tempered(logits, hot), "ratio": RATIOS[(number + i) % 4]}
-        for i, (cold, hot) in enumerate(combinations(HEATS, 2))
-    )
-)
+    squares = [(len(logits) * share) ** 2 for share in soften(logits, heat)]
+    return at_most([max(squares), 1 / min(squares)], heat ** (halves * (max(logits) - min(logits))))
 
 
 @claim("G21 Appendix E: confidence", COOLED, given=ANY_LOGITS)
 @false("At a lower temperature each of the likelier half of the classes is likelier.", each=True)
-def cooling_is_more_confident(cold: Tempered, hot: Tempered, *, each: bool = False) -> Comparison:
+def cooling_is_more_confident(logits: Logits, cold: Fraction, heat: Fraction, *, each: bool = False) -> Comparison:
     """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
-    less, more = (sorted(tempered.prior, reverse=True) for tempered in (hot, cold))
+    less, more = (sorted(soften(logits, at), reverse=True) for at in (heat, cold))
     half = len(less) // 2
     return at_most(less[:half], more[:half]) if each else at_most([*accumulate(less)], [*accumulate(more)])
 
 
-def _count_kept(ratio: Fraction, *given: Tempered) -> list[int]:
+def _count_kept(logits: Logits, ratio: Fraction, *heats: Fraction) -> list[int]:
     """Return the numbers of labels that the package's RRWithPrior keeps."""
-    priors = np.array([each.prior for each in given], dtype=float)
+    priors = np.array([soften(logits, heat) for heat in heats], dtype=float)
     counts: list[int] = rr_with_prior_batch(priors, math.log(ratio)).k_star.tolist()
     return counts
 
 
 @claim("G21 Appendix E: labels kept", COOLED, given=ANY_LOGITS)
 @false("A higher temperature keeps one label more.", more=1)
-def heating_keeps_more(cold: Tempered, hot: Tempered, ratio: Fraction, more: int = 0) -> Comparison:
+def heating_keeps_more(logits: Logits, cold: Fraction, heat: Fraction, ratio: Fraction, more: int = 0) -> Comparison:
     """A higher temperature keeps more labels, or as many, of RRWithPrior."""
-    few, many = _count_kept(ratio, cold, hot)
+    few, many = _count_kept(logits, ratio, cold, heat)
     return at_most(few + more, many)
 
 
 @claim("G21 Appendix E: all labels kept", COOLED, given=ANY_LOGITS)
 @false("If and only if ``exp((f - least logit) / t)`` sums to less.", less=0)
-def flat_priors_keep_all(hot: Tempered, ratio: Fraction, less: int = 1) -> Comparison:
+def flat_priors_keep_all(logits: Logits, heat: Fraction, ratio: Fraction, less: int = 1) -> Comparison:
     """RRWithPrior keeps all labels if and only if ``exp((f - least logit) / t) - 1`` sums to less than ``E - 1``."""
-    excess = total(hot.heat ** (logit - min(hot.logits)) - less for logit in hot.logits)
-    return equal(_count_kept(ratio, hot)[0] == len(hot.logits), excess < ratio - 1)
+    excess = total(heat ** (logit - min(logits)) - less for logit in logits)
+    return equal(_count_kept(logits, ratio, heat)[0] == len(logits), excess < ratio - 1)
 
 
 @claim(
     "G21 Appendix E: top labels kept",
     COOLED,
     given=f"{ANY_LOGITS}, logits that are not all the same; `g` is the distance of the largest logit from the next one",
-    where=lambda hot: hot.tops < len(hot.logits),
+    where=lambda logits: len(set(logits)) > 1,
 )
 @false("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
-def steep_priors_keep_the_top(hot: Tempered, ratio: Fraction, tops: int | None = None) -> Comparison:
+def steep_priors_keep_the_top(logits: Logits, heat: Fraction, ratio: Fraction, tops: int | None = None) -> Comparison:
     """RRWithPrior keeps only the `m` top labels as long as ``m (exp(g / t) - 1) >= E - 1``."""
-    alone = (tops or hot.tops) * (hot.heat**hot.gap - 1) >= ratio - 1
-    return equal(_count_kept(ratio, hot)[0] == hot.tops, alone)
+    top = _count_tops(logits)
+    alone = (tops or top) * (_raise_to_gap(heat, logits) - 1) >= ratio - 1
+    return equal(_count_kept(logits, ratio, heat)[0] == top, alone)

@@ -1,61 +1,71 @@
-"""Randomized response on the likeliest labels is private ([G21], Lemma 1 and Corollary 2).
+r"""Randomized response on the likeliest labels is private and optimal ([G21], Lemma 1, Corollary 2 and Theorem 3).
 
-Algorithms 1 and 2 as printed, in fractions, beside the integer tables of the package. The other modules of this paper
-use both.
+Algorithms 1 and 2 as printed, in fractions; the other modules of this paper use both. LP1 asks for the ``K x K`` table
+of an epsilon-DP randomizer, LP2 for its diagonal only. Both optima are :math:`S = \max_{\emptyset \neq Y} E / (E + |Y|
+- 1) \sum_{y \in Y} p_y`, here the largest over all subsets.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from itertools import product
+from functools import cached_property, lru_cache
+from itertools import chain, combinations, product
+from operator import mul
+from random import Random
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from flint import fmpq, fmpq_mat
 
-from optrand.base.arithmetic import exp_bracket
-from optrand.closed_forms import rr, rr_top_k, rr_with_prior
+from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.mechanism.mechanism import Mechanism
-from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, settings, shares
+from optrand.programs import lp1, lp2
+from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false
+from optrand.theory.instances import RATIOS, prior, settings, shares
 from optrand.theory.sums import largest_ratio, total
 
-Rows = tuple[tuple[Fraction, ...], ...]
+Row = tuple[Fraction, ...]
+
+Rows = tuple[Row, ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
 
-Table = NDArray[Any]
-"""Fractions, in an array of objects."""
+Table = Any
+"""Fractions in an array, of objects to NumPy and to type checkers."""
 
 ROUNDING = 1e-9
-"""Largest difference of the package's integer tables from the printed probabilities."""
+"""Largest difference of the package's floats from the printed numbers."""
 
 ANY_PRIOR = "any prior, zeros and ties among them, epsilon above 0"
 
 
-def kept_labels(prior: Sequence[Fraction], k: int) -> tuple[int, ...]:
+def kept_labels(prior: Row, k: int) -> tuple[int, ...]:
     """Return the `k` labels of the largest prior, of equally likely ones the smaller."""
     return tuple(sorted(sorted(range(len(prior)), key=lambda y: -prior[y])[:k]))
 
 
-def top_k_rows(prior: Sequence[Fraction], k: int, ratio: Fraction) -> Rows:
-    """Return [G21], Algorithm 1, as a table."""
+def top_k_rows(prior: Row, k: int, ratio: Fraction, others: Row | None = None) -> Rows:
+    """Return [G21], Algorithm 1, as a table. Labels that are not kept give kept ones alike, or by the law `others`."""
     kept, labels, chance = kept_labels(prior, k), range(len(prior)), 1 / (ratio + k - 1)
     own = {(y, v): (ratio if v == y else 1) * chance for y, v in product(kept, repeat=2)}
-    drawn = [Fraction(v in kept, k) for v in labels]
-    return tuple(tuple(own.get((y, v), Fraction(0)) if y in kept else drawn[v] for v in labels) for y in labels)
+    drawn = others or tuple(Fraction(v in kept, k) for v in labels)
+    return tuple(tuple(own.get((y, v), Fraction(0)) for v in labels) if y in kept else drawn for y in labels)
 
 
-def best_k(prior: Sequence[Fraction], ratio: Fraction, *, others: int = -1) -> int:
+def best_k(prior: Row, ratio: Fraction, *, others: int = -1) -> int:
     """Return the number of labels that [G21], Algorithm 2, keeps: all are tried, the first of the best is taken."""
     falling = sorted(prior, reverse=True)
     return max(range(1, len(prior) + 1), key=lambda k: ratio * sum(falling[:k]) / (ratio + k + others))
 
 
-def objective(prior: Sequence[Fraction], rows: Rows) -> Fraction:
+def with_prior_rows(prior: Row, ratio: Fraction) -> Rows:
+    """Return [G21], Algorithm 2, as a table."""
+    return top_k_rows(prior, best_k(prior, ratio), ratio)
+
+
+def objective(prior: Row, rows: Rows) -> Fraction:
     """Return the probability that the output is the label, where labels follow the prior."""
     return total(share * rows[y][y] for y, share in enumerate(prior))
 
@@ -68,74 +78,38 @@ def table(mechanism: Mechanism) -> Rows:
 
 
 @dataclass(frozen=True)
-class Task:
-    """A prior and a privacy ratio."""
+class TopK:
+    """Randomized response on the `k` likeliest labels of a prior."""
 
-    prior: tuple[Fraction, ...]
+    prior: Row
     ratio: Fraction
+    k: int
 
     @property
     def size(self) -> int:
         """Number of labels."""
         return len(self.prior)
 
-    @property
-    def floats(self) -> list[float]:
-        """The prior, as the package takes it."""
-        return list(map(float, self.prior))
-
-    @property
-    def epsilon(self) -> float:
-        """The budget, as the package takes it."""
-        return math.log1p(self.ratio - 1)
-
-    @cached_property
-    def listed(self) -> Rows:
-        """RRWithPrior as printed."""
-        return top_k_rows(self.prior, best_k(self.prior, self.ratio), self.ratio)
-
-    @cached_property
-    def tabulated(self) -> Rows:
-        """RRWithPrior of the package."""
-        return table(rr_with_prior(self.floats, self.epsilon))
-
-    def compare_ratios(self) -> Comparison:
-        """Compare the largest ratios with `E`, and those of integers with a bound below exp(epsilon)."""
-        ratios = [largest_ratio(rows) for rows in (self.listed, self.tabulated)]
-        return at_most(ratios, [self.ratio, exp_bracket(self.epsilon)[0]])
-
-
-@dataclass(frozen=True)
-class TopK(Task):
-    """A prior, a privacy ratio, and the number of labels that are kept."""
-
-    k: int
-
-    @cached_property
-    def listed(self) -> Rows:
-        """RRTop-k as printed."""
-        return top_k_rows(self.prior, self.k, self.ratio)
-
-    @cached_property
-    def tabulated(self) -> Rows:
-        """RRTop-k of the package."""
-        return table(rr_top_k(self.floats, self.k, self.epsilon))
-
     @cached_property
     def kept(self) -> tuple[int, ...]:
         """The labels that are kept."""
         return kept_labels(self.prior, self.k)
 
+    @cached_property
+    def rows(self) -> Rows:
+        """Algorithm 1 as printed."""
+        return top_k_rows(self.prior, self.k, self.ratio)
+
 
 def tasks(count: int, *, most: int) -> Space:
-    """Return priors and ratios of :func:`~optrand.theory.instances.settings`, whose labels have no values here."""
-    return lambda times: (Task(setting.prior, setting.ratio) for setting in settings(count, most=most)(times))
+    """Return priors and ratios of :func:`~optrand.theory.instances.settings`."""
+    return lambda times: ({"prior": each.prior, "ratio": each.ratio} for each in settings(count, most=most)(times))
 
 
 def top_ks(count: int, *, most: int) -> Space:
     """Return tasks with each number of labels kept."""
     made = tasks(count, most=most)
-    return lambda times: (TopK(each.prior, each.ratio, k) for each in made(times) for k in range(1, each.size + 1))
+    return lambda times: (TopK(**each, k=k) for each in made(times) for k in range(1, len(each["prior"]) + 1))
 
 
 KEPT = (lambda _: [TopK((Fraction(1),), Fraction(2), 1)]), top_ks(15, most=9)
@@ -144,53 +118,229 @@ ANY_NUMBER = "any prior, any number of labels kept, epsilon above 0"
 
 def _draw_others_by_prior(kept: TopK) -> Comparison:
     mass = total(kept.prior[v] for v in kept.kept)
-    drawn = [share / mass * (v in kept.kept) for v, share in enumerate(kept.prior)]
-    return at_most(largest_ratio([row if y in kept.kept else drawn for y, row in enumerate(kept.listed)]), kept.ratio)
+    drawn = tuple(share / mass * (v in kept.kept) for v, share in enumerate(kept.prior))
+    return at_most(largest_ratio(top_k_rows(kept.prior, kept.k, kept.ratio, drawn)), kept.ratio)
 
 
-@claim("G21 Lemma 1", *KEPT, given=f"{ANY_NUMBER}; tables as printed and of the package")
+@claim("G21 Lemma 1", *KEPT, given=ANY_NUMBER)
 @false("The same where any other label gives one of the `k` by its prior, not all alike.", _draw_others_by_prior)
 def top_k_is_private(kept: TopK) -> Comparison:
     """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP."""
-    return kept.compare_ratios()
+    return at_most(largest_ratio(kept.rows), kept.ratio)
 
 
-@claim("G21 Appendix A.1", *KEPT, given=f"{ANY_NUMBER}; tables as printed and of the package")
+@claim("G21 Appendix A.1", *KEPT, given=ANY_NUMBER)
 @corrected("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1)
 @false("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99)
 def another_kept_label_is_least_likely(kept: TopK, *, alike: int = 0) -> Comparison:
     """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``."""
     chance = Fraction(1, kept.k) if kept.k <= alike else 1 / (kept.ratio + kept.k - 1)
-    found = [[min(row[v] for row in rows) for v in kept.kept] for rows in (kept.listed, kept.tabulated)]
-    return equal(found, chance, tolerance=ROUNDING, scale=1)
+    return equal([min(row[v] for row in kept.rows) for v in kept.kept], chance)
 
 
-@claim("G21 Section 3.1: objective of RRTop-k", *KEPT, given=f"{ANY_NUMBER}; tables as printed and of the package")
+@claim("G21 Section 3.1: objective of RRTop-k", *KEPT, given=ANY_NUMBER)
 @false("The same with ``E / (E + K - 1)``, of randomized response on all labels.", all_labels=True)
 def top_k_keeps_the_label(kept: TopK, *, all_labels: bool = False) -> Comparison:
     """RRTop-k keeps a label that follows the prior with ``E / (E + k - 1)`` times the prior of the `k` likeliest."""
     share = kept.ratio / (kept.ratio + (kept.size if all_labels else kept.k) - 1)
-    found = [objective(kept.prior, rows) for rows in (kept.listed, kept.tabulated)]
-    return equal(found, share * total(kept.prior[y] for y in kept.kept), tolerance=ROUNDING)
+    return equal(objective(kept.prior, kept.rows), share * total(kept.prior[y] for y in kept.kept))
 
 
-def _raise_k_until_kept(task: Task) -> Comparison:
-    least = best_k(task.prior, task.ratio)
-    ranks = sorted(range(task.size), key=lambda y: -task.prior[y])
-    rows = [top_k_rows(task.prior, max(least, ranks.index(y) + 1), task.ratio)[y] for y in range(task.size)]
-    return at_most(largest_ratio(rows), task.ratio)
+def _raise_k_until_kept(prior: Row, ratio: Fraction) -> Comparison:
+    ranks = sorted(range(len(prior)), key=lambda y: -prior[y])
+    counts = [max(best_k(prior, ratio), ranks.index(y) + 1) for y in range(len(prior))]
+    return at_most(largest_ratio([top_k_rows(prior, k, ratio)[y] for y, k in enumerate(counts)]), ratio)
 
 
-@claim("G21 Corollary 2", tasks(100, most=9), given=f"{ANY_PRIOR}; tables as printed and of the package")
+@claim("G21 Corollary 2", tasks(100, most=9), given=ANY_PRIOR)
 @false("The same where a label that is not kept has the number of labels raised until it is.", _raise_k_until_kept)
-def with_prior_is_private(task: Task) -> Comparison:
+def with_prior_is_private(prior: Row, ratio: Fraction) -> Comparison:
     """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP."""
-    return task.compare_ratios()
+    return at_most(largest_ratio(with_prior_rows(prior, ratio)), ratio)
 
 
-@claim("G21 Section 4: one stage", k=(1, 2, 3, 7, 10, 49), ratio=RATIOS, given="a flat first prior")
+@claim("G21 Section 4: one stage", k=(1, 2, 3, 7, 10, 25), ratio=RATIOS, given="a flat first prior")
 @false("The same where the model finds the first label half as likely as each other one.", first=1)
 def one_stage_is_randomized_response(k: int, ratio: Fraction, first: int = 2) -> Comparison:
     """One stage of training, whose model gives all labels equal probabilities, asks by randomized response on all."""
-    stage = Task(shares([first] + [2] * (k - 1)), ratio)
-    return equal(np.array(stage.tabulated), np.array(table(rr(range(k), stage.epsilon))))
+    everything = (np.ones((k, k), dtype=int) + np.eye(k, dtype=int) * (ratio - 1)) / (ratio + k - 1)
+    return equal(np.array(with_prior_rows(shares([first] + [2] * (k - 1)), ratio)), everything)
+
+
+SOLVER = 1e-7
+"""Tolerance of an LP solver: its own for feasibility."""
+
+LARGEST_FOR_SOLVERS = Fraction(3000)
+"""Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
+
+SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
+
+
+def kept_by(prior: Row, ratio: Fraction, kept: Sequence[int], *, others: int = -1) -> Fraction:
+    """Return the probability that randomized response on some labels keeps the label."""
+    return ratio * total(prior[y] for y in kept) / (ratio + len(kept) + others)
+
+
+def best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Fraction:
+    """Return `S`, over all subsets of labels."""
+    subsets = chain(*(combinations(range(len(prior)), k) for k in range(1, len(prior) + 1)))
+    return max(kept_by(prior, ratio, kept, others=others) for kept in subsets)
+
+
+def bounds(prior: Row, ratio: Fraction, multipliers: Row = ()) -> tuple[Fraction, Fraction]:
+    """Return upper bounds of all epsilon-DP randomizers, and of all feasible points of LP2, from any multipliers.
+
+    Without multipliers, from those that sum to `S`. A column of a table is `c s` with `s` in ``[1, E]^K`` and masses
+    `c` that sum to at most 1; no entry of LP2 is above 1.
+    """
+    if not multipliers:
+        best = best_subset(prior, ratio)
+        multipliers = tuple(max(Fraction(0), (ratio * p - best) / (ratio - 1)) for p in prior)
+    mass, least = total(multipliers), Fraction(0)
+    for v, p in enumerate(prior):
+        costs = [mu - p * (y == v) for y, mu in enumerate(multipliers)]
+        least = min(least, total(costs) + (ratio - 1) * total(min(cost, Fraction(0)) for cost in costs))
+    slack = (p - mu - (mass - mu) / ratio for p, mu in zip(prior, multipliers, strict=True))
+    return mass - least, mass + total(max(Fraction(0), each) for each in slack)
+
+
+def _ties(_: int) -> Iterator[dict[str, Any]]:
+    """Yield priors for which keeping one label more is exactly as good: ``E p_(k+1)`` is the objective."""
+    yield {"prior": (Fraction(1),), "ratio": Fraction(2)}
+    for size, ratio in product((2, 3, 4), RATIOS):
+        last = Fraction(size - 1) / (ratio + size - 2)
+        yield {"prior": shares([Fraction(1)] * (size - 1) + [last]), "ratio": ratio}
+
+
+def _all_tasks(count: int, most: int) -> tuple[Space, ...]:
+    return _ties, tasks(count, most=most)
+
+
+ANY = _all_tasks(60, most=7)
+
+
+def _keep_by_another_rule(prior: Row, ratio: Fraction) -> Comparison:
+    kept = kept_labels(prior, best_k(prior, ratio, others=0))
+    return at_most(bounds(prior, ratio)[0], kept_by(prior, ratio, kept))
+
+
+@claim("G21 Theorem 3", *ANY, given=ANY_PRIOR)
+@false(
+    "The same where the number of labels is that of the largest ``E / (E + k)`` times their prior.",
+    _keep_by_another_rule,
+)
+def nothing_is_better(prior: Row, ratio: Fraction) -> Comparison:
+    """No epsilon-DP randomizer keeps the label more often than RRWithPrior."""
+    return at_most(bounds(prior, ratio)[0], objective(prior, with_prior_rows(prior, ratio)))
+
+
+@claim(
+    "G21 Theorem 3: closed form", *ANY, given=f"{ANY_PRIOR}; values that the package states, of one prior and a batch"
+)
+@false("The same of the labels that are at least as likely as the average one.", average=True)
+def closed_form_is_best(prior: Row, ratio: Fraction, *, average: bool = False) -> Comparison:
+    """RRWithPrior keeps the label as often as the best subset of labels."""
+    above = [y for y, p in enumerate(prior) if p * len(prior) >= 1]
+    weights, epsilon = _floats(prior, ratio)
+    one = rr_with_prior(weights, epsilon).value
+    batch = float(rr_with_prior_batch([weights], epsilon).objective[0])
+    best = kept_by(prior, ratio, above) if average else best_subset(prior, ratio)
+    return equal([one, batch], best, tolerance=1e-12)
+
+
+def _floats(prior: Row, ratio: Fraction) -> tuple[list[float], float]:
+    return list(map(float, prior)), math.log1p(ratio - 1)
+
+
+def _is_small(ratio: Fraction) -> bool:
+    return ratio <= LARGEST_FOR_SOLVERS
+
+
+@claim("G21 Theorem 3: LP1", *_all_tasks(20, most=4), given=SMALL, where=_is_small)
+@false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
+def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
+    """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
+    optimum = lp1(*_floats(prior, ratio)).solve().value
+    return equal(optimum, best_subset(prior, ratio, others=others), tolerance=SOLVER)
+
+
+@claim("G21 Theorem 3: LP2", *_all_tasks(20, most=4), given=SMALL, where=_is_small)
+@false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
+def lp2_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
+    """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
+    optimum = lp2(*_floats(prior, ratio)).solve().value
+    return equal(optimum, best_subset(prior, ratio, others=others), tolerance=SOLVER)
+
+
+def _draw_channel(draw: Random) -> dict[str, Any]:
+    """Return a mixture of randomized responses on some labels, their outputs renamed at random."""
+    size, ratio = draw.randint(1, 5), draw.choice(RATIOS)
+    rows = [[Fraction(0)] * size for _ in range(size)]
+    for share in prior(draw, draw.randint(1, 3)):
+        part = top_k_rows(prior(draw, size), draw.randint(1, size), ratio)
+        names = list(range(size)) if draw.random() < 0.5 else [draw.randrange(size) for _ in range(size)]
+        for y, v in product(range(size), repeat=2):
+            rows[y][names[v]] += share * part[y][v]
+    return {"ratio": ratio, "rows": tuple(map(tuple, rows))}
+
+
+@claim("G21 Theorem 3: LP1 implies LP2", draws(200, _draw_channel), given="any epsilon-DP table")
+@false("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", closer=True)
+def lp1_implies_lp2(ratio: Fraction, rows: Rows, *, closer: bool = False) -> Comparison:
+    """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""
+    diagonal, weight = [row[y] for y, row in enumerate(rows)], 2 / (1 + ratio) if closer else 1 / ratio
+    return at_most([own + weight * (sum(diagonal) - own) for own in diagonal], 1)
+
+
+@lru_cache(maxsize=256)
+def vertices_of_lp2(size: int, ratio: Fraction) -> frozenset[Row]:
+    """Return the vertices of LP2: common points of `size` independent constraints that meet the others too."""
+    rows = [[Fraction(1) if z == y else 1 / ratio for z in range(size)] for y in range(size)]
+    signs = [[Fraction(z == y) for z in range(size + 1)] for y in range(size)]
+    found = (_common_point(tight) for tight in combinations([*([*row, Fraction(1)] for row in rows), *signs], size))
+    inside = (point for point in found if point and min(point) >= 0)
+    return frozenset(point for point in inside if all(total(map(mul, row, point)) <= 1 for row in rows))
+
+
+def _common_point(equations: Sequence[Sequence[Fraction]]) -> Row:
+    """Return the one solution of as many equations as unknowns; nothing if they are not independent."""
+    rows = [[fmpq(x.numerator, x.denominator) for x in row] for row in equations]
+    try:
+        point = fmpq_mat([row[:-1] for row in rows]).solve(fmpq_mat([row[-1:] for row in rows]))
+    except ZeroDivisionError:
+        return ()
+    return tuple(Fraction(int(x.p), int(x.q)) for x in point.entries())
+
+
+@claim("G21 Theorem 3: vertices of LP2", size=range(1, 5), ratio=(Fraction(1), *RATIOS), given="epsilon at least 0")
+@false("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
+def vertices_are_responses(size: int, ratio: Fraction, *, of_all: bool = False) -> Comparison:
+    """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere."""
+    responses = set()
+    for inside in product((0, 1), repeat=size):
+        chance = ratio / (ratio + ((size if of_all else sum(inside)) or 1) - 1)
+        responses.add(tuple(kept * chance for kept in inside))
+    return equal(len(vertices_of_lp2(size, ratio) - responses), 0)
+
+
+def _compare_vertices(prior: Row, ratio: Fraction, sizes: Iterable[int]) -> Comparison:
+    """Compare the bound of LP2 with the best vertex that has one of these numbers of labels."""
+    ends = [point for point in vertices_of_lp2(len(prior), ratio) if sum(map(bool, point)) in sizes]
+    return at_most(bounds(prior, ratio)[1], max(total(map(mul, prior, point)) for point in ends))
+
+
+@claim("G21 Theorem 3: optima at vertices", *_all_tasks(10, most=4), given=f"{ANY_PRIOR}; middles of two best vertices")
+@corrected(
+    "Some optimal solution of LP2 is a vertex: the best vertex attains what a dual says no solution exceeds.",
+    lambda prior, ratio: _compare_vertices(prior, ratio, range(len(prior) + 1)),
+)
+@false(
+    "Some optimal solution is a vertex of one label or of all of them.",
+    lambda prior, ratio: _compare_vertices(prior, ratio, (1, len(prior))),
+)
+def all_optima_are_vertices(prior: Row, ratio: Fraction) -> Comparison:
+    """Every optimal solution of LP2 is a vertex."""
+    vertices, optimum = vertices_of_lp2(len(prior), ratio), bounds(prior, ratio)[1]
+    best = [point for point in vertices if total(map(mul, prior, point)) == optimum]
+    halfway = {tuple((x + y) / 2 for x, y in zip(*pair, strict=True)) for pair in combinations(best, 2)}
+    return equal(len(halfway - vertices), 0)

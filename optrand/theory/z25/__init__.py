@@ -1,5 +1,1 @@
 """[Z25]: labels as vectors of bits, and what is learned from them."""
-
-__all__ = ["MODULES"]
-
-MODULES = ("bits", "rivals", "neighbours")

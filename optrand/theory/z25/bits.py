@@ -1,28 +1,32 @@
-"""Labels as vectors of random bits: privacy, cost, and the excess risk of models of the bits ([Z25], 3, 4, C.2)."""
+"""Labels as vectors of random bits, and scalar rivals: privacy, cost, excess risk ([Z25], 3, 4, Appendices B, C.2)."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import product
+from functools import cache, cached_property, lru_cache
+from itertools import permutations, product
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from optrand.base.arithmetic import exp_bracket
-from optrand.baselines import UnaryBits
+from optrand.baselines import Alibi, UnaryBits
 from optrand.sampling.entropy import SeededEntropy, Words
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
-from optrand.theory.instances import prior, shares
+from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.g21.response import top_k_rows
+from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import largest_ratio, pushed, times, total
 
 Vector = tuple[int, ...]
 Row = tuple[Fraction, ...]
+
+Table = Any
+"""Fractions, numbers of classes or truth values in an array."""
 
 EPSILONS = (1.0, 0.1, 2.0, 4.0, 1e-6, 10.0, 40.0)
 
@@ -40,8 +44,8 @@ def gain(odds: Fraction) -> Fraction:
     return (odds - 1) / (odds + 1)
 
 
-def bit_mean(eta: Fraction, odds: Fraction) -> Fraction:
-    """Return the mean of a bit whose class has probability `eta` ([Z25], eq. 24)."""
+def bit_mean(eta: Any, odds: Fraction) -> Any:
+    """Return the mean of a bit whose class has probability `eta`, or of several ([Z25], eq. 24)."""
     return 1 / (1 + odds) + gain(odds) * eta
 
 
@@ -165,117 +169,120 @@ def cross_entropy_is_least_at_the_mean(eta: Row, epsilon: float, *, noisy: bool 
     return at_most(_entropy(mean, best), [_entropy(mean, u) for u in outputs], tolerance=1e-12)
 
 
-class Point(NamedTuple):
-    """A model at a point.
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Points, class probabilities there, ``exp(epsilon / 2)``, and models with their probabilities.
 
-    The probability of both, the distances of the named and the second class from the best, and ``Delta_epsilon``.
+    The outputs of a model estimate the means of bits, shape (models, points, classes). It names the first class with
+    the largest output.
     """
 
-    mass: Fraction
-    lack: Fraction
-    gap: Fraction
-    error: Fraction
-
-
-@dataclass(frozen=True)
-class Task:
-    """Points, class probabilities there, ``exp(epsilon / 2)``, and models of the means of bits with probabilities."""
-
-    masses: Row
-    etas: tuple[Row, ...]
+    masses: Table
+    etas: Table
     odds: Fraction
-    models: tuple[tuple[Fraction, tuple[Row, ...]], ...]
+    chances: Table
+    outputs: Table
+
+    @property
+    def mass(self) -> Table:
+        """The probability of each model together with each point."""
+        return np.outer(self.chances, self.masses)
 
     @cached_property
-    def points(self) -> list[Point]:
-        """Every model at every point; it names the first class with the largest output."""
-        return [
-            Point(
-                mass=chance * mass,
-                lack=max(eta) - eta[row.index(max(row))],
-                gap=max(eta) - sorted(eta)[-2],
-                error=max(abs(g - bit_mean(p, self.odds)) for g, p in zip(row, eta, strict=True)) / gain(self.odds),
-            )
-            for chance, rows in self.models
-            for mass, eta, row in zip(self.masses, self.etas, rows, strict=True)
-        ]
+    def named(self) -> Table:
+        """The class that each model names at each point."""
+        return self.outputs.argmax(axis=2)
+
+    @cached_property
+    def lack(self) -> Table:
+        """How far the probability of the named class is from the largest."""
+        return self.etas.max(axis=1) - self.etas[np.arange(len(self.etas)), self.named]
+
+    @cached_property
+    def gap(self) -> Table:
+        """How far the second class is from the likeliest."""
+        ordered = np.sort(self.etas, axis=1)
+        return np.broadcast_to(ordered[:, -1] - ordered[:, -2], self.lack.shape)
+
+    @cached_property
+    def error(self) -> Table:
+        """``Delta_epsilon``, for each model and point."""
+        return abs(self.outputs - bit_mean(self.etas, self.odds)).max(axis=2) / gain(self.odds)
 
     @cached_property
     def excess(self) -> Fraction:
         """The probability of a wrong class less the least of all classifiers, which are all tried."""
-        least = min(map(self._risk, product(range(len(self.etas[0])), repeat=len(self.masses))))
-        named = ((chance, tuple(row.index(max(row)) for row in rows)) for chance, rows in self.models)
-        return total(chance * self._risk(classifier) for chance, classifier in named) - least
+        size, k = self.etas.shape
+        least = min(map(self._risk, product(range(k), repeat=size)))
+        return total(chance * self._risk(row) for chance, row in zip(self.chances, self.named, strict=True)) - least
 
-    def _risk(self, classifier: Vector) -> Fraction:
-        points = zip(self.masses, self.etas, classifier, strict=True)
-        return total(mass * p for mass, eta, named in points for y, p in enumerate(eta) if y != named)
-
-    @property
-    def lack_of_the_majority(self) -> Fraction:
-        """The mean lack of the class that most models name at a point."""
-        lacking = Fraction(0)
-        for x, (mass, eta) in enumerate(zip(self.masses, self.etas, strict=True)):
-            named = [total(c for c, g in self.models if g[x].index(max(g[x])) == y) for y in range(len(eta))]
-            lacking += mass * (max(eta) - eta[named.index(max(named))])
-        return lacking
+    def _risk(self, classifier: Sequence[int]) -> Fraction:
+        return total(self.masses * (1 - self.etas[np.arange(len(self.etas)), list(classifier)]))
 
 
-def _mislead(eta: Row, odds: Fraction, error: Fraction) -> Row:
+def _mislead(eta: Table, odds: Fraction, error: Fraction) -> Table:
     """Return outputs that estimate the best class too low by an error and the others too high."""
-    return tuple(bit_mean(p + (error if p < max(eta) else -error), odds) for p in eta)
+    return bit_mean(eta + [error if p < max(eta) else -error for p in eta], odds)
 
 
-def _approximate(draw: Random, eta: Row, odds: Fraction) -> Row:
+def _approximate(draw: Random, eta: Table, odds: Fraction) -> Table:
     size = Fraction(draw.choice((0, 1, 2, 4, 8)), 40)
     if draw.random() < 0.3:
         return _mislead(eta, odds, size)
-    return tuple(bit_mean(p + size * draw.randint(-2, 2) / 2, odds) for p in eta)
+    return bit_mean(eta + np.array([size * draw.randint(-2, 2) / 2 for _ in eta]), odds)
 
 
 def _draw_task(draw: Random) -> Task:
     k, size = draw.randint(2, 4), draw.randint(1, 3)
     # Small weights, so that ties are common.
     weights = [[draw.randint(0, 4) for _ in range(k)] for _ in range(size)]
-    etas = tuple(shares(each if any(each) else [1] * k) for each in weights)
+    etas = np.array([shares(each if any(each) else [1] * k) for each in weights])
     odds = 1 + Fraction(draw.randint(1, 40), 10)
     chances = shares([draw.randint(1, 4) for _ in range(draw.randint(1, 3))])
-    models = tuple((chance, tuple(_approximate(draw, eta, odds) for eta in etas)) for chance in chances)
-    return Task(shares([draw.randint(1, 5) for _ in range(size)]), etas, odds, models)
+    outputs = np.array([[_approximate(draw, eta, odds) for eta in etas] for _ in chances])
+    return Task(np.array(shares([draw.randint(1, 5) for _ in range(size)])), etas, odds, np.array(chances), outputs)
 
 
 def _misled_tasks(_: int) -> Iterator[Task]:
     odds, errors = (
         map(Fraction, texts.split()) for texts in ("2 3 11/10 1000001/1000000 10000000000", "1/10 3/20 0 1/20 1/2")
     )
+    sure = np.array([Fraction(1)])
     for weights, r, error in product(((2, 3), (1, 1), (1, 2, 2), (1, 3, 2), (0, 1)), odds, errors):
-        eta = shares(weights)
-        yield Task((Fraction(1),), (eta,), r, ((Fraction(1), (_mislead(eta, r, error),)),))
+        etas = np.array([shares(weights)])
+        yield Task(sure, etas, r, sure, np.array([[_mislead(etas[0], r, error)]]))
 
 
 TASKS = _misled_tasks, draws(200, _draw_task)
 
 
+def _lose_by_majority(task: Task) -> Comparison:
+    """Compare the excess risk with the mean lack of the class that most models name at a point."""
+    votes = np.array([task.chances @ (task.named == y) for y in range(task.etas.shape[1])])
+    best = task.etas[np.arange(len(task.etas)), votes.argmax(axis=0)]
+    return equal(task.excess, total(task.masses * (task.etas.max(axis=1) - best)))
+
+
 @claim("Z25 Proposition 1", *TASKS, given="a classifier learned from a sample independent of what it is tested on")
-@false("The same of the class that most models name.", lambda task: equal(task.excess, task.lack_of_the_majority))
+@false("The same of the class that most models name.", _lose_by_majority)
 def excess_is_mean_lack(task: Task) -> Comparison:
     """The excess risk is the mean, over points and models, of how far the named class is from the likeliest one."""
-    return equal(task.excess, total(point.mass * point.lack for point in task.points))
+    return equal(task.excess, total((task.mass * task.lack).flat))
 
 
 @claim("Z25 Theorem 2", *TASKS, given="any model of the means of bits, any epsilon above 0")
 @false("The same where the gap is less than ``2 Delta_epsilon``.", near=operator.lt)
-def excess_needs_a_small_gap(task: Task, near: Callable[[Any, Any], bool] = operator.le) -> Comparison:
+def excess_needs_a_small_gap(task: Task, near: Callable[[Any, Any], Table] = operator.le) -> Comparison:
     """The excess risk is at most the mean of ``2 Delta_epsilon`` where the two likeliest classes are no further apart.
 
     ``Delta_epsilon`` is the largest error of a bit's mean times ``(r + 1) / (r - 1)``, where ``r = exp(epsilon / 2)``.
     """
-    return at_most(task.excess, total(p.mass * 2 * p.error for p in task.points if near(p.gap, 2 * p.error)))
+    return at_most(task.excess, total((task.mass * 2 * task.error)[near(task.gap, 2 * task.error)]))
 
 
-def _lacks(task: Task, factor: int, below: Callable[[Any, Any], bool] = operator.lt) -> list[Fraction]:
+def _lacks(task: Task, factor: int, below: Callable[[Any, Any], Table] = operator.lt) -> list[Fraction]:
     """Return the lacks of the points at which a multiple of the error is below the gap."""
-    return [p.lack for p in task.points if below(factor * p.error, p.gap)]
+    return list(task.lack[below(factor * task.error, task.gap)])
 
 
 @claim(
@@ -292,7 +299,7 @@ def _lacks(task: Task, factor: int, below: Callable[[Any, Any], bool] = operator
     below=operator.le,
 )
 def errors_below_the_gap_do_no_harm(
-    task: Task, factor: int = 1, below: Callable[[Any, Any], bool] = operator.lt
+    task: Task, factor: int = 1, below: Callable[[Any, Any], Table] = operator.lt
 ) -> Comparison:
     """The named class is best wherever the error is below the gap of the two likeliest classes."""
     return equal(_lacks(task, factor, below), 0)
@@ -305,6 +312,147 @@ def mistakes_need_a_small_gap(task: Task, *, debiased: bool = True) -> Compariso
 
     It lacks how far its probability is from the largest; the gap is that of the two largest.
     """
-    limits = [2 * p.error * (1 if debiased else gain(task.odds)) for p in task.points]
-    pairs = zip(task.points, limits, strict=True)
-    return at_most([p.lack for p in task.points], [limit if p.gap <= limit else 0 for p, limit in pairs])
+    limits = 2 * task.error * (1 if debiased else gain(task.odds))
+    return at_most(task.lack, np.where(task.gap <= limits, limits, 0))
+
+
+def _draw_channel(draw: Random) -> dict[str, Any]:
+    k = draw.randint(2, 8)
+    rows = [shares([draw.randint(1, 9) + (v == y) * draw.randint(0, 60) for v in range(k)]) for y in range(k)]
+    return {"rows": tuple(rows), "ratio": max(max(column) / min(column) for column in zip(*rows, strict=True))}
+
+
+@claim(
+    "Z25 Appendix B.1",
+    cases(
+        "rows ratio",
+        *(
+            (top_k_rows(shares([1] * k), n, ratio), ratio)
+            for k in (2, 3, 10, 30)
+            for ratio in RATIOS
+            for n in sorted({1, 2, k})
+        ),
+    ),
+    draws(300, _draw_channel),
+    given="any epsilon-DP randomizer from K classes to the same classes",
+)
+@false("The same with ``exp(epsilon) / (exp(epsilon) + K)``.", more=1)
+def retention_falls_as_one_over_k(rows: tuple[Row, ...], ratio: Fraction, more: int = 0) -> Comparison:
+    """Averaged over all labels alike, a label is kept with probability at most ``exp(epsilon) / K``."""
+    k = len(rows)
+    return at_most(total(row[y] for y, row in enumerate(rows)) / k, ratio / (k + more * ratio))
+
+
+def _fits(noisy: Row) -> list[Fraction]:
+    """Return minus the distance from the one-hot vector of each class: the paper's ``f``, in ``O(K^2)``."""
+    return [-total(abs(x - (j == c)) for j, x in enumerate(noisy)) for c in range(len(noisy))]
+
+
+NOISY = (
+    *(
+        grid(noisy=[*product(map(Fraction, ("0", "1", "2", "-1", "1/2")), repeat=k)], epsilon=(1.0, 100.0))
+        for k in (2, 3)
+    ),
+    draws(
+        150,
+        lambda draw: {
+            "noisy": tuple(Fraction(draw.randint(-30, 40), 10) for _ in range(draw.randint(2, 12))),
+            "epsilon": draw.choice((0.1, 1.0, 4.0, 20.0)),
+        },
+    ),
+)
+
+
+@claim("Z25 Equation 29", *NOISY, given="a uniform prior; the soft label of the package, too")
+@false("The same with ``2 o_c`` for ``f(c)``: right where all coordinates are in [0, 1].", clipped=False)
+def soft_labels_are_posteriors(noisy: Row, epsilon: float, *, clipped: bool = True) -> Comparison:
+    """Under a uniform prior the probability of class ``c``, given its noisy vector, is a softmax of ``f(c) / lambda``.
+
+    ``f(c)`` is minus the distance of the noisy vector from the one-hot vector of ``c``.
+    """
+    alibi = Alibi(len(noisy), epsilon)
+    scores = _fits(noisy) if clipped else [2 * x for x in noisy]
+    weights = np.exp([float(score - max(scores)) / alibi.scale for score in scores])
+    distances = np.abs(np.array(noisy, dtype=float) - np.identity(len(noisy)))
+    densities = np.exp(-distances / alibi.scale).prod(axis=1)
+    soft = [weights / weights.sum(), alibi.soft_labels([float(x) for x in noisy])]
+    return equal(soft, densities / densities.sum(), tolerance=1e-12, scale=1)
+
+
+@claim("Z25 Equation 30", *NOISY, given="a uniform prior, any noisy vector; the first class is the true one")
+@false("It is at most half of that.", share=2)
+def truth_has_rivals(noisy: Row, epsilon: float, share: int = 1) -> Comparison:
+    """The soft label of the truth is at most one over the number of other classes that fit as well.
+
+    One over none is infinite.
+    """
+    fits = _fits(noisy)
+    soft = Alibi(len(noisy), epsilon).soft_labels([float(x) for x in noisy])[0]
+    return at_most(share * float(soft) * sum(fit >= fits[0] for fit in fits[1:]), 1, tolerance=1e-12)
+
+
+@claim("Z25 Equation 30: second step", *NOISY, given="any noisy vector; the first class is the true one")
+@false("At most as many: what fits as well is as high.", swapped=True)
+def as_high_fits_as_well(noisy: Row, *, swapped: bool = False) -> Comparison:
+    """At least as many other classes fit as well as have a noisy coordinate that is as high."""
+    fit, high = (sum(x >= values[0] for x in values[1:]) for values in (_fits(noisy), noisy))
+    return at_most(fit, high) if swapped else at_most(high, fit)
+
+
+@cache
+def mean_soft_label(k: int, epsilon: float) -> float:
+    r"""Return the mean soft label of the true class, of up to 100,000 classes within 1e-8.
+
+    The soft label of class ``c`` is :math:`x_c / \sum_{c'} x_{c'}` with independent :math:`x_c = \exp(\epsilon \,
+    \mathrm{clip}(o_c, 0, 1))`. Since :math:`1 / s = \int_0^\infty e^{-t s} dt`, its mean is an integral, here over
+    :math:`\log t`, of products of one-class means. Under the truth, the law of :math:`x` is that of the other
+    classes times :math:`x e^{-\epsilon / 2}`.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(160)
+    between = (nodes + 1) / 2
+    density = weights / 2 * epsilon / 4 * np.exp(-epsilon * between / 2)
+    masses = np.concatenate(([0.5], density, [0.5 * math.exp(-epsilon / 2)]))
+    x = np.exp(epsilon * np.concatenate(([0.0], between, [1.0])))
+    # Outside of these logarithms of K t the integrand is below rounding, up to epsilon 16.
+    logarithms, step = np.linspace(-60.0, 6.0, 1_600, retstep=True)
+    t = np.exp(logarithms) / k
+    decay = np.exp(-np.outer(t, x))
+    own = decay @ (masses * x**2) * math.exp(-epsilon / 2)
+    other = decay @ masses
+    return float((t * own * other ** (k - 1)).sum() * step)
+
+
+@claim(
+    "Z25 Appendix B.2: privacy",
+    k=(2, 3, 4),
+    epsilon=(1.0, 1e-6, 0.01, 0.1, 0.5, 2.0, 4.0, 9.0, 100.0),
+    given="noise in real numbers, of scale 2 / epsilon: the paper refers to another one for it",
+)
+@false("The same with noise of scale ``1 / epsilon``.", spent=2)
+def noise_of_two_over_epsilon_is_private(k: int, epsilon: float, spent: int = 1) -> Comparison:
+    """The one-hot vector with Laplace noise of scale ``lambda = 2 / epsilon`` on each coordinate is epsilon-DP."""
+    # The logarithm of the ratio of two densities is piecewise linear in every coordinate, and constant outside of 0, 1.
+    points = product((-1, 0, 1, 2), repeat=k)
+    rows = ([sum(abs(x - (j == y)) for j, x in enumerate(o)) for y in range(k)] for o in points)
+    largest = max(z - y for row in rows for y, z in permutations(row, 2))
+    return at_most(largest / Fraction(Alibi(k, spent * epsilon).scale), epsilon, tolerance=1e-12)
+
+
+@claim(
+    "Z25 Appendix B.2: decay",
+    k=(2, 3, 10, 100, 1_000, 100_000),
+    epsilon=(1.0, 0.1, 4.0, 10.0),
+    given='all labels are the same, a uniform prior, "nearly" up to a factor of exp(epsilon)',
+)
+@false(
+    'The mean soft label of the truth is 2 / `K` of what it is with two classes: inversely, without "nearly".',
+    lambda k, epsilon: equal(mean_soft_label(k, epsilon) * k, mean_soft_label(2, epsilon) * 2, tolerance=1e-8),
+)
+def the_truth_decays_as_posteriors_do(k: int, epsilon: float) -> Comparison:
+    """The mean soft label of the truth decays nearly inversely with `K`, from ``1 / K`` up to ``exp(epsilon) / K``.
+
+    More closely, it is between ``1 / K`` and ``exp(epsilon) / (exp(epsilon) + K - 1)``: no epsilon-DP randomizer admits
+    a larger posterior probability under a uniform prior, the paper's own included.
+    """
+    truth = mean_soft_label(k, epsilon)
+    return at_most([1 / k, truth], [truth, 1 / (1 + (k - 1) * math.exp(-epsilon))], tolerance=1e-8)

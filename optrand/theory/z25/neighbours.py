@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.stats import binom
 
 from optrand.base.arithmetic import exp_bracket, log_bracket
 from optrand.base.validation import Floats
 from optrand.baselines import UnaryBits
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
-from optrand.theory.sums import binomials, bit_sums, total
+from optrand.theory.sums import bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
 
 Row = tuple[Fraction, ...]
@@ -164,9 +165,10 @@ def slope_exceeds(size: int, k: int, slope: float, epsilon: float, allowed: floa
 def outputs_are_near_for_all_classes(
     k: int, epsilon: float, delta: float, classes: int = 2, size: int = 0, slope: float = 0.0, *, union: bool = True
 ) -> Comparison:
-    """The largest error is at most ``sqrt(ln(2 K / delta) / (2 k)) + (r - 1) / (r + 1) L r_0``, but for a small chance.
+    """With high probability no error exceeds ``sqrt(ln(2 K / delta) / (2 k)) + (r - 1) / (r + 1) L r_0``.
 
-    The chance is ``delta + exp(-(1 - ln 2) k)``; ``r_0`` is where the ball of mass ``2 k / N`` ends.
+    The probability of a larger one is at most ``delta + exp(-(1 - ln 2) k)``. ``r_0`` is where the ball of mass ``2 k /
+    N`` ends.
     """
     allowed = math.sqrt(math.log(2 * (classes if union else 1) / delta) / (2 * k))
     if size:
@@ -258,7 +260,9 @@ def excess_with_ties(size: int, epsilon: float) -> float:
     """
     k, right = _count_neighbours(size, epsilon), float(1 - UnaryBits(3, epsilon).flip)
     places, weights = MIDDLES**2, 2 * MIDDLES / MIDDLES.size
-    own, other, halves = (binomials(k, chance) for chance in (right, 1 - right, 0.5))
+    own, other, halves = (
+        [binom.pmf(np.arange(m + 1), m, chance) for m in range(k + 1)] for chance in (right, 1 - right, 0.5)
+    )
     outputs = np.array([np.convolve(own[m], other[k - m]) for m in range(k + 1)])
     below = np.cumsum(outputs, axis=1) - outputs
     # The probability that the third class is named, for each number of neighbours that are of it.
