@@ -84,8 +84,9 @@ class KernelOptions:
     cautious : bool
         Whether steps that overestimate concave slacks are halved. It proves the few problems of two to four labels that
         fail otherwise, and loses some tight intervals.
-    halvings : int
-        Largest number of times that a cautious step is halved.
+    overestimate, halvings : float, int
+        Share of the largest slack up to which a cautious step may overestimate slacks, and the largest number of times
+        that it is halved. At a share of 0.1 outputs of two labels in an interval may flip between both ends for ever.
     lost, patience, many : float, int, int
         Infeasibility test without bias: more than `many` arcs, and for `patience` steps a slack residual above `lost`
         while the row residual does not fall. Below `many` arcs all steps together cost next to nothing.
@@ -99,6 +100,7 @@ class KernelOptions:
     damping: float = 0.995
     corrections: int = 2
     cautious: bool = False
+    overestimate: float = 0.01
     halvings: int = 12
     lost: float = 1e3
     patience: int = 15
@@ -474,11 +476,16 @@ class _Kernel:
         return taken
 
     def advance(self, point: Point, step: Step, slack_residual: float) -> Point:
-        """Return the next point, after a damped step; a cautious one is halved while slacks are overestimated."""
+        """Return the next point, after a damped step; a cautious one is halved while slacks are overestimated.
+
+        At a price of bias the row residuals depend on sums and masses, so a cautious step has one length for both.
+        """
         options = self.options
         to_slack, to_mass = min(1.0, options.damping * step.to_slack), min(1.0, options.damping * step.to_mass)
         if options.cautious:
-            allowed = max(0.1 * max(1.0, point.slack.max()), 2 * slack_residual)
+            if self.charges.size:
+                to_slack = to_mass = min(to_slack, to_mass)
+            allowed = max(options.overestimate * max(1.0, point.slack.max()), 2 * slack_residual)
             for _ in range(options.halvings):
                 trial = point.move(step.change, to_slack, 0.0)
                 if np.abs(evaluate_residuals(self.arcs, self.terms, self.weight, trial).slack).max() <= allowed:
