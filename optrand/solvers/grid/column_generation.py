@@ -100,8 +100,9 @@ class ColumnGeneration(GuardedSolver):
                 if best.gap <= target:
                     break
                 duals = [dual]
-                if not problem.unbiased and not simplex:
+                if not problem.bias_penalty and not simplex:
                     best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
+                if not problem.unbiased and not simplex:
                     # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
                     duals.append(_mixed(dual, best.dual, BEST))
                     best.update(arcs, duals[-1])
@@ -115,7 +116,7 @@ class ColumnGeneration(GuardedSolver):
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         randomizer = _mended(problem, arcs)
-        dual = repair(problem, arcs, best.dual, gap=self.gap)
+        dual = best.dual if problem.bias_penalty else repair(problem, arcs, best.dual, gap=self.gap)
         return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
