@@ -39,8 +39,7 @@ from optrand.model.arcs import Arcs, Indices
 from optrand.model.outputs import Line
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.backends.conic import Cones, ConicProgram, ConicSolution
+from optrand.solvers.backends.cones import Clarabel, Cones, ConicProgram, ConicSolution
 from optrand.solvers.reduced_dual.arcs import (
     Level,
     Terms,

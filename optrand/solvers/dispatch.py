@@ -229,7 +229,7 @@ def _advice(problem: Problem) -> str:
 def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
     """Solve without idle labels, and extend the answer to all labels."""
     reduction = Reduction(problem)
-    return reduction.invert(solver(reduction.apply()) if solver else _proven(reduction.apply()))
+    return reduction.invert((solver or _proven)(reduction.apply()))
 
 
 def _proven(problem: Problem) -> Solution:

@@ -29,11 +29,10 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual
 from optrand.model.staircase import Staircase
-from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.backends.conic import ConicProgram
+from optrand.solvers.backends.cones import Clarabel, ConicProgram
 from optrand.solvers.prices import price
 
-__all__ = ["randomizer_of", "repair"]
+__all__ = ["randomizer_of", "repair", "snap"]
 
 NEGLIGIBLE = 1e-5
 """Columns with less mass (times ``E``) do not confine the multipliers."""
@@ -91,6 +90,16 @@ def repair(problem: Problem, columns: Staircase, dual: Dual, *, gap: float, roun
     return best
 
 
+def snap(problem: Problem, used: Staircase, dual: Dual) -> Dual:
+    """Return the multipliers nearest to `dual` with the right price of each bias and no reduced cost of columns in use."""
+    beta = dual.beta if problem.unbiased else -problem.bias_weights * randomizer_of(problem, used).biases
+    weights = np.where(used.members, 1.0, math.exp(-problem.epsilon))
+    table = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)
+    reduced = table - dual.alpha[:, np.newaxis] - beta[:, np.newaxis] * used.outputs
+    change = np.linalg.lstsq(weights.T, (weights * reduced).sum(axis=0), rcond=INDEPENDENT)[0]
+    return Dual(dual.alpha + change, beta)
+
+
 def randomizer_of(problem: Problem, arcs: Staircase | Arcs) -> Randomizer:
     """Return the randomizer with these columns."""
     if isinstance(arcs, Arcs):
@@ -138,12 +147,7 @@ class _Cuts:
     @property
     def candidates(self) -> list[Dual]:
         """Multipliers of the last program, and the nearest ones at which the columns in use have reduced cost zero."""
-        if self.current is None:
-            return []
-        weights = np.where(self.used.members, 1.0, self.least)
-        missing = self.unit * self.limits[0] - weights.T @ self.current.alpha
-        change = np.linalg.lstsq(weights.T, missing, rcond=INDEPENDENT)[0]
-        return [self.current, Dual(self.current.alpha + change, self.current.beta)]
+        return [] if self.current is None else [self.current, snap(self.problem, self.used, self.current)]
 
     def tighten(self) -> None:
         """Add the columns that the last multipliers price below zero, and find others."""

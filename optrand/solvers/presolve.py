@@ -71,18 +71,13 @@ class Reduction:
         negligible[order] = np.cumsum(costs[order]) <= NEGLIGIBLE * attainable_loss(problem)
         return negligible
 
-    @cached_property
-    def reduced(self) -> Problem:
-        """The problem on the kept labels."""
+    def apply(self) -> Problem:
+        """Return the problem on the kept labels."""
         problem, kept = self.problem, self.kept
         if kept.all():
             return problem
         loss = Tabulated(problem.loss.entries[kept]) if isinstance(problem.loss, Tabulated) else problem.loss
         return replace(problem, labels=problem.labels[kept], prior=problem.prior[kept], loss=loss)
-
-    def apply(self) -> Problem:
-        """Return the problem on the kept labels."""
-        return self.reduced
 
     def invert(self, solution: Solution) -> Solution:
         """Extend the answer to the reduced problem to all labels."""

@@ -26,7 +26,7 @@ from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.linear import solve_linear
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.cones import cone_support
-from optrand.solvers.dual_repair import randomizer_of, repair
+from optrand.solvers.dual_repair import randomizer_of, repair, snap
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.grid.master import Master, all_intervals
 from optrand.solvers.prices import price
@@ -116,8 +116,17 @@ class ColumnGeneration(GuardedSolver):
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         randomizer = _mended(problem, arcs)
-        dual = best.dual if problem.bias_penalty else repair(problem, arcs, best.dual, gap=self.gap)
+        dual = self._final_dual(problem, arcs, best)
         return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
+
+    def _final_dual(self, problem: Problem, arcs: Staircase, best: _Best) -> Dual:
+        """Return the best multipliers, or better ones that follow from the columns in use."""
+        if problem.unbiased:
+            return best.dual
+        if not problem.bias_penalty:
+            return repair(problem, arcs, best.dual, gap=self.gap)
+        other = snap(problem, arcs, best.dual)
+        return other if lower_bound(problem, other) > best.bound else best.dual
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
         """Phases: whether the simplex method solves the masters, and the gap at which to go on or to stop."""

@@ -36,7 +36,7 @@ from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
 from optrand.solvers.reduced_dual.descent import FIRST, Descent, TooWide
 from optrand.solvers.reduced_dual.kernel import Point
-from optrand.solvers.reduced_dual.multipliers import Groups, Sums, refine_sums
+from optrand.solvers.reduced_dual.multipliers import Groups, Sums
 from optrand.solvers.reduced_dual.reduced import IDLE, Reduced
 from optrand.solvers.reduced_dual.restoration import restore_feasibility
 
@@ -259,7 +259,7 @@ class GridProblem:
             if not self.problem.unbiased:
                 groups = Groups.of_used(terms, sums, ends, mass > 0)
                 duals += [(sums.slopes, costs) for costs in islice(groups.candidates(), self.options.candidates)]
-            duals += [some[1:] for some in (sums, refine_sums(arcs, terms, point, reduced.before))]
+            duals.append(sums[1:])
             for slopes, costs in duals:
                 yield Solution(self.problem, randomizer, reduced.dual(slopes, np.diff(costs)), Stats(""))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -159,7 +158,9 @@ class Level(NamedTuple):
         step = some[left + 1] - some[left]
         even = (each - kept[left]) / (kept[left + 1] - kept[left])
         share = np.where(step > 0, (before - some[left]) / np.where(step > 0, step, 1.0), even)
-        coarse = np.bincount(left, gaps * (1 - share), kept.size) + np.bincount(left + 1, gaps * share, kept.size)
+        coarse: Floats = np.zeros(kept.size)
+        coarse += np.bincount(left, gaps * (1 - share), kept.size)
+        coarse += np.bincount(left + 1, gaps * share, kept.size)
         return Level(some, coarse, left, share)
 
     def prolong(self, sums: Floats) -> Floats:
@@ -167,7 +168,7 @@ class Level(NamedTuple):
         return sums[self.left] * (1 - self.share) + sums[self.left + 1] * self.share
 
 
-def fit_increasing(values: ArrayLike, weights: Floats) -> Floats:
+def fit_increasing(values: Floats, weights: Floats) -> Floats:
     """Return the nearest non-decreasing sequence in weighted squares."""
     from scipy.optimize import isotonic_regression
 

@@ -188,7 +188,9 @@ def apply_incidence(arcs: Arcs, excess: float, sums: Floats) -> Floats:
 def apply_transpose(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
     """Apply the transpose of :func:`apply_incidence`."""
     n, size = arcs.n, arcs.k + 1
-    sums: Floats = np.bincount(arcs.end[:n], amounts, size) - np.bincount(arcs.first[:n], amounts, size)
+    sums: Floats = np.zeros(size)
+    sums += np.bincount(arcs.end[:n], amounts, size)
+    sums -= np.bincount(arcs.first[:n], amounts, size)
     sums[arcs.k] += excess * amounts.sum()
     return sums
 
@@ -439,9 +441,9 @@ class _Kernel:
         trial = step_to(self.none)
         to_slack, to_mass = min(1.0, trial.to_slack), min(1.0, trial.to_mass)
         total = mass @ slack
-        reached = (mass + to_mass * trial.change.mass) @ (slack + to_slack * trial.change.slack)
-        centring = max(min(max(reached / total, 0.0) ** 3, 1.0), 1e-8)
-        barrier = centring * total / arcs.n
+        reached = float((mass + to_mass * trial.change.mass) @ (slack + to_slack * trial.change.slack))
+        centring = max(min(max(reached / float(total), 0.0) ** 3, 1.0), 1e-8)
+        barrier = centring * float(total) / arcs.n
         # Corrector: terms of second order of the products, of the rows, and of the concave slacks.
         both = to_slack * to_mass
         target = Target(
