@@ -91,7 +91,7 @@ def repair(problem: Problem, columns: Staircase, dual: Dual, *, gap: float, roun
 
 
 def snap(problem: Problem, used: Staircase, dual: Dual) -> Dual:
-    """Return the multipliers nearest to `dual` with the right price of each bias and no reduced cost of columns in use."""
+    """Return the multipliers nearest to `dual` that charge each bias its price, and columns in use nothing."""
     beta = dual.beta if problem.unbiased else -problem.bias_weights * randomizer_of(problem, used).biases
     weights = np.where(used.members, 1.0, math.exp(-problem.epsilon))
     table = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class ReducedDual(GuardedSolver):
 
     gap: float = PROVEN
     time_limit: float = math.inf
-    attempts: tuple[Attempt, ...] = (FIRST, SECOND)
+    attempts: tuple[Attempt, ...] = field(default=(FIRST, SECOND), repr=False)
 
     refusal = (
         "ReducedDual() takes squared loss with a bias penalty above 0, outputs on the line or an interval, and at "
