@@ -49,7 +49,7 @@ test: lint types
 FLOOR_TESTS := $(addprefix tests/test_,$(addsuffix .py,arrays backends certificate cli draw exact keyed label_dp_classifier ledger mechanism \
 	problem release saved tabulation validation vector))
 
-FLOOR_EXTRAS := .[fast,learning,release,report]
+FLOOR_EXTRAS := .[learning,release,report]
 FLOOR_TOOLS := hypothesis pandas polars pytest pytest-xdist pyyaml
 
 $(FLOORS)/.installed: pyproject.toml constraints-floors.txt

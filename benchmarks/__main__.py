@@ -15,7 +15,7 @@ BENCHMARKS = {
     "learning": "models trained on private labels, experiment by experiment",
     "libqif": "the one public library that computes optimal randomizers, judged as it is",
     "lp1": "RRWithPrior against the linear programs LP1 and LP2: certified gaps and times",
-    "many": "one problem and a thousand priors, compiled and not",
+    "many": "one problem and a thousand priors",
     "mesh": "the unbiased program on finer and finer grids: time, value, verified gap",
     "randomizers": "every randomizer at equal epsilon, beside the proven optimum",
     "readme": "the four pictures of the README and the tour: a shape, a proof, phases, solve times",

@@ -1,8 +1,8 @@
-"""The solver of unbiased problems on the line, compiled and not, and a thousand priors at once.
+"""The solver of unbiased problems on the line, and a thousand priors at once.
 
-Only `solve` is timed, in processor seconds of one warm process for each form, with one thread of arithmetic; every
-mechanism is then proven. Numba's own switch turns it off in the process of the form without it. A
-thousand Dirichlet priors of 53 labels at epsilon 0.5 to 4 are solved by `solve_many`; bins and classes likewise.
+Only `solve` is timed, in processor seconds of one warm process, with one thread of arithmetic; every mechanism is then
+proven. A thousand Dirichlet priors of 53 labels at epsilon 0.5 to 4 are solved by `solve_many`; bins and classes
+likewise.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from typing import Any
 from unittest.mock import patch
 
@@ -19,7 +18,6 @@ import numpy as np
 from benchmarks.harness import ONE_THREAD, Benchmark, Case, Clock, Method, Row, Worker, prove
 from benchmarks.priors import posed
 from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
-from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
 from optrand.model.problem import Problem
 
 ONE = (*((k, epsilon) for k in (53, 401, 4_001, 10_001) for epsilon in (1.0, 3.0)), (100_001, 1.0))
@@ -38,44 +36,28 @@ def problems(kind: str, count: int) -> list[Problem]:
     return [state(np.arange(LABELS), prior, epsilon) for prior, epsilon in pairs]
 
 
-def compile_now() -> str:
-    """Compile the kernels of this process if numba is there, and return the name of its form."""
-    compile_kernels(LARGE + 1)
-    return "compiled" if kernels_are_compiled() else "numpy and LAPACK"
-
-
 def prove_all(problems: Sequence[Sequence[Problem]], answers: Sequence[Sequence[Mechanism]], _: float) -> Row:
     """Prove many problems at once."""
     return prove(problems[0], answers[0])
 
 
-def rows_of(given: Any) -> Iterator[Row]:
-    """Time everything in one process, in the form that the environment chooses."""
-    worker, clock = Worker(), Clock(given.limit, patience=3.0, rehearsal=600.0)
-    form, error = worker.call(compile_now, limit=clock.rehearsal)
-    if error:
-        raise RuntimeError(error)
-    for k, epsilon in SMALL_ONE if given.smoke else ONE:
-        if k <= 10_001 or form == "compiled":
-            key = {"what": f"{k:,} labels, epsilon {epsilon:g}", "form": form, "k": k, "epsilon": epsilon, "count": 1}
+def measure(given: Any) -> Iterator[Row]:
+    """Time everything in one process."""
+    with patch.dict(os.environ, ONE_THREAD):
+        worker, clock = Worker(), Clock(given.limit, patience=3.0, rehearsal=600.0)
+        for k, epsilon in SMALL_ONE if given.smoke else ONE:
+            key = {"what": f"{k:,} labels, epsilon {epsilon:g}", "k": k, "epsilon": epsilon, "count": 1}
             problem = posed("Dirichlet", k, epsilon)
             yield key | clock.measure(worker, Method("solve", solve), Case(key, (problem,), (problem,)))
-    for kind in ("unbiased", "bins", "classes"):
-        many = problems(kind, 20 if given.smoke else 1_000)
-        key = {"what": f"{len(many):,} priors, {LABELS} labels, {kind}", "form": form, "count": len(many)}
-        method = Method("solve_many", solve_many, prove_all)
-        yield key | clock.measure(worker, method, Case(key, (many,), (many[:3],)))
-    worker.close()
-
-
-def measure(given: Any) -> Iterator[Row]:
-    """Time the form that this machine has, and the one without numba beside it."""
-    for environment in ({}, {"NUMBA_DISABLE_JIT": "1"}) if find_spec("numba") else ({},):
-        with patch.dict(os.environ, ONE_THREAD | environment):
-            yield from rows_of(given)
+        for kind in ("unbiased", "bins", "classes"):
+            many = problems(kind, 20 if given.smoke else 1_000)
+            key = {"what": f"{len(many):,} priors, {LABELS} labels, {kind}", "count": len(many)}
+            method = Method("solve_many", solve_many, prove_all)
+            yield key | clock.measure(worker, method, Case(key, (many,), (many[:3],)))
+        worker.close()
 
 
 TABLES = {
-    "`solve` alone, processor seconds": "what form count processor exact_gap verdict",
+    "`solve` alone, processor seconds": "what count processor exact_gap verdict",
 }
 main = Benchmark("many", __doc__, measure, TABLES, 600.0, one_core=False).run

@@ -10,8 +10,7 @@ import os
 import pytest
 from hypothesis import settings
 
-# Compilation takes a minute, and threads of two test processes on two cores wait for each other.
-os.environ.setdefault("OPTRAND_COMPILE", "0")
+# Threads of two test processes on two cores wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("dev", max_examples=25, derandomize=True, deadline=None)

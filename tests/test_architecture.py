@@ -50,7 +50,6 @@ HEAVY = (
     "highspy",
     "joblib",
     "matplotlib",
-    "numba",
     "numpy",
     "opendp",
     "pandas",

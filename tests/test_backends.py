@@ -10,8 +10,7 @@ from scipy import sparse
 
 from optrand.errors import SolverFailed
 from optrand.programs import Cvxpy, Highs, Scipy
-from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.backends.conic import Cones, ConicProgram
+from optrand.solvers.backends.cones import Clarabel, Cones, ConicProgram
 from optrand.solvers.backends.linear import LP, solve_linear
 
 ENGINES = [

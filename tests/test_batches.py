@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.closed_forms.response import design_rr_with_prior, many_rr_with_prior
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Interval
 from optrand.solvers import batches, design
 from optrand.solvers.batches import batch_key, solved_at_once
-from optrand.solvers.gaps import estimated_gap
 
-KINDS = ["squared", "absolute", "poisson_log", "classes"]
+KINDS = ["squared", "absolute", "poisson_log"]
 
 
 def problems(kind, count=24, k=17, seed=0, outputs=None):
@@ -22,8 +20,6 @@ def problems(kind, count=24, k=17, seed=0, outputs=None):
     priors = rng.dirichlet(np.full(k, 0.7), count) + 1e-12
     priors /= priors.sum(axis=1, keepdims=True)
     epsilons = np.exp(rng.uniform(-2, 2, count)).tolist()
-    if kind == "classes":
-        return [optrand.classification(prior, epsilon) for prior, epsilon in zip(priors, epsilons, strict=True)]
     labels = np.cumsum(rng.uniform(0.2, 2, k))
     loss = getattr(optrand.losses, kind)
     return [
@@ -57,6 +53,7 @@ def test_others_are_left_alone():
         optrand.regression([1], [1.0], 1.0),
         optrand.regression(range(257), np.full(257, 1 / 257), 1.0),
         optrand.regression(labels, prior, 1.0, loss=optrand.losses.zero_one, outputs=[0, 1]),
+        optrand.classification(prior, 1.0),
     ):
         assert batch_key(problem) is None
         assert solved_at_once([problem, replace(problem, epsilon=problem.epsilon / 2)]) == [None, None]
@@ -65,7 +62,6 @@ def test_others_are_left_alone():
 
 def test_what_floats_do_not_prove_is_solved_alone(monkeypatch):
     monkeypatch.setattr(batches, "estimated_gap", lambda _: 1e-8)
-    assert solved_at_once(problems("classes", 3)) == [None] * 3
     assert solved_at_once(problems("squared", 3)) == [None] * 3
     assert all(optrand.certify(one).gap < 1e-9 for one in optrand.solve_many(problems("squared", 3)))
 
@@ -74,21 +70,5 @@ def test_where_floats_give_out_problems_are_solved_alone(monkeypatch):
     def broken(*_):
         raise FloatingPointError
 
-    for name in ("many_rr_with_prior", "many_bins"):
-        monkeypatch.setattr(batches, name, broken)
-    assert solved_at_once(problems("classes", 3) + problems("absolute", 3)) == [None] * 6
-
-
-@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1.0, 30.0])
-def test_classes_at_once_have_the_multipliers_of_one(epsilon):
-    rng = np.random.default_rng(3)
-    priors = rng.dirichlet(np.ones(40), 20)
-    priors[0] = 1 / 40
-    priors[1] = (1 + 1e-12 * rng.normal(size=40)) / 40
-    priors[2, 5:] = 0
-    given = [optrand.classification(prior / prior.sum(), epsilon) for prior in priors]
-    for problem, solution in zip(given, many_rr_with_prior(given), strict=True):
-        alone = design_rr_with_prior(problem)
-        assert np.array_equal(solution.randomizer.matrix, alone.randomizer.matrix)
-        assert solution.dual.alpha == pytest.approx(alone.dual.alpha, rel=1e-12, abs=1e-15)
-        assert estimated_gap(solution) < 1e-11
+    monkeypatch.setattr(batches, "best_cuts", broken)
+    assert solved_at_once(problems("absolute", 3)) == [None] * 3

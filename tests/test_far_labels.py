@@ -57,7 +57,7 @@ def test_a_mechanism_far_away_is_saved_and_verified(tmp_path) -> None:
 def test_labels_near_zero_and_losses_that_do_not_move_stay() -> None:
     near = optrand.unbiased_regression([-1, 0, 15], [0.5, 0.3, 0.2], 1.0)
     assert Translation(near).origin == 0
-    assert Translation(near).centred is near
+    assert Translation(near).apply() is near
     poisson = optrand.regression([1e6, 1e6 + 1], [0.5, 0.5], 1.0, loss=losses.poisson_log)
     assert Translation(poisson).origin == 0
     # An end that floats cannot move exactly is left where it is.

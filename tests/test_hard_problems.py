@@ -66,11 +66,11 @@ def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
     """A price below zero is taken times ``k / (E + k - 1)``, and `k` grows by the labels that were left out."""
     problem = unbiased_regression(np.arange(12.0), [0.2, *[0] * 9, 0.5, 0.3], 0.05)
     reduction = Reduction(problem)
-    found = ReducedDual()(reduction.reduced)
+    found = ReducedDual()(reduction.apply())
     lowered = Dual(found.dual.alpha + 1e-3 * found.value, found.dual.beta)
-    before = lower_bound(reduction.reduced, lowered)
+    before = lower_bound(found.problem, lowered)
     claim = type(found)(found.problem, found.randomizer, lowered, found.stats)
-    after = lower_bound(problem, reduction.extend(claim).dual)
+    after = lower_bound(problem, reduction.invert(claim).dual)
     assert before * (1 - 1e-12) <= after < found.value
 
 

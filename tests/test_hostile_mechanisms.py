@@ -421,8 +421,8 @@ def test_outputs_further_from_the_origin_than_it_is_from_zero_are_carried_back_e
     labels = np.array([-3.0, -2.9, -2.85])
     problem = optrand.unbiased_regression(labels, [0.5, 0.3, 0.2], 0.01)
     translation = Translation(problem)
-    near = design(translation.centred)
-    offsets, far = near.randomizer.arcs, translation.back(near).randomizer.arcs
+    near = design(translation.apply())
+    offsets, far = near.randomizer.arcs, translation.invert(near).randomizer.arcs
     assert translation.origin == -2.9
     assert np.abs(offsets.outputs).max() > 2.9
     for offset, output, rest in zip(offsets.outputs, far.outputs, far.rests, strict=True):

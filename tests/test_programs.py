@@ -17,9 +17,8 @@ from optrand.model.randomizer import Randomizer
 from optrand.programs import Cvxpy, Highs, Program, Pure, Scipy, Unbiased, lp1, lp2
 from optrand.solvers import LinearProgram, ReducedDual, solve
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.grid.floor import Floor
+from optrand.solvers.grid.linear_program import Floor, read_table
 from optrand.solvers.grid.master import Master
-from optrand.solvers.grid.program import read_table
 from optrand.solvers.scales import attainable_loss
 from tests.oracle import largest_ratio
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -22,7 +21,6 @@ from optrand.model.table import Table
 __all__ = [
     "design_rr_with_prior",
     "kept_labels",
-    "many_rr_with_prior",
     "respond_exactly",
     "response_weights",
     "rr",
@@ -172,41 +170,15 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
     return Mechanism(problem, Table(problem.labels, problem.labels[kept], tuple(columns)), _dual(problem))
 
 
-def many_rr_with_prior(problems: Sequence[Problem]) -> list[Solution]:
-    """Compute :func:`design_rr_with_prior` for problems over the same labels, in any order.
-
-    Examples
-    --------
-    >>> given = [classification([0.5, 0.3, 0.2], epsilon) for epsilon in (1.0, 0.1)]
-    >>> [round(solution.value, 6) for solution in many_rr_with_prior(given)]
-    [0.584847, 0.5]
-    """
-    priors, epsilons = (np.array([getattr(one, name) for one in problems]) for name in ("prior", "epsilon"))
-    kept = kept_labels(priors, epsilons)
-    sizes = np.count_nonzero(kept, axis=1)
-    surplus = np.where(kept, priors - np.where(kept, priors, np.inf).min(axis=1, keepdims=True), 0.0)
-    tilt = sizes[:, np.newaxis] * surplus - surplus.sum(axis=1, keepdims=True)
-    tilt /= np.expm1(epsilons)[:, np.newaxis]
-    own = 1 / (1 + (sizes - 1) * np.exp(-epsilons))
-    alpha = np.where(kept, -own[:, np.newaxis] * np.maximum(priors + tilt, 0.0), 0.0)
-    return [
-        Solution(one, _respond(one, np.flatnonzero(some)), Dual(a, np.zeros(one.k)), Stats("rr_with_prior"))
-        for one, some, a in zip(problems, kept, alpha, strict=True)
-    ]
-
-
-def kept_labels(priors: Floats, epsilon: float | Floats) -> NDArray[np.bool_]:
+def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
     """Labels that :func:`rr_with_prior` keeps, for each row of a (b, K) array of priors; cost ``O(b K log K)``.
-
-    `epsilon` is that of all rows, or a (b,) array.
 
     Examples
     --------
     >>> kept_labels(np.array([[0.5, 0.3, 0.2], [0.25, 0.5, 0.25]]), 1.0).tolist()
     [[True, True, False], [True, True, True]]
     """
-    budgets = epsilon if isinstance(epsilon, np.ndarray) else np.full(len(priors), checked_epsilon(epsilon))
-    gain = np.expm1(budgets)[:, np.newaxis]
+    gain = math.expm1(checked_epsilon(epsilon))
     kept = np.empty(priors.shape, dtype=np.bool_)
     k = np.arange(1, priors.shape[1])
     step = max(1, BLOCK // priors.shape[1])
@@ -214,7 +186,7 @@ def kept_labels(priors: Floats, epsilon: float | Floats) -> NDArray[np.bool_]:
         block = priors[start : start + step]
         falling = np.sort(block, axis=1)[:, ::-1]
         surplus = np.cumsum(k * (falling[:, :-1] - falling[:, 1:]), axis=1)
-        last = (surplus < gain[start : start + step] * falling[:, 1:]).sum(axis=1)
+        last = (surplus < gain * falling[:, 1:]).sum(axis=1)
         smallest = np.take_along_axis(falling, last[:, np.newaxis], axis=1)
         kept[start : start + step] = block >= smallest
     return kept

@@ -39,10 +39,16 @@ from optrand.model.arcs import Arcs, Indices
 from optrand.model.outputs import Line
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
-from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.backends.conic import Cones, ConicProgram, ConicSolution
-from optrand.solvers.reduced_dual import pricing, strip
-from optrand.solvers.reduced_dual.levels import Level
+from optrand.solvers.backends.cones import Clarabel, Cones, ConicProgram, ConicSolution
+from optrand.solvers.reduced_dual.arcs import (
+    Level,
+    Terms,
+    all_arcs,
+    arcs_near_path,
+    end_arcs,
+    unite_arcs,
+    violated_arcs,
+)
 from optrand.solvers.scales import attainable_largest_loss, attainable_loss
 
 __all__ = ["ConeAnswer", "ConeOptions", "ConeProgram", "cone_support", "only", "solve_cones"]
@@ -124,6 +130,7 @@ class ConeProgram:
     Examples
     --------
     >>> import optrand
+    >>> from optrand.solvers.reduced_dual.arcs import all_arcs
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
     >>> program = ConeProgram(problem, *all_arcs(3), sparse.eye_array(4, format="csr"), unknown=True)
     >>> answer = program.read(Clarabel().solve(program.build()))
@@ -253,9 +260,9 @@ class ConeProgram:
         slacks = np.maximum((high - np.hypot(low, side)) * (high + np.hypot(low, side)) / (2 * (high + low)), 0.0)
         return ConeAnswer(sums @ self.prolongation.T, masses, np.clip(outputs, *self.box), slacks, answer.status)
 
-    def terms(self, before: Floats) -> strip.Terms:
+    def terms(self, before: Floats) -> Terms:
         """Return a level for the functions that price arcs."""
-        return strip.Terms(before, np.zeros(before.size), self.inv_ratio_m1, np.zeros(0), *self.box)
+        return Terms(before, np.zeros(before.size), self.inv_ratio_m1, np.zeros(0), *self.box)
 
     def arcs(self, answer: ConeAnswer, used: NDArray[np.bool_]) -> Arcs:
         """Return some of the columns of the finest program."""
@@ -289,17 +296,6 @@ def second_order(weight: Any, slope: Any, cost: Any) -> Rows:
     return sparse.csr_array(stacked[np.arange(stacked.shape[0]).reshape(3, -1).T.ravel()])
 
 
-def all_arcs(k: int) -> tuple[Indices, Indices]:
-    """Return the nodes of all intervals of `k` labels except the whole.
-
-    Examples
-    --------
-    >>> [nodes.tolist() for nodes in all_arcs(2)]
-    [[0, 1], [1, 2]]
-    """
-    return strip.nodes_of(*strip.all_arcs(k))
-
-
 def solve_cones(
     problem: Problem, *, unknown: bool = False, options: ConeOptions = ConeOptions(), floor: float = 0.0
 ) -> tuple[ConeProgram, ConeAnswer, int]:
@@ -328,15 +324,15 @@ def solve_cones(
             calls += 1
             sums = answer.sums if finest else _at(prolongation, answer.sums)
             violation = options.violation if finest else 1e-3
-            more = pricing.united(nodes, pricing.cheap_arcs(program.terms(sums[0]), sums[1], sums[2], -violation))
+            more = unite_arcs(nodes, violated_arcs(program.terms(sums[0]), sums[1], sums[2], -violation))
             if more[0].size == nodes[0].size:
                 break
             nodes = more
         if not finest:
             sums = _at(prolongations[number - 1], answer.sums)
-            nodes = strip.near(program.terms(sums[0]), sums[1], sums[2], options.reach)
+            nodes = arcs_near_path(program.terms(sums[0]), sums[1], sums[2], options.reach)
             if not (problem.unbiased and isinstance(problem.outputs, Line)):
-                nodes = pricing.united(nodes, pricing.end_arcs(sums.shape[1] - 1))
+                nodes = unite_arcs(nodes, end_arcs(sums.shape[1] - 1))
     return program, answer, calls
 
 
@@ -365,9 +361,9 @@ def _levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level
     k = problem.k
     prior = np.full(k, 1 / k) if unknown else (problem.prior + 1e-7 / k) / (problem.prior.sum() + 1e-7)
     gaps = np.concatenate(([0.0], np.diff(problem.labels), [0.0]))
-    levels = [Level(np.append(0.0, np.cumsum(prior)), gaps, np.zeros(0, np.int64), np.zeros(0))]
+    levels = [Level(np.append(0.0, np.cumsum(prior)), gaps)]
     while levels[-1].before.size - 1 > options.fewest:
-        coarser = levels[-1].coarser()
+        coarser = levels[-1].coarsen()
         if coarser.before.size > 0.9 * levels[-1].before.size:
             break
         levels.append(coarser)

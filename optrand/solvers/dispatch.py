@@ -26,7 +26,6 @@ from optrand.solvers.gaps import decided_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.dual import GridDual
 from optrand.solvers.grid.linear_program import LinearProgram
-from optrand.solvers.merging import Merging
 from optrand.solvers.presolve import Reduction
 from optrand.solvers.reduced_dual.solver import ReducedDual
 from optrand.solvers.translation import near_zero
@@ -108,10 +107,9 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
         :func:`~optrand.programs.mechanism.solve_program`.
     solver : Solver, optional
         One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
-        :mod:`optrand.solvers.translation` measures labels far from zero from one of them,
-        :mod:`optrand.solvers.merging` makes one label of those beyond an end of the outputs, and
-        :mod:`optrand.solvers.presolve` takes those of no consequence out. In an interval that is nearly the narrowest,
-        the answer is its two ends unless the solver's answer has a smaller gap. For a program, a backend as in
+        :mod:`optrand.solvers.translation` measures labels far from zero from one of them, and
+        :mod:`optrand.solvers.presolve` drops idle labels. In an interval that is nearly the narrowest, the answer is
+        its two ends unless the solver's answer has a smaller gap. For a program, a backend as in
         :meth:`~optrand.programs.Program.solve`.
 
     Returns
@@ -229,15 +227,9 @@ def _advice(problem: Problem) -> str:
 
 
 def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
-    """Solution with labels beyond an end of the outputs as one, and without those of no consequence."""
-    merging = Merging(problem)
-    reduction: Reduction | None = Reduction(merging.merged)
-    # Once more with some of the latter where they turn out to be of some.
-    while reduction is not None:
-        found = solver(reduction.reduced) if solver else _proven(reduction.reduced)
-        solution = reduction.extend(found)
-        reduction = reduction.closer(found, solution)
-    return merging.extend(solution)
+    """Solve without idle labels, and extend the answer to all labels."""
+    reduction = Reduction(problem)
+    return reduction.invert((solver or _proven)(reduction.apply()))
 
 
 def _proven(problem: Problem) -> Solution:

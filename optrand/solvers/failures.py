@@ -77,7 +77,7 @@ class GuardedSolver(ABC):
         InvalidInput
             A problem that it does not accept.
         SolverFailed
-            Where floats give out.
+            If arithmetic in floats fails.
         """
         self._check(problem)
         start = time.perf_counter()

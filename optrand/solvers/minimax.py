@@ -104,4 +104,4 @@ def _with_kernel_multipliers(solution: Solution) -> Iterator[Solution]:
     """Generate the answer with the multipliers of the reduced dual at its prior."""
     with suppress(SolverFailed, InvalidInput):
         reduction = Reduction(solution.problem)
-        yield replace(solution, dual=reduction.extend(ReducedDual()(reduction.reduced)).dual)
+        yield replace(solution, dual=reduction.invert(ReducedDual()(reduction.apply())).dual)

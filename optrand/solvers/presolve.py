@@ -1,15 +1,13 @@
-"""Labels of no consequence: solve without them, then give them rows that cost nothing to speak of.
+"""Idle labels: drop labels of zero or negligible prior, solve the smaller problem, and extend its answer to all labels.
 
 A label of prior zero adds nothing to the loss, so the optimum without it is a lower bound of the optimum with it; and a
-row that is a mixture of its neighbours' rows is as private as they are. Where bias is allowed any neighbour's row will
-do; an unbiased problem keeps its two end labels, and interior labels mix the rows of the kept labels around them, which
-is unbiased randomized rounding, or, of arcs, have the columns of one below and those of the other above some share
-(:mod:`optrand.solvers.handover`). Their multipliers are zero.
+row that is a mixture of its neighbours' rows is as private as they are. If bias is allowed, the row of either neighbour
+will do; an unbiased problem keeps its two end labels, and each dropped label mixes the rows of the kept labels around
+it, which is unbiased randomized rounding. The multipliers of dropped labels are zero.
 
-At a finite bias penalty the same is done with the thinnest tails of a prior: labels that, together, add no more than
-rounding to the loss, whatever their rows. Left in they do harm, since the multiplier of a bias is charged
-``beta**2 / (2 * bias_penalty * prior)``, in numbers too far apart for floats. What they do cost is in the value, and so
-in the gap of the certificate.
+The same is done with the thinnest tails of a prior under squared loss: labels that, together, add no more than rounding
+to the loss, whatever their rows. If they are kept, their multipliers and those of the others are too far apart for
+floats. Their cost is part of the value, and so of the gap of the certificate.
 """
 
 from __future__ import annotations
@@ -22,44 +20,33 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.model import losses
-from optrand.model.arcs import Arcs
+from optrand.model.arcs import Arcs, Indices
 from optrand.model.losses import Tabulated
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
-from optrand.solvers.handover import handed_over
-from optrand.solvers.merging import without_deficit
+from optrand.solvers.prices import price
 from optrand.solvers.scales import attainable_loss, reach
 
 __all__ = ["Reduction"]
 
 NEGLIGIBLE = 1e-12
-"""Labels that together add no more than about this share to the loss are of no consequence."""
-
-SPENT = 1e-10
-"""A larger share of the loss is of some."""
+"""Share of the loss that all dropped labels together may add, about."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """A problem without its labels of no consequence, and the way back.
-
-    Parameters
-    ----------
-    problem : Problem
-    value : float, optional
-        About the least loss, a small share of which is of no consequence; by default what some closed form attains.
+    """A problem without its idle labels, and the way back.
 
     Examples
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2, 3], [0, 0.5, 0, 0.5], 1.0)
-    >>> Reduction(problem).reduced.labels.tolist()
+    >>> Reduction(problem).apply().labels.tolist()
     [0.0, 1.0, 3.0]
     """
 
     problem: Problem
-    value: float | None = None
 
     @cached_property
     def kept(self) -> NDArray[np.bool_]:
@@ -71,69 +58,50 @@ class Reduction:
 
     @property
     def _negligible(self) -> NDArray[np.bool_]:
-        """The labels that hardly cost anything even at the output that suits all others."""
+        """Labels whose losses are negligible even at the outputs farthest from them."""
         problem = self.problem
-        if problem.loss != losses.squared or not problem.bias_penalty:
-            return np.zeros(problem.k, dtype=bool)
-        # Each is charged its share of the loss, at least.
-        if self.value is None and problem.prior.min() > NEGLIGIBLE:
-            return np.zeros(problem.k, dtype=bool)
-        unit = attainable_loss(problem) if self.value is None else self.value
-        if problem.unbiased:
-            costs = problem.prior * reach(problem) ** 2
-        else:
-            apart = problem.labels - problem.labels[0]
-            squares = (apart - problem.prior @ apart) ** 2
-            # What overflows, times a prior of 0 among it, is not negligible.
-            with np.errstate(over="ignore", invalid="ignore"):
-                costs = problem.prior * ((1 + problem.bias_penalty) * squares / 2 + unit)
-        order = np.argsort(costs)
         negligible = np.zeros(problem.k, dtype=bool)
-        negligible[order] = np.cumsum(costs[order]) <= NEGLIGIBLE * unit
+        if problem.loss != losses.squared or not problem.bias_penalty or problem.prior.min() > NEGLIGIBLE:
+            return negligible
+        weight = 1.0 if problem.unbiased else 1 + problem.bias_penalty
+        # A product of zero and an overflow is NaN, which is not negligible.
+        with np.errstate(over="ignore", invalid="ignore"):
+            costs = problem.prior * (weight * reach(problem) ** 2)
+        order = np.argsort(costs)
+        negligible[order] = np.cumsum(costs[order]) <= NEGLIGIBLE * attainable_loss(problem)
         return negligible
 
-    @cached_property
-    def reduced(self) -> Problem:
-        """The problem on the kept labels."""
+    def apply(self) -> Problem:
+        """Return the problem on the kept labels."""
         problem, kept = self.problem, self.kept
         if kept.all():
             return problem
         loss = Tabulated(problem.loss.entries[kept]) if isinstance(problem.loss, Tabulated) else problem.loss
         return replace(problem, labels=problem.labels[kept], prior=problem.prior[kept], loss=loss)
 
-    def closer(self, found: Solution, whole: Solution) -> Reduction | None:
-        """Reduction to try instead, once, where the labels that were left out cost more than they were thought to.
-
-        Parameters
-        ----------
-        found, whole : Solution
-            To the reduced problem, and to the whole one.
-        """
-        if self.value is not None or found.problem is self.problem:
-            return None
-        # Of labels next to the largest floats the value may overflow.
-        with np.errstate(over="ignore", invalid="ignore"):
-            value, spent = found.value, whole.problem.sign * (whole.value - found.value)
-        if not SPENT * abs(value) < spent < np.inf:
-            return None
-        closer = Reduction(self.problem, value)
-        return closer if (closer.kept != self.kept).any() else None
-
-    def extend(self, solution: Solution) -> Solution:
+    def invert(self, solution: Solution) -> Solution:
         """Extend the answer to the reduced problem to all labels."""
         if solution.problem is self.problem:
             return solution
         given = solution.randomizer
-        columns = self._mixing() @ given.matrix if given.arcs is None else self._extended(given.arcs)
+        columns = self._mixing() @ given.matrix if given.arcs is None else self._extend_arcs(given.arcs)
         randomizer = Randomizer(self.problem.labels, given.outputs, columns, given.epsilon)
-        dual = None
-        if solution.dual is not None:
-            alpha, beta = np.zeros(self.problem.k), np.zeros(self.problem.k)
-            alpha[self.kept], beta[self.kept] = without_deficit(solution.problem, solution.dual), solution.dual.beta
-            dual = Dual(alpha, beta, solution.dual.origin)
+        dual = None if solution.dual is None else self._extend_dual(solution.problem, solution.dual)
         return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
 
-    def _neighbours(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+    def _extend_dual(self, reduced: Problem, dual: Dual) -> Dual:
+        """Return the multipliers with zeros for dropped labels, and no negative reduced cost.
+
+        The bound takes a reduced cost ``m < 0`` times ``k / (E + k - 1)``, so it would weigh more among more labels.
+        Lowering each of the `k` multipliers by its share has the same cost, and raises that of every column by ``-m``.
+        """
+        deficit = min(0.0, price(reduced, dual).lowest)
+        alpha, beta = np.zeros(self.problem.k), np.zeros(self.problem.k)
+        alpha[self.kept] = dual.alpha + deficit / (np.expm1(reduced.epsilon) + reduced.k)
+        beta[self.kept] = dual.beta
+        return Dual(alpha, beta, dual.origin)
+
+    def _neighbours(self) -> tuple[Indices, Indices, Floats]:
         """Return the kept labels around each label, itself on the left if kept, and the share of the right one."""
         labels, kept = self.problem.labels, self.problem.labels[self.kept]
         left = np.clip(np.searchsorted(kept, labels, side="right") - 1, 0, kept.size - 1)
@@ -143,7 +111,7 @@ class Reduction:
         return left, right, share if self.problem.unbiased else np.round(share)
 
     def _mixing(self) -> Floats:
-        """Each label as a mixture of kept ones, shape ``(k, kept)``."""
+        """Return each label as a mixture of kept ones, shape ``(k, kept)``."""
         left, right, share = self._neighbours()
         mixing = np.zeros((left.size, int(self.kept.sum())))
         rows = np.arange(left.size)
@@ -151,11 +119,35 @@ class Reduction:
         np.add.at(mixing, (rows, right), share)
         return mixing
 
-    def _extended(self, arcs: Arcs) -> Arcs:
-        """Arcs over all labels."""
-        if self.problem.unbiased:
-            return handed_over(arcs, np.flatnonzero(self.kept), self.problem.labels)
-        left, right, share = self._neighbours()
-        nearest = np.where(share > 0, right, left)
-        first, last = np.searchsorted(nearest, arcs.first), np.searchsorted(nearest, arcs.last, side="right") - 1
-        return Arcs(self.problem.k, first, last, arcs.outputs, arcs.masses, arcs.rests)
+    def _extend_arcs(self, arcs: Arcs) -> Arcs:
+        """Return arcs over all labels: a column with an end between two kept labels is cut at each label in between.
+
+        The pieces that favour a dropped label hold its share of the column. A column with two such ends is cut at the
+        shares of both.
+        """
+        places, (_, _, shares) = np.flatnonzero(self.kept), self._neighbours()
+        # Beyond the ends a dropped label has the row of the only neighbour.
+        shares[: places[0]], shares[places[-1] + 1 :] = 1.0, 0.0
+        pieces = []
+        for first, last in zip(arcs.first.tolist(), arcs.last.tolist(), strict=True):
+            start, end = places[first], places[last]
+            begins = np.arange(places[first - 1] + 1 if first else 0, start + 1)
+            ends = np.arange(end, places[last + 1] if last + 1 < places.size else self.problem.k)
+            # Labels before the start have increasing shares, those after the end hold what the next kept label lacks.
+            begin, finish = np.append(shares[begins[:-1]], 1.0), np.append(shares[ends[1:]], 1.0)
+            pieces.append(_overlay((begins, begin), (ends, finish)))
+        counts = [cut.size for _, _, cut in pieces]
+        firsts, lasts, cuts = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        masses, outputs, rests = (np.repeat(x, counts) for x in (arcs.masses, arcs.outputs, arcs.rests))
+        return Arcs(self.problem.k, firsts, lasts, outputs, masses * cuts, rests)
+
+
+def _overlay(begin: tuple[Indices, Floats], end: tuple[Indices, Floats]) -> tuple[Indices, Indices, Floats]:
+    """Return first and last labels, and masses, of the pieces of a column of mass one.
+
+    Each end has its labels and the shares of the mass up to which a piece has that label.
+    """
+    cuts = np.unique(np.concatenate((begin[1], end[1])))
+    cuts = cuts[cuts > 0]
+    first, last = (labels[np.searchsorted(until, cuts)] for labels, until in (begin, end))
+    return first, last, np.diff(cuts, prepend=0.0)

@@ -35,7 +35,7 @@ class Translation:
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression([1e15, 1e15 + 1, 1e15 + 3], [0.2, 0.5, 0.3], 1.0)
-    >>> Translation(problem).centred.labels.tolist()
+    >>> Translation(problem).apply().labels.tolist()
     [-1.0, 0.0, 2.0]
     """
 
@@ -49,16 +49,15 @@ class Translation:
         origin = problem.origin
         return origin if moves and _moved(problem.outputs, origin) is not None else 0.0
 
-    @cached_property
-    def centred(self) -> Problem:
-        """The problem itself where the origin is 0."""
+    def apply(self) -> Problem:
+        """Return the problem with labels near zero, or the problem itself if the origin is 0."""
         problem, outputs = self.problem, _moved(self.problem.outputs, self.origin)
         if not self.origin or outputs is None:
             return problem
         return replace(problem, labels=problem.labels - self.origin, outputs=outputs)
 
-    def back(self, solution: Solution) -> Solution:
-        """Carry the answer to the centred problem back, under its own prior."""
+    def invert(self, solution: Solution) -> Solution:
+        """Move the answer back to the labels, under its own prior."""
         if not self.origin:
             return solution
         problem = replace(self.problem, prior=solution.problem.prior)
@@ -71,8 +70,9 @@ class Translation:
             randomizer = Randomizer.of_arcs(problem.labels, arcs, given.epsilon)
         else:
             outputs = given.outputs + self.origin
-            if isinstance(problem.outputs, Grid) and isinstance(self.centred.outputs, Grid):
-                outputs = problem.outputs.values[np.searchsorted(self.centred.outputs.values, given.outputs)]
+            near = solution.problem.outputs
+            if isinstance(problem.outputs, Grid) and isinstance(near, Grid):
+                outputs = problem.outputs.values[np.searchsorted(near.values, given.outputs)]
             randomizer = Randomizer(problem.labels, outputs, given.matrix, given.epsilon)
         return replace(solution, problem=problem, randomizer=randomizer, dual=dual)
 
@@ -80,7 +80,7 @@ class Translation:
 def near_zero(problem: Problem, solver: Callable[[Problem], Solution]) -> Solution:
     """Carry back the answer of a solver to the problem with labels near zero."""
     translation = Translation(problem)
-    return translation.back(solver(translation.centred))
+    return translation.invert(solver(translation.apply()))
 
 
 def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:

@@ -78,7 +78,7 @@ def solve_many(
         As for :func:`optrand.solve`.
     executor : concurrent.futures.Executor, optional
         Solves in threads, processes or on a cluster, such as Dask's ``client.get_executor()``; by default in this
-        process, one by one. Threads help only in kernels compiled by numba.
+        process, one by one. Threads gain little.
     on_error : {"raise", "return"}
         Whether to raise, once all others are solved, or to return an error in the place of its mechanism.
     time_limit : float

@@ -26,10 +26,11 @@ digits where ``exp(epsilon)`` is large and beside heavy labels.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,120 +56,11 @@ LEAST_SHARE = 1e-290
 """Share of the best constant output: no output of Poisson log loss is smaller, or quotients of outputs would vanish."""
 
 
-class BinCosts(Protocol):
-    """Bin costs of a loss, for the shortest path and its dual."""
-
-    bent: ClassVar[bool]
-    """Whether the loss is straight on either side of the label."""
-
-    @property
-    def labels(self) -> Floats:
-        """Labels, less the origin."""
-        ...
-
-    @property
-    def prior(self) -> Floats:
-        """Their positive prior."""
-        ...
-
-    @property
-    def low(self) -> float:
-        """The least allowed output, less the origin."""
-        ...
-
-    @property
-    def high(self) -> float:
-        """The largest."""
-        ...
-
-    @property
-    def origin(self) -> float:
-        """From where outputs are measured: labels far from 0 keep their digits."""
-        ...
-
-    @property
-    def least(self) -> float:
-        r"""The least loss of a constant output, :math:`\Phi^*`."""
-        ...
-
-    def between(self, first: Places, after: Places) -> Floats:
-        """Clamped ``K`` of the bins of the labels ``first ... after-1``."""
-        ...
-
-    def outputs(self, starts: Starts) -> Floats:
-        """Return the best output of each bin of a partition."""
-        ...
-
-    def excess(self, outputs: Floats) -> Floats:
-        r""":math:`\Phi(v) - \Phi^*`, not negative but for rounding."""
-        ...
-
-    def own(self, outputs: Floats) -> Floats:
-        """Loss of each label at an output of its own, times its prior, shape ``(k,)``."""
-        ...
-
-    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
-        """Between which two outputs the loss of each label is below a level of its own."""
-        ...
-
-    def levels(self, low: Floats, high: Floats) -> Floats:
-        """Return the mean loss of each label at two outputs of its own."""
-        ...
-
-    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
-        """Coefficients of ``alpha - p g(v, y)`` as a function of ``v``, for ``v < y`` and for ``v > y``.
-
-        Counted from an output of its own for each label, where it is its slack; shape ``(n, k)``.
-        """
-        ...
-
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
-        """By how much sums of such functions exceed their limit, at the worst output between some."""
-        ...
-
-
-def bin_costs(problem: Problem) -> BinCosts:
-    """Return the costs of the bins of a problem without bias penalty, with outputs on the line or an interval.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its prior must be positive and sum to 1 as well as floats can.
-
-    Raises
-    ------
-    Infeasible
-        Poisson log loss where all labels are 0 and outputs may come as near to 0 as they like.
-
-    Examples
-    --------
-    The prior of [B23], Table 1, at epsilon 0.5: the bin of the labels 1 and 2.
-
-    >>> import optrand
-    >>> costs = bin_costs(optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5))
-    >>> costs.outputs(np.array([0, 1])).round(3).tolist()
-    [0.396, 0.72]
-    >>> costs.between(np.array([1, 1]), np.array([2, 3])).round(4).tolist()
-    [0.0218, 0.155]
-    """
-    kinds: dict[str, type[_Squared] | type[_Absolute] | type[_PoissonLog]] = {
-        losses.squared.name: _Squared,
-        losses.absolute.name: _Absolute,
-        losses.poisson_log.name: _PoissonLog,
-    }
-    if problem.loss.name not in kinds:
-        raise InvalidInput(f"the loss is {problem.loss.name}, and bins have a closed form for {', '.join(kinds)}")
-    low, high = problem.outputs.low, problem.outputs.high
-    if problem.loss == losses.poisson_log and problem.labels[-1] == 0 and low <= 0:
-        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
-    origin = float(problem.labels[0]) if problem.loss == losses.squared else 0.0
-    labels, gain = problem.labels - origin, math.expm1(problem.epsilon)
-    return kinds[problem.loss.name](labels, problem.prior, gain, origin, low - origin, high - origin)
-
-
 @dataclass(frozen=True, eq=False)
-class _Bins:
-    """Labels and sums that all losses share; squared loss measures from the first label.
+class BinCosts(ABC):
+    """Bin costs of a loss, for the shortest path and its dual, and the labels and sums that all losses share.
+
+    Squared loss measures outputs from the first label, so that labels far from 0 keep their digits.
 
     Attributes
     ----------
@@ -187,6 +79,9 @@ class _Bins:
     origin: float
     low: float
     high: float
+
+    bent: ClassVar[bool] = False
+    """Whether the loss is straight on either side of the label."""
 
     @cached_property
     def mean(self) -> float:
@@ -230,11 +125,49 @@ class _Bins:
         share = self.gain * masses
         return share / (1 + share) * distances
 
+    @property
+    @abstractmethod
+    def least(self) -> float:
+        r"""The least loss of a constant output, :math:`\Phi^*`."""
 
-class _Squared(_Bins):
+    @abstractmethod
+    def between(self, first: Places, after: Places) -> Floats:
+        """Return the clamped ``K`` of the bins of the labels ``first ... after-1``."""
+
+    @abstractmethod
+    def outputs(self, starts: Starts) -> Floats:
+        """Return the best output of each bin of a partition."""
+
+    @abstractmethod
+    def excess(self, outputs: Floats) -> Floats:
+        r"""Return :math:`\Phi(v) - \Phi^*`, which is nonnegative up to rounding."""
+
+    @abstractmethod
+    def own(self, outputs: Floats) -> Floats:
+        """Return the loss of each label at an output of its own, times its prior, shape ``(k,)``."""
+
+    @abstractmethod
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        """Return the two outputs between which the loss of each label is below a level of its own."""
+
+    @abstractmethod
+    def levels(self, low: Floats, high: Floats) -> Floats:
+        """Return the mean loss of each label at two outputs of its own."""
+
+    @abstractmethod
+    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
+        """Return coefficients of ``alpha - p g(v, y)`` as a function of ``v``, for ``v < y`` and for ``v > y``.
+
+        Counted from an output of its own for each label, where it is its slack; shape ``(n, k)``.
+        """
+
+    @abstractmethod
+    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
+        """Return by how much sums of such functions exceed their limit, at the worst output between two bounds."""
+
+
+class _Squared(BinCosts):
     """Half squared error."""
-
-    bent: ClassVar[bool] = False
 
     @cached_property
     def shift(self) -> float:
@@ -302,10 +235,8 @@ class _Squared(_Bins):
         return held
 
 
-class _PoissonLog(_Bins):
+class _PoissonLog(BinCosts):
     """``v - y log v``."""
-
-    bent: ClassVar[bool] = False
 
     @cached_property
     def best(self) -> float:
@@ -378,7 +309,7 @@ class _PoissonLog(_Bins):
         return held
 
 
-class _Absolute(_Bins):
+class _Absolute(BinCosts):
     """The distance: best outputs are weighted medians, which are labels, or ends of the interval."""
 
     bent: ClassVar[bool] = True
@@ -471,6 +402,45 @@ class _Absolute(_Bins):
         ]
         worst: Floats = np.maximum(*at_ends)
         return worst
+
+
+def bin_costs(problem: Problem) -> BinCosts:
+    """Return the costs of the bins of a problem without bias penalty, with outputs on the line or an interval.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its prior must be positive and sum to 1 as well as floats can.
+
+    Raises
+    ------
+    Infeasible
+        Poisson log loss where all labels are 0 and outputs may come as near to 0 as they like.
+
+    Examples
+    --------
+    The prior of [B23], Table 1, at epsilon 0.5: the bin of the labels 1 and 2.
+
+    >>> import optrand
+    >>> costs = bin_costs(optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5))
+    >>> costs.outputs(np.array([0, 1])).round(3).tolist()
+    [0.396, 0.72]
+    >>> costs.between(np.array([1, 1]), np.array([2, 3])).round(4).tolist()
+    [0.0218, 0.155]
+    """
+    kinds: dict[str, type[_Squared] | type[_Absolute] | type[_PoissonLog]] = {
+        losses.squared.name: _Squared,
+        losses.absolute.name: _Absolute,
+        losses.poisson_log.name: _PoissonLog,
+    }
+    if problem.loss.name not in kinds:
+        raise InvalidInput(f"the loss is {problem.loss.name}, and bins have a closed form for {', '.join(kinds)}")
+    low, high = problem.outputs.low, problem.outputs.high
+    if problem.loss == losses.poisson_log and problem.labels[-1] == 0 and low <= 0:
+        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
+    origin = float(problem.labels[0]) if problem.loss == losses.squared else 0.0
+    labels, gain = problem.labels - origin, math.expm1(problem.epsilon)
+    return kinds[problem.loss.name](labels, problem.prior, gain, origin, low - origin, high - origin)
 
 
 def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:

@@ -1,27 +1,20 @@
-"""Randomized response on bins for many priors of the same labels: their shortest paths at once.
+"""Shortest paths of randomized response on bins for many priors of the same labels at once.
 
-With a few dozen labels the time of one path goes into calls. Here each row of costs, and each step of a path, is one
-for all priors: ``O(k^2)`` numbers a prior, and no more calls than for one. Multipliers are found when a solution is
-asked for.
+Each row of costs, and each step of a path, is one call for all priors: ``O(k^2)`` numbers a prior.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import SMALLEST_NORMAL, Floats
-from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
-from optrand.solvers.bins.costs import Starts
-from optrand.solvers.bins.path import BinPath
 
-__all__ = ["ManyBins", "many_bins"]
+__all__ = ["LARGEST_EPSILON", "best_cuts"]
 
 CHUNK = 1 << 20
 """Costs of bins that are kept at a time, 8 MB."""
@@ -30,82 +23,31 @@ LARGEST_EPSILON = 12.0
 """Beyond it differences of running sums are too coarse for what bins cost, and each prior is solved alone."""
 
 
-@dataclass(frozen=True, eq=False)
-class ManyBins:
-    """Best partitions of the same labels under many priors; a sequence of solutions, built when they are asked for.
-
-    Attributes
-    ----------
-    problem : Problem
-        Its prior and epsilon have no say.
-    priors : (m, k) array
-    epsilons : (m,) array
-        Privacy budgets, in nats.
-    cuts : (m, k) array of bool
-        Whether a bin begins at a label, for each prior.
-    values : (m,) array
-        Losses.
-    """
-
-    problem: Problem
-    priors: Floats
-    epsilons: Floats
-    cuts: NDArray[np.bool_]
-    values: Floats
-
-    def __len__(self) -> int:
-        """Return the number of priors."""
-        return len(self.priors)
-
-    def __getitem__(self, i: int) -> Solution:
-        """Solution under one of the priors, with multipliers."""
-        problem = replace(self.problem, prior=self.priors[i], epsilon=float(self.epsilons[i]))
-        return BinPath().proven(problem, self.starts(i))
-
-    def __iter__(self) -> Iterator[Solution]:
-        """All solutions, one after the other."""
-        return (self[i] for i in range(len(self)))
-
-    def starts(self, i: int) -> Starts:
-        """First labels of the bins under one of the priors."""
-        return np.flatnonzero(self.cuts[i])
-
-
-def many_bins(problem: Problem, priors: Floats, epsilons: Floats | None = None) -> ManyBins:
-    """Randomized response on bins for a problem under each of some priors in the place of its own.
+def best_cuts(problem: Problem, priors: Floats, epsilons: Floats) -> NDArray[np.bool_]:
+    """Return where bins begin under each of some priors in the place of the problem's, shape ``(m, k)``.
 
     Parameters
     ----------
     problem : Problem
-        As :class:`~optrand.solvers.bins.path.BinPath` takes it.
+        As :class:`~optrand.solvers.bins.path.BinPath` takes it; its prior and epsilon do not matter.
     priors : (m, k) array
-        A probability distribution a row; zeros are welcome.
-    epsilons : (m,) array, optional
-        Privacy budgets, in nats; by default that of the problem for all.
+        A probability distribution a row, zeros among them.
+    epsilons : (m,) array
+        Privacy budgets in nats, at most :data:`LARGEST_EPSILON`.
 
     Examples
     --------
     >>> import optrand
     >>> problem = optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5)
-    >>> found = many_bins(problem, np.array([[0.6, 0.25, 0.15], [0.1, 0.1, 0.8]]))
-    >>> found.cuts.tolist(), found[0].randomizer.outputs.round(3).tolist()
-    ([[True, True, False], [True, False, True]], [0.396, 0.72])
+    >>> best_cuts(problem, np.array([[0.6, 0.25, 0.15], [0.1, 0.1, 0.8]]), np.array([0.5, 0.5])).tolist()
+    [[True, True, False], [True, False, True]]
     """
-    if not BinPath().accepts(problem):
-        raise InvalidInput(BinPath.refusal)
-    budgets = np.full(len(priors), problem.epsilon) if epsilons is None else epsilons
-    cuts, values = np.zeros(priors.shape, dtype=bool), np.zeros(len(priors))
-    for i in np.flatnonzero(budgets > LARGEST_EPSILON):
-        one = BinPath()(replace(problem, prior=priors[i], epsilon=float(budgets[i])))
-        values[i] = one.value
-        if one.randomizer.arcs is not None:
-            cuts[i, one.randomizer.arcs.first] = True
-    others = np.flatnonzero(budgets <= LARGEST_EPSILON)
+    cuts = np.zeros(priors.shape, dtype=bool)
     step = max(1, CHUNK // problem.k**2)
-    for start in range(0, others.size, step):
-        some = others[start : start + step]
-        cuts[some], values[some] = _Batch.of(problem, priors[some], budgets[some]).best()
-    return ManyBins(problem, priors, budgets, cuts, values)
+    for start in range(0, len(priors), step):
+        some = slice(start, start + step)
+        cuts[some] = _Batch.of(problem, priors[some], epsilons[some]).best()
+    return cuts
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +76,8 @@ class _Batch:
         kinds = {losses.squared.name: _squared, losses.absolute.name: _absolute, losses.poisson_log.name: _poisson}
         return cls(*kinds[problem.loss.name](problem.labels, prior, gain[:, np.newaxis], low, high), gain)
 
-    def best(self) -> tuple[NDArray[np.bool_], Floats]:
-        """Where bins begin, and the losses: Dinkelbach's method, for all priors until none gets better."""
+    def best(self) -> NDArray[np.bool_]:
+        """Return where bins begin, by Dinkelbach's method for all priors until none gets better."""
         k, m = len(self.rows), self.least.size
         own = np.sum([row[:, 0] for row in self.rows], axis=0)
         cuts, penalty = np.ones((m, k), dtype=bool), (self.least - own) / (self.gain + k)
@@ -146,7 +88,7 @@ class _Batch:
             kept = better > penalty[left]
             left = left[kept]
             cuts[left], penalty[left] = found[kept], better[kept]
-        return cuts, self.least - self.gain * penalty
+        return cuts
 
     def _shortest(self, chosen: NDArray[np.intp], penalty: Floats) -> tuple[NDArray[np.bool_], Floats]:
         """Shortest paths under some of the priors, and the sums of ``K`` along them."""

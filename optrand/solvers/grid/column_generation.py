@@ -26,7 +26,7 @@ from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.backends.linear import solve_linear
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.cones import cone_support
-from optrand.solvers.dual_repair import randomizer_of, repair
+from optrand.solvers.dual_repair import randomizer_of, repair, snap
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.grid.master import Master, all_intervals
 from optrand.solvers.prices import price
@@ -100,8 +100,9 @@ class ColumnGeneration(GuardedSolver):
                 if best.gap <= target:
                     break
                 duals = [dual]
-                if not problem.unbiased and not simplex:
+                if not problem.bias_penalty and not simplex:
                     best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
+                if not problem.unbiased and not simplex:
                     # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
                     duals.append(_mixed(dual, best.dual, BEST))
                     best.update(arcs, duals[-1])
@@ -115,8 +116,17 @@ class ColumnGeneration(GuardedSolver):
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         randomizer = _mended(problem, arcs)
-        dual = repair(problem, arcs, best.dual, gap=self.gap)
+        dual = self._final_dual(problem, arcs, best)
         return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
+
+    def _final_dual(self, problem: Problem, arcs: Staircase, best: _Best) -> Dual:
+        """Return the best multipliers, or better ones that follow from the columns in use."""
+        if problem.unbiased:
+            return best.dual
+        if not problem.bias_penalty:
+            return repair(problem, arcs, best.dual, gap=self.gap)
+        other = snap(problem, arcs, best.dual)
+        return other if lower_bound(problem, other) > best.bound else best.dual
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
         """Phases: whether the simplex method solves the masters, and the gap at which to go on or to stop."""

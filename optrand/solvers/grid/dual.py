@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optrand.base.compiled import compile_kernels
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.model import losses
@@ -33,15 +32,13 @@ from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import PROVEN, decided_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.prices import price
-from optrand.solvers.reduced_dual import mending
-from optrand.solvers.reduced_dual.descent import Descent, Rung, TooWide
-from optrand.solvers.reduced_dual.groups import Groups
-from optrand.solvers.reduced_dual.interior_point import Point
-from optrand.solvers.reduced_dual.pricing import end_arcs
+from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
+from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
+from optrand.solvers.reduced_dual.descent import FIRST, Descent, TooWide
+from optrand.solvers.reduced_dual.kernel import Point
+from optrand.solvers.reduced_dual.multipliers import Groups, Sums
 from optrand.solvers.reduced_dual.reduced import IDLE, Reduced
-from optrand.solvers.reduced_dual.refinement import Sums, refined
-from optrand.solvers.reduced_dual.strip import Arcs as ArcOrder
-from optrand.solvers.reduced_dual.strip import Terms
+from optrand.solvers.reduced_dual.restoration import restore_feasibility
 
 __all__ = ["GridDual", "GridOptions"]
 
@@ -113,7 +110,6 @@ class GridDual(GuardedSolver):
         return squared and isinstance(problem.outputs, Grid) and problem.outputs.values.size > 1 and problem.k > 1
 
     def _solution(self, problem: Problem) -> Solution:
-        compile_kernels(problem.k)
         found = None
         with suppress(TooWide, np.linalg.LinAlgError):
             found = GridProblem(problem, self.options).solve(self.gap)
@@ -184,7 +180,7 @@ class GridProblem:
 
     def solve(self, gap: float) -> Solution | None:
         """Solve over some columns and add others, until the gap is small enough or no column is missing."""
-        descent = Descent(self.reduced, Rung())
+        descent = Descent(self.reduced, FIRST)
         nodes, start, whole, steps = descent.candidate_arcs()
         _, point, count, _ = descent.solve(self.terms, nodes, self.options.rough, start, whole=whole)
         columns = self.beside(nodes, point).united([self.feasible_columns()])
@@ -209,7 +205,7 @@ class GridProblem:
             return None
         return replace(best, problem=self.problem, stats=Stats("", iterations=steps, status="solved"))
 
-    def beside(self, nodes: tuple[Indices, Indices], point: Point) -> Columns:
+    def beside(self, nodes: Nodes, point: Point) -> Columns:
         """Return each of some arcs at the two grid values beside its best output."""
         (first, end), terms, slopes = nodes, self.terms, point.slopes
         weight = terms.before[end] - terms.before[first] + terms.excess
@@ -238,7 +234,7 @@ class GridProblem:
         self, arcs: ArcOrder, columns: Columns, point: Point, gap: float
     ) -> tuple[Solution, float] | None:
         """Return the candidate of the smallest gap, and that gap; the first one that is small enough."""
-        if not all(np.isfinite(numbers).all() for numbers in (point.slopes, point.costs, point.mass)):
+        if not point.is_finite():
             return None
         best = None
         for solution in self.candidates(arcs, columns, point):
@@ -256,14 +252,14 @@ class GridProblem:
         ends = columns.first, columns.end, self.values[columns.at]
         # Columns that look idle are left out, unless the others hold no feasible randomizer.
         for used in (point.mass > IDLE * point.slack, np.ones(point.mass.size, dtype=bool)):
-            mass, _ = mending.mended(arcs, terms, point.slopes, np.where(used, point.mass, 0.0), 1.0)
+            mass, _ = restore_feasibility(arcs, terms, point.slopes, np.where(used, point.mass, 0.0))
             if not (mass > 0).any():
                 continue
             randomizer, duals = self.randomizer(columns, mass), []
             if not self.problem.unbiased:
                 groups = Groups.of_used(terms, sums, ends, mass > 0)
                 duals += [(sums.slopes, costs) for costs in islice(groups.candidates(), self.options.candidates)]
-            duals += [some[1:] for some in (sums, refined(arcs, terms, point, reduced.before))]
+            duals.append(sums[1:])
             for slopes, costs in duals:
                 yield Solution(self.problem, randomizer, reduced.dual(slopes, np.diff(costs)), Stats(""))
 

@@ -20,7 +20,7 @@ from optrand.base.validation import Floats
 from optrand.model.problem import Problem
 from optrand.model.solution import Dual
 from optrand.model.staircase import Staircase
-from optrand.solvers.backends.conic import ConicProgram
+from optrand.solvers.backends.cones import ConicProgram
 from optrand.solvers.backends.linear import LP
 from optrand.solvers.scales import reach, typical_loss
 

@@ -1,108 +1,117 @@
-"""One descent: a problem in the unit of the kernel, solved on the arcs near a path, level by level.
+"""Multilevel solve: a problem in the unit of the kernel, solved on candidate arcs level by level.
 
-With sums that are piecewise linear in the prior between every second node, a problem is one of half as many labels,
-whose feasible points stay feasible; its path of cheapest intervals points at the arcs of the next level. Labels that
-are heavy, or far from their neighbours, are not merged, nor, in an interval without bias, those near the ends.
+A coarse level requires the sums of the multipliers to be linear in the prior between kept nodes. This restricts the
+dual, so a feasible point of a coarse level is feasible, and its cheapest intervals are the candidate arcs of the finer
+level. Labels that are heavy, or far from their neighbours, are not merged, nor, in an interval without bias, those near
+the ends.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
 from optrand.solvers.gaps import PROVEN
-from optrand.solvers.reduced_dual.levels import Level
-from optrand.solvers.reduced_dual.reduced import IDLE, Claim, Reduced
+from optrand.solvers.reduced_dual.arcs import (
+    Arcs,
+    Level,
+    Nodes,
+    Terms,
+    all_arcs,
+    arcs_near_path,
+    build_arcs,
+    end_arcs,
+    order_nodes,
+    unite_arcs,
+    violated_arcs,
+)
+from optrand.solvers.reduced_dual.candidates import find_candidate
+from optrand.solvers.reduced_dual.kernel import KernelOptions, Point, centre_of, interior_point
+from optrand.solvers.reduced_dual.multipliers import Groups, Sums
+from optrand.solvers.reduced_dual.reduced import IDLE, Candidate, Reduced
+from optrand.solvers.reduced_dual.restoration import best_outputs
 
-if TYPE_CHECKING:
-    from optrand.solvers.reduced_dual import strip
-    from optrand.solvers.reduced_dual.interior_point import Point
-
-__all__ = ["Descent", "Rung", "TimeOver", "TooWide"]
-
-MOST = 48
-"""Nodes of more arcs on a side border the band."""
-
-WORK = 2e8, 4e4, 200.0
-"""Operations of a factor, those for each label and for each pair of them, at most; a path that needs more is none."""
-
-LEAST = 1e-18
-"""Gap of the finest level, at least."""
-
-STEEP = 2.0
-"""In an interval without bias labels are not merged across gaps that are wider, times this, than it is to an end."""
-
-SHRUNK = 0.9
-"""A coarser level with more than this share of the nodes is none."""
-
-EXACT = 1e-11
-"""Errors of equations at the end of a level, in the unit of the kernel."""
-
-FAR = 1e3
-"""A level that ends at so many times its gap has failed: its arcs hold no randomizer, or lack some that matter."""
-
-FIRM = 3e-5
-"""Gap of a coarse level, times the number of labels, over the prior of the rarest; 1e-4 at most."""
-
-AGAIN = 2
-"""How often arcs that are too cheap are added to a coarse level."""
-
-PRICED, CLOSING = 2, 8
-"""How often arcs that are too cheap are added to the finest level, far off or near."""
-
-FALLING = 0.5
-"""Share of the last gap at which the finest level comes closer: more arcs are added, far off as it may be."""
-
-ASIDE = 1, 3, 8
-"""Nodes by which one end of arcs that are too cheap is moved, too, where the first such arcs left a level far off."""
-
-LACK = 1e-15
-"""Slack of which arcs of the finest level lack more where they are too cheap."""
-
-NEAR = 1e-3
-"""Relative gap below which a few more arcs are likely to be all that lacks."""
-
-MOST_PRICED = 20_000
-"""Nodes of which all pairs are looked at, at most."""
-Nodes = tuple[Indices, Indices]
-"""First and end nodes of arcs."""
+__all__ = ["FIRST", "SECOND", "Attempt", "Descent", "TimeOver", "TooWide"]
 
 Start = tuple[Floats, Floats]
-"""Sums ``b, c`` of the multipliers up to each node, near which the steps of a level begin."""
+"""Sums ``b, c`` of the multipliers up to each node, near which the iteration of a level begins."""
 
 
-class Rung(NamedTuple):
-    """How wide and how firm a descent is.
+@dataclass(frozen=True)
+class Attempt:
+    """Tuning of one attempt, on 2,000 random problems of up to 400 labels.
 
     Attributes
     ----------
     reach : int
         Steps from the path at which arcs are kept; one more in an interval without bias.
     fewest : int
-        Labels of the coarsest level, at most; there all intervals are arcs.
+        Labels of the coarsest level, at most; there all intervals are arcs. With 24, up to 64 labels take half as long
+        again, and more labels just as long.
     floor : float
-        Share of the prior that coarse levels spread evenly: of labels without any, their answers would tell nothing.
-    gap : float
-        That of the finest level, as a share of what is to be minimised.
-    priced : bool
-        Whether arcs that are too cheap are added to coarse levels that have not failed, too.
+        Share of the prior that is spread evenly over the labels on coarse levels: where a prior is zero, reduced costs
+        do not tell which arcs are next.
+    gap, least : float
+        Complementarity of the finest level, as a share of the minimum, and its lower bound.
+    coarse : float
+        Complementarity of a coarse level, times the number of labels and over the smallest prior; 1e-4 at most.
+    tolerance : float
+        Residual to which the equations of a level hold.
+    failure : float
+        Multiple of its target above which the complementarity of a level means that the level has failed: its arcs hold
+        no randomizer, or some that matter are missing.
+    coarse_rounds, rounds : int
+        Largest number of times that violated arcs are added, on a coarse level and on the finest one.
+    patience : int
+        Number of these after which each must halve the gap.
+    lack : float
+        Violation above which an arc of the finest level is added.
     cautious : bool
-        Whether steps that overestimate concave slacks are halved.
+        Whether steps that overestimate concave slacks are halved (:class:`KernelOptions`).
+    priced : bool
+        Whether violated arcs are added to coarse levels that have not failed as well.
+    most_priced : int
+        Largest number of nodes of which all pairs are priced: that takes the square of it.
+    hub : int
+        Number of arcs on one side above which a node is moved from the band to its border.
+    work : tuple of float
+        Largest number of operations of a factorization, in all, per label, and per pair of labels.
     """
 
     reach: int = 2
-    fewest: int = 24
+    fewest: int = 64
     floor: float = 1e-7
     gap: float = 1e-15
-    priced: bool = True
+    least: float = 1e-18
+    coarse: float = 3e-5
+    tolerance: float = 1e-11
+    failure: float = 1e3
+    coarse_rounds: int = 2
+    rounds: int = 8
+    patience: int = 2
+    lack: float = 1e-15
     cautious: bool = False
+    priced: bool = False
+    most_priced: int = 20_000
+    hub: int = 48
+    work: tuple[float, float, float] = (2e8, 4e4, 200.0)
+
+
+FIRST = Attempt()
+"""It proves 99 % of random problems."""
+
+SECOND = Attempt(reach=3, fewest=32, floor=1e-6, cautious=True, priced=True)
+"""It proves most of the others; further attempts proved none."""
+
+STEEP = 2.0
+"""In an interval without bias labels are not merged across gaps that, times this, exceed the distance to an end."""
+
+SHRUNK = 0.9
+"""A level with more than this share of the nodes of the finer one is not worth solving."""
 
 
 class TimeOver(Exception):
@@ -110,33 +119,33 @@ class TimeOver(Exception):
 
 
 class TooWide(Exception):
-    """A band that costs more than the flow, often of arcs that only look cheap to a level that has failed."""
+    """The band is too wide to factorize in reasonable time; usually a failed coarse level has pointed at wrong arcs."""
 
 
 @dataclass(frozen=True)
 class Descent:
-    """A descent of some width; no level is begun after the time `end`, as of :func:`time.perf_counter`."""
+    """One attempt at a problem; no level is begun after the time `end`, as of :func:`time.perf_counter`."""
 
     reduced: Reduced
-    rung: Rung
+    options: Attempt
     end: float = math.inf
 
     @property
     def levels(self) -> list[Level]:
         """All levels, the finest first."""
-        levels = [self.reduced.level(self.rung.floor)]
-        while levels[-1].before.size - 1 > self.rung.fewest:
-            coarser = levels[-1].coarser(STEEP if self.reduced.boxed else 0.0)
+        levels = [self.reduced.level(self.options.floor)]
+        while levels[-1].before.size - 1 > self.options.fewest:
+            coarser = levels[-1].coarsen(STEEP if self.reduced.boxed else 0.0)
             if coarser.before.size > SHRUNK * levels[-1].before.size:
                 break
             levels.append(coarser)
         return levels
 
-    def claim(self) -> Claim:
+    def best_candidate(self) -> Candidate:
         """Return the best candidate of the finest level."""
         nodes, start, whole, steps = self.candidate_arcs()
-        claim = self._on_finest(nodes, start, whole=whole)
-        return claim._replace(steps=steps + claim.steps)
+        found = self._solve_finest(nodes, start, whole=whole)
+        return found._replace(steps=steps + found.steps)
 
     def candidate_arcs(self) -> tuple[Nodes, Start, bool, int]:
         """Solve all coarser levels, and return the arcs of the finest one that their answer points at.
@@ -146,83 +155,69 @@ class Descent:
         nodes : tuple of arrays
             First and end nodes of the arcs.
         start : tuple of arrays
-            Sums of the multipliers near which the steps of the finest level begin.
+            Sums of the multipliers near which the iteration of the finest level begins.
         whole : bool
             Whether the arcs are all intervals.
         steps : int
-            Number of steps of the coarser levels.
+            Number of iterations on the coarser levels.
         """
-        # Loading the compiler takes longer than solving: it waits for the first problem.
-        from optrand.solvers.reduced_dual import strip
-        from optrand.solvers.reduced_dual.interior_point import centre_of
-
-        levels, reach = self.levels, self.rung.reach + self.reduced.boxed
-        steps, start = 0, (np.zeros(0), np.zeros(0))
-        for number in self._in_time(range(len(levels) - 1, -1, -1)):
-            before, gaps, *_ = levels[number]
-            terms, whole = self.reduced.terms(before, gaps), number == len(levels) - 1
-            if whole:
-                start = centre_of(terms)
-                nodes = strip.nodes_of(*strip.all_arcs(before.size - 1))
-            else:
-                slopes, costs = start
-                start = levels[number + 1].prolonged(slopes), levels[number + 1].prolonged(costs)
-                nodes = strip.near(terms, *start, reach)
-            if not number and (whole or not self.reduced.boxed):
-                break
-            start, count = self._on_level(terms, nodes, start, whole=whole)
-            steps += count
-        else:
-            nodes = strip.near(terms, *start, reach)
+        levels, reach = self.levels, self.options.reach + self.reduced.boxed
+        coarsest = self.reduced.terms(*levels[-1][:2])
+        nodes, start, steps = all_arcs(levels[-1].before.size - 1), centre_of(coarsest), 0
+        for number in range(len(levels) - 1, -1, -1):
+            terms, whole = self.reduced.terms(*levels[number][:2]), number == len(levels) - 1
+            if not whole:
+                slopes, costs = (levels[number + 1].prolong(sums) for sums in start)
+                start = slopes, costs
+                nodes = arcs_near_path(terms, slopes, costs, reach)
+            # In an interval without bias the spread prior is solved first, to see whether its arcs hold a randomizer.
+            if number or (self.reduced.boxed and not whole):
+                start, count = self._solve_level(terms, nodes, start, whole=whole)
+                steps += count
+        if self.reduced.boxed and not whole:
+            nodes = arcs_near_path(terms, *start, reach)
         return nodes, start, whole, steps
 
-    def _in_time(self, numbers: Iterable[int]) -> Iterator[int]:
-        """Yield numbers until the time limit has passed."""
-        for number in numbers:
-            if time.perf_counter() >= self.end:
-                raise TimeOver
-            yield number
+    def _check_time(self) -> None:
+        if time.perf_counter() >= self.end:
+            raise TimeOver
 
-    def _on_level(self, terms: strip.Terms, nodes: Nodes, start: Start, *, whole: bool) -> tuple[Start, int]:
-        """Return the sums on some arcs of a level, the arcs that they violate, and the number of steps."""
-        from optrand.solvers.reduced_dual import mending
-        from optrand.solvers.reduced_dual.groups import Groups
-        from optrand.solvers.reduced_dual.refinement import Sums
-
-        gap, steps = min(1e-4, FIRM * float(np.diff(terms.before).min()) / (terms.before.size - 1)), 0
-        for _ in self._in_time(range(1 + AGAIN)):
+    def _solve_level(self, terms: Terms, nodes: Nodes, start: Start, *, whole: bool) -> tuple[Start, int]:
+        """Solve a coarse level. Return its sums and the number of iterations."""
+        options, steps = self.options, 0
+        gap = min(1e-4, options.coarse * float(np.diff(terms.before).min()) / (terms.before.size - 1))
+        for number in range(1 + options.coarse_rounds):
             arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
             steps += count
-            more = self._more(terms, nodes, point, gap, failed=failed) if failed or self.rung.priced else None
-            if more is None:
+            more = self._add_arcs(terms, nodes, point, gap, failed=failed) if failed or options.priced else None
+            if more is None or number == options.coarse_rounds:
                 break
             nodes = more
         costs = point.costs
         if terms.charges.size:
-            ends = arcs.first, arcs.end, mending.outputs_of(arcs, terms, point.slopes)
+            ends = arcs.first, arcs.end, best_outputs(arcs, terms, point.slopes)
             sums = Sums(terms.before, point.slopes, costs)
             groups = Groups.of_used(terms, sums, ends, point.mass > IDLE * point.slack)
             costs = next(groups.candidates()).astype(np.float64, copy=False)
         return (point.slopes, costs), steps
 
-    def _on_finest(self, nodes: Nodes, start: Start, *, whole: bool) -> Claim:
+    def _solve_finest(self, nodes: Nodes, start: Start, *, whole: bool) -> Candidate:
         """Return the best candidate by some arcs of the finest level and those that its answers violate."""
-        from optrand.solvers.reduced_dual.claims import claimed
-
-        reduced, steps, best, last = self.reduced, 0, Claim(None, math.inf, 0), math.inf
-        terms = reduced.terms(reduced.finest.before, reduced.finest.gaps)
-        gap = max(LEAST, self.rung.gap * reduced.share)
+        reduced, options = self.reduced, self.options
+        steps, best, last = 0, Candidate(None, math.inf, 0), math.inf
+        terms = reduced.terms(*reduced.finest[:2])
+        gap = max(options.least, options.gap * reduced.share)
         try:
-            for number in self._in_time(range(1 + CLOSING)):
+            for number in range(1 + options.rounds):
                 arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
                 steps += count
-                claim = claimed(reduced, arcs, point)
-                if best.solution is None or claim.gap < best.gap:
-                    best = claim
-                far, falls, last = not claim.gap < NEAR, claim.gap < FALLING * last, claim.gap
-                if best.gap <= PROVEN or (number >= PRICED and far and not falls):
+                found = find_candidate(reduced, arcs, point)
+                if best.solution is None or found.gap < best.gap:
+                    best = found
+                falls, last = found.gap < last / 2, found.gap
+                if best.gap <= PROVEN or (number >= options.patience and not falls):
                     break
-                more = self._more(terms, nodes, point, LACK, failed=failed, aside=ASIDE if number and far else ())
+                more = self._add_arcs(terms, nodes, point, options.lack, failed=failed)
                 if more is None:
                     break
                 nodes = more
@@ -232,64 +227,48 @@ class Descent:
         return best._replace(steps=steps)
 
     def solve(
-        self, terms: strip.Terms, nodes: Nodes, gap: float, start: Start, *, whole: bool, values: Floats | None = None
-    ) -> tuple[strip.Arcs, Point, int, bool]:
-        """Arcs between some nodes, the point where the interior point ends, its steps, and whether it failed.
+        self, terms: Terms, nodes: Nodes, gap: float, start: Start, *, whole: bool, values: Floats | None = None
+    ) -> tuple[Arcs, Point, int, bool]:
+        """Solve on some arcs. Return the arcs, the last point, the number of iterations, and whether it failed.
 
         With `values`, the output of each arc is fixed.
         """
-        from optrand.solvers.reduced_dual.interior_point import Point, interior_point
+        self._check_time()
+        options = self.options
+        arcs = self._order(terms, nodes, values, whole=whole)
+        kernel = KernelOptions(cautious=options.cautious)
+        point, count, _ = interior_point(arcs, terms, gap, options.tolerance, start, kernel)
+        return arcs, point, count, not point.mass @ point.slack < options.failure * gap
 
-        arcs = self._arcs(terms, nodes, values, whole=whole)
-        *numbers, count = interior_point(arcs, terms, gap, EXACT, start, self.rung.cautious)
-        point = Point(*numbers)
-        return arcs, point, abs(count), not point.mass @ point.slack < FAR * gap
-
-    def _arcs(self, terms: strip.Terms, nodes: Nodes, values: Floats | None, *, whole: bool) -> strip.Arcs:
-        """Arcs of a level; where they are all, their nodes stay in order."""
-        from optrand.solvers.reduced_dual import strip
-
-        k = terms.before.size - 1
-        places, stars = np.concatenate(([-1], np.arange(k - 1), [-1])), 0
+    def _order(self, terms: Terms, nodes: Nodes, values: Floats | None, *, whole: bool) -> Arcs:
+        """Return the arcs with an order of their nodes, which stays as it is if they are all intervals."""
+        k, options = terms.before.size - 1, self.options
+        places, hubs = np.concatenate(([-1], np.arange(k - 1), [-1])), 0
         if not whole:
-            places, stars = strip.near_order(*nodes, k, MOST, not self.reduced.problem.unbiased)
+            places, hubs = order_nodes(*nodes, k, options.hub, not self.reduced.problem.unbiased)
         if not self.reduced.stretched:
-            places[k], stars = k - 1, stars + 1
+            places[k], hubs = k - 1, hubs + 1
         bounds = np.full(nodes[0].size, terms.low), np.full(nodes[0].size, terms.high)
         if values is not None:
             bounds = values, values
-        arcs = strip.arcs_of(*nodes, bounds, places, stars, terms.charges.size > 0)
-        border = 0 if self.reduced.stretched else 2 * stars
-        if arcs.banded * (arcs.width + border) ** 2 > WORK[0] + k * (WORK[1] + k * WORK[2]):
+        arcs = build_arcs(*nodes, bounds, places, hubs, terms.charges.size > 0)
+        border = 0 if self.reduced.stretched else 2 * hubs
+        fixed, per_label, per_pair = options.work
+        if arcs.banded * (arcs.width + border) ** 2 > fixed + k * (per_label + k * per_pair):
             raise TooWide
         return arcs
 
-    def _more(
-        self,
-        terms: strip.Terms,
-        nodes: Nodes,
-        point: Point,
-        lack: float,
-        *,
-        failed: bool,
-        aside: tuple[int, ...] = (),
-    ) -> Nodes | None:
-        """Arcs with those that lack more of a slack than given; None where there are none, or too many to look at.
+    def _add_arcs(self, terms: Terms, nodes: Nodes, point: Point, lack: float, *, failed: bool) -> Nodes | None:
+        """Return the arcs with those violated by more than `lack`; None if there are none, or too many to look at.
 
-        Those that lack come with arcs of which one end is so many nodes `aside`. Arcs that hold no unbiased randomizer
-        within the outputs get those at the ends first.
+        If the arcs hold no unbiased randomizer within the outputs, those at the ends are added first.
         """
-        from optrand.solvers.reduced_dual import pricing
-
         slopes, costs = point.slopes, point.costs
         if failed and self.reduced.boxed:
-            more = pricing.united(nodes, pricing.end_arcs(slopes.size - 1))
+            more = unite_arcs(nodes, end_arcs(slopes.size - 1))
             if more[0].size > nodes[0].size:
                 return more
-        if slopes.size > MOST_PRICED or not (np.isfinite(slopes).all() and np.isfinite(costs).all()):
+        if slopes.size > self.options.most_priced or not point.is_finite():
             return None
-        cheap = pricing.cheap_arcs(terms, slopes, costs, -lack)
-        if aside and cheap[0].size:
-            cheap = pricing.spread(cheap, slopes.size - 1, aside)
-        more = pricing.united(nodes, cheap)
+        more = unite_arcs(nodes, violated_arcs(terms, slopes, costs, -lack))
         return more if more[0].size > nodes[0].size else None

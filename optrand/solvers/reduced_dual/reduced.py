@@ -1,7 +1,7 @@
 r"""A problem in the unit of the kernel, its answers in that of the labels, and what is claimed of them.
 
 Without bias and ends, shifting and stretching the line of outputs maps dual-feasible points to such points, so the
-total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.strip`); from a point of value :math:`W`
+total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.arcs`); from a point of value :math:`W`
 the best stretch gives the bound :math:`(W^2 - \operatorname{Var} Y) / 2`. Elsewhere the total is unknown.
 """
 
@@ -21,27 +21,24 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.solution import Dual, Solution
 from optrand.solvers.prices import Extended
-from optrand.solvers.reduced_dual.levels import Level
+from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
+from optrand.solvers.reduced_dual.arcs import Level, Terms
 from optrand.solvers.scales import attainable_loss
 
 if TYPE_CHECKING:
-    from optrand.solvers.reduced_dual import strip
-    from optrand.solvers.reduced_dual.refinement import Numbers
+    from optrand.solvers.reduced_dual.multipliers import Numbers
 
-__all__ = ["IDLE", "Claim", "Reduced"]
+__all__ = ["IDLE", "Candidate", "Reduced"]
 
 IDLE = 1e-3
 """Arcs with less mass than this share of their slack are not in use."""
-
-NO_COARSER = np.zeros(0, np.int64), np.zeros(0)
-"""What the finest level is to a coarser one."""
 
 FAINT = 1e-20
 """Biases are charged as if no weight of one were smaller."""
 
 
-class Claim(NamedTuple):
-    """An answer of one descent, none where floats gave out; its proven gap in floats, and the number of steps."""
+class Candidate(NamedTuple):
+    """A candidate solution, None if floats failed; its estimated gap, and the number of iterations."""
 
     solution: Solution | None
     gap: float
@@ -91,10 +88,8 @@ class Reduced:
         )
         return float(low), float(high)
 
-    def terms(self, before: Floats, gaps: Floats) -> strip.Terms:
+    def terms(self, before: Floats, gaps: Floats) -> Terms:
         """Build a level for the kernel."""
-        from optrand.solvers.reduced_dual.strip import Terms
-
         penalty, charges = self.problem.bias_penalty, np.zeros(0)
         if not self.problem.unbiased:
             charges = 1 / np.maximum(penalty * np.diff(before), FAINT)
@@ -111,7 +106,7 @@ class Reduced:
         before = np.zeros(k + 1)
         np.cumsum((1 - floor) * prior + floor / k, out=before[1:])
         before /= before[-1]
-        return Level(before, self.gaps, *NO_COARSER)
+        return Level(before, self.gaps)
 
     @cached_property
     def before(self) -> Extended:
@@ -147,7 +142,7 @@ class Reduced:
         """Of the square of the unit that is not the variance: about that of the loss in what is minimised."""
         return max(0.0, 1 - self.variance / self.unit**2)
 
-    def randomizer(self, arcs: strip.Arcs, mass: Floats, outputs: Floats) -> Randomizer:
+    def randomizer(self, arcs: ArcOrder, mass: Floats, outputs: Floats) -> Randomizer:
         """Return the masses as probabilities, and the outputs in the unit of the labels."""
         problem, excess = self.problem, math.expm1(self.problem.epsilon)
         used = np.flatnonzero(mass > 0)

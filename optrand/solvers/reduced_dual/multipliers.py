@@ -20,22 +20,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.model.arcs import Indices
-from optrand.solvers.reduced_dual import mending, operations, strip
-from optrand.solvers.reduced_dual.refinement import Numbers, Sums
+from optrand.solvers.prices import Extended
+from optrand.solvers.reduced_dual.arcs import FAINT, Arcs, Terms, fit_increasing, violation
+from optrand.solvers.reduced_dual.kernel import (
+    Point,
+    Residuals,
+    Target,
+    apply_transpose,
+    cap_charges,
+    factorize,
+    newton_step,
+)
 
-__all__ = ["Groups"]
+__all__ = ["Groups", "Numbers", "Sums", "refine_sums"]
 
 TURNS = 12
 """Intervals are mended, or zeros ordered, at most so many times."""
 
+REFINEMENTS = 2
+"""Newton steps of :func:`refine_sums`."""
+
 BALANCED = 8
 """Rounds in which labels at an end of their range leave the rest to others."""
+
+
+Numbers = NDArray[np.floating[Any]]
+"""In floats or in extended precision."""
+
+
+class Sums(NamedTuple):
+    """Sums over the labels before each node: of the prior, and of both kinds of multipliers."""
+
+    before: Numbers
+    slopes: Numbers
+    costs: Numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +69,7 @@ class Groups:
 
     Parameters
     ----------
-    terms : strip.Terms
+    terms : Terms
     sums : Sums
         Up to each node, in floats or in extended precision.
     first, end : (n,) arrays
@@ -52,7 +77,7 @@ class Groups:
     outputs : (n,) array
     """
 
-    terms: strip.Terms
+    terms: Terms
     sums: Sums
     first: Indices
     end: Indices
@@ -61,7 +86,7 @@ class Groups:
     @classmethod
     def of_used(
         cls,
-        terms: strip.Terms,
+        terms: Terms,
         sums: Sums,
         arcs: tuple[Indices, Indices, Floats],
         used: NDArray[np.bool_],
@@ -169,7 +194,7 @@ class Groups:
     def _mended(self, position: Numbers) -> Numbers:
         """Places near some others where no interval is too cheap."""
         slopes, costs = self.sums.slopes.astype(np.float64), self._totals(position).astype(np.float64)
-        return self._places(np.diff(mending.potentials(self.terms, slopes, costs, self._fixed)))
+        return self._places(np.diff(feasible_costs(self.terms, slopes, costs, self._fixed)))
 
     def _ordered(self, position: Numbers) -> Numbers:
         """Places near some others where both zeros move up with the label, or nearly so."""
@@ -177,7 +202,7 @@ class Groups:
         square = 2 * _quotient(np.diff(self._totals(position)), self._mass)
         apart = np.sqrt(np.maximum(middle**2 - square, 0.0))
         ends, weights = np.array([middle - apart, middle + apart], dtype=np.float64), np.diff(self.terms.before)
-        lower, upper = (operations.isotonic(each, np.maximum(weights, strip.FAINT)) for each in ends)
+        lower, upper = (fit_increasing(each, np.maximum(weights, FAINT)) for each in ends)
         apart = np.maximum(upper - lower, 0.0) / 2
         return self._places(self._mass * (middle - apart) * (middle + apart) / 2)
 
@@ -186,3 +211,89 @@ def _quotient(above: Numbers, below: Numbers) -> Numbers:
     """Divide, with 0 as the quotient of 0 by 0."""
     ratio: Numbers = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
     return ratio
+
+
+def _raise_costs(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
+    """Return the least sums ``c``, none below the given ones, that violate no interval."""
+    costs = costs.copy()
+    for j in range(1, costs.size):
+        costs[j] = max(costs[j], np.max(costs[:j] + violation(terms, slopes, total, slice(0, j), slice(j, j + 1))))
+    return costs
+
+
+def _lower_costs(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
+    """Return the largest sums ``c``, none above the given ones, that violate no interval."""
+    costs = costs.copy()
+    k = costs.size - 1
+    for j in range(k - 1, -1, -1):
+        costs[j] = min(
+            costs[j], np.min(costs[j + 1 :] - violation(terms, slopes, total, slice(j, j + 1), slice(j + 1, k + 1)))
+        )
+    return costs
+
+
+def feasible_costs(terms: Terms, slopes: Floats, costs: Floats, fixed: NDArray[np.bool_]) -> Floats:
+    """Return sums ``c`` near given ones, equal to them at fixed nodes, at which no interval is violated; ``O(k**2)``.
+
+    For each pair of nodes the sum at one must exceed that at the other by some number. Lower bounds are propagated up
+    the line and upper bounds down it; the mean of the raised and of the lowered sums satisfies both.
+    """
+    total = costs[-1]
+    least = _raise_costs(terms, slopes, np.where(fixed, costs, -np.inf), total)
+    most = _lower_costs(terms, slopes, np.where(fixed, costs, np.inf), total)
+    near = np.where(fixed, costs, np.minimum(np.maximum(costs, least), most))
+    mean: Floats = (_raise_costs(terms, slopes, near, total) + _lower_costs(terms, slopes, near, total)) / 2
+    return mean
+
+
+def refine_sums(arcs: Arcs, terms: Terms, point: Point, before: Extended) -> Sums:
+    """Refine the sums of a point by Newton steps whose residuals are in extended precision.
+
+    A column pays `E` times for rounding of its labels' multipliers: 1e-16 of the sums is a billionth of the loss at an
+    epsilon of 8 and a thousand labels. A step is dropped if its system is singular in floats or the residuals grow.
+    `before` is the prior before each node.
+    """
+    soft, mass, slack = cap_charges(terms), point.mass, point.slack
+    sums = Sums(before, point.slopes.astype(np.longdouble), point.costs.astype(np.longdouble))
+    residuals, off = _residuals(arcs, terms, point, sums)
+    for _ in range(REFINEMENTS):
+        pull = mass / slack * residuals.output
+        try:
+            factors = factorize(arcs, soft, pull * residuals.output + mass * residuals.bend, -pull, mass / slack)
+        except np.linalg.LinAlgError:
+            break
+        none = np.zeros(arcs.n)
+        step = newton_step(arcs, terms.excess, factors, point, residuals, Target(mass * slack, none, none)).change
+        moved = Sums(before, sums.slopes + step.slopes, sums.costs + step.costs)
+        residuals, less = _residuals(arcs, terms, point, moved)
+        if not less < off:
+            break
+        sums, off = moved, less
+    return sums
+
+
+def _residuals(arcs: Arcs, terms: Terms, point: Point, sums: Sums) -> tuple[Residuals, float]:
+    """Return the residuals at some sums, and the sum of those of the slacks, weighted by the masses."""
+    excess, mass = terms.excess, point.mass
+
+    def incidence(sums: Numbers) -> Numbers:
+        amounts: Numbers = sums[arcs.end[: arcs.n]] - sums[arcs.first[: arcs.n]] + excess * sums[-1]
+        return amounts
+
+    weight, slope, cost = map(incidence, sums)
+    output = np.clip(slope / weight, arcs.low, arcs.high)
+    off = (cost - (slope - weight * output / 2) * output - point.slack).astype(np.float64)
+    bend = np.where(slope / weight == output, 1 / weight, 0.0).astype(np.float64)
+    output = output.astype(np.float64)
+    slope_row = terms.gaps + apply_transpose(arcs, terms.excess, mass * output)
+    if terms.charges.size:
+        # Rows beyond the cap have multipliers of their own, which stay as they are.
+        tension = np.diff(sums.slopes) * terms.charges
+        slope_row[1:] += tension
+        slope_row[:-1] -= tension
+        stiff = np.flatnonzero(terms.charges > cap_charges(terms).charges)
+        slope_row[stiff] = slope_row[stiff + 1] = 0.0
+    cost_row = -apply_transpose(arcs, terms.excess, mass)
+    if arcs.unknown == arcs.k:
+        cost_row[-1] += 1.0
+    return Residuals(output, bend, off, slope_row, cost_row), float(mass @ np.abs(off))

@@ -1,4 +1,4 @@
-"""The claim that is made of the point where the interior point ends on some arcs of the finest level."""
+"""Candidate solutions from the last point of the kernel on some arcs of the finest level."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from optrand.base.validation import Floats
 from optrand.model.solution import Dual, Solution, Stats
 from optrand.solvers.gaps import PROVEN, estimated_gap
-from optrand.solvers.reduced_dual import mending
-from optrand.solvers.reduced_dual.groups import Groups
-from optrand.solvers.reduced_dual.interior_point import Point
-from optrand.solvers.reduced_dual.reduced import IDLE, Claim, Reduced
-from optrand.solvers.reduced_dual.refinement import Sums, refined
-from optrand.solvers.reduced_dual.strip import Arcs, Terms
+from optrand.solvers.reduced_dual.arcs import Arcs, Terms
+from optrand.solvers.reduced_dual.kernel import Point
+from optrand.solvers.reduced_dual.multipliers import Groups, Sums, refine_sums
+from optrand.solvers.reduced_dual.reduced import IDLE, Candidate, Reduced
+from optrand.solvers.reduced_dual.restoration import restore_feasibility
 
-__all__ = ["claimed"]
+__all__ = ["find_candidate"]
 
 FAINTLY_USED = 0.0, 1e-9, 1e-6
 """Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone."""
@@ -33,14 +32,14 @@ SOLVED = Stats("", status="solved")
 """Statistics of answers, without the number of steps."""
 
 
-def claimed(reduced: Reduced, arcs: Arcs, point: Point) -> Claim:
+def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
     """Return the best candidate by the masses, slacks and sums at which the interior point ends."""
-    best = Claim(None, math.inf, 0)
-    if not all(np.isfinite(numbers).all() for numbers in (point.slopes, point.costs, point.mass)):
+    best = Candidate(None, math.inf, 0)
+    if not point.is_finite():
         return best
     end = _End(reduced, arcs, point)
     for some, free in product(end.kept, FREELY if reduced.boxed else FREELY[-1:]):
-        masses, outputs = mending.mended(arcs, end.terms, point.slopes, np.where(some, point.mass, 0.0), free)
+        masses, outputs = restore_feasibility(arcs, end.terms, point.slopes, np.where(some, point.mass, 0.0), free)
         if not (masses > 0).any():
             break
         randomizer = reduced.randomizer(arcs, masses, outputs)
@@ -48,7 +47,7 @@ def claimed(reduced: Reduced, arcs: Arcs, point: Point) -> Claim:
             solution = Solution(reduced.problem, randomizer, dual, SOLVED)
             gap = estimated_gap(solution)
             if best.solution is None or gap < best.gap:
-                best = Claim(solution, gap, 0)
+                best = Candidate(solution, gap, 0)
             if best.gap <= PROVEN:
                 return best
             if gap == math.inf:
@@ -72,7 +71,7 @@ class _End:
     @cached_property
     def refined(self) -> Sums:
         """Sums in extended precision."""
-        return refined(self.arcs, self.terms, self.point, self.reduced.before)
+        return refine_sums(self.arcs, self.terms, self.point, self.reduced.before)
 
     @property
     def kept(self) -> list[NDArray[np.bool_]]:

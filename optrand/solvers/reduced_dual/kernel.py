@@ -1,0 +1,558 @@
+r"""Primal-dual interior point on the arcs of one level: Mehrotra's predictor-corrector on a banded Newton system.
+
+Unknowns are the sums of the multipliers up to each node, ``b`` (slopes) and ``c`` (costs), and the mass and the slack
+of each arc. The slack, the reduced cost of the arc at its best output, is concave in the sums, so the problem is a
+convex program whose masses are the Lagrange multipliers of ``slack >= 0``. Each iteration solves the Newton system of
+
+* the slack residual, ``reduced cost - slack = 0`` for each arc,
+* the row residuals, the derivatives of the Lagrangian by ``b`` and ``c``, which are the equations of the randomizer,
+* complementarity, ``mass * slack = barrier parameter``.
+
+Masses and slacks are eliminated first. What is left is symmetric, positive definite, and banded in a suitable order of
+the nodes, with a dense border for hub nodes. Sources: Mehrotra (1992) for the predictor and the corrector, Gondzio
+(1996) for centrality corrections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import lapack
+
+from optrand.base.validation import Floats
+from optrand.solvers.reduced_dual.arcs import Arcs, Terms
+
+__all__ = [
+    "Factors",
+    "KernelOptions",
+    "Point",
+    "Residuals",
+    "Status",
+    "Target",
+    "apply_incidence",
+    "apply_transpose",
+    "cap_charges",
+    "centre_of",
+    "evaluate_residuals",
+    "factorize",
+    "interior_point",
+    "newton_step",
+    "slope_residual",
+    "solve_system",
+]
+
+RIDGE = 1e-14
+"""Relative addition to the diagonal of the Newton matrix."""
+
+STIFF = 1e10
+"""Largest charge of a bias in the Newton matrix: larger ones leave no digits to the other terms."""
+
+
+class Status(Enum):
+    """Reason for which the iteration ended."""
+
+    CONVERGED = "residuals and complementarity within tolerance"
+    STALLED = "complementarity within tolerance, residuals no longer reduced"
+    INFEASIBLE = "row residuals no longer reduced: the arcs hold no randomizer"
+    ITERATION_LIMIT = "iteration limit"
+    NUMERICAL = "singular or overflowing Newton system"
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """Tuning of :func:`interior_point`, on 2,000 random problems of up to 400 labels.
+
+    Attributes
+    ----------
+    steps : int
+        Iteration limit. Problems that converge need 10 to 25.
+    head_start : float
+        Share of the way from the centre to the given sums at which the iteration begins; 1 would leave slacks of zero.
+    row_weight, slack_weight : float
+        Weights of the residuals in the merit by which the best iterate is chosen. Rows count little, as feasibility is
+        restored afterwards.
+    near : float
+        Row residual below which an iterate may be the best one.
+    damping : float
+        Share of the way to the boundary that a step may go.
+    corrections : int
+        Largest number of centrality corrections. A third one seldom pays for its solve.
+    cautious : bool
+        Whether steps that overestimate concave slacks are halved. It proves the few problems of two to four labels that
+        fail otherwise, and loses some tight intervals.
+    overestimate, halvings : float, int
+        Share of the largest slack up to which a cautious step may overestimate slacks, and the largest number of times
+        that it is halved. At a share of 0.1 outputs of two labels in an interval may flip between both ends for ever.
+    lost, patience, many : float, int, int
+        Infeasibility test without bias: more than `many` arcs, and for `patience` steps a slack residual above `lost`
+        while the row residual does not fall. Below `many` arcs all steps together cost next to nothing.
+    """
+
+    steps: int = 60
+    head_start: float = 0.99
+    row_weight: float = 1e-8
+    slack_weight: float = 1e-3
+    near: float = 1e-3
+    damping: float = 0.995
+    corrections: int = 2
+    cautious: bool = False
+    overestimate: float = 0.01
+    halvings: int = 12
+    lost: float = 1e3
+    patience: int = 15
+    many: int = 1000
+
+
+TINY = 1e-300
+"""Least mass and slack, so that quotients stay finite."""
+
+
+class Point(NamedTuple):
+    """Sums ``b, c`` of the multipliers up to each node, and the masses and slacks of the arcs."""
+
+    slopes: Floats
+    costs: Floats
+    mass: Floats
+    slack: Floats
+
+    def is_finite(self) -> bool:
+        """Whether all sums and masses are finite."""
+        return all(bool(np.isfinite(numbers).all()) for numbers in self[:3])
+
+    def move(self, step: Point, to_slack: float, to_mass: float) -> Point:
+        """Return the point after a step of some lengths, masses and slacks kept positive."""
+        return Point(
+            self.slopes + to_slack * step.slopes,
+            self.costs + to_slack * step.costs,
+            np.maximum(self.mass + to_mass * step.mass, TINY),
+            np.maximum(self.slack + to_slack * step.slack, TINY),
+        )
+
+
+class Residuals(NamedTuple):
+    """Outputs of the arcs at a point, and the residuals of its equations.
+
+    Attributes
+    ----------
+    output, bend : (n,) arrays
+        Best output of each arc, and its derivative by the slope of the arc; 0 at a bound of the output.
+    slack : (n,) array
+        Reduced costs less slacks.
+    slope_row, cost_row : (k + 1,) arrays
+        Derivatives of the Lagrangian by the sums; those by ``c`` with the other sign.
+    """
+
+    output: Floats
+    bend: Floats
+    slack: Floats
+    slope_row: Floats
+    cost_row: Floats
+
+
+class Step(NamedTuple):
+    """Newton step: change of a point and of the slope of each arc, and the longest feasible lengths."""
+
+    change: Point
+    moved: Floats
+    to_slack: float
+    to_mass: float
+
+
+class Target(NamedTuple):
+    """Right side of complementarity, and second-order terms of the rows and of the slacks."""
+
+    products: Floats
+    curve: Floats
+    square: Floats
+
+
+class Factors(NamedTuple):
+    """Cholesky factor of the band, its inverse times the border, and the factor of the Schur complement."""
+
+    band: Floats
+    beside: Floats
+    corner: Floats
+
+
+def apply_incidence(arcs: Arcs, excess: float, sums: Floats) -> Floats:
+    """Return for each arc the amount over its own labels plus `excess` times the total, from sums up to each node."""
+    n = arcs.n
+    amounts: Floats = sums[arcs.end[:n]] - sums[arcs.first[:n]] + excess * sums[arcs.k]
+    return amounts
+
+
+def apply_transpose(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
+    """Apply the transpose of :func:`apply_incidence`."""
+    n, size = arcs.n, arcs.k + 1
+    sums: Floats = np.zeros(size)
+    sums += np.bincount(arcs.end[:n], amounts, size)
+    sums -= np.bincount(arcs.first[:n], amounts, size)
+    sums[arcs.k] += excess * amounts.sum()
+    return sums
+
+
+def slope_residual(arcs: Arcs, terms: Terms, slopes: Floats, moments: Floats) -> Floats:
+    """Return the derivative of the Lagrangian by the sums ``b``, for the moment (mass times output) of each arc."""
+    row = terms.gaps + apply_transpose(arcs, terms.excess, moments)
+    if terms.charges.size:
+        tension = terms.charges * np.diff(slopes)
+        row[1:] += tension
+        row[:-1] -= tension
+    return row
+
+
+def cap_charges(terms: Terms) -> Terms:
+    """Return the terms with charges of at most :data:`STIFF`."""
+    return terms._replace(charges=np.minimum(terms.charges, STIFF))
+
+
+def centre_of(terms: Terms) -> tuple[Floats, Floats]:
+    """Return sums ``b, c`` at which the reduced cost of each arc is half of its weight."""
+    return np.zeros(terms.before.size), terms.before / 2
+
+
+def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Floats) -> Factors:
+    """Factorize the sum over arcs of ``dx' [[slopes, mixed], [mixed, costs]] dx`` plus the charges.
+
+    There ``dx = x[end] - x[first] + excess * x[k]``, the last term zero if the sums of the last node are fixed.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If the band is not positive definite in floats.
+    """
+    amounts = [slopes, mixed, costs]
+    if arcs.first.size > arcs.n:
+        none = np.zeros(arcs.k)
+        extra = (terms.charges, none, none)
+        amounts = [np.concatenate(parts) for parts in zip(amounts, extra, strict=True)]
+    band, border, corner = _assemble(arcs, *amounts)
+    if arcs.unknown == arcs.k:
+        for row, column, own in ((0, 0, slopes), (0, 1, mixed), (1, 0, mixed), (1, 1, costs)):
+            _add_total(arcs, terms.excess, (row, column), own, border, corner)
+    band[:, 0] *= 1 + RIDGE
+    if band.size:
+        factor, failed = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
+        if failed:
+            raise np.linalg.LinAlgError("the Newton matrix is not positive definite in floats")
+        band = factor.T
+    beside: Floats = np.ascontiguousarray(border.T)
+    if corner.size:
+        least = RIDGE * np.diag(corner)
+        if band.size:
+            beside = lapack.dtbtrs(band.T, beside, uplo="L")[0]
+            corner = corner - beside.T @ beside
+        _factorize_corner(corner, least)
+    return Factors(band, beside, corner)
+
+
+def _assemble(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the band, the border beside it, and the corner of the matrix of :func:`factorize`."""
+    k, banded, width = arcs.k, arcs.banded, arcs.width
+    size, hubs = 2 * banded, 2 * (arcs.unknown - banded)
+    diagonal = [np.bincount(arcs.first, x, k + 1) + np.bincount(arcs.end, x, k + 1) for x in (slopes, mixed, costs)]
+    i = arcs.inside
+    entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
+    band: Floats = -np.bincount(arcs.spots, entries, size * width).astype(np.float64, copy=False)
+    at = 2 * width * arcs.places[arcs.nodes]
+    band[at], band[at + 1], band[at + width] = (x[arcs.nodes] for x in diagonal)
+    band = band.reshape(size, width)
+    if not hubs:
+        return band, np.zeros((0, size)), np.zeros((0, 0))
+    i = arcs.beside
+    entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
+    border: Floats = -np.bincount(arcs.borders, entries, hubs * (size + hubs)).astype(np.float64, copy=False)
+    border = border.reshape(hubs, size + hubs)
+    corner = np.tril(border[:, size:], -1)
+    corner += corner.T
+    at = 2 * (arcs.places[arcs.hubs] - banded)
+    corner[at, at], corner[at + 1, at + 1] = diagonal[0][arcs.hubs], diagonal[2][arcs.hubs]
+    corner[at, at + 1] = corner[at + 1, at] = diagonal[1][arcs.hubs]
+    return band, border[:, :size], corner
+
+
+def _add_total(
+    arcs: Arcs, excess: float, block: tuple[int, int], amounts: Floats, border: Floats, corner: Floats
+) -> None:
+    """Add the terms of the last node, the last hub, whose sums every arc has: a dense row and column."""
+    row, column = block
+    size, last = border.shape[1], corner.shape[0] - 2
+    sums = apply_transpose(arcs, 0.0, amounts)[1:] * excess
+    at = 2 * arcs.places[1:]
+    near = at < size
+    border[last + row, at[near] + column] += sums[near]
+    hubs = at[~near] - size + column
+    corner[last + row, hubs] += sums[~near]
+    corner[hubs, last + row] += sums[~near]
+    corner[last + row, last + column] += excess * excess * amounts.sum()
+
+
+def _factorize_corner(corner: Floats, least: Floats) -> None:
+    """Cholesky factor in place of a matrix; an unknown whose pivot is no larger than `least` is fixed at zero."""
+    for j in range(least.size):
+        column = corner[j:, j] - corner[j:, :j] @ corner[j, :j]
+        if column[0] > least[j]:
+            corner[j:, j] = column / np.sqrt(column[0])
+        else:
+            corner[j:, j] = 0.0
+            corner[j, j] = np.inf
+
+
+def _solve_corner(factor: Floats, right: Floats) -> Floats:
+    """Solve the equations with a factor of :func:`_factorize_corner`."""
+    found = right.copy()
+    for j in range(found.size):
+        found[j] /= factor[j, j]
+        found[j + 1 :] -= found[j] * factor[j + 1 :, j]
+    for j in range(found.size - 1, -1, -1):
+        found[j] = (found[j] - factor[j + 1 :, j] @ found[j + 1 :]) / factor[j, j]
+    return found
+
+
+def solve_system(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) -> tuple[Floats, Floats]:
+    """Solve for right sides of all nodes. Return the sums of all nodes, zero where they are fixed."""
+    k, size, last = arcs.k, 2 * arcs.banded, arcs.unknown + 1
+    at = 2 * arcs.places[1:last]
+    unknowns = np.zeros(2 * arcs.unknown)
+    unknowns[at], unknowns[at + 1] = slopes[1:last], costs[1:last]
+    inside, beside = unknowns[:size], unknowns[size:]
+    if size:
+        inside = lapack.dtbtrs(factors.band.T, inside, uplo="L")[0]
+    if beside.size:
+        beside = _solve_corner(factors.corner, beside - factors.beside.T @ inside)
+        inside = inside - factors.beside @ beside
+    if size:
+        inside = lapack.dtbtrs(factors.band.T, inside, uplo="L", trans="T")[0]
+    unknowns = np.concatenate((inside, beside))
+    slope, cost = np.zeros(k + 1), np.zeros(k + 1)
+    slope[1:last], cost[1:last] = unknowns[at], unknowns[at + 1]
+    return slope, cost
+
+
+def evaluate_residuals(arcs: Arcs, terms: Terms, weight: Floats, point: Point) -> Residuals:
+    """Return the residuals at a point, for arcs whose prior plus `excess` is `weight`."""
+    excess = terms.excess
+    slope = apply_incidence(arcs, excess, point.slopes)
+    best, bend = slope / weight, 1 / weight
+    output: Floats = np.minimum(np.maximum(best, arcs.low), arcs.high)
+    slack = apply_incidence(arcs, excess, point.costs) - slope * best / 2 - point.slack
+    # At a bound of the output the reduced cost is linear in the sums.
+    if (beyond := best != output).any():
+        slack[beyond] += (weight * (best - output) ** 2 / 2)[beyond]
+        bend[beyond] = 0.0
+    slope_row = slope_residual(arcs, terms, point.slopes, point.mass * output)
+    return Residuals(output, bend, slack, slope_row, -apply_transpose(arcs, excess, point.mass))
+
+
+def newton_step(
+    arcs: Arcs, excess: float, factors: Factors, point: Point, residuals: Residuals, target: Target
+) -> Step:
+    """Return Newton's step from a point, by the factors of its system."""
+    output, mass, slack = residuals.output, point.mass, point.slack
+    off = residuals.slack - target.square
+    towards = (target.products - mass * off) / slack - mass
+    slope_right = residuals.slope_row + apply_transpose(arcs, excess, towards * output + target.curve)
+    cost_right = residuals.cost_row - apply_transpose(arcs, excess, towards)
+    slopes, costs = solve_system(arcs, factors, -slope_right, -cost_right)
+    moved = apply_incidence(arcs, excess, slopes)
+    turned = apply_incidence(arcs, excess, costs) - output * moved
+    change = Point(slopes, costs, towards - mass / slack * turned, turned + off)
+    return Step(change, moved, _longest(slack, change.slack), _longest(mass, change.mass))
+
+
+def _longest(amounts: Floats, changes: Floats) -> float:
+    """Return the length of the longest step that leaves all amounts nonnegative."""
+    steepest = -(changes / amounts).min()
+    return float(1 / steepest) if steepest > 0 else np.inf
+
+
+class _Kernel:
+    """One run of the iteration: the arcs and terms of a level, and the tolerances."""
+
+    def __init__(self, arcs: Arcs, terms: Terms, gap: float, tolerance: float, options: KernelOptions) -> None:
+        self.arcs, self.options, self.gap = arcs, options, gap
+        self.limit = max(0.02 * gap, tolerance)
+        # Beyond the cap, the charges of biases are enforced by multipliers of their own (augmented Lagrangian).
+        self.charges, self.held = terms.charges, np.zeros(terms.charges.size)
+        self.terms = cap_charges(terms)
+        self.weight = apply_incidence(arcs, terms.excess, terms.before)
+        self.none = Target(np.zeros(arcs.n), np.zeros(arcs.n), np.zeros(arcs.n))
+        self.idle = 0
+        self.last_row, self.last_slack = np.inf, np.inf
+
+    def start(self, slopes: Floats, costs: Floats) -> Point:
+        """Return a point between the centre and some sums, or the centre if an arc is violated there."""
+        arcs, terms, share = self.arcs, self.terms, self.options.head_start
+        centre = terms.before / 2
+        slopes, costs = share * slopes, centre + share * (costs - centre)
+        slack = evaluate_residuals(arcs, terms, self.weight, Point(slopes, costs, self.weight, self.none.square)).slack
+        if not (slack > 0).all():
+            slopes, costs, slack = np.zeros(arcs.k + 1), centre, self.weight / 2
+        mass = 1 / (arcs.n * slack)
+        # Rows sum to one. If the total is fixed instead, their scale is free.
+        if arcs.unknown == arcs.k:
+            mass = mass / apply_transpose(arcs, terms.excess, mass)[arcs.k]
+        return Point(slopes, costs, mass, slack)
+
+    def residuals(self, point: Point) -> Residuals:
+        """Return the residuals at a point, rows that sum to one and the held charges included."""
+        residuals = evaluate_residuals(self.arcs, self.terms, self.weight, point)
+        if self.arcs.unknown == self.arcs.k:
+            residuals.cost_row[-1] += 1.0
+        if self.held.size:
+            residuals.slope_row[1:] += self.held
+            residuals.slope_row[:-1] -= self.held
+        return residuals
+
+    def check(self, complementarity: float, row: float, slack: float) -> Status | None:
+        """Return why to stop at residuals of some size, or None to go on."""
+        options, gap = self.options, self.gap
+        stuck = complementarity < 0.01 * gap and row > 0.5 * self.last_row and slack > 0.5 * self.last_slack
+        lost = self.arcs.n > options.many and not self.charges.size and slack > options.lost
+        self.idle = self.idle + 1 if lost and row > 0.9 * self.last_row else 0
+        self.last_row, self.last_slack = row, slack
+        if complementarity < gap and slack < self.limit and row < self.limit:
+            return Status.CONVERGED
+        if complementarity < gap and (stuck or complementarity < 1e-6 * gap):
+            return Status.STALLED
+        return Status.INFEASIBLE if self.idle == options.patience else None
+
+    def direction(self, point: Point, residuals: Residuals) -> Step:
+        """Return the step of the predictor, the corrector and the centrality corrections.
+
+        Raises
+        ------
+        numpy.linalg.LinAlgError
+            If the Newton matrix is singular in floats.
+        """
+        arcs, mass, slack = self.arcs, point.mass, point.slack
+        ratio = mass / slack
+        pull = ratio * residuals.output
+        factors = factorize(arcs, self.terms, pull * residuals.output + mass * residuals.bend, -pull, ratio)
+
+        def step_to(target: Target) -> Step:
+            return newton_step(arcs, self.terms.excess, factors, point, residuals, target)
+
+        # Predictor: aim at complementarity zero. How far it gets decides the barrier parameter (Mehrotra's cube rule).
+        trial = step_to(self.none)
+        to_slack, to_mass = min(1.0, trial.to_slack), min(1.0, trial.to_mass)
+        total = mass @ slack
+        reached = float((mass + to_mass * trial.change.mass) @ (slack + to_slack * trial.change.slack))
+        centring = max(min(max(reached / float(total), 0.0) ** 3, 1.0), 1e-8)
+        barrier = centring * float(total) / arcs.n
+        # Corrector: terms of second order of the products, of the rows, and of the concave slacks.
+        both = to_slack * to_mass
+        target = Target(
+            barrier - both * trial.change.mass * trial.change.slack,
+            both * trial.change.mass * trial.moved * residuals.bend,
+            to_slack * to_slack * trial.moved * trial.moved * residuals.bend / 2,
+        )
+        return self.centralize(point, step_to(target), target, barrier, step_to)
+
+    def centralize(
+        self, point: Point, taken: Step, target: Target, barrier: float, step_to: Callable[[Target], Step]
+    ) -> Step:
+        """Return a step after centrality corrections (Gondzio 1996), as long as they lengthen it.
+
+        Products of masses and slacks that a longer step would leave outside a tenth to ten times the barrier
+        parameter are aimed at the nearer end of that range.
+        """
+        for _ in range(self.options.corrections):
+            to_slack, to_mass = min(1.0, taken.to_slack), min(1.0, taken.to_mass)
+            length = min(to_slack, to_mass)
+            if length > 0.9:
+                break
+            to_slack, to_mass = min(1.0, 1.08 * to_slack + 0.08), min(1.0, 1.08 * to_mass + 0.08)
+            product = (point.mass + to_mass * taken.change.mass) * (point.slack + to_slack * taken.change.slack)
+            lowest, highest = 0.1 * barrier, 10 * barrier
+            strays = np.maximum(np.minimum(np.maximum(product, lowest), highest) - product, -highest)
+            target = target._replace(products=target.products + strays)
+            trial = step_to(target)
+            if min(1.0, trial.to_slack, trial.to_mass) < length + 0.01:
+                break
+            taken = trial
+        return taken
+
+    def advance(self, point: Point, step: Step, slack_residual: float) -> Point:
+        """Return the next point, after a damped step; a cautious one is halved while slacks are overestimated.
+
+        At a price of bias the row residuals depend on sums and masses, so a cautious step has one length for both.
+        """
+        options = self.options
+        to_slack, to_mass = min(1.0, options.damping * step.to_slack), min(1.0, options.damping * step.to_mass)
+        if options.cautious:
+            if self.charges.size:
+                to_slack = to_mass = min(to_slack, to_mass)
+            allowed = max(options.overestimate * max(1.0, point.slack.max()), 2 * slack_residual)
+            for _ in range(options.halvings):
+                trial = point.move(step.change, to_slack, 0.0)
+                if np.abs(evaluate_residuals(self.arcs, self.terms, self.weight, trial).slack).max() <= allowed:
+                    break
+                to_slack, to_mass = to_slack / 2, to_mass / 2
+        point = point.move(step.change, to_slack, to_mass)
+        if self.held.size:
+            capped = self.terms.charges
+            self.held = (capped * np.diff(point.slopes) + self.held) * (1 - capped / self.charges)
+        return point
+
+
+def interior_point(
+    arcs: Arcs,
+    terms: Terms,
+    gap: float,
+    tolerance: float,
+    start: tuple[Floats, Floats],
+    options: KernelOptions = KernelOptions(),
+) -> tuple[Point, int, Status]:
+    """Minimise over the sums of the multipliers, given some arcs.
+
+    Parameters
+    ----------
+    arcs, terms
+        Arcs of a level, and its numbers.
+    gap : float
+        Complementarity, the sum of ``mass * slack``, at which to stop.
+    tolerance : float
+        Residual to which equations must hold.
+    start : tuple of (k + 1,) arrays
+        Sums ``b, c`` near which the iteration begins. Reduced costs are concave in the sums, so between these and the
+        centre they keep a share of their values at the centre.
+    options : KernelOptions
+
+    Returns
+    -------
+    point : Point
+        Best iterate by a weighted sum of complementarity and residuals.
+    steps : int
+        Number of iterations.
+    status : Status
+    """
+    kernel = _Kernel(arcs, terms, gap, tolerance, options)
+    point = best = kernel.start(*start)
+    unknown, least = slice(1, arcs.unknown + 1), np.inf
+    for step in range(options.steps + 1):
+        residuals = kernel.residuals(point)
+        complementarity = float((point.mass * point.slack).sum())
+        if not np.isfinite(complementarity):
+            return best, step, Status.NUMERICAL
+        slack = float(np.abs(residuals.slack).max())
+        row = float(max(np.abs(part[unknown]).max() for part in (residuals.slope_row, residuals.cost_row)))
+        merit = complementarity + options.row_weight * row + options.slack_weight * slack
+        if merit < least and (row < options.near or least == np.inf):
+            best = point
+            least = merit if row < options.near else least
+        status = kernel.check(complementarity, row, slack)
+        if status is not None:
+            return best, step, status
+        if step == options.steps:
+            break
+        try:
+            direction = kernel.direction(point, residuals)
+        except np.linalg.LinAlgError:
+            return best, step, Status.NUMERICAL
+        point = kernel.advance(point, direction, slack)
+    return best, options.steps, Status.ITERATION_LIMIT
