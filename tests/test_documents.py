@@ -25,8 +25,7 @@ from optrand.mechanism.file_format import (
 )
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Interval
-from optrand.model.problem import classification, regression, unbiased_regression
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, classification, regression, unbiased_regression
 
 finite = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-9 else x)
 """Labels nearer to each other than 1e-150 are refused."""

@@ -12,15 +12,12 @@ from hypothesis import strategies as st
 from tables import circulant, debiased, layered_arcs, mechanism_of, resealed, response, rows_of
 
 from optrand import checker, losses
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.base.arithmetic import check_ratio, exp_bracket, privacy_ratio
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism, load
-from optrand.mechanism.privacy import check_ratio
-from optrand.model.arcs import IntegerArcs
 from optrand.model.outputs import Interval, Line
-from optrand.model.problem import Problem, regression, unbiased_regression
-from optrand.model.solution import Dual
-from optrand.model.table import Table
+from optrand.model.problem import Dual, Problem, regression, unbiased_regression
+from optrand.model.table import IntegerArcs, Table
 from optrand.sampling.entropy import SeededEntropy
 
 HALF = [0.5, 0.5]

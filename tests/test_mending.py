@@ -12,7 +12,6 @@ from scipy import sparse
 
 from optrand import Interval, certify, regression, unbiased_range, unbiased_regression
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs
 from optrand.model.feasibility import (
     balanced,
     column_weights,
@@ -20,7 +19,7 @@ from optrand.model.feasibility import (
     mend_masses,
     node_equations,
 )
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.staircase import Staircase, decompose
 from optrand.solvers import design
 from tests.oracle import largest_ratio

@@ -15,9 +15,9 @@ import pytest
 import optrand
 from optrand.errors import NotCertified
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs
-from optrand.model.kept import content, kept
+from optrand.model.randomizer import Arcs
 from optrand.solvers import design
+from optrand.solvers.kept import content, kept
 
 T = TypeVar("T")
 

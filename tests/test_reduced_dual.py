@@ -15,10 +15,10 @@ from random_problems import TAILS, random_problem
 from scipy.optimize import linprog
 
 import optrand
-from optrand.base.compiled import LARGE, SWITCH, _digest, compile_kernels, kernels_are_compiled
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.mechanism.tabulation import tabulate
 from optrand.solvers import ReducedDual, design
+from optrand.solvers.compiled import LARGE, SWITCH, _digest, compile_kernels, kernels_are_compiled
 from optrand.solvers.cones import solve_cones
 from optrand.solvers.gaps import estimated_gap
 from optrand.solvers.optimality import candidates
@@ -541,7 +541,7 @@ def test_refuses_labels_that_floats_do_not_tell_apart():
 
 PROGRAM = """
     import numpy as np, optrand
-    from optrand.base.compiled import kernels_are_compiled
+    from optrand.solvers.compiled import kernels_are_compiled
     from optrand.solvers import ReducedDual
     rng, values = np.random.default_rng(0), []
     for epsilon in (1.0, 3.0):
@@ -592,7 +592,7 @@ def test_small_problems_do_not_load_numba_and_a_large_one_does():
     told = textwrap.dedent("""
         import sys
         import numpy as np, optrand
-        from optrand.base.compiled import LARGE, compile_kernels, kernels_are_compiled
+        from optrand.solvers.compiled import LARGE, compile_kernels, kernels_are_compiled
         optrand.solve(optrand.unbiased_regression(np.arange(20), np.arange(1, 21) / 210, 1.0))
         print(kernels_are_compiled(), "numba" in sys.modules)
         compile_kernels(LARGE)

@@ -17,8 +17,7 @@ from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms.debiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism.tabulation import round_randomizer, tabulate
-from optrand.model.arcs import Arcs
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.staircase import decompose
 from optrand.solvers import LinearProgram, design
 

@@ -25,8 +25,8 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
 from optrand.model.feasibility import column_weights, node_equations
+from optrand.model.randomizer import Indices
 from optrand.model.table import Column, Table
 
 __all__ = ["ExactColumns", "LabelSets", "conserve_flow", "cover_equally", "move_along_tree", "scale_columns"]

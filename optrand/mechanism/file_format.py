@@ -1,7 +1,7 @@
 """Problems, duals and tables of integers as plain JSON values, and back.
 
 Reading goes through the constructors of :class:`~optrand.model.problem.Problem` and
-:class:`~optrand.model.solution.Dual`, with all of their checks.
+:class:`~optrand.model.problem.Dual`, with all of their checks.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
-from optrand.model.problem import Problem
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, Problem
 from optrand.model.table import Column, Table
 
 __all__ = [

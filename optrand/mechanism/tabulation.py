@@ -45,12 +45,10 @@ from optrand.mechanism.columns import (
 )
 from optrand.mechanism.completion import Completion
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.arcs import Indices
 from optrand.model.feasibility import flow_change
 from optrand.model.outputs import Grid, Interval, Line
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Indices, Randomizer, Solution
 from optrand.model.staircase import decompose, rounding_noise
 from optrand.model.table import Table
 

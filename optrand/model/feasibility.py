@@ -16,9 +16,9 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Arcs, Indices
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
+from optrand.model.randomizer import Arcs, Indices
 from optrand.model.staircase import Staircase
 
 __all__ = [

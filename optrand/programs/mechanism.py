@@ -16,9 +16,8 @@ from optrand.base import strict_json
 from optrand.base.strict_json import Document
 from optrand.base.validation import Floats
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism.exact import ExactMechanism, read_file
 from optrand.mechanism.file_format import read_columns
-from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.mechanism import ExactMechanism, Mechanism, read_file
 from optrand.model.table import Table
 from optrand.programs import document
 from optrand.programs.backends import Backend, find

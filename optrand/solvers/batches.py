@@ -19,10 +19,8 @@ from optrand.base.validation import Floats
 from optrand.closed_forms.response import many_rr_with_prior
 from optrand.errors import SolverFailed
 from optrand.model import losses
-from optrand.model.arcs import Arcs
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers.bins.first_duals import first_duals
 from optrand.solvers.bins.many import LARGEST_EPSILON, many_bins
 from optrand.solvers.bins.path import BinPath

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Arcs, Indices
+from optrand.model.randomizer import Arcs, Indices
 
 __all__ = ["handed_over"]
 

@@ -24,10 +24,8 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.model import losses
-from optrand.model.arcs import Arcs
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Randomizer, Solution
 from optrand.solvers.prices import price
 
 __all__ = ["Merging", "without_deficit"]

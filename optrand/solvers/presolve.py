@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.model import losses
-from optrand.model.arcs import Arcs
 from optrand.model.losses import Tabulated
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Randomizer, Solution
 from optrand.solvers.handover import handed_over
 from optrand.solvers.merging import without_deficit
 from optrand.solvers.scales import attainable_loss, reach

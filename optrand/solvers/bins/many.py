@@ -17,7 +17,7 @@ from optrand.base.validation import SMALLEST_NORMAL, Floats
 from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Solution
 from optrand.solvers.bins.costs import Starts
 from optrand.solvers.bins.path import BinPath
 

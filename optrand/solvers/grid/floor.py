@@ -16,9 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from optrand.base.validation import Floats
-from optrand.model.problem import Problem
+from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual
 from optrand.solvers.backends.linear import LP, LPSolution
 from optrand.solvers.grid.program import GridScale, read_table
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from optrand.model.feasibility import mend_masses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Solution, Stats
+from optrand.model.randomizer import Randomizer, Solution, Stats
 from optrand.model.staircase import decompose, rounding_noise
 from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.linear import solve_linear

@@ -11,9 +11,8 @@ from scipy import sparse
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Grid
-from optrand.model.problem import Problem
+from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual
 from optrand.solvers.scales import typical_loss
 
 __all__ = ["GridScale", "read_table"]

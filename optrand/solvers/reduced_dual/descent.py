@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
+from optrand.model.randomizer import Indices
 from optrand.solvers.gaps import PROVEN
 from optrand.solvers.reduced_dual.levels import Level
 from optrand.solvers.reduced_dual.reduced import IDLE, Claim, Reduced

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
+from optrand.model.randomizer import Indices
 from optrand.solvers.reduced_dual import mending, operations, strip
 from optrand.solvers.reduced_dual.refinement import Numbers, Sums
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
+from optrand.solvers.compiled import compiled
 from optrand.solvers.reduced_dual.newton import Factors, factored, gathered, limited, seen, slope_rows, solved
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
+from optrand.model.randomizer import Indices
 
 __all__ = ["Level"]
 

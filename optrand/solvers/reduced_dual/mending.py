@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
+from optrand.solvers.compiled import compiled
 from optrand.solvers.reduced_dual.newton import factored, gathered, limited, seen, slope_rows, solved
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 

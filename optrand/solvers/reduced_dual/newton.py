@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
+from optrand.solvers.compiled import compiled
 from optrand.solvers.reduced_dual.operations import PANEL, ascended, band_factor, descended, forward, node_sums
 from optrand.solvers.reduced_dual.strip import Arcs, Terms
 

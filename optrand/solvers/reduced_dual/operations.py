@@ -9,9 +9,9 @@ from scipy.linalg import lapack
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
+from optrand.model.randomizer import Indices
+from optrand.solvers.compiled import compiled
 
 __all__ = [
     "PANEL",

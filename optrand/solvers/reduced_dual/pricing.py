@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
+from optrand.model.randomizer import Indices
+from optrand.solvers.compiled import compiled
 from optrand.solvers.reduced_dual.mending import required
 from optrand.solvers.reduced_dual.strip import Terms
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optrand.base.compiled import compile_kernels
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution, Stats
+from optrand.model.randomizer import Solution, Stats
 from optrand.solvers.closed_form import feasible_answer
+from optrand.solvers.compiled import compile_kernels
 from optrand.solvers.cones import solve_cones
 from optrand.solvers.dual_repair import repair
 from optrand.solvers.failures import GuardedSolver

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optrand.base.compiled import compiled
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
+from optrand.model.randomizer import Indices
+from optrand.solvers.compiled import compiled
 from optrand.solvers.reduced_dual.operations import cuthill_mckee, highest, isotonic, running_maximum
 
 __all__ = [

@@ -15,9 +15,9 @@ import numpy as np
 
 import optrand
 from optrand.errors import Infeasible
-from optrand.mechanism.paths import count_outputs
 from optrand.model import losses
 from optrand.programs import Pairwise, Program, Unbiased
+from optrand.studies.paths import count_outputs
 from optrand.theory.b23.optima import (
     THREE,
     Cost,
