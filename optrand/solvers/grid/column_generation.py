@@ -13,7 +13,6 @@ from optrand.base.validation import Floats
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import SolverFailed
 from optrand.model import losses
-from optrand.model.feasibility import balanced, mend_masses
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Dual, Problem
@@ -26,6 +25,7 @@ from optrand.solvers.bins.path import BinPath
 from optrand.solvers.cones import cone_support
 from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.feasibility import balanced, mend_masses
 from optrand.solvers.grid.master import Master, all_intervals
 from optrand.solvers.prices import price
 

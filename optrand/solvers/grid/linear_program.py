@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from optrand.model.feasibility import mend_masses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer, Solution, Stats
@@ -14,6 +13,7 @@ from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.linear import solve_linear
 from optrand.solvers.dual_repair import randomizer_of
 from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.feasibility import mend_masses
 from optrand.solvers.grid.floor import Floor
 
 __all__ = ["LinearProgram"]
