@@ -28,16 +28,16 @@ from optrand.base.suggestions import missing
 from optrand.base.validation import Floats, exactly
 from optrand.base.validation import values as checked_values
 from optrand.certificates.certificate import Certificate, Proof, certify_table, exact_objective
-from optrand.errors import InvalidFile, InvalidInput
+from optrand.errors import InvalidFile, InvalidInput, OptrandError
 from optrand.mechanism import file_format
 from optrand.mechanism.privacy_loss import DominatingPair
+from optrand.mechanism.summary import Summary
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Dual, Problem
 from optrand.model.protocol import Moments
 from optrand.model.randomizer import Arcs, Randomizer
-from optrand.model.summary import Summary
 from optrand.model.table import IntegerArcs, Table
 from optrand.sampling import Sampler
 from optrand.sampling.draw import LabelIndex
@@ -118,18 +118,19 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
 
         Parameters
         ----------
-        values : array of labels, any shape
+        values : array of integers or floats, any shape, or one number
+            Each equal to one of the labels.
         source : EntropySource, optional
             By default the operating system, the only choice for a release.
 
         Returns
         -------
-        array of outputs, of the shape of `values`
+        array of outputs, of the shape of `values`; one float for one number
 
         Raises
         ------
         InvalidInput
-            Values that are not labels; the message tells neither which nor how many.
+            Values that are not numbers, or not labels. The message does not reveal which, or how many.
         """
         return self.sampler.sample(values, source=source)
 
@@ -138,7 +139,8 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
 
         Parameters
         ----------
-        values : (n,) array of labels
+        values : (n,) array of integers or floats
+            Each equal to one of the labels.
         ids : (n, 2) array of uint64
             Ids of the records, distinct over the whole release.
         streams : RecordEntropy
@@ -161,8 +163,8 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
 
     @classmethod
     @abstractmethod
-    def _decode(cls, content: Document, outputs: Any) -> Self:
-        """Build the mechanism of a file's content."""
+    def _decode(cls, content: Document) -> Self:
+        """Build the mechanism of a file's content, or raise any error if it has another form."""
 
     @cached_property
     def _document(self) -> Document:
@@ -204,12 +206,16 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
             whatever its digest is.
         """
         content = strict_json.unsealed(data, [*cls.QUESTION, "outputs", "columns"], kind=cls.FORMAT)
-        mechanism = cls._decode(content, strict_json.numbers(content["outputs"], "outputs"))
+        try:
+            mechanism = cls._decode(content)
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            reason = str(error) if isinstance(error, OptrandError) else "a field has another form than save() gives it"
+            raise InvalidFile(f"the file does not hold a mechanism that keeps its promise: {reason}") from error
         written = {name: mechanism._document[name] for name in content}
         if strict_json.canonical(written) != strict_json.canonical(content):
             raise InvalidFile(
-                "the file is not written as save() writes it, and the digest of its mechanism is another: look for "
-                "-0.0 in place of 0.0"
+                "the file is not written as save() writes it: a field too many, a number in another form (1 or -0.0 "
+                "in place of 1.0 and 0.0), or numbers in another order"
             )
         return mechanism
 
@@ -415,14 +421,10 @@ class Mechanism(ExactMechanism[Certificate]):
         }
 
     @classmethod
-    def _decode(cls, content: Document, outputs: Any) -> Self:
+    def _decode(cls, content: Document) -> Self:
         problem = file_format.read_problem(content["problem"])
-        dual = file_format.read_dual(content["dual"])
-        columns = file_format.read_columns(content["columns"])
-        try:
-            return cls(problem, Table(problem.labels, outputs, columns), dual)
-        except InvalidInput as error:
-            raise InvalidFile(f"the file does not hold a private mechanism: {error}") from error
+        table = Table(problem.labels, content["outputs"], file_format.read_columns(content["columns"]))
+        return cls(problem, table, file_format.read_dual(content["dual"]))
 
     def summary(self, rows: int = 10_000) -> Summary:
         """Summarise value, noise and bias in plain words.

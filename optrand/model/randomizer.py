@@ -27,7 +27,6 @@ from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.problem import Dual, Problem
-from optrand.model.summary import Summary
 
 __all__ = ["Arcs", "Indices", "Randomizer", "Solution", "Stats"]
 
@@ -419,31 +418,6 @@ class Solution(Record):
         """Objective at the randomizer, in floats."""
         return self.problem.value(self.randomizer)
 
-    def summary(self, rows: int = 10_000) -> Summary:
-        """Return numbers of this answer in plain words, in floats: :class:`~optrand.model.summary.Summary`.
-
-        Parameters
-        ----------
-        rows : int
-            Size of the group whose mean label is estimated.
-
-        Examples
-        --------
-        >>> import optrand
-        >>> from optrand.solvers import design
-        >>> print(design(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)).summary())
-        labels                                3
-        outputs                               4
-        epsilon                               1
-        half mean squared error               1.945447
-        standard deviation of a noisy label   1.972535 (label units)
-        ... of the mean of 10,000 rows        0.01972535 (label units)
-        root mean squared bias                0 (label units)
-        """
-        design = self.randomizer
-        figures = {"biases": design.biases, "variances": design.variances}
-        return Summary.of(self.problem, outputs=design.n, value=self.value, rows=rows, **figures)
-
     def __eq__(self, other: object) -> bool:
         """Equal where problem, randomizer and dual are, however they were found."""
         return isinstance(other, Solution) and (self.problem, self.randomizer, self.dual) == (
@@ -463,10 +437,6 @@ class Solution(Record):
             f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
             f"value {self.value:.7g}, {proof} dual>"
         )
-
-    def _repr_html_(self) -> str:
-        """Show the summary as a table, in a notebook."""
-        return self.summary()._repr_html_()
 
 
 def _indices(given: ArrayLike) -> Indices:
