@@ -80,8 +80,7 @@ if TYPE_CHECKING:
     from optrand.mechanism import Mechanism
     from optrand.model import losses
     from optrand.model.outputs import Grid, Interval, feasible_output_set, mesh_size
-    from optrand.model.problem import Problem, classification, regression, unbiased_range, unbiased_regression
-    from optrand.model.solution import Dual
+    from optrand.model.problem import Dual, Problem, classification, regression, unbiased_range, unbiased_regression
     from optrand.model.table import Table
     from optrand.programs.mechanism import load
     from optrand.release.in_memory import randomize
@@ -147,8 +146,7 @@ _HOMES = {
         "closed_forms": "debiased_rr rr rr_top_k rr_with_prior",
         "mechanism": "Mechanism",
         "model.outputs": "Grid Interval feasible_output_set mesh_size",
-        "model.problem": "Problem classification regression unbiased_range unbiased_regression",
-        "model.solution": "Dual",
+        "model.problem": "Dual Problem classification regression unbiased_range unbiased_regression",
         "model.table": "Table",
         "programs.mechanism": "load",
         "release.in_memory": "randomize",

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import optrand
-from optrand.model.arcs import Arcs
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Arcs, Randomizer
 
 IMAGES = Path(__file__).parent / "images"
 

@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.arcs import IntegerArcs
-from optrand.model.table import Table
+from optrand.model.table import IntegerArcs, Table
 
 
 def mechanism_of(problem, dual, outputs, weights, ratio=None) -> Mechanism:

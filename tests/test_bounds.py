@@ -33,7 +33,7 @@ from optrand import (
 from optrand.base import strict_json
 from optrand.base.arithmetic import exp_bracket, float_below, privacy_ratio
 from optrand.certificates import bound as dual_bound
-from optrand.certificates.loss import exact_objective
+from optrand.certificates.certificate import exact_objective
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model.problem import Problem
 from optrand.solvers.prices import price

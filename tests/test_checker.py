@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tables import circulant, debiased, layered_arcs, resealed, response
+from tables import circulant, debiased, layered_arcs, resealed, response, rows_of
 from test_hostile_files import is_private, places, verdicts
 
 from optrand import checker, losses
@@ -23,8 +23,7 @@ from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, priva
 from optrand.certificates.certificate import lower_bound
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval
-from optrand.model.problem import classification, regression, unbiased_regression
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, classification, regression, unbiased_regression
 from tests.tables import mechanism_of
 
 SOURCE = Path(checker.__file__)
@@ -256,7 +255,7 @@ def test_one_unit_changes_against_the_definition(trials, tmp_path):
         problem = regression(np.arange(k), np.full(k, 1 / k), 0.7)
         table = circulant(rng, k, 1 + trial % 2, ratio, 3)
         if trial % 4 > 1:
-            table = layered_arcs(rng, k, rng.randint(1, 3), 30, 3).table(ratio)
+            table = np.array(rows_of(layered_arcs(rng, k, rng.randint(1, 3), 30, 3), ratio), dtype=object)
         n = table.shape[1]
         original = json.loads(text_of(mechanism_of(problem, None, np.arange(n), table), tmp_path))
         for _ in range(3):

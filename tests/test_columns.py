@@ -21,7 +21,7 @@ from optrand.mechanism.columns import (
     move_along_tree,
     scale_columns,
 )
-from optrand.model.feasibility import column_weights, node_equations
+from optrand.mechanism.equations import node_equations
 
 
 def members_of(sets: LabelSets) -> np.ndarray:
@@ -56,7 +56,7 @@ random_members = st.integers(1, 6).flatmap(
 @given(random_members, st.randoms(use_true_random=False), st.sampled_from([1e-3, 1.0, 20.0]))
 def test_sets_are_their_members(members, rng, epsilon) -> None:
     sets = LabelSets.of_members(members)
-    k, n = members.shape
+    n = members.shape[1]
     assert np.array_equal(members_of(sets), members)
     amounts = [rng.randint(-5, 10**30) for _ in range(n)]
     assert sets.sum_over(amounts) == [
@@ -70,10 +70,6 @@ def test_sets_are_their_members(members, rng, epsilon) -> None:
     table = np.where(members, 1.0, math.exp(-epsilon)) / -math.expm1(-epsilon)
     expected = np.diff(table, axis=0, prepend=0.0)
     assert sets.node_equations(epsilon).toarray() == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    prior = np.array([0.1 + rng.random() for _ in range(k)])
-    prior /= prior.sum()
-    steep = prior @ np.where(members, 1.0, math.exp(-epsilon))
-    assert sets.weights(prior, epsilon) == pytest.approx(steep, rel=1e-9)
 
 
 def test_intervals_are_sets_of_one_run() -> None:
@@ -81,8 +77,6 @@ def test_intervals_are_sets_of_one_run() -> None:
     sets = LabelSets.of_intervals(4, first, last)
     assert sets.are_intervals
     assert np.array_equal(sets.node_equations(1.0).toarray(), node_equations(4, first, last, 1.0).toarray())
-    prior = np.array([0.1, 0.2, 0.3, 0.4])
-    assert np.allclose(sets.weights(prior, 1.0), column_weights(prior, first, last, 1.0), rtol=1e-15)
     assert not LabelSets.of_members(np.array([[True], [False], [True]])).are_intervals
 
 

@@ -20,8 +20,7 @@ from words import ExhaustedError, GivenWords, SpelledIds, numbered
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.model.arcs import IntegerArcs
-from optrand.model.table import Table
+from optrand.model.table import IntegerArcs, Table
 from optrand.sampling import Sampler
 from optrand.sampling._weights import Weights, split_column
 from optrand.sampling.draw import BLOCK, DENSE

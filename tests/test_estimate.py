@@ -21,8 +21,8 @@ from optrand import Mechanism, estimate
 from optrand.baselines import UniformRR
 from optrand.errors import InvalidInput
 from optrand.estimate import debiasing, weights
-from optrand.mechanism.paths import merge_neighbours
 from optrand.sampling.entropy import SeededEntropy
+from optrand.studies.paths import merge_neighbours
 from tests.tables import mechanism_of
 
 
@@ -160,7 +160,7 @@ class TestSingular:
     @pytest.mark.parametrize("limit", [0, debiasing.DENSE])
     def test_neighbours_with_one_row_are_named(self, limit, monkeypatch):
         monkeypatch.setattr(debiasing, "DENSE", limit)
-        arcs = optrand.model.arcs.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
+        arcs = optrand.model.table.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
         problem = optrand.regression(range(4), np.ones(4) / 4, math.log(3))
         mechanism = mechanism_of(problem, None, [0, 1, 2, 3], arcs, Fraction(2))
         with pytest.raises(InvalidInput, match=r"numbered 0 and 1 \(from 0\) have the same row.*1 more pairs"):

@@ -13,12 +13,12 @@ import pytest
 
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
-from optrand.model.arcs import Arcs
-from optrand.model.feasibility import balanced, imbalance
 from optrand.model.outputs import Interval
 from optrand.model.problem import Problem
+from optrand.model.randomizer import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram, ReducedDual
 from optrand.solvers.failures import solver_failures
+from optrand.solvers.feasibility import balanced, imbalance
 
 HERE = Path(__file__).parent
 

@@ -29,10 +29,8 @@ from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms.debiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs
 from optrand.model.outputs import Line
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Arcs, Randomizer, Solution
 from optrand.model.staircase import Staircase, decompose
 from optrand.solvers import BinPath, ColumnGeneration, LinearProgram, design
 from optrand.solvers.cones import solve_cones

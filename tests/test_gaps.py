@@ -9,9 +9,8 @@ from test_bounds import random_problem
 import optrand
 from optrand.errors import NotCertified
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs
 from optrand.model.outputs import Interval
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Arcs, Randomizer
 from optrand.solvers import design
 from optrand.solvers.dispatch import exact_mechanism
 from optrand.solvers.gaps import PROVEN, decided_gap, estimated_bound, estimated_gap

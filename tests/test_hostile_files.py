@@ -19,8 +19,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import load
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Interval
-from optrand.model.problem import classification, regression, unbiased_regression
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, classification, regression, unbiased_regression
 from tests.tables import mechanism_of
 
 PATIENCE = 20.0

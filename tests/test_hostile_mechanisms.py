@@ -24,8 +24,7 @@ import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Table, certify, losses
 from optrand.base.arithmetic import privacy_ratio
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.staircase import decompose
 from optrand.solvers import design
 from optrand.solvers.translation import Translation

@@ -12,15 +12,12 @@ from hypothesis import strategies as st
 from tables import circulant, debiased, layered_arcs, mechanism_of, resealed, response, rows_of
 
 from optrand import checker, losses
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.base.arithmetic import check_ratio, exp_bracket, privacy_ratio
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism, load
-from optrand.mechanism.privacy import check_ratio
-from optrand.model.arcs import IntegerArcs
 from optrand.model.outputs import Interval, Line
-from optrand.model.problem import Problem, regression, unbiased_regression
-from optrand.model.solution import Dual
-from optrand.model.table import Table
+from optrand.model.problem import Dual, Problem, regression, unbiased_regression
+from optrand.model.table import IntegerArcs, Table
 from optrand.sampling.entropy import SeededEntropy
 
 HALF = [0.5, 0.5]
@@ -423,39 +420,39 @@ def set_at(*path, to):
 
 
 EDITS = [
-    (set_at("columns", 0, 0, 1, to=2), "bare integer, expected an integer as a string"),
-    *((set_at("columns", 0, 0, 1, to=wrong), "not a plain integer") for wrong in ("+2", "02", " 2", "--2", "-", "2.0")),
-    (set_at("columns", 0, 0, 1, to="-9" + "9" * 4000), "has 4001 digits"),
+    (set_at("columns", 0, 0, 1, to=2), "another form"),
+    *((set_at("columns", 0, 0, 1, to=wrong), "another form") for wrong in ("+2", "02", " 2", "--2", "-", "2.0")),
+    (set_at("columns", 0, 0, 1, to="-9" + "9" * 4000), "negative weight"),
     (set_at("columns", 0, 1, 1, to="0"), "integers other than 0"),
-    (set_at("columns", 0, 1, 1, to="-0"), "integers other than 0|not a plain integer"),
-    (set_at("columns", 0, 0, 0, to="0"), "is a string, expected a bare integer"),
-    (set_at("columns", 0, 1, 0, to=1.0), "is a number, expected a bare integer"),
-    (set_at("columns", 0, 1, 0, to=True), "is true or false"),
-    (set_at("columns", 0, 0, 0, to=-1), "is negative, expected a bare integer of at least 0"),
+    (set_at("columns", 0, 1, 1, to="-0"), "integers other than 0"),
+    (set_at("columns", 0, 0, 0, to="0"), "steps of output 0 must be integers"),
+    (set_at("columns", 0, 1, 0, to=1.0), "steps of output 0 must be integers"),
+    (set_at("columns", 0, 1, 0, to=True), "steps of output 0 must be integers"),
+    (set_at("columns", 0, 0, 0, to=-1), "steps of output 0 must be integers"),
     (set_at("columns", 0, 1, 0, to=2), "at increasing labels from 0 to 1"),
     (set_at("columns", 0, 1, 0, to=10**19), "at increasing labels from 0 to 1"),
     (set_at("columns", 0, 1, 0, to=0), "at increasing labels from 0 to 1"),
-    (set_at("columns", 0, 1, to=[1]), r"columns\[0\]\[1\] has 1 entries, expected 2"),
+    (set_at("columns", 0, 1, to=[1]), "another form"),
     (set_at("columns", 0, to=[]), "output 0 never occurs"),
-    (set_at("columns", 0, to={}), r"columns\[0\] is an object, expected a list"),
+    (set_at("columns", 0, to={}), "output 0 never occurs"),
     (set_at("columns", to=[[[0, "2"], [1, "-1"]]]), "1 columns for 2 outputs"),
     (set_at("columns", to=[]), "0 columns for 2 outputs"),
-    (set_at("columns", to={}), "columns is an object, expected a list"),
+    (set_at("columns", to={}), "0 columns for 2 outputs"),
     (set_at("columns", 0, 1, 1, to="-2"), "row 1 of weights has another total"),
     (set_at("columns", to=[[[0, "3"], [1, "-2"]], [[0, "1"], [1, "2"]]]), "would not be private"),
     (set_at("columns", to=[[[0, "2"], [1, "-2"]], [[1, "2"]]]), "would not be private"),
     (set_at("columns", to=[[[0, "2"], [1, "-3"]], [[0, "1"], [1, "3"]]]), "output 0 has a negative weight"),
     (lambda content: content.pop("columns"), "the file lacks field"),
     (set_at("weights", to=[["2", "1"], ["1", "2"]]), "the file has the unknown field"),
-    (set_at("outputs", 0, to=True), r"outputs\[0\] is true or false"),
-    (set_at("outputs", 0, to=-1), r"outputs\[0\] is a bare integer"),
+    (set_at("outputs", 0, to=True), "outputs holds values of type float64, expected numbers"),
+    (set_at("outputs", 0, to=-1), "not written as save"),
     (set_at("outputs", to=[2.0, -1.0]), "must strictly increase"),
     (set_at("problem", "epsilon", to=0.69), r"expected at most exp\(epsilon\)"),
     (set_at("problem", "prior", to=[0.5, 0.6]), "prior sums to 1.1"),
-    (set_at("problem", "remark", to="x"), "problem has the unknown field"),
+    (set_at("problem", "remark", to="x"), "a field too many"),
     (set_at("problem", "labels", to=[0.0, 1.0, 2.0]), "2 entries for 3 labels"),
     (set_at("dual", to={"alpha": [0.0], "beta": [0.0]}), "dual has 1 entries for 2 labels"),
-    (set_at("dual", to=[]), "dual is a list, expected an object"),
+    (set_at("dual", to=[]), "another form"),
     (set_at("remark", to="x"), "the file has the unknown field"),
     (set_at("schema", to=2), "written by a newer optrand"),
 ]

@@ -12,10 +12,9 @@ import pytest
 import optrand
 from optrand import Interval, Mechanism, Problem, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.model.arcs import IntegerArcs
 from optrand.model.problem import regression, unbiased_range
 from optrand.model.randomizer import Randomizer
-from optrand.model.table import Table
+from optrand.model.table import IntegerArcs, Table
 from optrand.solvers import WorstPrior, design
 from optrand.solvers.cones import ConeOptions, only, solve_cones
 from optrand.solvers.gaps import worst_case_gap

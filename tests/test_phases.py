@@ -1,23 +1,18 @@
-"""One pointer and its delayed copy: times, bins and draws by a public phase, against the table of the mechanism."""
+"""One pointer and its delayed copy: times and bins of a public phase, against the table of the mechanism."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from words import GivenWords
 
 import optrand
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
 from optrand.errors import InvalidInput
-from optrand.mechanism import phases as module
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.phases import Phases, phases_of
-from optrand.model.arcs import IntegerArcs
-from optrand.sampling.entropy import SeededEntropy
+from optrand.theory.b23.phases import Phases, phases_of
 
 
 def solved(seed: int) -> Mechanism:
@@ -88,38 +83,6 @@ def test_the_mixture_over_phases_is_the_table(name):
             table[first : last + 1, column] += (end - start) * (high - low)
     assert total == mechanism.total
     assert (table == mechanism.weights).all()
-
-
-def test_all_draws_counted_have_the_probabilities_of_the_table(monkeypatch):
-    found = small()
-    low, more = 2, 3
-    total = low * found.total + more * found.delay
-    arcs = IntegerArcs(3, found.first, found.last, np.arange(5), np.array(found.masses, dtype=object))
-    table = arcs.table(found.ratio)
-    for row in range(3):
-        counts = defaultdict(Fraction)
-        for number in range(total):
-            most = low * len(found.bins(_phase(found, number, low, more))) + more
-            given = iter((np.full(most, number, dtype=object), np.arange(most).astype(object)))
-            bounds = []
-            monkeypatch.setattr(module, "_below", lambda bound, _, g=given, b=bounds: b.append(set(bound)) or next(g))
-            for output in found._drawn(np.full(most, row), SeededEntropy(0)).tolist():
-                counts[output] += Fraction(1, total * most)
-            assert bounds == [{total}, {most}]
-        expected = {v: Fraction(w, total) for v, w in zip(found.outputs.tolist(), table[row].tolist(), strict=True)}
-        assert counts == expected
-
-
-def _phase(found: Phases, number: int, low: int, more: int) -> int:
-    return number // low % found.delay if number < low * found.total else (number - low * found.total) // more
-
-
-def test_uniform_numbers_of_few_bits_are_exactly_uniform():
-    # All pairs of words of 2 bits: 15 of 16 numbers are taken modulo 5, and the last one is drawn again.
-    for first, second in np.ndindex(4, 4):
-        number, again = 4 * first + second, [first, second] == [3, 3]
-        drawn = module._below(np.array([5], dtype=object), GivenWords(2, [first, second, *[0, 1] * again]))
-        assert drawn.tolist() == [1 if again else number % 5]
 
 
 def test_what_has_no_monotone_path_is_refused():

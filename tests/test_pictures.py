@@ -15,8 +15,6 @@ from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
 from optrand.closed_forms.debiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.paths import decompose_paths, merge_neighbours
-from optrand.mechanism.phases import phases_of
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
 from optrand.plotting import (
@@ -33,6 +31,8 @@ from optrand.plotting._table import Ranks
 from optrand.plotting.structure import Bundles
 from optrand.solvers import design
 from optrand.solvers.prices import price
+from optrand.studies.paths import decompose_paths, merge_neighbours
+from optrand.theory.b23.phases import phases_of
 from tests.pictures import SIX, WEEKS, collected, legend_texts, line, stairs, windows
 
 THREE = debiased_rr([0, 1, 2], 0.5)

@@ -13,8 +13,7 @@ from strategies import label_sets, priors
 
 from optrand import closed_forms, losses, regression
 from optrand.errors import InvalidInput
-from optrand.model.arcs import Arcs
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Arcs, Randomizer
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,13 @@ from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriors, Cluste
 from optrand.baselines.peer_to_peer import PeerRelease
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease
-from optrand.mechanism import phases_of
 from optrand.mechanism.privacy_loss import DominatingPair
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs, IntegerArcs
-from optrand.model.randomizer import Randomizer
-from optrand.model.table import Table
+from optrand.model.randomizer import Arcs, Randomizer
+from optrand.model.table import IntegerArcs, Table
 from optrand.sampling import Sampler
 from optrand.solvers import design
+from optrand.theory.b23.phases import phases_of
 
 PROBLEM = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
 SOLUTION = design(PROBLEM)

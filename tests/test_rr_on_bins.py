@@ -17,8 +17,7 @@ from strategies import label_sets, priors, solved_epsilons
 import optrand
 from optrand import Dual, Interval, Problem, certify, losses, regression, rr_on_bins
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Arcs, Randomizer
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.solvers.bins.dual import _Shares, bin_dual
 from optrand.solvers.bins.graph import BinGraph

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput
-from optrand.model.arcs import IntegerArcs
+from optrand.model.table import IntegerArcs
 from optrand.plotting import pmf_figure, save_figure
 from optrand.plotting.saving import DRAWINGS, gallery
 from tests.tables import mechanism_of

@@ -17,7 +17,7 @@ from optrand import Interval, Problem, losses, solvers
 from optrand.base.arithmetic import exp_bracket
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import regression
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Solution
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.grid.linear_program import LinearProgram
 

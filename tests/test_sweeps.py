@@ -16,10 +16,10 @@ import optrand.studies.many
 from optrand import certify, classification, feasible_output_set, regression, solve, unbiased_regression
 from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.mechanism.paths import count_outputs
 from optrand.model.outputs import Interval
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.studies import sweep
+from optrand.studies.paths import count_outputs
 
 GAP = 1e-9
 """What every row of these small problems must verify."""

@@ -14,11 +14,11 @@ from scipy import stats
 from scipy.special import softmax
 from words import GivenWords
 
+from optrand.base.arithmetic import check_ratio
 from optrand.baselines import vector
 from optrand.baselines.coins import coins, octets
 from optrand.baselines.vector import Alibi, UnaryBits
 from optrand.errors import InvalidInput
-from optrand.mechanism.privacy import check_ratio
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
 from optrand.sampling.entropy import SeededEntropy

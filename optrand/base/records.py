@@ -24,7 +24,7 @@ class Record:
     Examples
     --------
     >>> import copy
-    >>> from optrand.model.solution import Dual
+    >>> from optrand.model.problem import Dual
     >>> dual = Dual([1.0], [0.0])
     >>> vars(dual)["forged"] = True
     >>> "forged" in vars(copy.copy(dual)), copy.copy(dual) == dual

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -27,12 +26,6 @@ __all__ = [
     "canonical",
     "digest",
     "fields",
-    "integer",
-    "listed",
-    "number",
-    "numbers",
-    "positions",
-    "rows",
     "sealed",
     "stated_format",
     "unsealed",
@@ -45,8 +38,6 @@ SCHEMA = 1
 
 MAX_DIGITS = 4000
 """Longest integer of a file; Python itself stops converting at 4,300 digits."""
-
-_DIGITS = re.compile(r"0|[1-9][0-9]*")
 
 
 def canonical(document: Document) -> bytes:
@@ -200,66 +191,6 @@ def fields(value: object, where: str, names: Iterable[str]) -> Document:
             names_of_wrong = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
             raise InvalidFile(f"{where} {problem} field(s) {names_of_wrong}")
     return value
-
-
-def number(value: object, where: str) -> float:
-    """Return `value`, checked to be a JSON number with a point or an exponent."""
-    if type(value) is not float:
-        raise InvalidFile(f"{where} is {_kind(value)}, expected a number with a point or an exponent, such as 1.0")
-    return value
-
-
-def numbers(value: object, where: str) -> list[float]:
-    """Return `value`, checked to be a list of such numbers."""
-    return [number(item, f"{where}[{i}]") for i, item in enumerate(listed(value, where))]
-
-
-def integer(value: object, where: str) -> int:
-    """Return the integer of a string of at most 4,000 decimal digits.
-
-    Examples
-    --------
-    >>> integer("12", "total")
-    12
-    >>> integer("012", "total")
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidFile: total is not a plain integer:
-    expected decimal digits without sign, space or leading zero
-    """
-    if not isinstance(value, str):
-        raise InvalidFile(f"{where} is {_kind(value)}, expected an integer as a string of digits")
-    if len(value) > MAX_DIGITS:
-        raise InvalidFile(f"{where} has {len(value)} digits, expected at most {MAX_DIGITS}")
-    if not _DIGITS.fullmatch(value):
-        raise InvalidFile(
-            f"{where} is not a plain integer: expected decimal digits without sign, space or leading zero"
-        )
-    return int(value)
-
-
-def positions(value: object, where: str) -> list[int]:
-    """Return `value`, checked to be a list of bare integers from 0: indices into other lists."""
-    for i, item in enumerate(listed(value, where)):
-        if type(item) is not int or item < 0:
-            kind = "negative" if type(item) is int else _kind(item)
-            raise InvalidFile(f"{where}[{i}] is {kind}, expected a bare integer of at least 0")
-    return listed(value, where)
-
-
-def listed(value: object, where: str) -> list[Any]:
-    """Return `value`, checked to be a list."""
-    if not isinstance(value, list):
-        raise InvalidFile(f"{where} is {_kind(value)}, expected a list")
-    return value
-
-
-def rows(value: object, where: str, width: int) -> list[list[Any]]:
-    """Return `value`, checked to be a list of lists that all have `width` entries."""
-    for y, row in enumerate(listed(value, where)):
-        if len(listed(row, f"{where}[{y}]")) != width:
-            raise InvalidFile(f"{where}[{y}] has {len(row)} entries, expected {width} like every row")
-    return listed(value, where)
 
 
 def _kind(value: object) -> str:

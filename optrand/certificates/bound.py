@@ -39,8 +39,7 @@ from flint import arb, ctx, fmpq
 from optrand.base.validation import Floats
 from optrand.model import losses
 from optrand.model.outputs import Grid
-from optrand.model.problem import Problem
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, Problem
 
 __all__ = ["lower_bound"]
 

@@ -8,30 +8,102 @@ and :math:`m = \min_v f(v)` over the allowed outputs. Every epsilon-DP randomize
           + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
 
 the third term absent where the bias penalty :math:`\lambda` is infinite; where it is finite, :math:`\beta_y = 0` is
-required of labels with :math:`\lambda p_y = 0`. Proof: ``docs/mathematics.md``, Theorem 3. This module does not import
-a solver.
+required of labels with :math:`\lambda p_y = 0`. Proof: ``docs/mathematics.md``, Theorem 3. The other end of a
+certificate is the exact loss of the table that is drawn. This module does not import a solver.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from itertools import accumulate
+from operator import mul
+from typing import NoReturn, Protocol, Self, TypeVar
 
-from optrand.base.arithmetic import float_above, float_below, log_above
-from optrand.base.numerals import shown_above
+from optrand.base.arithmetic import float_above, float_below, log_above, log_bracket, places, scaled
+from optrand.base.numerals import shown_above, shown_below
 from optrand.base.validation import expect, flag
 from optrand.certificates import bound as dual_bound
-from optrand.certificates.loss import exact_objective
-from optrand.certificates.proof import Proof
-from optrand.errors import InvalidInput
+from optrand.errors import InvalidInput, NotCertified
 from optrand.model import losses
-from optrand.model.problem import Problem
-from optrand.model.solution import Dual
+from optrand.model.losses import Tabulated
+from optrand.model.problem import Dual, Problem
 from optrand.model.table import Table
 
-__all__ = ["Certificate", "certify", "certify_table", "lower_bound"]
+__all__ = ["Certificate", "Proof", "certify", "certify_table", "exact_objective", "expected_loss", "lower_bound"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Interval that holds an optimum, between the value of an answer and a bound that no answer passes.
+
+    Attributes
+    ----------
+    lower, upper : float
+        Ends of the interval, rounded outward; infinite if nothing was proven.
+    maximised : bool
+        Whether larger values are better, so that the answer's own value is `lower` and the bound is `upper`.
+    findings : tuple of str
+        Reasons why the answer is not feasible; empty if it is.
+    """
+
+    lower: float
+    upper: float
+    maximised: bool = False
+    findings: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """Objective at the answer, rounded to the unfavourable side."""
+        return self.lower if self.maximised else self.upper
+
+    @property
+    def bound(self) -> float:
+        """Bound that no feasible answer passes, rounded to the safe side."""
+        return self.upper if self.maximised else self.lower
+
+    @property
+    def gap(self) -> float:
+        """Gap ``upper - lower`` relative to the value, absolute if that is 0, and rounded up. It is never negative."""
+        if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
+            return math.inf
+        difference = Fraction(self.upper) - Fraction(self.lower)
+        return float_above(max(Fraction(0), difference) / (abs(Fraction(self.value)) or 1))
+
+    def require(self, gap: float = 1e-9) -> Self:
+        """Return this certificate, or raise if it does not prove feasibility and a relative gap of at most `gap`.
+
+        Raises
+        ------
+        NotCertified
+            With the reason, and this certificate attached.
+        """
+        if self.findings:
+            raise NotCertified("; ".join(self.findings), certificate=self)
+        if not self.gap <= gap:
+            raise NotCertified(
+                f"the verified gap is {shown_above(self.gap, 3)}, more than the {gap:.3g} that was required: the "
+                f"optimum lies between {shown_below(self.lower, 10)} and {shown_above(self.upper, 10)}",
+                certificate=self,
+            )
+        return self
+
+    def __bool__(self) -> NoReturn:
+        """Refuse to be true or false: a certificate that proves nothing is an object, too."""
+        raise TypeError("a certificate is neither true nor false: use its require(gap=...), which raises if it fails")
+
+    def _facts(self) -> list[str]:
+        """Return the further facts of the summary."""
+        return []
+
+    def __str__(self) -> str:
+        """Summarize in one line."""
+        interval = f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}]"
+        verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
+        return "; ".join([f"{interval}, gap {shown_above(self.gap, 2)}", *self._facts(), verdict])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +117,7 @@ class Certificate(Proof):
     Attributes
     ----------
     lower, upper, maximised, findings
-        As in :class:`~optrand.certificates.proof.Proof`.
+        As in :class:`~optrand.certificates.certificate.Proof`.
     target_epsilon : float
         Budget of the problem, in nats.
     epsilon : float
@@ -187,3 +259,116 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
     if dual.alpha.size != problem.k:
         raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
     return dual_bound.lower_bound(problem, dual)
+
+
+def exact_objective(problem: Problem, table: Table) -> Fraction:
+    """Compute the objective of the minimisation: the expected loss and the penalty on bias.
+
+    An infinite penalty is not charged: the caller refuses biased tables.
+
+    Examples
+    --------
+    >>> from optrand.model.problem import unbiased_regression
+    >>> coin = Table.of_rows([0, 1], [-1, 2], [[2, 1], [1, 2]])
+    >>> exact_objective(unbiased_regression([0, 1], [0.5, 0.5], 0.7), coin)
+    Fraction(1, 1)
+    """
+    loss = expected_loss(problem, table)
+    if problem.unbiased or not problem.bias_penalty:
+        return loss
+    charges = zip(map(Fraction, problem.prior.tolist()), table.biases, strict=True)
+    return loss + Fraction(problem.bias_penalty) * sum((p * b * b for p, b in charges), Fraction(0)) / 2
+
+
+def expected_loss(problem: Problem, table: Table) -> Fraction:
+    """Compute the expected loss, for classification minus the probability to keep the class.
+
+    It is that of the table that is drawn, entry by entry, in rational arithmetic. An irrational loss is rounded up. A
+    step of a column counts for all labels from its place on, so that sums over labels are differences of running sums,
+    and interval columns cost ``O(k + n log k)`` integer operations.
+    """
+    finer = places(problem.prior)
+    parts = scaled(problem.prior, finer)
+    if problem.loss in (losses.squared, losses.absolute):
+        digits = max(places(problem.labels), places(table.outputs))
+        labels, outputs = scaled(problem.labels, digits), scaled(table.outputs, digits)
+        # Measured from a label, numbers far from zero stay short.
+        zero = labels[len(labels) // 2]
+        labels, outputs = [y - zero for y in labels], [v - zero for v in outputs]
+        squared = problem.loss == losses.squared
+        whole = (_squared if squared else _absolute)(parts, labels, outputs, table)
+        return Fraction(whole, table.total * (2 << (finer + 2 * digits) if squared else 1 << (finer + digits)))
+    if problem.loss == losses.poisson_log:
+        return _poisson(problem, parts, table) / (table.total << finer)
+    return _tabulated(problem, parts, table) / (table.total << finer)
+
+
+def _squared(parts: list[int], labels: list[int], outputs: list[int], table: Table) -> int:
+    pulls = list(map(mul, parts, labels))
+    zeroth, once, twice = (_sums_from(amounts) for amounts in (parts, pulls, map(mul, pulls, labels)))
+    whole = 0
+    for v, column in zip(outputs, table.columns, strict=True):
+        weight = pull = rest = 0
+        for y, step in column:
+            weight += step * zeroth[y]
+            pull += step * once[y]
+            rest += step * twice[y]
+        whole += (v * weight - 2 * pull) * v + rest
+    return whole
+
+
+def _absolute(parts: list[int], labels: list[int], outputs: list[int], table: Table) -> int:
+    zeroth, once = _sums_from(parts), _sums_from(map(mul, parts, labels))
+    whole = 0
+    for v, column in zip(outputs, table.columns, strict=True):
+        turn = bisect_left(labels, v)
+        for y, step in column:
+            # Labels before `turn` lie below the output, all others at it or above.
+            middle = max(y, turn)
+            weight, pull = (sums[y] - 2 * sums[middle] for sums in (zeroth, once))
+            whole += step * (v * weight - pull)
+    return whole
+
+
+def _poisson(problem: Problem, parts: list[int], table: Table) -> Fraction:
+    """Sum of ``v - y log v``, from the weight of each output, and that weight times the label."""
+    line = places(problem.labels)
+    zeroth, once = _sums_from(parts), _sums_from(map(mul, parts, scaled(problem.labels, line)))
+    whole = Fraction(0)
+    for v, column in zip(map(Fraction, table.outputs.tolist()), table.columns, strict=True):
+        weight, pull = (sum(step * sums[y] for y, step in column) for sums in (zeroth, once))
+        whole += v * weight - log_bracket(v)[0] * Fraction(pull, 1 << line)
+    return whole
+
+
+def _tabulated(problem: Problem, parts: list[int], table: Table) -> Fraction:
+    """Sum of a loss that is known entry by entry; cost ``O(k n)``, for classes ``O(n)``."""
+    if problem.loss == losses.zero_one:
+        rows = {y: i for i, y in enumerate(problem.labels.tolist())}
+        own = (rows.get(v) for v in table.outputs.tolist())
+        return Fraction(
+            -sum(
+                parts[row] * sum(step for y, step in column if y <= row)
+                for row, column in zip(own, table.columns, strict=True)
+                if row is not None
+            )
+        )
+    if isinstance(problem.loss, Tabulated):
+        entries = problem.loss_table(table.outputs)
+        digits = places(entries.ravel())
+        whole = 0
+        for costs, column in zip(entries.T, table.columns, strict=True):
+            sums = _sums_from(map(mul, parts, scaled(costs, digits)))
+            whole += sum(step * sums[y] for y, step in column)
+        return Fraction(whole, 1 << digits)
+    bracket, labels = problem.loss.bracket, list(map(Fraction, problem.labels.tolist()))
+    total = Fraction(0)
+    for v, weights in zip(map(Fraction, table.outputs.tolist()), table.weights.T.tolist(), strict=True):
+        entries_of = zip(parts, labels, weights, strict=True)
+        total += sum((p * weight * bracket(v, y)[1] for p, y, weight in entries_of if p), Fraction(0))
+    return total
+
+
+def _sums_from(amounts: Iterable[int]) -> list[int]:
+    """Return sums of the amounts of all labels from each one on, and 0 at the end."""
+    return list(accumulate(reversed(list(amounts)), initial=0))[::-1]

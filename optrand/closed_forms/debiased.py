@@ -15,10 +15,8 @@ from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.arcs import Arcs
-from optrand.model.problem import Problem, unbiased_regression
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual, Problem, unbiased_regression
+from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 
 __all__ = ["debiased_rr", "design_debiased_rr"]
 

@@ -12,9 +12,8 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Interval
-from optrand.model.problem import Problem, unbiased_range, unbiased_regression
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual, Problem, unbiased_range, unbiased_regression
+from optrand.model.randomizer import Randomizer, Solution, Stats
 
 __all__ = ["design_two_ends", "two_ends"]
 

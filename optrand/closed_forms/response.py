@@ -13,9 +13,8 @@ from optrand.base.validation import Floats, integer
 from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import labels as checked_labels
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.problem import Problem, classification
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual, Problem, classification
+from optrand.model.randomizer import Randomizer, Solution, Stats
 from optrand.model.table import Table
 
 __all__ = [

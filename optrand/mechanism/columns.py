@@ -25,8 +25,8 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from optrand.base.arithmetic import places, quotient, scaled
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
-from optrand.model.feasibility import column_weights, node_equations
+from optrand.mechanism.equations import node_equations
+from optrand.model.randomizer import Indices
 from optrand.model.table import Column, Table
 
 __all__ = ["ExactColumns", "LabelSets", "conserve_flow", "cover_equally", "move_along_tree", "scale_columns"]
@@ -98,7 +98,7 @@ class LabelSets:
         return coverage
 
     def node_equations(self, epsilon: float) -> sparse.csr_array:
-        """Return equations of :func:`optrand.model.feasibility.node_equations`, summed over the runs of each set."""
+        """Return equations of :func:`optrand.mechanism.equations.node_equations`, summed over the runs of each set."""
         runs = node_equations(self.k, self.start, self.stop - 1, epsilon)
         if self.are_intervals:
             return runs
@@ -108,12 +108,6 @@ class LabelSets:
         first_row = sparse.csr_array((again / math.expm1(epsilon), places), shape=(self.k, self.n))
         to_set = sparse.csr_array((np.ones(self.owner.size), (np.arange(self.owner.size), self.owner)))
         return sparse.csr_array(runs @ to_set + first_row)
-
-    def weights(self, prior: Floats, epsilon: float) -> Floats:
-        """Return the cost of a squared step of each column's output, which `column_weights` has for intervals."""
-        others = math.exp(-epsilon)
-        inside = column_weights(prior, self.start, self.stop - 1, epsilon) - others
-        return (others + np.bincount(self.owner, inside, self.n)).astype(np.float64)
 
 
 def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:

@@ -5,16 +5,10 @@ r"""Tabulation: from a randomizer in floats to the exact table of integers that 
 2. Round the masses to integers that cover every label equally, and replace :math:`e^\epsilon` by a rational :math:`R
    \leq e^\epsilon`. From here on privacy and the totals of rows are integer identities
    (:mod:`optrand.mechanism.columns`).
-3. If the problem is unbiased, correct the outputs at the least cost, found in floats from exact residuals until nothing
-   shrinks:
-
-   .. math:: \min \tfrac12 \sum_j P_j c_j \, \Delta v_j^2 \quad \text{such that all means are right}, \qquad
-             P_j = \sum_y s_j(y) \, p_y.
-
-   It keeps optimal outputs optimal. If outputs alone do not reach, because they lie on a grid or on the ends of an
-   interval or are fewer than the labels, masses change as well, at the cost :math:`\Delta c_j^2 / 2 c_j`
-   (:mod:`optrand.model.feasibility`).
-4. Take out the last bits of bias exactly: by moments along a tree of intervals, or by a small share of two outputs
+3. If the problem is unbiased and its outputs are those of a grid, change the masses by the least sum of :math:`\Delta
+   c_j^2 / c_j` that removes the biases, found in floats from exact residuals until nothing shrinks
+   (:mod:`optrand.mechanism.equations`).
+4. Take out the bias that is left exactly: by moments along a tree of intervals, or by a small share of two outputs
    (:mod:`optrand.mechanism.completion`).
 """
 
@@ -23,9 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import overload
 
@@ -44,13 +36,11 @@ from optrand.mechanism.columns import (
     scale_columns,
 )
 from optrand.mechanism.completion import Completion
+from optrand.mechanism.equations import change_masses
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.arcs import Indices
-from optrand.model.feasibility import flow_change
 from optrand.model.outputs import Grid, Interval, Line
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Randomizer, Solution
 from optrand.model.staircase import decompose, rounding_noise
 from optrand.model.table import Table
 
@@ -61,9 +51,6 @@ BITS = 60
 
 TOLERANCE = 1e-6
 """Largest probability that a row may lack or exceed, made private, and that negative masses may have."""
-
-ROUNDED = 1e-13
-"""Share of the labels' range below which biases are left to exact moments."""
 
 ROUNDS = 12
 """Largest number of corrections; two or three suffice."""
@@ -89,8 +76,8 @@ def tabulate(
     subject : Solution or Problem
         A solution brings its randomizer and dual; a problem needs a randomizer beside it.
     randomizer : Randomizer
-        Any design whose privacy is broken by rounding at most. If the problem is unbiased, outputs are moved until all
-        means are right, whatever the biases are.
+        Any design whose privacy is broken by rounding at most. If the problem is unbiased, biases are taken out,
+        whatever they are: at no cost to speak of if they are rounding, else not at the least cost.
     dual : Dual, optional
         Kept in the mechanism, so that its optimality can be proven again.
 
@@ -161,15 +148,20 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
     is_grid = isinstance(problem.outputs, Grid)
     origin = 0.0 if is_grid or problem.loss.positive_outputs else problem.origin
-    bits = 2 * BITS if is_grid and problem.unbiased else BITS
-    rounded = _Rounded(
-        problem, *_round(randomizer, problem.epsilon, origin, bits), privacy_ratio(problem.epsilon), origin
+    ratio, finest = privacy_ratio(problem.epsilon), None
+    sets, offsets, masses = _round(
+        randomizer, problem.epsilon, origin, 2 * BITS if is_grid and problem.unbiased else BITS
     )
-    columns = rounded.scaled()
+    if problem.unbiased and is_grid:
+        sets, offsets, masses = _correct_masses(problem, sets, offsets, masses, ratio)
+    elif problem.unbiased:
+        # Further digits of outputs that may move only lengthen the integers.
+        reach = float(np.abs(offsets).max()) or 1.0
+        finest = max(0, FINER - math.frexp(reach)[1])
+    ends = problem.outputs.low, problem.outputs.high
+    columns = scale_columns(problem.labels, sets, masses, offsets, ratio, origin=origin, ends=ends, finest=finest)
     if not problem.unbiased or not any(columns.deviations):
         return columns.table(problem.labels)
-    if is_grid or columns.largest_bias > ROUNDED * np.ptp(problem.labels):
-        columns = rounded.unbiased().scaled()
     table = _with_exact_means(problem, columns)
     if table is None:
         raise NotCertified(
@@ -219,109 +211,33 @@ def _cover(sets: LabelSets, offsets: Floats, wanted: list[int]) -> tuple[LabelSe
     return sets.only(kept), offsets[kept], [mass for mass in masses if mass]
 
 
-@dataclass(frozen=True, eq=False)
-class _Rounded:
-    """Columns with integer masses, and outputs in floats whose biases are to vanish."""
-
-    problem: Problem
-    sets: LabelSets
-    offsets: Floats
-    masses: list[int]
-    ratio: Fraction
-    origin: float
-
-    def scaled(self) -> ExactColumns:
-        """Return the exact columns, with digits of movable outputs that only lengthen the integers rounded off."""
-        finest = None
-        if self.problem.unbiased and not isinstance(self.problem.outputs, Grid):
-            reach = float(np.abs(self.offsets).max()) or 1.0
-            finest = max(0, FINER - math.frexp(reach)[1])
-        ends = self.problem.outputs.low, self.problem.outputs.high
-        columns = self.sets, self.masses, self.offsets, self.ratio
-        return scale_columns(self.problem.labels, *columns, origin=self.origin, ends=ends, finest=finest)
-
-    def unbiased(self) -> _Rounded:
-        """Make means right to a rounding of the outputs, by moving outputs if that is enough."""
-        if isinstance(self.problem.outputs, Grid):
-            return self.corrected_often(masses=True)
-        best = self.corrected_often(masses=False) if self.movable.all() else self
-        rounding = float(np.spacing(np.abs(best.offsets).max()))
-        if best.exact.largest_bias <= rounding:
-            return best
-        return min(best, best.corrected_often(masses=True), key=_sum_of_biases)
-
-    def corrected_often(self, *, masses: bool) -> _Rounded:
-        """Correct the columns until the biases, which are exact, shrink no more."""
-        best = columns = self
-        for _ in range(ROUNDS):
-            before, columns = columns, columns.corrected(masses=masses)
-            best = min(best, columns, key=_sum_of_biases)
-            # A correction that ran into an end of the interval is followed by one that knows so.
-            if not columns.sum_of_biases < before.sum_of_biases / 2 and columns.movable.sum() == before.movable.sum():
-                break
-        return best
-
-    @cached_property
-    def exact(self) -> ExactColumns:
-        """Exact columns of these outputs, none of which is rounded."""
-        return scale_columns(self.problem.labels, self.sets, self.masses, self.offsets, self.ratio, origin=self.origin)
-
-    @cached_property
-    def sum_of_biases(self) -> float:
-        """Sum of the absolute biases: some may shrink while the largest one cannot."""
-        return quotient(sum(map(abs, self.exact.deviations)), self.exact.total << self.exact.digits)
-
-    @cached_property
-    def ends(self) -> tuple[float, float]:
-        """Ends of the allowed outputs, less the origin."""
-        return self.problem.outputs.low - self.origin, self.problem.outputs.high - self.origin
-
-    @cached_property
-    def distinct(self) -> tuple[Floats, Indices]:
-        """Distinct outputs less the origin, and the index of that of each column."""
-        outputs, at = np.unique(self.offsets, return_inverse=True)
-        return outputs, at.astype(np.int64)
-
-    @cached_property
-    def movable(self) -> NDArray[np.bool_]:
-        """Mask of the distinct outputs strictly inside the allowed interval; on a grid, none."""
-        low, high = self.ends
-        outputs = self.distinct[0]
-        inside: NDArray[np.bool_] = (outputs > low) & (outputs < high)
-        return inside & (not isinstance(self.problem.outputs, Grid))
-
-    def corrected(self, *, masses: bool) -> _Rounded:
-        """Change the outputs, or the masses as well, at the least cost."""
-        (outputs, at), epsilon = self.distinct, self.problem.epsilon
-        labels, total = self.problem.labels - self.origin, self.exact.total
-        width = float(max(outputs[-1] - labels[0], labels[-1] - outputs[0])) or 1.0
-        shares, moves = flow_change(
-            self.sets.node_equations(epsilon),
-            self.sets.weights(self.problem.prior, epsilon),
-            np.array([mass * self.ratio.numerator / total for mass in self.masses]),
-            at,
-            rows=np.zeros(self.sets.k) if masses else None,
-            means=self._residual() / width,
-            pull=(self.offsets - outputs.mean()) / width,
-            free=self.movable,
+def _correct_masses(
+    problem: Problem, sets: LabelSets, offsets: Floats, masses: list[int], ratio: Fraction
+) -> tuple[LabelSets, Floats, list[int]]:
+    """Change the masses of columns on a grid until their biases, which are exact, shrink no more."""
+    best, least = (sets, offsets, masses), math.inf
+    for _ in range(ROUNDS):
+        columns = scale_columns(problem.labels, sets, masses, offsets, ratio)
+        unit = columns.total << columns.digits
+        # The sum, for some biases may shrink while the largest one cannot.
+        biases = quotient(sum(map(abs, columns.deviations)), unit)
+        if biases < least:
+            best = sets, offsets, masses
+        if not 0 < biases < least / 2:
+            break
+        least = biases
+        width = float(max(offsets.max() - problem.labels[0], problem.labels[-1] - offsets.min())) or 1.0
+        # Residuals at the nodes: that of the first mean, then differences of neighbours.
+        residuals = [(before - after) / unit for before, after in pairwise([0, *columns.deviations])]
+        shares = change_masses(
+            sets.node_equations(problem.epsilon),
+            np.array([mass * ratio.numerator / columns.total for mass in masses]),
+            (offsets - offsets.mean()) / width,
+            np.array(residuals) / (-math.expm1(-problem.epsilon) * width),
         )
-        offsets = np.clip(outputs + width * moves, *self.ends)[at]
-        if not masses:
-            return replace(self, offsets=offsets)
-        changes = zip(self.masses, np.clip(shares, -0.5, 1.0).tolist(), strict=True)
-        wanted = [mass + round(Fraction(share) * mass) for mass, share in changes]
-        sets, offsets, covering = _cover(self.sets, offsets, wanted)
-        return replace(self, sets=sets, offsets=offsets, masses=covering)
-
-    def _residual(self) -> Floats:
-        """Return residuals of the means at the nodes: that of the first mean, then differences of neighbours."""
-        unit = self.exact.total << self.exact.digits
-        residuals = [(before - after) / unit for before, after in pairwise([0, *self.exact.deviations])]
-        return np.array(residuals) / -math.expm1(-self.problem.epsilon)
-
-
-def _sum_of_biases(columns: _Rounded) -> float:
-    return columns.sum_of_biases
+        changes = zip(masses, np.clip(shares, -0.5, 1.0).tolist(), strict=True)
+        sets, offsets, masses = _cover(sets, offsets, [mass + round(Fraction(share) * mass) for mass, share in changes])
+    return best
 
 
 def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:

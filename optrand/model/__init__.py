@@ -1,1 +1,1 @@
-"""Problems and their answers: losses, outputs, interval columns, randomizers, solutions and their feasibility."""
+"""Problems and their answers: losses, outputs, tables, and designs in floats."""

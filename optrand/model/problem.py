@@ -1,15 +1,17 @@
 """Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels.
 
 :func:`unbiased_regression`, :func:`regression` and :func:`classification` make a :class:`Problem`, a solver answers it
-with a :class:`~optrand.model.solution.Solution`, and a :class:`~optrand.certificates.certificate.Certificate` bounds
+with a :class:`~optrand.model.randomizer.Solution`, and a :class:`~optrand.certificates.certificate.Certificate` bounds
 the answer's distance from the optimum.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,12 +26,29 @@ from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set, in_words
-from optrand.model.randomizer import Randomizer
 
-__all__ = ["Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
+__all__ = ["Dual", "Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
 
 FAR = 16.0
 """Distance from zero, in the range of the labels, beyond which labels are measured from one of them."""
+
+
+class Channel(Protocol):
+    """Figures of a randomizer in floats that :meth:`Problem.value` needs; a ``Randomizer`` has them."""
+
+    @property
+    def biases(self) -> Floats:
+        """``E[M(y)] - y`` for each label."""
+        ...
+
+    @property
+    def squared_errors(self) -> Floats:
+        """Expected squared distance of the output from each label."""
+        ...
+
+    def blocks(self) -> Iterator[tuple[Floats, Floats]]:
+        """Generate blocks of outputs and their columns of probabilities."""
+        ...
 
 
 def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
@@ -203,9 +222,9 @@ class Problem(Record):
             raise InvalidInput("a tabulated loss is known for the values of its grid only")
         return self.loss.entries[:, where]
 
-    def value(self, randomizer: Randomizer) -> float:
+    def value(self, randomizer: Channel) -> float:
         """Compute the objective in floats; for classification the probability that the output is the label."""
-        if randomizer.arcs is not None and self.loss == losses.squared:
+        if self.loss == losses.squared:
             expected = float(self.prior @ randomizer.squared_errors) / 2
         else:
             blocks = randomizer.blocks()
@@ -235,6 +254,59 @@ class Problem(Record):
     def __hash__(self) -> int:
         """Hash of all parts."""
         return hash((self.labels.tobytes(), self.prior.tobytes(), self.epsilon, self.loss, self.bias_penalty))
+
+
+@dataclass(frozen=True, eq=False)
+class Dual(Record):
+    """Multipliers of the two families of constraints, one of each a label.
+
+    Attributes
+    ----------
+    alpha : (k,) array
+        Of ``sum_i M[y, i] = 1``; in units of the loss.
+    beta : (k,) array
+        Of ``E[M(y)] = y`` (or of the definition of the bias, at a finite penalty); loss per unit of the label. Zero
+        where bias is free.
+    origin : float
+        The output from which `beta` is measured: far from zero, floats hold good multipliers only near the labels.
+
+    Notes
+    -----
+    The sign is that of a minimisation: ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost.
+    Any numbers give a true bound (:mod:`optrand.certificates.certificate`).
+    """
+
+    alpha: Floats
+    beta: Floats
+    origin: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Freeze, and refuse NaN or two lengths."""
+        object.__setattr__(self, "origin", real(self.origin, "origin") + 0.0)
+        # Adding 0 turns -0.0 into 0.0: equal duals have one digest.
+        object.__setattr__(self, "alpha", frozen(frozen(self.alpha) + 0.0))
+        object.__setattr__(self, "beta", frozen(frozen(self.beta) + 0.0))
+        if self.alpha.ndim != 1 or self.alpha.shape != self.beta.shape:
+            raise InvalidInput("a dual needs two vectors of one length, one entry a label")
+        if not (np.isfinite(self.alpha).all() and np.isfinite(self.beta).all()):
+            raise InvalidInput("a dual needs finite multipliers")
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where all multipliers are."""
+        return (
+            isinstance(other, Dual)
+            and self.origin == other.origin
+            and np.array_equal(self.alpha, other.alpha)
+            and np.array_equal(self.beta, other.beta)
+        )
+
+    def __hash__(self) -> int:
+        """Hash of the multipliers."""
+        return hash((self.alpha.tobytes(), self.beta.tobytes(), self.origin))
+
+    def __repr__(self) -> str:
+        """One line, without the multipliers."""
+        return f"<Dual: multipliers of {self.alpha.size} labels>"
 
 
 def _bias_penalty(given: object) -> float:

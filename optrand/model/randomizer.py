@@ -1,13 +1,18 @@
-"""Randomizers in floats: channels from labels to distributions of outputs, as a table or as interval columns.
+r"""Designs in floats: a randomizer as a table or as interval columns, and the answer of a solver that it belongs to.
 
 They are the candidates of solvers, and a form for plots. A :class:`~optrand.model.table.Table` is exact.
+
+Interval columns are the form of optimal randomizers for convex losses. Output :math:`v_j` has probability :math:`c_j E`
+for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j` for all others ([B23], Claims 11 to 14): an arc from
+node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`. A table of ``k`` by ``n`` entries is ``O(n)``
+numbers. Where every label has one *coverage* :math:`t`, the mass that favours it, the rows have one sum.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,15 +25,132 @@ from optrand.base.validation import epsilon as checked_epsilon
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
 from optrand.model import losses
-from optrand.model.arcs import Arcs
 from optrand.model.losses import Loss, Tabulated
+from optrand.model.problem import Dual, Problem
 
-__all__ = ["Randomizer"]
+__all__ = ["Arcs", "Indices", "Randomizer", "Solution", "Stats"]
+
+Indices = NDArray[np.int64]
 
 Extended = NDArray[np.longdouble]
 
 BLOCK = 1 << 22
 """Entries of a table that are worked on at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs(Record):
+    """Columns ``(interval, output, mass)`` over ``k`` labels.
+
+    Attributes
+    ----------
+    k : int
+        Number of labels.
+    first, last : (n,) arrays of int
+        First and last label that each arc favours.
+    outputs : (n,) array
+        Output of each arc; arcs may share one.
+    masses : (n,) array
+        Probability for the labels that the arc does not favour; not negative.
+    rests : (n,) array, optional
+        Exact output less its nearest float, for labels so far from zero that floats lack digits.
+
+    Raises
+    ------
+    InvalidInput
+        Arrays of different lengths, an interval that is empty or leaves the labels, or rests to which another float is
+        nearer.
+
+    Examples
+    --------
+    Randomized response of two labels at ``E = 3``:
+
+    >>> arcs = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.25, 0.25])
+    >>> arcs.table(3.0)[1].tolist(), arcs.coverage.tolist()
+    ([[0.75, 0.25], [0.25, 0.75]], [0.25, 0.25])
+    """
+
+    k: int
+    first: Indices
+    last: Indices
+    outputs: Floats
+    masses: Floats
+    rests: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays and check that they fit together."""
+        object.__setattr__(self, "first", _indices(self.first))
+        object.__setattr__(self, "last", _indices(self.last))
+        object.__setattr__(self, "outputs", frozen(self.outputs))
+        object.__setattr__(self, "masses", frozen(self.masses))
+        object.__setattr__(self, "rests", frozen(self.rests if np.size(self.rests) else np.zeros(self.outputs.shape)))
+        shapes = {array.shape for array in (self.first, self.last, self.outputs, self.masses, self.rests)}
+        if len(shapes) != 1 or self.first.ndim != 1:
+            raise InvalidInput(f"arcs need vectors of one length, not of shapes {sorted(shapes)}")
+        if ((self.first < 0) | (self.first > self.last) | (self.last >= self.k)).any():
+            raise InvalidInput(f"every arc must favour an interval of the labels 0 ... {self.k - 1}")
+        if (self.outputs + self.rests != self.outputs).any():
+            raise InvalidInput("rests of arcs are what rounding to a float took from their outputs, not more")
+
+    @property
+    def n(self) -> int:
+        """Number of arcs."""
+        return self.first.size
+
+    @property
+    def places(self) -> Indices:
+        """Index of each arc's output among the distinct ones, in increasing order."""
+        order = np.lexsort((self.rests, self.outputs))
+        new = (np.diff(self.outputs[order]) != 0) | (np.diff(self.rests[order]) != 0)
+        places = np.empty(self.n, dtype=np.int64)
+        places[order] = np.concatenate(([0], np.cumsum(new))) if self.n else []
+        return places
+
+    @property
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """All arrays."""
+        return self.first, self.last, self.outputs, self.masses, self.rests
+
+    def offsets(self, origin: float) -> Floats:
+        """Return outputs less a number near them."""
+        offsets: Floats = (self.outputs - origin) + self.rests
+        return offsets
+
+    def inside(self, weights: Floats) -> Floats:
+        """Sum of some weights of the labels, shape ``(k,)``, over the interval of each arc."""
+        sums = np.concatenate(([0.0], np.cumsum(weights)))
+        inside: Floats = sums[self.last + 1] - sums[self.first]
+        return inside
+
+    def over(self, amounts: Floats) -> Floats:
+        """Sum of some amounts of the arcs, shape ``(n,)``, over the arcs that favour each label."""
+        steps = np.bincount(self.first, amounts, self.k + 1) - np.bincount(self.last + 1, amounts, self.k + 1)
+        over: Floats = np.cumsum(steps[:-1])
+        return over
+
+    @property
+    def coverage(self) -> Floats:
+        """Mass that favours each label; equal for all where the rows of the table sum to one."""
+        return self.over(self.masses)
+
+    def only(self, kept: NDArray[np.bool_]) -> Arcs:
+        """Select some of the arcs."""
+        rests = self.rests[kept]
+        return Arcs(self.k, self.first[kept], self.last[kept], self.outputs[kept], self.masses[kept], rests)
+
+    def table(self, ratio: float) -> tuple[Floats, Floats]:
+        """Return the distinct outputs in increasing order, and the dense ``(k, n)`` table of their probabilities."""
+        outputs, where = np.unique(self.outputs, return_inverse=True)
+        labels = np.arange(self.k)[:, np.newaxis]
+        table = np.zeros((self.k, outputs.size))
+        if outputs.size == self.n:
+            inside = (self.first <= labels) & (labels <= self.last)
+            table[:, where] = np.where(inside, ratio * self.masses, self.masses)
+            return outputs, table
+        for first, last, at, mass in zip(self.first, self.last, where, self.masses, strict=True):
+            table[:, at] += mass
+            table[first : last + 1, at] += (ratio - 1) * mass
+        return outputs, table
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -242,6 +364,85 @@ class Randomizer(Record):
             return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
         used = (self.matrix != 0).any(axis=0)
         return Randomizer(self.labels, self.outputs[used], self.matrix[:, used], self.epsilon)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Statistics of a solve.
+
+    Attributes
+    ----------
+    solver : str
+        Printed so that it can be built again.
+    seconds : float
+        Wall-clock time.
+    iterations : int
+        Rounds of the solver's own outermost loop.
+    status : str
+        Solver status; information, never proof.
+    """
+
+    solver: str
+    seconds: float = 0.0
+    iterations: int = 0
+    status: str = "closed form"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Record):
+    """Candidate of a solver, in floats: a randomizer, and a dual that bounds its distance from the optimum.
+
+    Attributes
+    ----------
+    problem : Problem
+    randomizer : Randomizer
+    dual : Dual or None
+        Without one only privacy can be certified.
+    stats : Stats
+    """
+
+    problem: Problem
+    randomizer: Randomizer
+    dual: Dual | None
+    stats: Stats
+
+    def __post_init__(self) -> None:
+        """Refuse an answer to another question."""
+        if not np.array_equal(self.problem.labels, self.randomizer.labels):
+            raise InvalidInput("the randomizer's labels are not those of the problem")
+        if self.dual is not None and self.dual.alpha.size != self.problem.k:
+            raise InvalidInput("the dual does not have one entry per label of the problem")
+
+    @property
+    def value(self) -> float:
+        """Objective at the randomizer, in floats."""
+        return self.problem.value(self.randomizer)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where problem, randomizer and dual are, however they were found."""
+        return isinstance(other, Solution) and (self.problem, self.randomizer, self.dual) == (
+            other.problem,
+            other.randomizer,
+            other.dual,
+        )
+
+    def __hash__(self) -> int:
+        """Hash of problem and randomizer."""
+        return hash((self.problem, self.randomizer))
+
+    def __repr__(self) -> str:
+        """One line, without the table."""
+        proof = "with" if self.dual is not None else "without"
+        return (
+            f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
+            f"value {self.value:.7g}, {proof} dual>"
+        )
+
+
+def _indices(given: ArrayLike) -> Indices:
+    array = np.array(given, dtype=np.int64)
+    array.flags.writeable = False
+    return array
 
 
 def _increasing(given: ArrayLike, name: str) -> Floats:

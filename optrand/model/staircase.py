@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Arcs
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Arcs, Randomizer
 
 __all__ = ["Masses", "Staircase", "decompose", "merged", "rounding_noise"]
 

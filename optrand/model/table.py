@@ -18,16 +18,71 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import Integers, exact_integers, places, scaled
-from optrand.base.records import Record
+from optrand.base.records import Record, freeze
 from optrand.base.validation import Floats, frozen
 from optrand.base.validation import values as checked_values
 from optrand.errors import InvalidInput
-from optrand.model.arcs import IntegerArcs
+from optrand.model.randomizer import Indices
 
-__all__ = ["Column", "Table"]
+__all__ = ["Column", "IntegerArcs", "Table"]
 
 Column = tuple[tuple[int, int], ...]
 """Steps ``(y, height)`` of a column: from label ``y`` on its weight is higher by ``height``."""
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerArcs(Record):
+    """Columns ``(interval, output, integer mass)`` over ``k`` labels, in increasing order of outputs.
+
+    At a ratio ``r / d`` an arc has the weight ``mass * r`` for the labels that it favours, and ``mass * d`` for others.
+
+    Attributes
+    ----------
+    k : int
+        Number of labels.
+    first, last : (arcs,) arrays of int
+        First and last label that each arc favours.
+    at : (arcs,) array of int
+        Index of the output of each arc: it starts at 0, never falls, and leaves none out.
+    masses : (arcs,) array of Python int
+        Above 0.
+
+    Examples
+    --------
+    >>> coin = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
+    >>> coin.coverage, coin.total(Fraction(3))
+    ([1, 1], 4)
+    """
+
+    k: int
+    first: Indices
+    last: Indices
+    at: Indices
+    masses: Integers
+
+    def __post_init__(self) -> None:
+        """Copy and freeze the arrays. :class:`Table` checks what they add up to."""
+        freeze(self, "first", "last", "at", "masses")
+
+    @property
+    def n(self) -> int:
+        """Number of outputs."""
+        return int(self.at[-1]) + 1
+
+    @property
+    def coverage(self) -> list[int]:
+        """Mass that favours each label, the same for all if the rows of the table have one total."""
+        steps = [0] * (self.k + 1)
+        for first, last, mass in zip(self.first.tolist(), self.last.tolist(), self.masses.tolist(), strict=True):
+            steps[first] += mass
+            steps[last + 1] -= mass
+        return list(accumulate(steps[:-1]))
+
+    def total(self, ratio: Fraction) -> int:
+        """Return the total of the first row of the table."""
+        low, high = ratio.denominator, ratio.numerator
+        total: int = low * sum(self.masses.tolist()) + (high - low) * self.coverage[0]
+        return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +369,7 @@ class Table(Record):
         columns, first, last, masses = (list(part) for part in zip(*sorted(found), strict=True))
         common = gcd(*masses)
         masses = [mass // common for mass in masses]
-        return IntegerArcs(self.k, first, last, columns, masses)  # type: ignore[arg-type]
+        return IntegerArcs(self.k, first, last, columns, np.array(masses, dtype=object))  # type: ignore[arg-type]
 
     def row_differences(self, y: int, z: int) -> int:
         """Sum over the outputs of the positive parts of ``weight[y, o] - weight[z, o]``: their total variation."""

@@ -17,12 +17,12 @@ from optrand.base.validation import values as checked_values
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.paths import HasRandomizer, merge_neighbours
 from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
 from optrand.plotting._style import INK, LIMITS, number_texts, spread
+from optrand.studies.paths import HasRandomizer, merge_neighbours
 
 Drawable = Randomizer | HasRandomizer | Additive
 """Mechanism, randomizer, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
@@ -34,7 +34,7 @@ def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomize
     """Return the table to draw, without outputs that never occur.
 
     Columns that a mechanism splits between neighbouring floats are drawn as one
-    (:func:`optrand.mechanism.paths.merge_neighbours`). Additive noise is rounded to a fine grid for those `labels`.
+    (:func:`optrand.studies.paths.merge_neighbours`). Additive noise is rounded to a fine grid for those `labels`.
     """
     if isinstance(subject, Additive):
         return _rounded_noise(subject, labels)

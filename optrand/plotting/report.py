@@ -19,7 +19,6 @@ from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import InvalidInput, NotCertified, missing_extra
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.paths import count_outputs
 from optrand.model import losses
 from optrand.model.outputs import in_words
 from optrand.model.problem import Problem
@@ -28,6 +27,7 @@ from optrand.plotting._table import chances_to_keep
 from optrand.plotting.randomizer import groups_figure, pooled
 from optrand.plotting.saving import DRAWINGS, render, whole_figure
 from optrand.sampling.priors import BudgetSplit
+from optrand.studies.paths import count_outputs
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined, Template

@@ -23,16 +23,15 @@ from optrand.certificates.certificate import Certificate
 from optrand.closed_forms.gap import gap_response_is_optimal
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.paths import HasRandomizer, Paths, decompose_paths
 from optrand.model import losses
 from optrand.model.outputs import Grid
-from optrand.model.problem import Problem
+from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual
 from optrand.plotting import _style as style
 from optrand.plotting._style import DARK, INK, LIMITS, MIDDLE, Place, above, below, canvas, counted, inches, line_edges
 from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
 from optrand.solvers.prices import price
+from optrand.studies.paths import HasRandomizer, Paths, decompose_paths
 
 __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
 
@@ -51,7 +50,7 @@ def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> Fig
     Parameters
     ----------
     subject : Mechanism or Randomizer
-        With interval columns (:func:`optrand.mechanism.decompose_paths`).
+        With interval columns (:func:`optrand.studies.decompose_paths`).
 
     Raises
     ------
@@ -171,7 +170,7 @@ def phases_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> F
     Parameters
     ----------
     subject : Mechanism or Randomizer
-        With interval columns (:func:`optrand.mechanism.decompose_paths`).
+        With interval columns (:func:`optrand.studies.decompose_paths`).
 
     Raises
     ------

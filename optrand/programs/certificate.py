@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from optrand.base.arithmetic import float_above, float_below
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
-from optrand.certificates.proof import Proof
+from optrand.certificates.certificate import Proof
 from optrand.programs.model import Model
 from optrand.programs.rows import Rows, Sense, Side
 
@@ -43,7 +43,7 @@ class ProgramCertificate(Proof):
     Attributes
     ----------
     lower, upper, maximised, findings
-        As in :class:`~optrand.certificates.proof.Proof`.
+        As in :class:`~optrand.certificates.certificate.Proof`.
     violation : float
         Largest violation of a row or of a sign, relative to the largest coefficient of the row, rounded up. Of an
         exact table it is 0.

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import lcm
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -16,9 +16,8 @@ from optrand.base import strict_json
 from optrand.base.strict_json import Document
 from optrand.base.validation import Floats
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism.exact import ExactMechanism, read_file
 from optrand.mechanism.file_format import read_columns
-from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.mechanism import ExactMechanism, Mechanism, read_file
 from optrand.model.table import Table
 from optrand.programs import document
 from optrand.programs.backends import Backend, find
@@ -142,15 +141,10 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
         }
 
     @classmethod
-    def _decode(cls, content: Document, outputs: Any) -> Self:
-        try:
-            program = document.decode_program(content["program"])
-            table = Table(program.labels, outputs, read_columns(content["columns"]))
-            return cls(program, table, document.decode_sparse(content["multipliers"], program.rows))
-        except (InvalidInput, KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-            if isinstance(error, InvalidFile):
-                raise
-            raise InvalidFile(f"the file holds no mechanism that keeps its program: {error}") from error
+    def _decode(cls, content: Document) -> Self:
+        program = document.decode_program(content["program"])
+        table = Table(program.labels, content["outputs"], read_columns(content["columns"]))
+        return cls(program, table, document.decode_sparse(content["multipliers"], program.rows))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

@@ -107,24 +107,7 @@ class Sampler(Record):
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats: ...
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats | np.float64:
-        """Draw one output for every label in `values`.
-
-        Parameters
-        ----------
-        values : array of integers or floats, any shape, or one number
-            Each equal to one of the labels.
-        source : EntropySource, optional
-            By default the operating system, the only choice for a release.
-
-        Returns
-        -------
-        array of outputs, of the shape of `values`; one float for one number
-
-        Raises
-        ------
-        InvalidInput
-            Values that are not numbers, or not labels; the message does not reveal which, or how many.
-        """
+        """Draw one output for every label in `values`: see ``Mechanism.sample``."""
         if source is None:
             source = SystemEntropy()
         width = checked_width(source)
@@ -142,28 +125,9 @@ class Sampler(Record):
         return drawn.reshape(array.shape)
 
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
-        """Draw one output for every label, which the key of the streams, the id and the label determine.
+        """Draw one output for every label, which the streams, the id and the label determine.
 
-        Neither the order of records nor the other records of a batch make a difference.
-
-        Parameters
-        ----------
-        values : (n,) array of integers or floats
-            Each equal to one of the labels.
-        ids : (n, 2) array of uint64
-            Ids of the records, distinct over the whole release: see :class:`~optrand.sampling.keyed.RecordStreams`.
-        streams : RecordEntropy
-            Such as :class:`~optrand.sampling.keyed.RecordStreams`.
-
-        Returns
-        -------
-        (n,) array of outputs
-
-        Raises
-        ------
-        InvalidInput
-            Values that are not numbers, or not labels; the message does not reveal which, or how many. Ids of another
-            type or number.
+        See ``Mechanism.sample_records``.
         """
         width = checked_width(streams)
         flat, ids = check_records(values, ids)

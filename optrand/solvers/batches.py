@@ -14,7 +14,7 @@ import numpy as np
 
 from optrand.errors import SolverFailed
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Solution
 from optrand.solvers.bins.costs import Starts
 from optrand.solvers.bins.many import LARGEST_EPSILON, best_cuts
 from optrand.solvers.bins.path import BinPath

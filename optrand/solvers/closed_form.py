@@ -17,11 +17,9 @@ from optrand.closed_forms.narrowest import design_two_ends
 from optrand.closed_forms.response import design_rr_with_prior
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model import losses
-from optrand.model.arcs import Arcs
 from optrand.model.outputs import Grid, Interval
-from optrand.model.problem import Problem, unbiased_range
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual, Problem, unbiased_range
+from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers.failures import solver_failures
 from optrand.solvers.gaps import PROVEN, decided_gap
 

@@ -35,10 +35,9 @@ from scipy import sparse
 
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
-from optrand.model.arcs import Arcs, Indices
 from optrand.model.outputs import Line
-from optrand.model.problem import Problem
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Indices
 from optrand.solvers.backends.cones import Clarabel, Cones, ConicProgram, ConicSolution
 from optrand.solvers.reduced_dual.arcs import (
     Level,

@@ -16,7 +16,7 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Interval
 from optrand.model.problem import Problem, unbiased_range
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Solution
 from optrand.programs.backends import Backend
 from optrand.programs.mechanism import ProgramMechanism, solve_program
 from optrand.programs.program import Program

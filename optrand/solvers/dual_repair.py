@@ -24,10 +24,8 @@ from scipy import sparse
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import SolverFailed
-from optrand.model.arcs import Arcs
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.staircase import Staircase
 from optrand.solvers.backends.cones import Clarabel, ConicProgram
 from optrand.solvers.prices import price

@@ -13,7 +13,7 @@ import numpy as np
 
 from optrand.errors import Infeasible, InvalidInput, OptrandError, SolverFailed
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Solution
 
 __all__ = ["GuardedSolver", "solver_failures"]
 

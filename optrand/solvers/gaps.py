@@ -14,12 +14,10 @@ import numpy as np
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
-from optrand.model.arcs import Arcs
-from optrand.model.kept import content, kept
 from optrand.model.outputs import Grid, Line
-from optrand.model.problem import Problem, unbiased_range
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.problem import Dual, Problem, unbiased_range
+from optrand.model.randomizer import Arcs, Randomizer, Solution
+from optrand.solvers.kept import content, kept
 from optrand.solvers.prices import Extended, price
 
 __all__ = ["PROVEN", "decided_gap", "estimated_bound", "estimated_gap", "worst_case_gap"]

@@ -20,7 +20,7 @@ from optrand.errors import InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Solution
 from optrand.solvers.cones import ConeOptions, only, solve_cones
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import PROVEN, worst_case_gap

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Arcs
-from optrand.model.feasibility import balanced, node_equations
+from optrand.mechanism.equations import node_equations
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Solution, Stats
+from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers.cones import ConeAnswer, ConeProgram
+from optrand.solvers.feasibility import balanced
 
 __all__ = ["Support", "are_weighed", "candidates", "equalize_losses"]
 

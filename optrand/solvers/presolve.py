@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.model import losses
-from optrand.model.arcs import Arcs, Indices
 from optrand.model.losses import Tabulated
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution
 from optrand.solvers.prices import price
 from optrand.solvers.scales import attainable_loss, reach
 

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from optrand.base.validation import Floats
 from optrand.model import losses
 from optrand.model.outputs import Grid
-from optrand.model.problem import Problem
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, Problem
 
 __all__ = ["Prices", "negative_ranges", "price"]
 

@@ -17,12 +17,10 @@ import numpy as np
 
 from optrand.base.validation import Floats
 from optrand.model import losses
-from optrand.model.arcs import Arcs
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval, OutputSet
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Randomizer, Solution
 
 __all__ = ["Translation", "near_zero"]
 

@@ -1,4 +1,4 @@
-"""Many problems, inverse problems, worst cases, continuous priors and adaptive outputs.
+"""Many problems, inverse problems, worst cases, continuous priors, adaptive outputs and mixtures of bins.
 
 ============================  ====================================================================
 :func:`solve_many`            many problems at once
@@ -8,6 +8,7 @@
 :func:`adaptive_outputs`      few outputs, placed for the problem, that lose at most a given share
 :func:`place_knots`           labels that stand for a continuum of labels, placed for its prior
 :func:`continuous_mechanism`  labels that are a continuum, by way of knots and unbiased rounding
+:func:`decompose_paths`       mechanism as a mixture of randomized responses on bins
 ============================  ====================================================================
 """
 
@@ -16,6 +17,7 @@ from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuou
 from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
 from optrand.studies.knots import ContinuousPrior, Knots, place_knots
 from optrand.studies.many import solve_many
+from optrand.studies.paths import Path, Paths, decompose_paths
 from optrand.studies.sweeps import Sweep, SweepRow, sweep
 from optrand.studies.worst_case import minimax
 
@@ -26,10 +28,13 @@ __all__ = [
     "EpsilonBracket",
     "KnotCount",
     "Knots",
+    "Path",
+    "Paths",
     "Sweep",
     "SweepRow",
     "adaptive_outputs",
     "continuous_mechanism",
+    "decompose_paths",
     "knot_sweep",
     "minimax",
     "place_knots",

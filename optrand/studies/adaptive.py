@@ -29,7 +29,7 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Solution
 from optrand.solvers import LinearProgram, design
 from optrand.solvers.dispatch import exact_mechanism
 from optrand.studies.placement import Placements

@@ -17,7 +17,7 @@ from optrand.base.validation import real
 from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution
+from optrand.model.randomizer import Solution
 from optrand.solvers import Solver, solve
 from optrand.solvers.batches import batch_key, solved_at_once
 from optrand.solvers.dispatch import check_solver, exact_mechanism

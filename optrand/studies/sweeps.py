@@ -17,11 +17,11 @@ from optrand.base.validation import expect
 from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.paths import count_outputs
 from optrand.model.problem import Problem
 from optrand.solvers import Solver
 from optrand.solvers.dispatch import USEFUL_GAP, check_solver
 from optrand.studies.many import ProgressCallback, solve_many
+from optrand.studies.paths import count_outputs
 
 if TYPE_CHECKING:
     from matplotlib.figure import FigureBase

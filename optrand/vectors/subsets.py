@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base import validation
 from optrand.base.arithmetic import (
     Integers,
+    check_ratio,
     exact_integers,
     float_above,
     float_below,
@@ -33,7 +34,6 @@ from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen, rectangular
 from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput
-from optrand.mechanism.privacy import check_ratio
 from optrand.model.protocol import Moments
 from optrand.model.table import Table
 from optrand.sampling import Sampler

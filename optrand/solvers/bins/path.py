@@ -18,12 +18,10 @@ from numpy.typing import ArrayLike
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
-from optrand.model.arcs import Arcs
 from optrand.model.losses import Loss
 from optrand.model.outputs import Grid, OutputSet
-from optrand.model.problem import Problem, regression
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual, Problem, regression
+from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers.bins.costs import Starts
 from optrand.solvers.bins.dual import bin_dual
 from optrand.solvers.bins.graph import BinGraph

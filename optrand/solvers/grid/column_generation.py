@@ -13,13 +13,10 @@ from optrand.base.validation import Floats
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import SolverFailed
 from optrand.model import losses
-from optrand.model.arcs import Arcs
-from optrand.model.feasibility import balanced, mend_masses
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.model.staircase import Staircase
 from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.cones import Clarabel
@@ -28,6 +25,7 @@ from optrand.solvers.bins.path import BinPath
 from optrand.solvers.cones import cone_support
 from optrand.solvers.dual_repair import randomizer_of, repair, snap
 from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.feasibility import balanced, mend_masses
 from optrand.solvers.grid.master import Master, all_intervals
 from optrand.solvers.prices import price
 

@@ -23,11 +23,9 @@ import numpy as np
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.model import losses
-from optrand.model.arcs import Arcs, Indices
 from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Solution, Stats
+from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import PROVEN, decided_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration

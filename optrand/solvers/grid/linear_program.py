@@ -19,16 +19,15 @@ from scipy import sparse
 
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
-from optrand.model.feasibility import mend_masses
 from optrand.model.outputs import Grid
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Randomizer, Solution, Stats
 from optrand.model.staircase import decompose, rounding_noise
 from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.linear import LP, LPSolution, solve_linear
 from optrand.solvers.dual_repair import randomizer_of
 from optrand.solvers.failures import GuardedSolver
+from optrand.solvers.feasibility import mend_masses
 from optrand.solvers.scales import typical_loss
 
 __all__ = ["Floor", "GridScale", "LinearProgram", "read_table"]

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand.base.validation import Floats
-from optrand.model.problem import Problem
-from optrand.model.solution import Dual
+from optrand.model.problem import Dual, Problem
 from optrand.model.staircase import Staircase
 from optrand.solvers.backends.cones import ConicProgram
 from optrand.solvers.backends.linear import LP

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
+from optrand.model.randomizer import Indices
 
 __all__ = [
     "FAINT",

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.model.solution import Dual, Solution, Stats
+from optrand.model.problem import Dual
+from optrand.model.randomizer import Solution, Stats
 from optrand.solvers.gaps import PROVEN, estimated_gap
 from optrand.solvers.reduced_dual.arcs import Arcs, Terms
 from optrand.solvers.reduced_dual.kernel import Point

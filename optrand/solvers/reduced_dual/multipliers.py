@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Indices
+from optrand.model.randomizer import Indices
 from optrand.solvers.prices import Extended
 from optrand.solvers.reduced_dual.arcs import FAINT, Arcs, Terms, fit_increasing, violation
 from optrand.solvers.reduced_dual.kernel import (

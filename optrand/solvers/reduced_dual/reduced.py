@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from optrand.base.validation import Floats
-from optrand.model.arcs import Arcs
 from optrand.model.outputs import Line
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.solution import Dual, Solution
+from optrand.model.problem import Dual, Problem
+from optrand.model.randomizer import Arcs, Randomizer, Solution
 from optrand.solvers.prices import Extended
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Level, Terms

@@ -13,7 +13,7 @@ from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
-from optrand.model.solution import Solution, Stats
+from optrand.model.randomizer import Solution, Stats
 from optrand.solvers.closed_form import feasible_answer
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import PROVEN, decided_gap

@@ -19,11 +19,11 @@ import numpy as np
 
 import optrand
 from optrand.errors import Infeasible, InvalidInput
-from optrand.mechanism.paths import count_outputs
 from optrand.model import losses
 from optrand.model.outputs import OutputSet
 from optrand.model.problem import Problem
 from optrand.programs import Pairwise, Program, Unbiased
+from optrand.studies.paths import count_outputs
 from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings, shares
 from optrand.theory.sums import total

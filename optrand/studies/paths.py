@@ -54,9 +54,9 @@ from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import round_randomizer
-from optrand.model.arcs import Indices, IntegerArcs
 from optrand.model.outputs import Grid
-from optrand.model.randomizer import Randomizer
+from optrand.model.randomizer import Indices, Randomizer
+from optrand.model.table import IntegerArcs
 
 __all__ = ["HasRandomizer", "Path", "Paths", "count_outputs", "decompose_paths", "merge_neighbours"]
 
@@ -199,7 +199,7 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
 
     Notes
     -----
-    The theorem and its proof: :mod:`optrand.mechanism.paths`. ``O(k + n log n)`` where no interval lies strictly inside
+    The theorem and its proof: :mod:`optrand.studies.paths`. ``O(k + n log n)`` where no interval lies strictly inside
     another. All paths of ten thousand labels together are some ten million bins: take them one at a time.
 
     Examples

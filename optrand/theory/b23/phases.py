@@ -15,21 +15,14 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.records import Record, freeze
-from optrand.base.validation import Floats, frozen, integer, rectangular
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import Floats, frozen, integer
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.arcs import Indices
-from optrand.sampling.draw import LabelIndex, Rows, split_blocks
-from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.model.randomizer import Indices
 
 __all__ = ["Bins", "Phases", "phases_of"]
-
-Integers = NDArray[np.object_]
-"""Array of integers of any size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,47 +135,6 @@ class Phases(Record):
         count = len(range(integer(theta, "theta", 0, self.delay - 1), self.total, self.delay))
         return self.ratio.denominator * (count - 1) + self.ratio.numerator
 
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw one output for every label in `values`, by a public phase and a private bin, with exact probabilities.
-
-        Parameters
-        ----------
-        values : array of labels, any shape
-        source : EntropySource, optional
-            By default the operating system, the only choice for a release.
-
-        Raises
-        ------
-        InvalidInput
-            Values that are no labels; the message tells neither which nor how many.
-
-        Notes
-        -----
-        *Exactness.* Of the row total, ``d total + (r - d) delay`` with ``ratio = r / d``, a uniform number below the
-        first part is a time of the path, and so a phase and one of its bins, each ``d`` times; the rest is ``r - d``
-        times a phase. So a phase has the weight ``d n + r - d`` of :meth:`weight`. Given the phase, a uniform number
-        below ``d n + r - d`` is ``r - d`` times the label's own bin, and ``d`` times each of the `n`.
-        """
-        given = rectangular(values, "values")
-        rows = LabelIndex(self.labels).find(checked_values(given.ravel(), "values"))
-        if (rows < 0).any():
-            raise InvalidInput("at least one value is not a label of the mechanism")
-        source = SystemEntropy() if source is None else source
-        drawn = [self._drawn(rows[block], source) for block in split_blocks(rows.size)]
-        return np.concatenate(drawn).reshape(given.shape)
-
-    def _drawn(self, rows: Rows, source: EntropySource) -> Floats:
-        low, more = self.ratio.denominator, self.ratio.numerator - self.ratio.denominator
-        on_path = low * self.total
-        number = _below(np.full(rows.size, self.row_total, dtype=object), source)
-        theta = np.where(number < on_path, number // low % self.delay, (number - on_path) // more)
-        answer = _below(low * -((theta - self.total) // self.delay) + more, source)
-        # The label's own bin is the one that its end passes within the delay before.
-        own = -((theta - np.array(self.passing, dtype=object)[rows]) // self.delay)
-        times = theta + np.where(answer < more, own, (answer - more) // low) * self.delay
-        drawn: Floats = self.outputs[np.searchsorted(np.array(self.times, dtype=object), times, side="right") - 1]
-        return drawn
-
 
 def phases_of(mechanism: Mechanism) -> Phases:
     """Return phases of a mechanism whose columns are intervals on a monotone path.
@@ -199,17 +151,3 @@ def phases_of(mechanism: Mechanism) -> Phases:
     masses = tuple(arcs.masses[order].tolist())
     outputs = frozen(mechanism.outputs[arcs.at[order]])
     return Phases(mechanism.labels, arcs.first[order], arcs.last[order], outputs, masses, mechanism.ratio)
-
-
-def _below(bounds: Integers, source: EntropySource) -> Integers:
-    """Draw independent uniform integers below bounds of any size, exactly."""
-    width = checked_width(source)
-    words = -(-max(bounds).bit_length() // width)
-    limits = (1 << (width * words)) // bounds * bounds
-    numbers, open_ = np.zeros(bounds.size, dtype=object), np.arange(bounds.size)
-    while open_.size:
-        drawn = checked_words(source, open_.size * words).reshape(open_.size, words).astype(object)
-        numbers[open_] = sum(drawn[:, place] << width * (words - 1 - place) for place in range(words))
-        open_ = open_[numbers[open_] >= limits[open_]]
-    numbers %= bounds
-    return numbers
