@@ -123,7 +123,7 @@ def circumstances() -> str:
         model = next((line.split(":")[1].strip() for line in lines if "model name" in line), model)
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    packages = ("optrand", "highspy", "scipy", "clarabel", "cvxpy", "numpy", "numba")
+    packages = ("optrand", "highspy", "scipy", "clarabel", "cvxpy", "numpy")
     versions = ", ".join(f"{package} {find_version(package)}" for package in packages)
     return (
         f"{model}, Python {platform.python_version()}{load}; {cores} cores\n{versions}\nTimes are medians of few runs."

@@ -12,8 +12,8 @@ from optrand.sampling.entropy import (
     EntropySource,
     SeededEntropy,
     SystemEntropy,
-    checked_width,
-    checked_words,
+    check_width,
+    check_words,
 )
 
 
@@ -34,7 +34,7 @@ class Given:
 def test_words_are_64_uniform_bits(source):
     assert isinstance(source, EntropySource)
     assert source.width == 64
-    words = checked_words(source, 20_000)
+    words = check_words(source, 20_000)
     ones = np.unpackbits(words.view(np.uint8)).reshape(-1, 64).sum(axis=0, dtype=np.int64)
     # 20,000 fair coins for each bit: standard deviation 71. Seven of them: once in 10^10 runs for any of 64 bits.
     assert np.abs(ones - 10_000).max() < 7 * 71
@@ -103,7 +103,7 @@ def test_a_seed_is_a_number_from_0(seed):
 @pytest.mark.parametrize("width", [0, 65, -1, True, 8.0, "8", None])
 def test_width_is_from_1_to_64(width):
     with pytest.raises(InvalidInput, match="from 1 to 64"):
-        checked_width(Given(width, np.zeros(1, dtype=np.uint64)))
+        check_width(Given(width, np.zeros(1, dtype=np.uint64)))
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_width_is_from_1_to_64(width):
 )
 def test_words_of_another_shape_or_type_are_refused(answer):
     with pytest.raises(InvalidInput, match="did not return 2 words"):
-        checked_words(Given(64, answer), 2)
+        check_words(Given(64, answer), 2)
 
 
 @pytest.mark.parametrize("width", [1, 8, 63])
 def test_a_word_that_is_too_wide_is_refused(width):
     widest = np.array([0, 2**width - 1], dtype=np.uint64)
-    assert checked_words(Given(width, widest), 2) is widest
+    assert check_words(Given(width, widest), 2) is widest
     with pytest.raises(InvalidInput, match=f"more than its {width} bits"):
-        checked_words(Given(width, widest + np.uint64(1)), 2)
+        check_words(Given(width, widest + np.uint64(1)), 2)

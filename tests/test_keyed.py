@@ -26,7 +26,7 @@ from optrand.errors import InvalidInput
 from optrand.model.table import Table
 from optrand.sampling import KeyedEntropy, RecordStreams, Sampler
 from optrand.sampling import keyed as module
-from optrand.sampling.keyed import checked_ids, subkey
+from optrand.sampling.keyed import check_ids, subkey
 
 NAMES = {"release": "r", "dataset": "d", "column": "c", "purpose": "labels"}
 LABELS = np.arange(5.0)
@@ -299,7 +299,7 @@ def test_no_key_is_pickled_or_printed():
 )
 def test_ids_of_another_form_are_refused(ids):
     with pytest.raises(InvalidInput, match="ids of records"):
-        checked_ids(ids)
+        check_ids(ids)
 
 
 @each_sampler

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import check_prior
 from optrand.errors import InvalidInput
 from optrand.sampling.discrete_noise import discrete_laplace
 from optrand.sampling.entropy import SeededEntropy, SystemEntropy
@@ -86,7 +86,7 @@ def test_the_noise_of_a_histogram_has_scale_two_over_epsilon():
 def test_tiny_and_large_budgets_are_no_special_case():
     assert max(abs(x) for x in private_histogram([1, 2, 3], 1e-300)) > 10**290
     assert private_histogram([1, 2, 3], 700.0) == (1, 2, 3)
-    checked_prior(private_prior([1, 2, 3], 5e-324, source=SeededEntropy(1)).probabilities)
+    check_prior(private_prior([1, 2, 3], 5e-324, source=SeededEntropy(1)).probabilities)
 
 
 def test_ten_thousand_labels_with_system_entropy():
@@ -121,7 +121,7 @@ def test_a_prior_is_clipped_and_normalised():
     np.testing.assert_allclose(estimate.probabilities, clipped / clipped.sum(), rtol=1e-15)
     assert not estimate.uniform
     assert estimate.epsilon == 1.0
-    checked_prior(estimate.probabilities)
+    check_prior(estimate.probabilities)
     with pytest.raises(ValueError, match="read-only"):
         estimate.probabilities[0] = 1.0
 

@@ -37,7 +37,11 @@ def counted(step: Callable[[], T]) -> tuple[T, Counter[str]]:
 def test_one_answer_is_proven_once(tmp_path: Path) -> None:
     prior = np.random.default_rng(1).dirichlet(np.ones(53))
     problem, stated = counted(lambda: optrand.unbiased_regression(np.arange(53), prior, 1.0))
-    assert (stated["validation.labels"], stated["validation.prior"], stated["validation.epsilon"]) == (1, 1, 1)
+    assert (
+        stated["validation.check_labels"],
+        stated["validation.check_prior"],
+        stated["validation.check_epsilon"],
+    ) == (1, 1, 1)
     mechanism, solved = counted(lambda: optrand.solve(problem))
     assert (solved["gaps._evaluate"], solved["bound.lower_bound"], solved["tabulation._with_exact_means"]) == (1, 1, 1)
     assert solved["gaps._bound"] <= 1
@@ -49,7 +53,7 @@ def test_one_answer_is_proven_once(tmp_path: Path) -> None:
     assert again is proof
     assert kept_proof["bound.lower_bound"] == 0
     _, drawn = counted(lambda: mechanism.sample([0, 5, 52]))
-    assert (drawn["validation.values"], drawn["table.row_sums"]) == (0, 0)
+    assert (drawn["validation.check_values"], drawn["table.row_sums"]) == (0, 0)
     # The first draw adds up the table, one call for each entry.
     assert drawn["all"] < 53 * mechanism.n + 1_000
     _, saved = counted(lambda: mechanism.save(tmp_path / "mechanism.json"))

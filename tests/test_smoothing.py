@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import check_prior
 from optrand.errors import InvalidInput
 from optrand.sampling import smoothing
 from optrand.sampling.priors import EstimatedPrior, private_prior
@@ -69,7 +69,7 @@ def test_clipping_loses_nothing_and_bins_are_summed_in_closed_form(noisy, rows, 
 )
 def test_every_label_has_a_probability_and_equal_counts_have_equal_ones(counts, rows, epsilon):
     prior = smoothed_prior(EstimatedPrior(tuple(counts), epsilon), rows)
-    checked_prior(prior)
+    check_prior(prior)
     assert (prior >= FLOOR / len(counts) * 0.999).all()
     assert math.fsum(prior) == pytest.approx(1.0, abs=1e-12)
     order = np.argsort(counts)

@@ -32,8 +32,7 @@ from scipy.special import log_softmax, softmax
 
 from optrand.accounting.gaussian import least_sigma
 from optrand.accounting.spent import Spent
-from optrand.base.validation import Floats, real, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import Floats, check_epsilon, check_real, rectangular
 from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease, PrivateLabels
@@ -190,7 +189,7 @@ class LPRRSGD:
 
     def __post_init__(self) -> None:
         """Check all of them."""
-        budget = checked_epsilon(self.epsilon)
+        budget = check_epsilon(self.epsilon)
         _check_ball(self.diameter)
         if self.printed and budget >= 1:
             raise InvalidInput(f"epsilon is {budget:g}, and the printed steps are for less than 1: pass printed=False")
@@ -373,5 +372,5 @@ def _check(X: ArrayLike, labels: Any, loss: LinearLoss) -> tuple[Floats, float]:
 
 
 def _check_ball(diameter: float) -> None:
-    if not 0 < real(diameter, "diameter") < math.inf:
+    if not 0 < check_real(diameter, "diameter") < math.inf:
         raise InvalidInput(f"diameter is {diameter:g}, expected a finite number above 0")

@@ -13,8 +13,7 @@ import math
 
 from scipy.special import log_ndtr, ndtr
 
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import real
+from optrand.base.validation import check_epsilon, check_real
 from optrand.errors import InvalidInput
 
 __all__ = ["delta_of_gaussian", "least_sigma"]
@@ -64,7 +63,7 @@ def least_sigma(distance: float, epsilon: float, delta: float) -> float:
     >>> round(least_sigma(1.0, 1.0, 1e-5), 6)
     3.730632
     """
-    budget, far, most = checked_epsilon(epsilon), real(distance, "distance"), real(delta, "delta")
+    budget, far, most = check_epsilon(epsilon), check_real(distance, "distance"), check_real(delta, "delta")
     if not 0 < far < math.inf:
         raise InvalidInput(f"distance is {far:g}, expected a finite number above 0")
     if not 1e-100 <= most < 1:

@@ -27,7 +27,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from optrand.accounting.spent import Spent
-from optrand.base.validation import flag
+from optrand.base.validation import check_flag
 from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
 __all__ = ["Charge", "Ledger", "State", "check_name", "default_path"]
@@ -266,7 +266,7 @@ class Ledger:
         InputChanged
             An unfinished release of the same question began with other labels or ids.
         """
-        flag(again, "again")
+        check_flag(again, "again")
         limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
         with self._transaction() as database:
             found = [_unfinished(database, charge, again=again) for charge in charges]

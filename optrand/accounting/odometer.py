@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.accounting.spent import Spent
-from optrand.base.validation import integer, rectangular
+from optrand.base.validation import check_integer, rectangular
 from optrand.errors import InvalidInput, OverBudget
 
 __all__ = ["Odometer"]
@@ -48,7 +48,7 @@ class Odometer:
     """
 
     def __init__(self, rows: int, *, budget: Spent | None = None) -> None:
-        self._codes = np.zeros(integer(rows, "the number of rows", 0), dtype=np.intp)
+        self._codes = np.zeros(check_integer(rows, "the number of rows", 0), dtype=np.intp)
         self._sums = [Spent()]
         self._known = {Spent(): 0}
         self._lock = threading.Lock()

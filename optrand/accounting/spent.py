@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.base.arithmetic import decimal_value
-from optrand.base.validation import flag
+from optrand.base.validation import check_flag
 from optrand.errors import InvalidInput
 
 __all__ = ["Spent"]
@@ -56,7 +56,7 @@ class Spent:
     def __init__(self, epsilon: Amount = Fraction(0), delta: Amount = Fraction(0), *, exact: bool = True) -> None:
         object.__setattr__(self, "epsilon", _amount(epsilon, "epsilon"))
         object.__setattr__(self, "delta", _amount(delta, "delta"))
-        object.__setattr__(self, "exact", flag(exact, "exact"))
+        object.__setattr__(self, "exact", check_flag(exact, "exact"))
 
     def __add__(self, other: Spent) -> Spent:
         """Add two costs of the same labels (basic composition)."""

@@ -17,11 +17,16 @@ from optrand.audits.exact_table import TOLERANCE, ExactTable, Worst, deviations
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
-from optrand.base.validation import MAX_EPSILON, Floats, real, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import labels as checked_labels
-from optrand.base.validation import prior as checked_prior
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import (
+    MAX_EPSILON,
+    Floats,
+    check_epsilon,
+    check_labels,
+    check_prior,
+    check_real,
+    check_values,
+    rectangular,
+)
 from optrand.certificates.certificate import Certificate
 from optrand.errors import InvalidInput
 from optrand.model.problem import classification, regression
@@ -143,7 +148,7 @@ class Audit(Record):
         epsilon : float
             In nats, at least 0.
         """
-        budget = real(epsilon, "epsilon")
+        budget = check_real(epsilon, "epsilon")
         if not 0 <= budget <= MAX_EPSILON:
             raise InvalidInput(f"epsilon is {budget:g}, expected a number from 0 to {MAX_EPSILON:g}")
         if self.table.negative:
@@ -337,17 +342,17 @@ def audit(
     NOT private as stated
     not 0.7-DP: epsilon is infinite; output 2 has probability 0.5 where the label is 2, and 0 where it is 1
     """
-    table, budget = ExactTable.of(matrix), checked_epsilon(epsilon)
+    table, budget = ExactTable.of(matrix), check_epsilon(epsilon)
     k, m = table.shape
     rows, columns = _names(labels, k, "labels"), _names(outputs, m, "outputs")
     numbers = _numbers(rows), _numbers(columns)
     if numbers[0] is not None:
-        checked_labels(numbers[0])
+        check_labels(numbers[0])
     numeric = numbers[0] is not None and numbers[1] is not None
     found = Audit(table, budget, rows or tuple(range(k)), columns or tuple(range(m)), numeric, None)
     if prior is None:
         return found
-    shares = checked_prior(prior, k)
+    shares = check_prior(prior, k)
     compared = None if table.negative else _compare(found, shares)
     return replace(found, comparison=compared, prior=tuple(shares.tolist()))
 
@@ -399,7 +404,7 @@ def _numbers(names: tuple[object, ...] | None) -> Floats | None:
     """Return names as numbers, if they are."""
     if names is None or any(isinstance(name, (str, bytes, bool)) for name in names):
         return None
-    return checked_values([float(name) if isinstance(name, Fraction) else name for name in names], "labels and outputs")
+    return check_values([float(name) if isinstance(name, Fraction) else name for name in names], "labels and outputs")
 
 
 def _epsilon(ratio: Fraction | None) -> float:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from optrand.base.validation import flag
+from optrand.base.validation import check_flag
 from optrand.errors import InvalidInput
 
 __all__ = [
@@ -40,7 +40,7 @@ def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> N
     An early check, before long work; :func:`publish` decides.
     """
     target = Path(path)
-    flag(overwrite, "overwrite")
+    check_flag(overwrite, "overwrite")
     if target.is_symlink():
         raise InvalidInput(f"{target} is a symbolic link: name the file itself")
     if target.exists() and not target.is_file():

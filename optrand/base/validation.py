@@ -16,19 +16,19 @@ __all__ = [
     "Floats",
     "as_declared",
     "as_doubles",
-    "classes",
-    "epsilon",
+    "check_classes",
+    "check_epsilon",
+    "check_flag",
+    "check_integer",
+    "check_labels",
+    "check_prior",
+    "check_real",
+    "check_values",
     "exactly",
     "expect",
-    "flag",
     "frozen",
     "has_masked_cells",
-    "integer",
-    "labels",
-    "prior",
-    "real",
     "rectangular",
-    "values",
 ]
 
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ def expect(given: object, kinds: type | tuple[type, ...], name: str, way: str) -
         raise InvalidInput(f"{name} is of type {type(given).__name__}, expected {way}")
 
 
-def real(value: object, name: str) -> float:
+def check_real(value: object, name: str) -> float:
     """Return ``value`` as a finite float; booleans and strings are refused."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.floating, np.integer)):
         raise InvalidInput(f"{name} is of type {type(value).__name__}, expected a real number")
@@ -87,14 +87,14 @@ def real(value: object, name: str) -> float:
     return number
 
 
-def flag(value: object, name: str) -> bool:
+def check_flag(value: object, name: str) -> bool:
     """Return ``value`` as True or False; text such as "no", which would count as true, is refused, and numbers are."""
     if not isinstance(value, (bool, np.bool_)):
         raise InvalidInput(f"{name} is of type {type(value).__name__}, expected True or False")
     return bool(value)
 
 
-def integer(value: object, name: str, least: int, most: float = math.inf, *, why: str = "") -> int:
+def check_integer(value: object, name: str, least: int, most: float = math.inf, *, why: str = "") -> int:
     """Return ``value`` as an integer from ``least`` to ``most``; booleans, floats and strings are refused."""
     given = value.item() if isinstance(value, np.generic) else value
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
@@ -103,9 +103,9 @@ def integer(value: object, name: str, least: int, most: float = math.inf, *, why
     return given
 
 
-def epsilon(value: object, name: str = "epsilon") -> float:
+def check_epsilon(value: object, name: str = "epsilon") -> float:
     """Return a privacy budget in nats: a finite number above 0 and at most 700."""
-    number = real(value, name)
+    number = check_real(value, name)
     if number <= 0:
         raise InvalidInput(f"{name} is {number}, expected a number above 0 (nats)")
     if number > MAX_EPSILON:
@@ -213,7 +213,7 @@ def as_declared(values: Floats, labels: Floats) -> Floats:
     return np.where(np.abs(values - nearest) <= slack, nearest, values)
 
 
-def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
+def check_values(given: ArrayLike | Sequence[object], name: str) -> Floats:
     """Return a non-empty, one-dimensional array of finite floats, ``-0.0`` turned into ``0.0``."""
     array = rectangular(given, name)
     if array.ndim != 1:
@@ -236,7 +236,7 @@ def values(given: ArrayLike | Sequence[object], name: str) -> Floats:
     return floats
 
 
-def distinct(array: Floats, name: str) -> None:
+def check_distinct(array: Floats, name: str) -> None:
     """Refuse repeated values in ``array``, which need not be sorted."""
     repeats = array.size - np.unique(array).size
     if repeats:
@@ -259,7 +259,7 @@ def exactly(given: object, kinds: type | tuple[type, ...], name: str) -> None:
         raise InvalidInput(f"{name} is of type {type(given).__name__}, expected {names} itself and no subclass")
 
 
-def squarable(array: Floats, name: str) -> None:
+def check_squarable(array: Floats, name: str) -> None:
     """Refuse numbers whose squares overflow."""
     if (np.abs(array) > MAX_MAGNITUDE).any():
         raise InvalidInput(
@@ -267,22 +267,22 @@ def squarable(array: Floats, name: str) -> None:
         )
 
 
-def labels(given: ArrayLike | Sequence[object]) -> Floats:
+def check_labels(given: ArrayLike | Sequence[object]) -> Floats:
     """Return a set of labels: distinct finite numbers with a range that floats can square, in the order given."""
-    array = values(given, "labels")
-    distinct(array, "labels")
-    squarable(array, "labels")
+    array = check_values(given, "labels")
+    check_distinct(array, "labels")
+    check_squarable(array, "labels")
     if array.size > 1 and np.ptp(array) < MIN_SPREAD:
         raise InvalidInput(f"labels differ by less than {MIN_SPREAD:g}, whose square vanishes in floats: rescale them")
     return array
 
 
-def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Floats:
+def check_prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Floats:
     """Return a probability distribution: no negative, subnormal or NaN entry, summing to 1 within 1e-9.
 
     An array of float32 or float16 may miss 1 by a thousandth and is divided by its sum.
     """
-    array = values(given, "prior")
+    array = check_values(given, "prior")
     if size is not None and array.size != size:
         raise InvalidInput(f"prior has {array.size} entries for {size} labels, expected one per label")
     if (array < 0).any():
@@ -307,16 +307,16 @@ def prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Float
     return array
 
 
-def classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
+def check_classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
     """Return values as class numbers ``0 ... k-1``, of their shape.
 
     An error does not reveal which are invalid, or how many.
 
     Examples
     --------
-    >>> classes([[0.0, 2.0]], 3).tolist()
+    >>> check_classes([[0.0, 2.0]], 3).tolist()
     [[0, 2]]
-    >>> classes([0, 1, 3], 3)
+    >>> check_classes([0, 1, 3], 3)
     Traceback (most recent call last):
         ...
     optrand.errors.InvalidInput: at least one value is not among the classes 0 to 2: number the classes from 0, or

@@ -18,10 +18,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import decimal_value, noise_scale, quotient
-from optrand.base.validation import MAX_INTEGER, Floats, frozen, integer, real, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import labels as checked_labels
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import (
+    MAX_INTEGER,
+    Floats,
+    check_epsilon,
+    check_integer,
+    check_labels,
+    check_real,
+    check_values,
+    frozen,
+    rectangular,
+)
 from optrand.baselines.noise import (
     ContinuousStaircase,
     Drawn,
@@ -111,7 +118,7 @@ class Additive(ABC):
             raise InvalidInput(f"clip is of type {type(clip).__name__}, expected an Interval or None")
         declared = _declare(labels)
         hidden = _check_sensitivity(options.get("sensitivity"), declared)
-        budget = checked_epsilon(epsilon)
+        budget = check_epsilon(epsilon)
         if budget < MIN_EPSILON or (hidden / budget > MAX_SCALE and not self.exact):
             raise InvalidInput(
                 f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where noise is no float: raise epsilon, or "
@@ -178,7 +185,7 @@ class Additive(ABC):
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Compute the moments at some of the declared labels, in closed form."""
-        places = self.positions(self._check_inside(checked_values(labels, "labels")), "label")
+        places = self.positions(self._check_inside(check_values(labels, "labels")), "label")
         if self.clip is None:
             return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
         low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end of clip")
@@ -190,8 +197,8 @@ class Additive(ABC):
 
     def likelihood(self, released: ArrayLike, labels: ArrayLike) -> Floats:
         """Return the density of each released value under each of some labels, or beyond a clip the mass."""
-        means = self.positions(self._check_inside(checked_values(labels, "labels")), "label")
-        places = self.positions(checked_values(released, "released values"), "released value")[:, np.newaxis]
+        means = self.positions(self._check_inside(check_values(labels, "labels")), "label")
+        places = self.positions(check_values(released, "released values"), "released value")[:, np.newaxis]
         table = self.noise.density(places - means)
         if self.clip is None:
             return table
@@ -226,7 +233,7 @@ class Additive(ABC):
             outputs are far off and epsilon is in the hundreds, probabilities leave the range of floats, and a table
             with such zeros is correctly certified as not private.
         """
-        rows, columns = checked_values(labels, "labels"), checked_values(outputs, "outputs")
+        rows, columns = check_values(labels, "labels"), check_values(outputs, "outputs")
         if self.clip is not None and (columns[0] < self.clip.low or columns[-1] > self.clip.high):
             raise InvalidInput(
                 f"outputs from {columns[0]:g} to {columns[-1]:g} reach beyond the interval that releases are clipped to"
@@ -274,7 +281,7 @@ class LatticeAdditive(Additive):
         self, labels: Interval | ArrayLike, epsilon: float, *, step: float = 1.0, **options: Unpack[Reach]
     ) -> None:
         super().__init__(labels, epsilon, **options)
-        object.__setattr__(self, "step", real(step, "step"))
+        object.__setattr__(self, "step", check_real(step, "step"))
         if self.step <= 0:
             raise InvalidInput(f"step is {self.step:g}, expected a distance above 0")
         steps = decimal_value(self.sensitivity) / decimal_value(self.step)
@@ -446,7 +453,7 @@ class Staircase(Additive):
         self, labels: Interval | ArrayLike, epsilon: float, *, gamma: float | None = None, **options: Unpack[Reach]
     ) -> None:
         super().__init__(labels, epsilon, **options)
-        share = best_gamma(self.epsilon) if gamma is None else real(gamma, "gamma")
+        share = best_gamma(self.epsilon) if gamma is None else check_real(gamma, "gamma")
         if not 0 < share < 1:
             raise InvalidInput(f"gamma is {share:g}, expected a share strictly between 0 and 1")
         object.__setattr__(self, "gamma", share)
@@ -493,7 +500,7 @@ class DiscreteStaircase(LatticeAdditive):
         super().__init__(labels, epsilon, step=step, **options)
         if rise is None:
             rise = best_rise(self.epsilon, self.steps)
-        object.__setattr__(self, "rise", integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
+        object.__setattr__(self, "rise", check_integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
 
     @property
     def noise(self) -> LatticeStaircase:
@@ -515,7 +522,7 @@ def best_gamma(epsilon: float) -> float:
     >>> round(best_gamma(1e-9), 6), round(best_gamma(1.0), 6)
     (0.5, 0.416737)
     """
-    budget = checked_epsilon(epsilon)
+    budget = check_epsilon(epsilon)
     fall = -math.expm1(-budget)
     return math.exp(-budget) * math.expm1((2 * budget + math.log1p(-fall / 2)) / 3) / fall
 
@@ -533,7 +540,7 @@ def best_rise(epsilon: float, length: int) -> int:
     >>> [best_rise(epsilon, 52) for epsilon in (0.1, 1.0, 4.0)]
     [26, 22, 11]
     """
-    budget = checked_epsilon(epsilon)
+    budget = check_epsilon(epsilon)
     if length < 1:
         raise InvalidInput(f"a stair of {length} integer(s), expected at least one")
     growth = 1 / math.expm1(budget)
@@ -549,7 +556,7 @@ def best_rise(epsilon: float, length: int) -> int:
 def _declare(labels: Interval | ArrayLike) -> Interval:
     if isinstance(labels, Interval):
         return labels
-    values = checked_labels(labels)
+    values = check_labels(labels)
     if values.size < 2:
         raise InvalidInput("there is one label and so a sensitivity of 0: expected two labels, or the Interval of them")
     return Interval(float(values.min()), float(values.max()))
@@ -558,7 +565,7 @@ def _declare(labels: Interval | ArrayLike) -> Interval:
 def _check_sensitivity(given: float | None, labels: Interval) -> float:
     """Return the sensitivity, by default the range of the labels as they are written."""
     spread = float(decimal_value(labels.high) - decimal_value(labels.low))
-    hidden = spread if given is None else real(given, "sensitivity")
+    hidden = spread if given is None else check_real(given, "sensitivity")
     if hidden <= 0:
         raise InvalidInput(f"sensitivity is {hidden:g}, expected a distance above 0")
     if hidden < spread:

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import decimal_value, float_above, log_bracket, privacy_ratio
 from optrand.base.records import freeze
-from optrand.base.validation import Floats, frozen, integer, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import Floats, check_epsilon, check_integer, frozen, rectangular
 from optrand.baselines.groups import Groups
 from optrand.baselines.randomization import LabelRandomization, fraction
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
@@ -160,7 +159,7 @@ class ClusterRR:
         bias_correction: float | Fraction | None = None,
     ) -> None:
         """Check every parameter."""
-        size = integer(k, "k", 2)
+        size = check_integer(k, "k", 2)
         scale = fraction(noise_scale, "noise_scale")
         if scale <= 0:
             raise InvalidInput(f"noise_scale is {float(scale):g}, expected a number above 0: without noise, no privacy")
@@ -202,14 +201,14 @@ class ClusterRR:
         >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
         1.0
         """
-        floor = _check_threshold(threshold, integer(k, "k", 2))
+        floor = _check_threshold(threshold, check_integer(k, "k", 2))
         if floor == 0:
             raise InvalidInput("threshold is 0: no label could be kept at all, expected more, and at most 1/k")
         return cls(
             k,
             threshold=floor,
-            noise_scale=2 / decimal_value(checked_epsilon(split.prior, "the budget of the distributions")),
-            resampling=1 / (1 + (privacy_ratio(checked_epsilon(split.labels, "the budget of the labels")) - 1) * floor),
+            noise_scale=2 / decimal_value(check_epsilon(split.prior, "the budget of the distributions")),
+            resampling=1 / (1 + (privacy_ratio(check_epsilon(split.labels, "the budget of the labels")) - 1) * floor),
             bias_correction=bias_correction,
         )
 
@@ -226,7 +225,7 @@ class ClusterRR:
         >>> round(mechanism.printed_epsilon, 9), round(mechanism.epsilon, 9)
         (2.0, 3.0)
         """
-        rate = checked_epsilon(epsilon)
+        rate = check_epsilon(epsilon)
         return cls.for_budget(k, BudgetSplit(2 * rate, rate), threshold=heterogeneity, bias_correction=0)
 
     @property
@@ -325,7 +324,7 @@ class ClusterPriors:
         >>> priors.probabilities.round(2).tolist()
         [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
         """
-        size = integer(k, "k", 1)
+        size = check_integer(k, "k", 1)
         array = groups.check_labels(labels, size)
         words = SystemEntropy() if source is None else source
         learned = [private_prior(counts, epsilon, source=words) for counts in groups.histograms(array, size)]
@@ -333,7 +332,7 @@ class ClusterPriors:
             groups,
             np.array([prior.probabilities for prior in learned]),
             np.array([prior.uniform for prior in learned]),
-            checked_epsilon(epsilon),
+            check_epsilon(epsilon),
         )
 
     @property
@@ -405,9 +404,9 @@ class ClusterPriorRR:
 
     def __post_init__(self) -> None:
         """Check both."""
-        integer(self.k, "k", 1)
-        checked_epsilon(self.split.prior, "the budget of the priors")
-        checked_epsilon(self.split.labels, "the budget of the labels")
+        check_integer(self.k, "k", 1)
+        check_epsilon(self.split.prior, "the budget of the priors")
+        check_epsilon(self.split.labels, "the budget of the labels")
 
     @property
     def epsilon(self) -> float:

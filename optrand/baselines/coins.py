@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.sampling.entropy import MAX_WIDTH, EntropySource, checked_width, checked_words
+from optrand.sampling.entropy import MAX_WIDTH, EntropySource, check_width, check_words
 
 __all__ = ["Octets", "coins", "octets"]
 
@@ -23,8 +23,8 @@ def octets(source: EntropySource, count: int) -> Octets:
     >>> octets(SeededEntropy(0), 3).tolist()
     [112, 138, 120]
     """
-    width = checked_width(source)
-    words = checked_words(source, -(-8 * count // width))
+    width = check_width(source)
+    words = check_words(source, -(-8 * count // width))
     # A fixed order of bytes, so that a seed means the same on every machine.
     drawn = words.astype("<u8", copy=False).view(np.uint8)
     if width < MAX_WIDTH:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.records import Record, freeze
-from optrand.base.validation import classes, integer, rectangular
+from optrand.base.validation import check_classes, check_integer, rectangular
 from optrand.errors import InvalidInput, MissingExtra
 
 __all__ = ["Groups"]
@@ -157,7 +157,7 @@ class Groups(Record):
                 f"features have type {table.dtype} and shape {table.shape}, expected a table of finite numbers, one "
                 "row for each label"
             )
-        integer(count, "the number of groups", 1)
+        check_integer(count, "the number of groups", 1)
         distinct = np.unique(table, axis=0).shape[0]
         if count > distinct:
             raise InvalidInput(
@@ -181,7 +181,7 @@ class Groups(Record):
                 f"labels have shape {array.shape} where {self.n} row(s) have a group: expected one label and one group "
                 "id for every row"
             )
-        return classes(array, k)
+        return check_classes(array, k)
 
     def histograms(self, labels: NDArray[np.intp], k: int) -> NDArray[np.int64]:
         """Count each of `k` labels in each group, shape ``(count, k)``. Private.

@@ -23,7 +23,7 @@ from scipy import special
 from optrand.base.arithmetic import decimal_value, float_below
 from optrand.base.validation import Floats
 from optrand.sampling.discrete_noise import discrete_staircase
-from optrand.sampling.entropy import EntropySource, checked_width, checked_words
+from optrand.sampling.entropy import EntropySource, check_width, check_words
 
 __all__ = ["ContinuousStaircase", "Drawn", "LaplaceNoise", "LatticeStaircase", "Noise"]
 
@@ -302,9 +302,9 @@ def draw_uniforms(source: EntropySource, count: int) -> Floats:
     >>> draw_uniforms(SeededEntropy(0), 3).round(3).tolist()
     [0.85, 0.555, 0.076]
     """
-    width = checked_width(source)
+    width = check_width(source)
     each = -(-UNIFORM_BITS // width)
-    words = checked_words(source, each * count).reshape(count, each).astype(np.float64)
+    words = check_words(source, each * count).reshape(count, each).astype(np.float64)
     drawn = np.ldexp(words, -width * np.arange(1, each + 1)).sum(axis=1)
     inside: Floats = np.clip(drawn, 2.0 ** -(UNIFORM_BITS + 1), 1 - 2.0**-UNIFORM_BITS)
     return inside

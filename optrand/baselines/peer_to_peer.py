@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above, log_above, log_bracket
 from optrand.base.records import freeze
-from optrand.base.validation import Floats, integer, real
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import Floats, check_epsilon, check_integer, check_real
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
 from optrand.baselines.randomization import LabelRandomization, fraction
@@ -168,7 +167,7 @@ class PeerToPeer:
         A user receives one flipped label, which is that of a given user with probability :math:`1/n` ([E22], Section
         5.1, prints :math:`1/s`).
         """
-        return float_above(abs(1 - 2 * Fraction(self.flip)) / integer(size, "the size of a cluster", 1))
+        return float_above(abs(1 - 2 * Fraction(self.flip)) / check_integer(size, "the size of a cluster", 1))
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
         """Compute the delta at an epsilon in a cluster of some size, for the worst labels of the other users.
@@ -176,7 +175,7 @@ class PeerToPeer:
         It is the upper end of :meth:`~optrand.baselines.peer_accounting.PeerPair.delta`. By the symmetry of labels 0
         and 1 only half of the numbers of ones are tried.
         """
-        budget = checked_epsilon(epsilon)
+        budget = check_epsilon(epsilon)
         delta, ones, exhaustive = self._worst(size, lambda pair: pair.delta(budget)[1])
         return PeerPrivacy(budget, delta, ones, exhaustive)
 
@@ -192,7 +191,7 @@ class PeerToPeer:
         >>> round(PeerToPeer(0.1, 1.0).at_delta(1e-4, 60).epsilon, 3)
         0.808
         """
-        target = real(delta, "delta")
+        target = check_real(delta, "delta")
         if not LEAST_DELTA <= target < 1:
             raise InvalidInput(
                 f"delta is {target:g}, expected at least {LEAST_DELTA:g} and below 1: at a smaller delta "
@@ -203,7 +202,7 @@ class PeerToPeer:
         return PeerPrivacy(epsilon, target, ones, exhaustive)
 
     def _worst(self, size: int, measure: Callable[[PeerPair], float]) -> tuple[float, int, bool]:
-        n = integer(size, "the size of a cluster", 1)
+        n = check_integer(size, "the size of a cluster", 1)
         flip = min(self.flip, 1 - self.flip)
 
         @cache
@@ -263,8 +262,8 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
     `size` is `s`, that of the smallest cluster. Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha
     \sqrt{\theta s (1 - \alpha)}`; also :math:`\alpha \leq 1/2`, which the proof needs and the lemma omits.
     """
-    s, alpha, theta = integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
-    target = real(delta, "delta")
+    s, alpha, theta = check_integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
+    target = check_real(delta, "delta")
     if not 0 < target < 1:
         raise InvalidInput(f"delta is {target:g}, expected a number above 0 and below 1")
     if not 2 / s <= alpha <= 1 / 2:
@@ -301,7 +300,7 @@ def theorem3(mechanism: PeerToPeer, size: int) -> float:
     The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
     users even at :math:`\theta = 1`; a larger flip, up to 1/2, serves its proof as well.
     """
-    s = integer(size, "the size of a cluster", 2)
+    s = check_integer(size, "the size of a cluster", 2)
     if not theorem3_flip(s, mechanism.rate) <= mechanism.flip <= 1 / 2:
         return math.inf
     return lemma9_at(mechanism, 4 * math.sqrt(math.log(s)), s)[0]

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import log_above, privacy_ratio
 from optrand.base.records import Record
-from optrand.base.validation import Floats, classes, frozen, integer, real
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import Floats, check_classes, check_epsilon, check_integer, check_real, frozen
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
 from optrand.model.table import Table
@@ -112,7 +111,7 @@ class LabelRandomization(Record):
 
     def likelihood(self, noisy: ArrayLike) -> Floats:
         """Return the probability of each noisy label under every label, shape ``(n, k)``."""
-        rows: Floats = self.matrix[classes(noisy, self.k)]
+        rows: Floats = self.matrix[check_classes(noisy, self.k)]
         return rows
 
     def loss_weights(self, noisy: ArrayLike) -> Floats:
@@ -126,7 +125,7 @@ class LabelRandomization(Record):
         >>> channel.loss_weights([0, 1]).tolist()
         [[1.75, -0.75], [-0.25, 1.25]]
         """
-        weights: Floats = self.inverse.T[classes(noisy, self.k)]
+        weights: Floats = self.inverse.T[check_classes(noisy, self.k)]
         return weights
 
     @cached_property
@@ -167,7 +166,7 @@ class LabelRandomization(Record):
         >>> channel.sample([0, 0, 0, 1, 1, 1], source=SeededEntropy(5)).tolist()
         [1, 0, 0, 1, 1, 1]
         """
-        return self._sampler.sample(classes(values, self.k), source=source).astype(np.int64)
+        return self._sampler.sample(check_classes(values, self.k), source=source).astype(np.int64)
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Compute the bias and the variance of the released label, read as a number, at some labels.
@@ -178,7 +177,7 @@ class LabelRandomization(Record):
         >>> moments.biases.tolist(), moments.variances.tolist()
         ([0.375, -0.125], [0.234375, 0.109375])
         """
-        array = classes(labels, self.k).reshape(-1)
+        array = check_classes(labels, self.k).reshape(-1)
         biases = np.array(self.table.biases, dtype=np.float64)
         return Moments(biases[array], self.table.variances[array])
 
@@ -215,8 +214,8 @@ class UniformRR(Record):
 
     def __post_init__(self) -> None:
         """Check both."""
-        integer(self.k, "k", 2)
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        check_integer(self.k, "k", 2)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
 
     @cached_property
     def channel(self) -> LabelRandomization:
@@ -249,7 +248,7 @@ def fraction(given: float | Fraction, name: str, *, most: int | None = None) -> 
     >>> fraction(0.75, "resampling", most=1)
     Fraction(3, 4)
     """
-    exact = Fraction(given if isinstance(given, Fraction) else real(given, name))
+    exact = Fraction(given if isinstance(given, Fraction) else check_real(given, name))
     if most is not None and not 0 <= exact <= most:
         raise InvalidInput(f"{name} is {float(exact):g}, expected a probability from 0 to {most}")
     return exact

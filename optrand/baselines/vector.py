@@ -13,9 +13,7 @@ from scipy.special import softmax
 
 from optrand.base.arithmetic import divide_budget, noise_scale, privacy_ratio
 from optrand.base.records import Record
-from optrand.base.validation import Floats, integer, rectangular
-from optrand.base.validation import classes as checked_classes
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import Floats, check_classes, check_epsilon, check_integer, rectangular
 from optrand.baselines.coins import Octets, coins
 from optrand.baselines.noise import LaplaceNoise
 from optrand.errors import InvalidInput
@@ -58,14 +56,14 @@ class OneHot(Record):
 
     def __post_init__(self) -> None:
         """Check both numbers."""
-        object.__setattr__(self, "k", integer(self.k, "k", 2))
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "k", check_integer(self.k, "k", 2))
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         if self.epsilon < MIN_EPSILON:
             raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")
 
     def _moments(self, labels: ArrayLike, bias: float, variance: float) -> Moments:
         """Return moments that are the same for every label."""
-        size = checked_classes(labels, self.k).size
+        size = check_classes(labels, self.k).size
         return Moments(np.full(size, bias), np.full(size, variance))
 
 
@@ -159,7 +157,7 @@ class UnaryBits(OneHot):
         >>> UnaryBits(10, 2.0).sample_packed([9, 0], source=SeededEntropy(1)).tolist()
         [[64, 192], [168, 64]]
         """
-        classes = checked_classes(values, self.k)
+        classes = check_classes(values, self.k)
         words = SystemEntropy() if source is None else source
         flat = classes.reshape(-1)
         packed = np.empty((flat.size, self.width), dtype=np.uint8)
@@ -305,7 +303,7 @@ class Alibi(OneHot):
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """Draw a noisy one-hot vector for every label; shapes, source and errors as in :meth:`UnaryBits.sample`."""
-        classes = checked_classes(values, self.k)
+        classes = check_classes(values, self.k)
         words = SystemEntropy() if source is None else source
         noisy, noise = np.empty(classes.size * self.k), LaplaceNoise(self.scale)
         for start in range(0, noisy.size, COORDINATES):
@@ -387,7 +385,7 @@ class LatticeAlibi(OneHot):
     def __post_init__(self) -> None:
         """Check all three."""
         super().__post_init__()
-        integer(self.steps, "steps", 1, 256)
+        check_integer(self.steps, "steps", 1, 256)
 
     @property
     def step_ratio(self) -> Fraction:
@@ -415,7 +413,7 @@ class LatticeAlibi(OneHot):
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """Draw a noisy vector for every label; shapes, source and errors are those of :meth:`UnaryBits.sample`."""
-        classes = checked_classes(values, self.k)
+        classes = check_classes(values, self.k)
         coordinates = (classes[..., np.newaxis] == np.arange(self.k)).astype(np.int64)
         noisy: Floats = self._sampler.sample(coordinates, source=source)
         return noisy

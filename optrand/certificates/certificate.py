@@ -25,7 +25,7 @@ from typing import NoReturn, Protocol, Self, TypeVar
 
 from optrand.base.arithmetic import float_above, float_below, log_above, log_bracket, places, scaled
 from optrand.base.numerals import shown_above, shown_below
-from optrand.base.validation import expect, flag
+from optrand.base.validation import check_flag, expect
 from optrand.certificates import bound as dual_bound
 from optrand.errors import InvalidInput, NotCertified
 from optrand.model import losses
@@ -190,7 +190,7 @@ def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> 
     >>> proof.gap < 1e-12, round(proof.upper, 9)
     (True, 0.375)
     """
-    flag(worst_case, "worst_case")
+    check_flag(worst_case, "worst_case")
     if not hasattr(mechanism, "certify") or isinstance(mechanism, type):
         raise InvalidInput(
             f"certify needs a mechanism, not a {type(mechanism).__name__}: certify(solve(problem)); for a table of "

@@ -18,9 +18,7 @@ import numpy as np
 
 from optrand.base.decimals import decimal, number, whole
 from optrand.base.suggestions import missing
-from optrand.base.validation import MAX_INTEGER, Floats, frozen
-from optrand.base.validation import epsilon as check_epsilon
-from optrand.base.validation import labels as check_labels
+from optrand.base.validation import MAX_INTEGER, Floats, check_epsilon, check_labels, frozen
 from optrand.cli.console import note
 from optrand.errors import InvalidInput
 from optrand.model.losses import Tabulated

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, frozen, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats, check_epsilon, frozen, rectangular
 from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.sampling.draw import draw_integers
-from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.sampling.entropy import EntropySource, SystemEntropy, check_width, check_words
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
 
@@ -55,7 +54,7 @@ class RRWithPriorBatch:
 
     def __post_init__(self) -> None:
         """Check the priors and find what each row keeps."""
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "priors", _checked_priors(self.priors))
         kept = kept_labels(self.priors, self.epsilon)
         kept.flags.writeable = False
@@ -134,7 +133,7 @@ class RRWithPriorBatch:
         """
         array = self._checked_labels(labels)
         source = SystemEntropy() if source is None else source
-        width = checked_width(source)
+        width = check_width(source)
         sizes = self.k_star
         stays = _coins(sizes, privacy_ratio(self.epsilon), source, width)
         stays &= self.kept[np.arange(len(self)), array]
@@ -219,7 +218,7 @@ def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) ->
     leading = np.array([(chance.numerator << width) // chance.denominator for chance in chances], dtype=np.uint64)[
         index
     ]
-    words = checked_words(source, sizes.size)
+    words = check_words(source, sizes.size)
     coins: NDArray[np.bool_] = words < leading
     for row in np.flatnonzero(words == leading).tolist():
         coins[row] = _settle(chances[index[row]], source, width)
@@ -231,7 +230,7 @@ def _settle(chance: Fraction, source: EntropySource, width: int) -> bool:
     scale = 1 << width
     while True:
         chance = chance * scale % 1
-        word = int(checked_words(source, 1)[0])
+        word = int(check_words(source, 1)[0])
         leading = chance.numerator * scale // chance.denominator
         if word != leading:
             return word < leading

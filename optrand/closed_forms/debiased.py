@@ -7,10 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import labels as checked_labels
-from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import Floats, check_epsilon, check_labels, check_prior
 from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -70,11 +67,11 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
 def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
     """Compute debiased randomized response and its dual in floats; see :func:`debiased_rr`."""
-    given = checked_labels(labels)
+    given = check_labels(labels)
     order = np.argsort(given)
     names = given[order]
-    weights = np.full(names.size, 1 / names.size) if prior is None else checked_prior(prior, names.size)[order]
-    gain = math.expm1(checked_epsilon(epsilon))
+    weights = np.full(names.size, 1 / names.size) if prior is None else check_prior(prior, names.size)[order]
+    gain = math.expm1(check_epsilon(epsilon))
     offsets = _from_mean(names)
     with np.errstate(over="ignore"):
         outputs = names + names.size / gain * offsets

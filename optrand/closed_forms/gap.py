@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import exp_bracket, places, scaled
-from optrand.base.validation import Floats, squarable
+from optrand.base.validation import Floats, check_squarable
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
@@ -217,7 +217,7 @@ class _Gaps:
                 f"the outputs of a gap and a bit at epsilon {problem.epsilon:g} overflow in floats: "
                 "rescale the labels or raise epsilon"
             )
-        squarable(offsets, "outputs")
+        check_squarable(offsets, "outputs")
         node, every = np.arange(1, problem.k), np.ones(problem.k - 1, dtype=np.int64)
         first, last = np.concatenate((0 * every, node)), np.concatenate((node - 1, (problem.k - 1) * every))
         shares = self.d * (self.rho / self.reach) / (self.gain + 2)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import check_labels
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
@@ -87,7 +87,7 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     >>> round(mechanism.value, 9), mechanism.certificate.gap < 1e-12
     (1.65, True)
     """
-    if checked_labels(labels).size == 1:
+    if check_labels(labels).size == 1:
         raise InvalidInput("two_ends needs two labels or more: a single label is its own unbiased output")
     interval = Interval(*unbiased_range(labels, epsilon))
     return tabulate(design_two_ends(unbiased_regression(labels, prior, epsilon, outputs=interval)))

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import Floats, integer
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import Floats, check_epsilon, check_integer, check_labels
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Dual, Problem, classification
 from optrand.model.randomizer import Randomizer, Solution, Stats
@@ -53,7 +51,7 @@ def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
     >>> f"{mechanism.certificate.lower:.12f} {mechanism.certificate.upper:.12f}"
     '0.576116884766 0.576116884766'
     """
-    names = checked_labels(labels)
+    names = check_labels(labels)
     problem = classification(np.full(names.size, 1 / names.size), epsilon, labels=names)
     return respond_exactly(problem, np.ones(problem.k, dtype=np.bool_))
 
@@ -83,7 +81,7 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
     ['0.170', '0.000', '0.015']
     """
     problem = classification(prior, epsilon)
-    size = integer(k, "k", 1, problem.k, why=", the number of labels")
+    size = check_integer(k, "k", 1, problem.k, why=", the number of labels")
     kept = np.zeros(problem.k, dtype=np.bool_)
     kept[np.argsort(-problem.prior, kind="stable")[:size]] = True
     return respond_exactly(problem, kept)
@@ -177,7 +175,7 @@ def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
     >>> kept_labels(np.array([[0.5, 0.3, 0.2], [0.25, 0.5, 0.25]]), 1.0).tolist()
     [[True, True, False], [True, True, True]]
     """
-    gain = math.expm1(checked_epsilon(epsilon))
+    gain = math.expm1(check_epsilon(epsilon))
     kept = np.empty(priors.shape, dtype=np.bool_)
     k = np.arange(1, priors.shape[1])
     step = max(1, BLOCK // priors.shape[1])

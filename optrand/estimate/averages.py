@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats, rectangular, squarable
+from optrand.base.validation import Floats, check_squarable, rectangular
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.intervals import Estimate
@@ -184,10 +184,10 @@ def average(
     for one, tallies in tallied(released, mechanism, groups):
         if given.shape != one.labels.shape:
             raise InvalidInput(f"function has shape {given.shape}, expected {one.labels.shape}: one per label")
-        squarable(given, "the numbers of the function")
+        check_squarable(given, "the numbers of the function")
         debiasing = Debiasing.of(one, prior)
         values = debiasing.values(given)
-        squarable(values, "the unbiased values of the function")
+        check_squarable(values, "the unbiased values of the function")
         parts.append(_Part(tallies, values, _noise_variance(debiasing, tallies, values, given), 0.0))
     return _estimate(parts)
 

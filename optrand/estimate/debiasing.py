@@ -40,8 +40,7 @@ from scipy.linalg import qr, solve_triangular
 from scipy.sparse.linalg import norm, splu
 
 from optrand.base.arithmetic import places, quotient, scaled
-from optrand.base.validation import Floats, frozen, rectangular
-from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import Floats, check_prior, frozen, rectangular
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released, mechanism_of
@@ -138,7 +137,7 @@ class Debiasing:
         """
         mechanism = mechanism_of(mechanism)
         table = mechanism.table
-        given = mechanism.problem.prior if prior is None else checked_prior(prior, table.k)
+        given = mechanism.problem.prior if prior is None else check_prior(prior, table.k)
         weights = frozen(given / math.fsum(given))
         if table.n < table.k:
             raise InvalidInput(f"the mechanism has {table.n} outputs for {table.k} labels: {ADVICE}")

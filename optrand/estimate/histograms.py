@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, frozen
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import Floats, check_values, frozen
 from optrand.estimate.averages import tallied
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
@@ -186,7 +185,7 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
     >>> project_to_simplex([0.75, 0.5, -0.25]).tolist()
     [0.625, 0.375, 0.0]
     """
-    given = checked_values(vector, "vector")
+    given = check_values(vector, "vector")
     # Subtracting a constant does not change the projection, and keeps 1 from being lost among large numbers. Entries at
     # least 1 below the largest project to 0.
     with np.errstate(over="ignore"):

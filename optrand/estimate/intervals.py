@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
-from optrand.base.validation import real
+from optrand.base.validation import check_real
 from optrand.errors import InvalidInput
 
 __all__ = ["Estimate", "IntervalMethod", "Spread", "empirical_bernstein", "hoeffding", "normal"]
@@ -161,7 +161,7 @@ class Estimate:
         return self._around(self.noise_variance, confidence, method)
 
     def _around(self, variance: float, confidence: float, method: IntervalMethod) -> tuple[float, float]:
-        level = real(confidence, "confidence")
+        level = check_real(confidence, "confidence")
         if not 0 < level < 1:
             raise InvalidInput(f"confidence is {level:g}, expected a number between 0 and 1, such as 0.95")
         spread = Spread(self.size, variance, self.sample_variance, self.high - self.low)

@@ -12,8 +12,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, classes, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import Floats, check_classes, check_epsilon, rectangular
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
@@ -132,7 +131,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
     >>> top_k_loss_weights([2, 0], [True, False, True], math.log(3)).round(12).tolist()
     [[-0.5, 0.0, 1.5], [1.5, 0.0, -0.5]]
     """
-    budget = checked_epsilon(epsilon)
+    budget = check_epsilon(epsilon)
     mask = rectangular(kept, "kept")
     if mask.dtype != np.bool_ or mask.ndim not in (1, 2) or not mask.size:
         raise InvalidInput(
@@ -148,7 +147,7 @@ def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> 
         )
     if mask.ndim == 2 and mask.shape[0] != numbers.size:
         raise InvalidInput(f"{mask.shape[0]} rows were given for {numbers.size} released labels, expected one each")
-    numbers = classes(numbers, mask.shape[-1])
+    numbers = check_classes(numbers, mask.shape[-1])
     each = np.arange(numbers.size)
     strangers = int((~np.broadcast_to(mask, (numbers.size, mask.shape[-1]))[each, numbers]).sum())
     if strangers:

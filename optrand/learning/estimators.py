@@ -15,8 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
-from optrand.base.validation import Floats, integer, real
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import Floats, check_epsilon, check_integer, check_real
 from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
 from optrand.learning.plans import AfterOneStage, Bits, Plan, Stages, default_plan
@@ -118,7 +117,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         """Return what a fit may charge."""
         if self.epsilon is None:
             raise InvalidInput("epsilon is None, expected the privacy that a fit may spend: only a release needs none")
-        return checked_epsilon(self.epsilon)
+        return check_epsilon(self.epsilon)
 
     def _check_rows(self, X: Any, labels: PrivateLabels) -> None:
         """Refuse labels of other rows, or that cannot pay."""
@@ -141,7 +140,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
             return int(state.randint(2**31 - 1))
         if state is None or isinstance(state, np.random.Generator):
             return int(np.random.default_rng(state).integers(2**31 - 1))
-        return integer(state, "random_state", 0)
+        return check_integer(state, "random_state", 0)
 
     def __sklearn_tags__(self) -> Any:
         """Return the tags of scikit-learn; features may be what the estimator takes."""
@@ -374,7 +373,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
     def _plan(self, X: Any) -> Plan:
         if self.plan is not None:
             return self.plan
-        return default_plan(_num_samples(X), math.inf if self.epsilon is None else checked_epsilon(self.epsilon))
+        return default_plan(_num_samples(X), math.inf if self.epsilon is None else check_epsilon(self.epsilon))
 
     def _set_domain(self, domain: Domain) -> None:
         if domain.numbers is None:
@@ -393,7 +392,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
             return plan.penalty(rows)
         if self.bias_penalty == math.inf:
             return math.inf
-        if real(self.bias_penalty, "bias_penalty") < 0:
+        if check_real(self.bias_penalty, "bias_penalty") < 0:
             raise InvalidInput(f"bias_penalty is {self.bias_penalty}, expected 0, a positive number or math.inf")
         return float(self.bias_penalty)
 

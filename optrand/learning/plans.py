@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from optrand.base.arithmetic import decimal_value, privacy_ratio
-from optrand.base.validation import Floats, integer, real
+from optrand.base.validation import Floats, check_integer, check_real
 from optrand.baselines.cluster import ClusterRR
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_to_peer import PeerPrivacy, PeerToPeer
@@ -117,9 +117,9 @@ class _InClusters(Plan):
     smallest: int
 
     def _check_clusters(self) -> None:
-        integer(self.smallest, "smallest", 1)
+        check_integer(self.smallest, "smallest", 1)
         if not callable(self.clusters):
-            integer(self.clusters, "clusters", 1)
+            check_integer(self.clusters, "clusters", 1)
 
     def check(self, rows: int, k: int) -> None:  # noqa: ARG002
         """Refuse fewer rows than one cluster needs."""
@@ -162,7 +162,7 @@ def _members(groups: Groups, rows: Rows) -> list[Rows]:
 
 
 def _check_share(share: object, name: str = "share") -> None:
-    if share is not None and not 0 < real(share, name) < 1:
+    if share is not None and not 0 < check_real(share, name) < 1:
         raise InvalidInput(f"{name} is {share}, expected a part of epsilon between 0 and 1")
 
 
@@ -205,7 +205,7 @@ class DomainPrior(_InClusters):
         """Check all four."""
         _check_share(self.share)
         self._check_clusters()
-        integer(self.least, "least", 1, 2)
+        check_integer(self.least, "least", 1, 2)
 
     @property
     def informed(self) -> bool:
@@ -276,9 +276,9 @@ class Stages(Plan):
 
     def __post_init__(self) -> None:
         """Check what can be checked without rows."""
-        integer(self.n, "the number of stages", 1)
-        integer(self.least, "least", 1, 2)
-        if real(self.temperature, "temperature") <= 0:
+        check_integer(self.n, "the number of stages", 1)
+        check_integer(self.least, "least", 1, 2)
+        if check_real(self.temperature, "temperature") <= 0:
             raise InvalidInput(f"temperature is {self.temperature:g}, expected a number above 0")
         shares = self.shares
         if len(shares) != self.n or not all(share > 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
@@ -411,7 +411,7 @@ class Alibi(_OneRandomizer):
     def __post_init__(self) -> None:
         """Check the steps."""
         if self.steps is not None:
-            integer(self.steps, "steps", 1, 256)
+            check_integer(self.steps, "steps", 1, 256)
 
     def randomizer(self, k: int, epsilon: float) -> LaplaceAlibi | LatticeAlibi:
         """Return the noise on vectors of `k` classes."""
@@ -434,7 +434,7 @@ class NearestNeighbour(Bits):
 
     def __post_init__(self) -> None:
         """Check the number."""
-        integer(self.neighbours, "neighbours", 1)
+        check_integer(self.neighbours, "neighbours", 1)
 
     def check(self, rows: int, k: int) -> None:  # noqa: ARG002
         """Refuse fewer rows than neighbours."""
@@ -490,9 +490,9 @@ class Clusters(_InClusters):
         """Check all five."""
         _check_share(self.share)
         self._check_clusters()
-        if self.heterogeneity is not None and real(self.heterogeneity, "heterogeneity") <= 0:
+        if self.heterogeneity is not None and check_real(self.heterogeneity, "heterogeneity") <= 0:
             raise InvalidInput(f"heterogeneity is {self.heterogeneity:g}, expected a distance above 0")
-        if not 0 < real(self.pilot, "pilot") < 1:
+        if not 0 < check_real(self.pilot, "pilot") < 1:
             raise InvalidInput(f"pilot is {self.pilot:g}, expected a share of the rows between 0 and 1")
 
     @property
@@ -580,7 +580,7 @@ class Peers(_InClusters):
     def __post_init__(self) -> None:
         """Check all three."""
         self._check_clusters()
-        if not 0 < real(self.rate, "rate") <= 1:
+        if not 0 < check_real(self.rate, "rate") <= 1:
             raise InvalidInput(f"rate is {self.rate:g}, expected a share above 0 and at most 1")
 
     def check(self, rows: int, k: int) -> None:
@@ -753,9 +753,9 @@ class AfterOneStage(Plan):
     smallest: int
 
     def _check_stages(self) -> None:
-        if not 0 < real(self.split, "split") < 1:
+        if not 0 < check_real(self.split, "split") < 1:
             raise InvalidInput(f"split is {self.split:g}, expected a share of the rows between 0 and 1")
-        integer(self.smallest, "smallest", 1)
+        check_integer(self.smallest, "smallest", 1)
 
     def penalty(self, rows: int) -> float:
         """Return :func:`default_penalty`."""
@@ -827,7 +827,7 @@ class TwoStages(AfterOneStage):
         _check_share(self.group_share, "group_share")
         self._check_stages()
         if self.groups is not None:
-            integer(self.groups, "groups", 1)
+            check_integer(self.groups, "groups", 1)
 
     def asked(self, training: Training, rows: Rows, predictions: Floats, overall: Floats) -> Iterator[Asked]:
         """Yield each group of like predictions, with the prior of its histogram, which is released."""
@@ -922,7 +922,7 @@ class RowPriors(AfterOneStage):
     def __post_init__(self) -> None:
         """Check what can be checked without rows."""
         self._check_stages()
-        integer(self.levels, "levels", 1)
+        check_integer(self.levels, "levels", 1)
 
     def asked(self, training: Training, rows: Rows, predictions: Floats, overall: Floats) -> Iterator[Asked]:
         """Yield the rows of each rounded prediction, with the predicted distribution as their prior."""

@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.accounting.odometer import Odometer
 from optrand.accounting.spent import Spent
 from optrand.base.records import freeze
-from optrand.base.validation import Floats, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import Floats, check_epsilon, rectangular
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterRelease, ClusterRR
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_to_peer import PeerToPeer
@@ -412,7 +411,7 @@ class PrivateLabels:
             )
         of_label = _bins(bins, len(wanted))[wanted.codes(self.domain.array)]
         size = int(of_label.max()) + 1
-        budget = checked_epsilon(epsilon)
+        budget = check_epsilon(epsilon)
         counts = self.draw(
             places,
             Spent(budget),

@@ -28,7 +28,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, has_fit_parameter
 
-from optrand.base.validation import Floats, integer, real
+from optrand.base.validation import Floats, check_integer, check_real
 from optrand.baselines.vector import UnaryBits
 from optrand.errors import InvalidInput
 from optrand.estimate.histograms import project_to_simplex
@@ -110,8 +110,8 @@ class Likelihood(Target):
 
     def __post_init__(self) -> None:
         """Check both."""
-        integer(self.rounds, "rounds", 1)
-        if not 0 <= real(self.smallest, "smallest") <= 0.5:
+        check_integer(self.rounds, "rounds", 1)
+        if not 0 <= check_real(self.smallest, "smallest") <= 0.5:
             raise InvalidInput(f"smallest is {self.smallest:g}, expected a weight from 0 to 0.5")
 
     def descends(self, estimator: Any, *, informed: bool) -> bool:

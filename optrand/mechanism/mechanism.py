@@ -25,8 +25,7 @@ from optrand.base.files import write_atomically
 from optrand.base.records import Record
 from optrand.base.strict_json import Document
 from optrand.base.suggestions import missing
-from optrand.base.validation import Floats, exactly
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import Floats, check_values, exactly
 from optrand.certificates.certificate import Certificate, Proof, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
 from optrand.mechanism import file_format
@@ -403,7 +402,7 @@ class Mechanism(ExactMechanism[Certificate]):
         InvalidInput
             Numbers that are no labels.
         """
-        rows = LabelIndex(self.labels).find(checked_values(labels, "labels"))
+        rows = LabelIndex(self.labels).find(check_values(labels, "labels"))
         if (rows < 0).any():
             raise InvalidInput("the mechanism is made for other labels: pass some of its own")
         biases = np.array([float(bias) for bias in self.exact_biases])

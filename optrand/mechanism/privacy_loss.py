@@ -22,7 +22,7 @@ import numpy as np
 
 from optrand.base.arithmetic import Integers, exp_bracket, float_above, least_reading, log_above, privacy_ratio
 from optrand.base.records import Record
-from optrand.base.validation import integer, real
+from optrand.base.validation import check_integer, check_real
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.model.table import Table
 
@@ -119,7 +119,7 @@ class DominatingPair(Record):
             At least 1; mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
         """
         budget = _budget(epsilon)
-        count = integer(releases, "releases", 1)
+        count = check_integer(releases, "releases", 1)
         if budget >= float_above(count * Fraction(self.largest_loss)):
             return 0.0
         masses, slack = _composed(self, count), 2 * count
@@ -137,10 +137,10 @@ class DominatingPair(Record):
         releases : int
             At least 1.
         """
-        allowed = real(delta, "delta")
+        allowed = check_real(delta, "delta")
         if not 0 <= allowed <= 1:
             raise InvalidInput(f"delta is {allowed}, expected a number from 0 to 1")
-        low, high = 0.0, float_above(integer(releases, "releases", 1) * Fraction(self.largest_loss))
+        low, high = 0.0, float_above(check_integer(releases, "releases", 1) * Fraction(self.largest_loss))
         if self.delta(low, releases=releases) <= allowed:
             return low
         while low < (middle := (low + high) / 2) < high:
@@ -169,7 +169,7 @@ class DominatingPair(Record):
             from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
         except ImportError as error:
             raise MissingExtra("this needs dp_accounting: pip install 'optrand[accounting]'") from error
-        step = self.largest_loss if interval is None else real(interval, "interval")
+        step = self.largest_loss if interval is None else check_real(interval, "interval")
         if step <= 0:
             raise InvalidInput(f"interval is {step}, expected a number above 0")
         # The float loss is a little above the exact one: the masses are those of the pair with that loss.
@@ -183,7 +183,7 @@ class DominatingPair(Record):
 
 
 def _budget(epsilon: float) -> float:
-    budget = real(epsilon, "epsilon")
+    budget = check_real(epsilon, "epsilon")
     if budget < 0:
         raise InvalidInput(f"epsilon is {budget}, expected at least 0")
     return budget

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from optrand.base.validation import Floats, integer
+from optrand.base.validation import Floats, check_integer
 from optrand.model import losses
 from optrand.model.problem import Problem
 
@@ -84,7 +84,7 @@ class Summary:
         InvalidInput
             A number of rows that is not a positive integer.
         """
-        count = integer(rows, "rows", 1)
+        count = check_integer(rows, "rows", 1)
         parts: dict[str, Any] = {"labels": problem.k, "outputs": outputs, "epsilon": problem.epsilon}
         parts |= {"value": value, "rows": count, "value_name": _value_name(problem)}
         if problem.loss == losses.zero_one:

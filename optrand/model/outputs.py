@@ -11,9 +11,18 @@ from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below, places, privacy_ratio, scaled
 from optrand.base.records import Record
-from optrand.base.validation import Floats, distinct, frozen, integer, real, rectangular, squarable, values
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import (
+    Floats,
+    check_distinct,
+    check_epsilon,
+    check_integer,
+    check_labels,
+    check_real,
+    check_squarable,
+    check_values,
+    frozen,
+    rectangular,
+)
 from optrand.errors import InvalidInput
 
 __all__ = ["Grid", "Interval", "Line", "OutputSet", "as_output_set", "feasible_output_set", "in_words", "mesh_size"]
@@ -47,9 +56,9 @@ class Interval:
 
     def __post_init__(self) -> None:
         """Refuse anything but two finite ends in order."""
-        object.__setattr__(self, "low", real(self.low, "the interval's low end") + 0.0)
-        object.__setattr__(self, "high", real(self.high, "the interval's high end") + 0.0)
-        squarable(np.array([self.low, self.high]), "the interval's ends")
+        object.__setattr__(self, "low", check_real(self.low, "the interval's low end") + 0.0)
+        object.__setattr__(self, "high", check_real(self.high, "the interval's high end") + 0.0)
+        check_squarable(np.array([self.low, self.high]), "the interval's ends")
         if self.low >= self.high:
             raise InvalidInput(f"the interval from {self.low:g} to {self.high:g} is empty: its low end must be lower")
 
@@ -68,9 +77,9 @@ class Grid(Record):
 
     def __post_init__(self) -> None:
         """Sort, freeze, and refuse repeated values."""
-        array = values(self.values, "outputs")
-        distinct(array, "outputs")
-        squarable(array, "outputs")
+        array = check_values(self.values, "outputs")
+        check_distinct(array, "outputs")
+        check_squarable(array, "outputs")
         object.__setattr__(self, "values", frozen(np.sort(array)))
 
     @property
@@ -171,9 +180,9 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     >>> coin.n, coin.bias, f"{coin.value:.6f}"
     (2, 0.0, '2.775000')
     """
-    names = checked_labels(labels)
-    budget = checked_epsilon(epsilon)
-    count = integer(n, "n", 2, why=": no single output is unbiased for two labels")
+    names = check_labels(labels)
+    budget = check_epsilon(epsilon)
+    count = check_integer(n, "n", 2, why=": no single output is unbiased for two labels")
     if names.size == 1:
         return Grid(names)
     low, high = _ends(names, privacy_ratio(budget))
@@ -220,9 +229,9 @@ def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz:
     >>> mesh_size(np.arange(53), 1.0, 0.1), mesh_size(np.arange(53), 1.0, 0.001)
     (1853, 18515)
     """
-    names, budget = checked_labels(labels), checked_epsilon(epsilon)
-    allowed = real(tolerance, "tolerance")
-    steep = None if lipschitz is None else real(lipschitz, "lipschitz")
+    names, budget = check_labels(labels), check_epsilon(epsilon)
+    allowed = check_real(tolerance, "tolerance")
+    steep = None if lipschitz is None else check_real(lipschitz, "lipschitz")
     if allowed <= 0 or (steep is not None and steep <= 0):
         raise InvalidInput(f"tolerance is {tolerance!r} and lipschitz {lipschitz!r}, expected numbers above 0")
     if names.size == 1:

@@ -18,10 +18,16 @@ from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below, privacy_ratio
 from optrand.base.records import Record
-from optrand.base.validation import Floats, exactly, frozen, real, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import labels as checked_labels
-from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import (
+    Floats,
+    check_epsilon,
+    check_labels,
+    check_prior,
+    check_real,
+    exactly,
+    frozen,
+    rectangular,
+)
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
@@ -64,7 +70,7 @@ def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
     >>> [round(end, 12) for end in unbiased_range([0, 1], math.log(3))]
     [-0.5, 1.5]
     """
-    return _unbiased_range(checked_labels(labels), checked_epsilon(epsilon))
+    return _unbiased_range(check_labels(labels), check_epsilon(epsilon))
 
 
 def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
@@ -114,18 +120,18 @@ class Problem(Record):
 
     def __post_init__(self) -> None:
         """Check every part and that they fit together."""
-        labels = checked_labels(self.labels)
+        labels = check_labels(self.labels)
         if (np.diff(labels) <= 0).any():
             raise InvalidInput(
                 "labels of a Problem must increase: use the constructors, which sort them with the prior"
             )
-        self._set(labels, checked_prior(self.prior, labels.size))
+        self._set(labels, check_prior(self.prior, labels.size))
 
     def _set(self, labels: Floats, prior: Floats) -> None:
         """Set labels and prior, which are checked, and check the rest."""
         object.__setattr__(self, "labels", frozen(labels))
         object.__setattr__(self, "prior", frozen(prior))
-        object.__setattr__(self, "epsilon", checked_epsilon(self.epsilon))
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "bias_penalty", _bias_penalty(self.bias_penalty))
         if not isinstance(self.loss, (Loss, Tabulated)):
             raise InvalidInput(losses.unknown(self.loss))
@@ -282,7 +288,7 @@ class Dual(Record):
 
     def __post_init__(self) -> None:
         """Freeze, and refuse NaN or two lengths."""
-        object.__setattr__(self, "origin", real(self.origin, "origin") + 0.0)
+        object.__setattr__(self, "origin", check_real(self.origin, "origin") + 0.0)
         # Adding 0 turns -0.0 into 0.0: equal duals have one digest.
         object.__setattr__(self, "alpha", frozen(frozen(self.alpha) + 0.0))
         object.__setattr__(self, "beta", frozen(frozen(self.beta) + 0.0))
@@ -312,7 +318,7 @@ class Dual(Record):
 def _bias_penalty(given: object) -> float:
     if isinstance(given, float) and given == math.inf:
         return math.inf
-    penalty = real(given, "bias_penalty")
+    penalty = check_real(given, "bias_penalty")
     if penalty < 0:
         raise InvalidInput(f"bias_penalty is {penalty}, expected a number from 0 to math.inf")
     return penalty + 0.0
@@ -350,8 +356,8 @@ def regression(
     >>> regression([2, 0, 1], [0.2, 0.5, 0.3], 1.0).prior.tolist()
     [0.5, 0.3, 0.2]
     """
-    array = checked_labels(labels)
-    weights = checked_prior(prior, array.size)
+    array = check_labels(labels)
+    weights = check_prior(prior, array.size)
     order = np.argsort(array)
     allowed = as_output_set(outputs)
     if isinstance(loss, Tabulated) and isinstance(allowed, Grid):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats, frozen
-from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import Floats, check_prior, frozen
 
 if TYPE_CHECKING:
     from optrand.sampling.entropy import EntropySource
@@ -57,7 +56,7 @@ class Moments:
         return self._mean((self.variances + self.biases**2) / 2, prior)
 
     def _mean(self, amounts: Floats, prior: ArrayLike) -> float:
-        weights = checked_prior(prior, self.biases.size)
+        weights = check_prior(prior, self.biases.size)
         # A label that never occurs costs nothing, however large its error.
         return float(weights @ np.where(weights > 0, amounts, 0.0))
 

@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.records import Record
-from optrand.base.validation import Floats, frozen
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import Floats, check_epsilon, check_values, frozen
 from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
@@ -192,7 +190,7 @@ class Randomizer(Record):
 
     def _set(self, labels: ArrayLike, outputs: Floats, epsilon: float) -> None:
         """Set all but the columns, where outputs are checked already."""
-        object.__setattr__(self, "epsilon", checked_epsilon(epsilon))
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
         object.__setattr__(self, "labels", _increasing(labels, "labels"))
         object.__setattr__(self, "outputs", outputs)
 
@@ -446,7 +444,7 @@ def _indices(given: ArrayLike) -> Indices:
 
 
 def _increasing(given: ArrayLike, name: str) -> Floats:
-    array = frozen(checked_values(given, name))
+    array = frozen(check_values(given, name))
     if not (array[1:] > array[:-1]).all():
         raise InvalidInput(f"{name} of a randomizer must strictly increase")
     return array

@@ -19,8 +19,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import Integers, exact_integers, places, scaled
 from optrand.base.records import Record, freeze
-from optrand.base.validation import Floats, frozen
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import Floats, check_values, frozen
 from optrand.errors import InvalidInput
 from optrand.model.randomizer import Indices
 
@@ -124,7 +123,7 @@ class Table(Record):
     def __post_init__(self) -> None:
         """Check the parts against each other."""
         for name in ("labels", "outputs"):
-            numbers = frozen(checked_values(getattr(self, name), name))
+            numbers = frozen(check_values(getattr(self, name), name))
             if not (np.diff(numbers) > 0).all():
                 raise InvalidInput(f"{name} of a table must strictly increase")
             object.__setattr__(self, name, numbers)
@@ -151,7 +150,7 @@ class Table(Record):
         >>> Table.of_rows([0, 1], [0, 1, 2], [[1, 0, 1], [1, 0, 1]]).outputs.tolist()
         [0.0, 2.0]
         """
-        names, values = checked_values(labels, "labels"), checked_values(outputs, "outputs")
+        names, values = check_values(labels, "labels"), check_values(outputs, "outputs")
         what = ": one row per label, one column per output"
         weights = exact_integers(rows, "weights", (names.size, values.size), what).T.tolist()
         used = [i for i, column in enumerate(weights) if any(column)]

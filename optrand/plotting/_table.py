@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import Floats, check_values
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -52,7 +51,7 @@ def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomize
 def _rounded_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
     if labels is None:
         raise InvalidInput(f"{type(subject).__name__} takes every label of an interval: pass labels, those to draw")
-    rows = np.unique(checked_values(labels, "labels"))
+    rows = np.unique(check_values(labels, "labels"))
     if subject.clip is not None:
         low, high = subject.clip.low, subject.clip.high
     else:
@@ -89,7 +88,7 @@ def chosen(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices:
     """
     if wanted is None:
         return spread(labels.size, most)
-    numbers = np.unique(checked_values(wanted, "labels"))
+    numbers = np.unique(check_values(wanted, "labels"))
     strange = ~np.isin(numbers, labels)
     if strange.any():
         near = labels[np.abs(labels - numbers[strange][0]).argmin()]

@@ -15,9 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import Floats, expect, integer, real
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import Floats, check_epsilon, check_integer, check_prior, check_real, expect
 from optrand.baselines import Moments
 from optrand.closed_forms.response import kept_labels
 from optrand.errors import Infeasible, InvalidInput
@@ -198,7 +196,7 @@ def moments_figure(
             raise InvalidInput(f"{name!r} is a {type(function).__name__}, expected a function of epsilon")
     budgets = sorted(_checked_epsilons(epsilons))
     styles = looks(randomizers, "randomizers")
-    weights = checked_prior(prior, np.size(prior))
+    weights = check_prior(prior, np.size(prior))
     means = {name: _means(name, each, budgets, weights, labels) for name, each in randomizers.items()}
     biased = any(np.nanmax(found[2], initial=0.0) > 0 for found in means.values())
     with canvas(ax, (7.2, 2.9)) as figure:
@@ -222,7 +220,7 @@ def moments_figure(
 
 def _checked_epsilons(epsilons: Iterable[float]) -> list[float]:
     expect(epsilons, Iterable, "epsilons", "a list of numbers")
-    budgets = [checked_epsilon(epsilon) for epsilon in epsilons]
+    budgets = [check_epsilon(epsilon) for epsilon in epsilons]
     if not budgets:
         raise InvalidInput("epsilons is empty, expected at least one number")
     return budgets
@@ -308,7 +306,7 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
     >>> f"{optrand.certify(optrand.rr_with_prior(prior, 1.0)).require(gap=1e-12).lower:.6f}"
     '0.584847'
     """
-    p = checked_prior(prior, np.size(prior))
+    p = check_prior(prior, np.size(prior))
     budgets = _checked_epsilons(epsilons)
     styles = looks(budgets, "epsilons")
     with canvas(ax, (7.2, 3.2)) as figure:
@@ -391,7 +389,7 @@ def composition_figure(
     expect(mechanisms, dict, "mechanisms", "a dict of mechanisms by name")
     for mechanism in mechanisms.values():
         expect(mechanism, Mechanism, "an entry of mechanisms", "a Mechanism, such as solve(problem)")
-    count, small = integer(releases, "releases", 2), real(delta, "delta")
+    count, small = check_integer(releases, "releases", 2), check_real(delta, "delta")
     if not 0 < small < 1:
         raise InvalidInput(f"delta is {small}, expected a number above 0 and below 1")
     budgets = {mechanism.epsilon for mechanism in mechanisms.values()}
@@ -467,7 +465,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         nearest: Any = {"color": MIDDLE, "marker": "s", "markerfacecolor": "white", "linestyle": ""}
         axes.plot(labels, histogram.projected, markersize=mark, label="nearest without negative shares", **nearest)
         if truth is not None:
-            true = checked_prior(truth, labels.size)
+            true = check_prior(truth, labels.size)
             axes.plot(labels, true, color=INK, marker="o", linestyle="", markersize=0.7 * mark, label="true shares")
         axes.axhline(0, color=INK, linewidth=0.6)
         margin = 0.04 * float(high.max() - low.min())

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import epsilon as check_epsilon
-from optrand.base.validation import prior as check_prior
+from optrand.base.validation import check_epsilon, check_prior
 from optrand.programs.constraints import Unbiased
 from optrand.programs.privacy import Pure
 from optrand.programs.program import Program

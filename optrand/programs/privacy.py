@@ -24,9 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, log_above
-from optrand.base.validation import Floats, real, rectangular
-from optrand.base.validation import epsilon as check_epsilon
-from optrand.base.validation import labels as check_labels
+from optrand.base.validation import Floats, check_epsilon, check_labels, check_real, rectangular
 from optrand.errors import InvalidInput
 from optrand.model.table import Table
 from optrand.programs.rows import CellNames, Entry, PairNames, Rows, Sense
@@ -328,7 +326,7 @@ class Approximate:
     def __post_init__(self) -> None:
         """Check the parameters."""
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        delta = real(self.delta, "delta")
+        delta = check_real(self.delta, "delta")
         if not 0 <= delta < 1:
             raise InvalidInput(f"delta is {delta}, expected a number of at least 0 and below 1")
         object.__setattr__(self, "delta", delta)

@@ -18,10 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, flag, rectangular
-from optrand.base.validation import labels as check_labels
-from optrand.base.validation import prior as check_prior
-from optrand.base.validation import values as check_values
+from optrand.base.validation import Floats, check_flag, check_labels, check_prior, check_values, rectangular
 from optrand.errors import InvalidInput
 from optrand.model import losses
 from optrand.model.losses import Loss, Tabulated
@@ -97,7 +94,7 @@ class Program(Model):
         self.outputs = _check_increasing(check_values(outputs, "outputs"), "outputs")
         self.privacy: tuple[Privacy, ...] = tuple(privacy) if isinstance(privacy, Sequence) else (privacy,)
         self.constraints = tuple(constraints)
-        self.maximize = flag(maximize, "maximize")
+        self.maximize = check_flag(maximize, "maximize")
         self.loss = _check_loss(loss, self.labels, self.outputs)
         k, n = self.labels.size, self.outputs.size
         self._check_size(k, n)

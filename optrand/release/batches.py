@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from optrand.accounting.ledger import Ledger, check_name
 from optrand.accounting.spent import Spent
 from optrand.base.suggestions import same_but_spelling
-from optrand.base.validation import flag
+from optrand.base.validation import check_flag
 from optrand.errors import InputChanged, InvalidInput
 from optrand.release.cells import LabelColumn, Places, refuse_labels
 from optrand.release.groups import Groups, Indices
@@ -61,7 +61,7 @@ class Account:
         cls, dataset: str | None, ledger: Any, *, again: bool = False, budget: Spent | float | None = None
     ) -> Account:
         """Open the ledger, by default the user's own, if a dataset is named."""
-        flag(again, "again")
+        check_flag(again, "again")
         if ledger is not None and not isinstance(ledger, Ledger | str | os.PathLike):
             raise InvalidInput(f"the ledger is of type {type(ledger).__name__}, expected a Ledger, a path or None")
         if dataset is None and ledger not in (None, "default"):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
-from optrand.base.validation import flag
+from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release.batches import Account, Listener, Rows, Sink, label_column
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
@@ -125,7 +125,7 @@ def randomize_table(
     >>> record.rows, record.epsilon
     (20000, 1.0)
     """
-    flag(force, "force")
+    check_flag(force, "force")
     path = Path(source) if isinstance(source, str | os.PathLike) else None
     output, listener = Path(target), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)

@@ -16,10 +16,16 @@ import numpy as np
 
 from optrand.base import strict_json
 from optrand.base.suggestions import nearby
-from optrand.base.validation import Floats, flag, frozen, integer, real
-from optrand.base.validation import epsilon as check_epsilon
-from optrand.base.validation import labels as check_labels
-from optrand.base.validation import prior as check_prior
+from optrand.base.validation import (
+    Floats,
+    check_epsilon,
+    check_flag,
+    check_integer,
+    check_labels,
+    check_prior,
+    check_real,
+    frozen,
+)
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
@@ -142,7 +148,7 @@ class Question:
         label: object = self.label
         if not isinstance(label, str) or not label:
             raise InvalidInput("label is the name of the column of labels, expected text")
-        flag(self.clip, "clip")
+        check_flag(self.clip, "clip")
         order = None
         if self.classes is None:
             given = check_labels(_as_array(self.labels, "labels"))
@@ -153,7 +159,7 @@ class Question:
         if (self.nulls == "class") != (self.classes is not None and None in self.classes):
             raise InvalidInput("missing labels are a class exactly if None is among the declared classes: declare both")
         self._set("epsilon", check_epsilon(self.epsilon))
-        if real(self.gap, "gap") < 0:
+        if check_real(self.gap, "gap") < 0:
             raise InvalidInput(f"gap is {self.gap!r}, expected a number of at least 0")
         self._check_columns()
         self._check_randomizer()
@@ -182,7 +188,7 @@ class Question:
             if name not in (*RANDOMIZERS, *WITHOUT_PRIOR) or (colon and (name != "rr-top-k" or not size)):
                 raise InvalidInput(f"the randomizer is {given!r}: {nearby(name, (*RANDOMIZERS, *WITHOUT_PRIOR))}")
             if size:
-                integer(int(size) if size.isdecimal() else size, "K of rr-top-k:K", 1, self.k)
+                check_integer(int(size) if size.isdecimal() else size, "K of rr-top-k:K", 1, self.k)
             if self.classes is not None and name in ORDERED:
                 raise InvalidInput(f"classes have no order, and {name!r} needs one: take rr, rr-with-prior or rr-top-k")
         elif isinstance(given, Mechanism):
@@ -365,5 +371,7 @@ def _check_outputs(given: Any) -> OutputSet | int:
     if isinstance(given, Line | Interval | Grid):
         return given
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        return integer(given, "the size of the grid of outputs", 2, why=": no single output is unbiased for two labels")
+        return check_integer(
+            given, "the size of the grid of outputs", 2, why=": no single output is unbiased for two labels"
+        )
     return Grid(check_labels(_as_array(given, "outputs")))

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.model.table import Column, Table
-from optrand.sampling.entropy import EntropySource, Words, checked_words
+from optrand.sampling.entropy import EntropySource, Words, check_words
 
 Rows = NDArray[np.intp]
 
@@ -278,5 +278,5 @@ def settle(sums: Sequence[int], total: int, word: tuple[int, int], source: Entro
         possibly = bisect_left(sums, -(-(bits + 1) * total >> length))
         if surely == possibly:
             return surely
-        bits = bits << width | int(checked_words(source, 1)[0])
+        bits = bits << width | int(check_words(source, 1)[0])
         length += width

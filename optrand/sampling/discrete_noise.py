@@ -9,7 +9,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from optrand.errors import InvalidInput
-from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.sampling.entropy import EntropySource, SystemEntropy, check_width, check_words
 
 __all__ = ["RandomBits", "discrete_laplace", "discrete_staircase"]
 
@@ -22,7 +22,7 @@ class RandomBits:
 
     def __init__(self, source: EntropySource) -> None:
         self._source = source
-        self._width = checked_width(source)
+        self._width = check_width(source)
         self._pool = 0
         self._held = 0
 
@@ -30,7 +30,7 @@ class RandomBits:
         """Draw a uniform integer of `count` bits."""
         missing = -(-(count - self._held) // self._width)
         if missing > 0:
-            for word in checked_words(self._source, missing).tolist():
+            for word in check_words(self._source, missing).tolist():
                 self._pool |= word << self._held
                 self._held += self._width
         value = self._pool & ((1 << count) - 1)

@@ -28,11 +28,11 @@ from optrand.sampling.entropy import (
     RecordEntropy,
     SystemEntropy,
     Words,
-    checked_first_words,
-    checked_width,
-    checked_words,
+    check_first_words,
+    check_width,
+    check_words,
 )
-from optrand.sampling.keyed import checked_ids
+from optrand.sampling.keyed import check_ids
 
 __all__ = ["LabelIndex", "Rows", "Sampler", "check_numbers", "check_records", "draw_integers", "split_blocks"]
 
@@ -110,7 +110,7 @@ class Sampler(Record):
         """Draw one output for every label in `values`: see ``Mechanism.sample``."""
         if source is None:
             source = SystemEntropy()
-        width = checked_width(source)
+        width = check_width(source)
         number = values.item() if isinstance(values, np.number) else values
         if isinstance(values, (np.float16, np.float32)):
             number = float(as_doubles(np.array(values)))
@@ -121,7 +121,7 @@ class Sampler(Record):
         drawn = np.empty(flat.size)
         for block in split_blocks(flat.size):
             rows = self._find_rows(flat[block])
-            self._draw(rows, checked_words(source, rows.size), width, lambda _: source, drawn[block])
+            self._draw(rows, check_words(source, rows.size), width, lambda _: source, drawn[block])
         return drawn.reshape(array.shape)
 
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
@@ -129,13 +129,13 @@ class Sampler(Record):
 
         See ``Mechanism.sample_records``.
         """
-        width = checked_width(streams)
+        width = check_width(streams)
         flat, ids = check_records(values, ids)
         drawn = np.empty(flat.size)
         for block in split_blocks(flat.size):
             rows = self._find_rows(flat[block])
             own = ids[block]
-            self._draw(rows, checked_first_words(streams, own), width, _further_words(streams, own), drawn[block])
+            self._draw(rows, check_first_words(streams, own), width, _further_words(streams, own), drawn[block])
         return drawn
 
     @cached_property
@@ -184,7 +184,7 @@ class Sampler(Record):
         row = self._index.rows.get(value)
         if row is None:
             raise self._unknown()
-        word: int = checked_words(source, 1).item()
+        word: int = check_words(source, 1).item()
         output = self._prepare(width).find_one(row, word)
         if output < 0:
             output = self._settle(row, (word, width), source)
@@ -267,7 +267,7 @@ def check_numbers(values: ArrayLike) -> NDArray[Any]:
 def check_records(values: ArrayLike, ids: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
     """Return the private values of records, one-dimensional, and their ids."""
     array = check_numbers(values)
-    if array.ndim != 1 or array.shape != checked_ids(ids).shape[:1]:
+    if array.ndim != 1 or array.shape != check_ids(ids).shape[:1]:
         raise InvalidInput(
             f"values have shape {array.shape} and ids {ids.shape}, expected (n,) and (n, 2): an id for each record"
         )
@@ -286,7 +286,7 @@ def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np
     >>> draw_integers(np.array([1, 6, 6, 100]), SeededEntropy(2)).tolist()
     [0, 0, 0, 35]
     """
-    width = checked_width(source)
+    width = check_width(source)
     parts = -(-int(sizes.max(initial=1)).bit_length() // width)
     # Sizes have at most 63 bits: the last of several words contributes only the bits that fit into 64.
     bits = min(64, width * parts)
@@ -299,9 +299,9 @@ def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np
     while pending.size:
         numbers = np.zeros(pending.size, dtype=np.uint64)
         for _ in range(parts - 1):
-            numbers = (numbers << np.uint64(width)) | checked_words(source, pending.size)
+            numbers = (numbers << np.uint64(width)) | check_words(source, pending.size)
         numbers = (numbers << np.uint64(last_bits % 64)) | (
-            checked_words(source, pending.size) >> np.uint64(width - last_bits)
+            check_words(source, pending.size) >> np.uint64(width - last_bits)
         )
         drawn[pending] = numbers
         pending = pending[numbers > last[pending]]

@@ -14,7 +14,7 @@ from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.validation import integer
+from optrand.base.validation import check_integer
 from optrand.errors import InvalidInput
 
 __all__ = [
@@ -24,9 +24,9 @@ __all__ = [
     "SeededEntropy",
     "SystemEntropy",
     "Words",
-    "checked_first_words",
-    "checked_width",
-    "checked_words",
+    "check_first_words",
+    "check_width",
+    "check_words",
     "without_seed",
 ]
 
@@ -143,7 +143,7 @@ class SeededEntropy:
     private: ClassVar[bool] = False
 
     def __init__(self, seed: int) -> None:
-        self._seed = integer(seed, "seed", 0)
+        self._seed = check_integer(seed, "seed", 0)
         self._generator = np.random.PCG64DXSM(self._seed)
 
     def words(self, count: int) -> Words:
@@ -155,12 +155,12 @@ class SeededEntropy:
         return f"SeededEntropy(seed={self._seed}, private=False: not for a release)"
 
 
-def checked_width(source: EntropySource | RecordEntropy) -> int:
+def check_width(source: EntropySource | RecordEntropy) -> int:
     """Return the width of `source`. Raise unless it is an integer from 1 to 64.
 
     Examples
     --------
-    >>> checked_width(SystemEntropy())
+    >>> check_width(SystemEntropy())
     64
     """
     if not hasattr(source, "width"):
@@ -168,24 +168,24 @@ def checked_width(source: EntropySource | RecordEntropy) -> int:
             f"source is of type {type(source).__name__}, expected a source of random words: leave it out, or in an "
             "experiment pass SeededEntropy(seed) of optrand.sampling.entropy"
         )
-    return integer(source.width, "the width of the entropy source's words", 1, MAX_WIDTH)
+    return check_integer(source.width, "the width of the entropy source's words", 1, MAX_WIDTH)
 
 
-def checked_words(source: EntropySource, count: int) -> Words:
+def check_words(source: EntropySource, count: int) -> Words:
     """Return words of `source`. Raise if their number, type or width is wrong.
 
     A word that is too wide would be read as a draw for another label.
 
     Examples
     --------
-    >>> checked_words(SeededEntropy(1), 2).dtype
+    >>> check_words(SeededEntropy(1), 2).dtype
     dtype('uint64')
     """
     return _checked(source.words(count), count, source.width)
 
 
-def checked_first_words(streams: RecordEntropy, ids: NDArray[np.uint64]) -> Words:
-    """Return the first words of records, checked as by :func:`checked_words`."""
+def check_first_words(streams: RecordEntropy, ids: NDArray[np.uint64]) -> Words:
+    """Return the first words of records, checked as by :func:`check_words`."""
     return _checked(streams.first_words(ids), len(ids), streams.width)
 
 

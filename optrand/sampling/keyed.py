@@ -16,11 +16,11 @@ from typing import ClassVar, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.validation import flag
+from optrand.base.validation import check_flag
 from optrand.errors import InvalidInput, missing_extra
 from optrand.sampling.entropy import EntropySource, Words
 
-__all__ = ["KEY_BYTES", "KeyedEntropy", "RecordStreams", "checked_ids", "checked_key", "subkey"]
+__all__ = ["KEY_BYTES", "KeyedEntropy", "RecordStreams", "check_ids", "check_key", "subkey"]
 
 KEY_BYTES = 32
 """Length of every key: AES-256, and the output of SHA-256."""
@@ -86,10 +86,10 @@ def _derived(key: bytes, *fields: str) -> bytes:
     except UnicodeEncodeError:
         raise InvalidInput("a name that a key is derived for is no valid Unicode text: rename it") from None
     info = b"".join(struct.pack("<Q", len(field)) + field for field in encoded)
-    return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info).derive(checked_key(key))
+    return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info).derive(check_key(key))
 
 
-def checked_key(key: object) -> bytes:
+def check_key(key: object) -> bytes:
     """Return the key. Raise unless it is 32 bytes."""
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         size = f"{len(key)} bytes" if isinstance(key, bytes) else f"of type {type(key).__name__}"
@@ -124,11 +124,11 @@ class KeyedEntropy:
             from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
         except ModuleNotFoundError as error:
             raise missing_extra(error) or error from error
-        self.private = flag(private, "private")
+        self.private = check_flag(private, "private")
         self._process = os.getpid()
         self._lock = threading.Lock()
         # A key serves one stream, so that the counter may start anywhere.
-        self._stream = Cipher(algorithms.AES(checked_key(key)), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
+        self._stream = Cipher(algorithms.AES(check_key(key)), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
 
     def words(self, count: int) -> Words:
         """Return the next `count` words of the stream.
@@ -186,7 +186,7 @@ class RecordStreams:
     width: ClassVar[int] = 64
 
     def __init__(self, key: bytes, *, private: bool = False) -> None:
-        self.private = flag(private, "private")
+        self.private = check_flag(private, "private")
         self._first = _derived(key, "first words")
         self._further = _derived(key, "further words")
 
@@ -196,7 +196,7 @@ class RecordStreams:
 
         # One block per id without chaining: the cipher itself, which is a function of the id alone.
         cipher = Cipher(algorithms.AES(self._first), modes.ECB())  # noqa: S305
-        blocks = np.ascontiguousarray(checked_ids(ids), dtype="<u8")
+        blocks = np.ascontiguousarray(check_ids(ids), dtype="<u8")
         words = np.empty(len(blocks), dtype=np.uint64)
         for start in range(0, len(blocks), CHUNK):
             encrypted = cipher.encryptor().update(blocks[start : start + CHUNK].tobytes())
@@ -205,7 +205,7 @@ class RecordStreams:
 
     def substream(self, record: NDArray[np.uint64]) -> EntropySource:
         """Return the further words of one id, shape ``(2,)``, from the beginning at every call."""
-        block = checked_ids(record[np.newaxis]).astype("<u8").tobytes()
+        block = check_ids(record[np.newaxis]).astype("<u8").tobytes()
         key = hashlib.blake2b(block, digest_size=KEY_BYTES, key=self._further).digest()
         return KeyedEntropy(key, private=self.private)
 
@@ -217,12 +217,12 @@ class RecordStreams:
         return f"RecordStreams(private={self.private})"
 
 
-def checked_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def check_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the ids of records. Raise unless they are an ``(n, 2)`` array of uint64.
 
     Examples
     --------
-    >>> checked_ids(np.zeros((3, 2), dtype=np.uint64)).shape
+    >>> check_ids(np.zeros((3, 2), dtype=np.uint64)).shape
     (3, 2)
     """
     given: object = ids

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import decimal_above, decimal_below, decimal_value
-from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
+from optrand.base.validation import SMALLEST_NORMAL, Floats, check_epsilon, frozen, rectangular
 from optrand.errors import InvalidInput
 from optrand.sampling.discrete_noise import discrete_laplace
 from optrand.sampling.entropy import EntropySource
@@ -81,13 +80,13 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
     >>> split
     BudgetSplit(prior=0.1, labels=0.9)
     """
-    whole, part = checked_epsilon(epsilon), checked_epsilon(prior_epsilon, "prior epsilon")
+    whole, part = check_epsilon(epsilon), check_epsilon(prior_epsilon, "prior epsilon")
     if part >= whole:
         raise InvalidInput(
             f"prior epsilon is {part:g} of a budget of {whole:g}: nothing is left for the labels, give it less"
         )
     rest = decimal_below(decimal_value(whole) - decimal_value(part))
-    return BudgetSplit(part, checked_epsilon(rest, "the rest for the labels"))
+    return BudgetSplit(part, check_epsilon(rest, "the rest for the labels"))
 
 
 def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
@@ -104,7 +103,7 @@ def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
     >>> split_budget(1.0, 53, 1_000_000).prior
     0.007280109889280518
     """
-    whole = checked_epsilon(epsilon)
+    whole = check_epsilon(epsilon)
     if k < 1 or n < 1:
         raise InvalidInput(f"cannot split a budget for {k} label(s) and {n} row(s): expected at least one of each")
     return split_at(whole, min(math.sqrt(k / n), PRIOR_SHARE * whole))
@@ -149,7 +148,7 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
         raise InvalidInput("counts must be a non-empty one-dimensional array of integers, one per label")
     if (array < 0).any():
         raise InvalidInput("counts must be at least 0")
-    scale = 2 / decimal_value(checked_epsilon(epsilon))
+    scale = 2 / decimal_value(check_epsilon(epsilon))
     noise = discrete_laplace(scale, array.size, source=source)
     return tuple(count + shift for count, shift in zip(array.tolist(), noise, strict=True))
 

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import MAX_INTEGER, Floats, frozen
-from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import MAX_INTEGER, Floats, check_labels, frozen
 from optrand.errors import InvalidInput
 from optrand.sampling._weights import settle
 from optrand.sampling.draw import check_numbers, split_blocks
-from optrand.sampling.entropy import EntropySource, SystemEntropy, checked_width, checked_words
+from optrand.sampling.entropy import EntropySource, SystemEntropy, check_width, check_words
 
-__all__ = ["KnotCells", "checked_knots", "unbiased_rounding"]
+__all__ = ["KnotCells", "check_knots", "unbiased_rounding"]
 
 RELATIVE = 2.0**-50
 """Upper bound of the relative error of a probability and of a word in floats, a few units of ``2**-53``."""
@@ -67,15 +66,15 @@ class KnotCells:
         return variances
 
 
-def checked_knots(given: ArrayLike) -> Floats:
+def check_knots(given: ArrayLike) -> Floats:
     """Return at least two knots, strictly increasing.
 
     Examples
     --------
-    >>> checked_knots([0, 1, 4]).tolist()
+    >>> check_knots([0, 1, 4]).tolist()
     [0.0, 1.0, 4.0]
     """
-    knots = frozen(checked_labels(given))
+    knots = frozen(check_labels(given))
     if knots.size < 2:
         raise InvalidInput("there is one knot, expected at least two: nothing lies between the ends of one")
     if (np.diff(knots) <= 0).any():
@@ -121,7 +120,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     >>> unbiased_rounding([0, 2.5, 2.5, 2.5, 4], [0, 1, 4], source=SeededEntropy(1)).tolist()
     [0.0, 4.0, 1.0, 1.0, 4.0]
     """
-    ends = checked_knots(knots)
+    ends = check_knots(knots)
     words = SystemEntropy() if source is None else source
     array = check_numbers(values)
     flat = _check_inside(array, ends).reshape(-1)
@@ -145,9 +144,9 @@ def _check_inside(array: NDArray[Any], knots: Floats) -> Floats:
 
 
 def _round(values: Floats, knots: Floats, source: EntropySource) -> Floats:
-    width = checked_width(source)
+    width = check_width(source)
     cells = KnotCells.of(knots, values)
-    words = checked_words(source, values.size)
+    words = check_words(source, values.size)
     edge, drawn = np.ldexp(cells.share, width), words.astype(np.float64)
     up = drawn < edge
     # A word is known to within one unit of its last place; the products of RELATIVE cover all roundings.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import Floats, integer, real, rectangular
+from optrand.base.validation import Floats, check_integer, check_real, rectangular
 from optrand.errors import InvalidInput
 from optrand.states.trigger import TriggerStates
 
@@ -166,11 +166,11 @@ def _row_bits(table: Floats, outputs: Floats) -> Floats:
 
 
 def _count(states: int | TriggerStates) -> int:
-    return states.size if isinstance(states, TriggerStates) else integer(states, "states", 1)
+    return states.size if isinstance(states, TriggerStates) else check_integer(states, "states", 1)
 
 
 def _budget(epsilon: float) -> float:
-    budget = math.inf if epsilon == math.inf else real(epsilon, "epsilon")
+    budget = math.inf if epsilon == math.inf else check_real(epsilon, "epsilon")
     if budget < 0:
         raise InvalidInput(f"epsilon is {budget}, expected at least 0 (nats)")
     return budget

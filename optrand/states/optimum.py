@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import float_above
 from optrand.base.numerals import shown_above, shown_below
-from optrand.base.validation import Floats, classes, real, rectangular
-from optrand.base.validation import epsilon as checked_epsilon
-from optrand.base.validation import prior as checked_prior
+from optrand.base.validation import Floats, check_classes, check_epsilon, check_prior, check_real, rectangular
 from optrand.certificates.certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
@@ -76,7 +74,7 @@ class BestRandomizer:
         source : EntropySource, optional
             By default the operating system.
         """
-        places = classes(states, self.kinds.size)
+        places = check_classes(states, self.kinds.size)
         drawn: Floats = self.mechanism.sample(self.kinds[places].astype(np.float64), source=source)
         return self.columns[drawn.astype(np.intp)]
 
@@ -135,10 +133,10 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     >>> less.capacity <= 0.3, 0.6 < less.lower < 0.7, less.gap < 1e-6
     (True, True, True)
     """
-    worth, shares, budget = _table(utility), checked_prior(prior), checked_epsilon(epsilon)
+    worth, shares, budget = _table(utility), check_prior(prior), check_epsilon(epsilon)
     if shares.size != worth.shape[0]:
         raise InvalidInput(f"utility has {worth.shape[0]} rows and prior {shares.size} entries, expected one each")
-    limit = math.inf if capacity == math.inf else real(capacity, "capacity")
+    limit = math.inf if capacity == math.inf else check_real(capacity, "capacity")
     if limit <= 0:
         raise InvalidInput(f"capacity is {limit}, expected bits above 0: no bits are any constant output")
     rows, kinds = _kinds(worth)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import overload
 
-from optrand.base.validation import integer
+from optrand.base.validation import check_integer
 from optrand.errors import InvalidInput
 
 __all__ = ["TriggerStates", "trigger_states"]
@@ -49,15 +49,15 @@ class TriggerStates(Sequence[State]):
 
     def __post_init__(self) -> None:
         """Check every number."""
-        integer(self.max_reports, "max_reports", 1, MOST)
+        check_integer(self.max_reports, "max_reports", 1, MOST)
         if not 1 <= len(self.windows) <= MOST:
             raise InvalidInput(f"there are {len(self.windows)} trigger data, expected from 1 to {MOST}")
         if len(self.limits) != len(self.windows):
             raise InvalidInput(f"there are {len(self.limits)} limits for {len(self.windows)} trigger data")
         for count in self.windows:
-            integer(count, "the number of windows", 1, MOST)
+            check_integer(count, "the number of windows", 1, MOST)
         for limit in self.limits:
-            integer(limit, "the limit of a trigger datum", 1, MOST)
+            check_integer(limit, "the limit of a trigger datum", 1, MOST)
         cells = tuple((datum, window) for datum, count in enumerate(self.windows) for window in range(count))
         object.__setattr__(self, "_cells", cells)
 
@@ -180,6 +180,6 @@ def trigger_states(
         if data_cardinality not in (None, len(counts)):
             raise InvalidInput(f"windows are of {len(counts)} trigger data, and data_cardinality is {data_cardinality}")
     else:
-        counts = (windows,) * integer(data_cardinality, "data_cardinality", 1, MOST)
+        counts = (windows,) * check_integer(data_cardinality, "data_cardinality", 1, MOST)
     most = max_reports if limits is None else limits
     return TriggerStates(max_reports, counts, tuple(most) if isinstance(most, Sequence) else (most,) * len(counts))

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import decimal_value, privacy_ratio
 from optrand.base.numerals import shown_above
-from optrand.base.validation import Floats, integer, real, rectangular
+from optrand.base.validation import Floats, check_integer, check_real, rectangular
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
@@ -143,12 +143,12 @@ def adaptive_outputs(
         raise InvalidInput("the problem has its outputs on a grid already: state it on the line or an interval")
     if (tolerance is None) == (n is None):
         raise InvalidInput("adaptive_outputs takes either tolerance= or n=, such as tolerance=0.01 or n=12")
-    lattice = None if step is None else (real(step, "step"), real(origin, "origin"))
+    lattice = None if step is None else (check_real(step, "step"), check_real(origin, "origin"))
     if lattice is not None and lattice[0] <= 0:
         raise InvalidInput(f"step is {lattice[0]:g}, expected a distance above 0")
     if n is not None:
-        return _Search.begin(problem, math.inf, lattice).place(integer(n, "n", 1))
-    share = real(tolerance, "tolerance")
+        return _Search.begin(problem, math.inf, lattice).place(check_integer(n, "n", 1))
+    share = check_real(tolerance, "tolerance")
     if share <= 0:
         raise InvalidInput(f"tolerance is {share:g}, expected a relative loss above 0")
     return _Search.begin(problem, share, lattice).find_fewest()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import cast
 
-from optrand.base.validation import real
+from optrand.base.validation import check_real
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
@@ -113,7 +113,7 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     >>> optrand.certify(bracket.mechanism).upper <= 0.5 < optrand.certify(bracket.excluded).lower
     True
     """
-    goal, width = real(loss, "loss"), real(tolerance, "tolerance")
+    goal, width = check_real(loss, "loss"), check_real(tolerance, "tolerance")
     if width < MIN_TOLERANCE:
         raise InvalidInput(f"tolerance is {width}, expected at least {MIN_TOLERANCE:g} nats")
     target = _target(problem, goal)

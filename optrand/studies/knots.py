@@ -8,10 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import SMALLEST_NORMAL, Floats, frozen, integer, real, squarable
-from optrand.base.validation import values as checked_values
+from optrand.base.validation import (
+    SMALLEST_NORMAL,
+    Floats,
+    check_integer,
+    check_real,
+    check_squarable,
+    check_values,
+    frozen,
+)
 from optrand.errors import InvalidInput
-from optrand.sampling.rounding import KnotCells, checked_knots
+from optrand.sampling.rounding import KnotCells, check_knots
 from optrand.studies.placement import Placements
 
 __all__ = ["ContinuousPrior", "Knots", "place_knots"]
@@ -66,9 +73,9 @@ class ContinuousPrior:
         high: float | None = None,
     ) -> None:
         """Sort, add up, normalise and check."""
-        given = checked_values(values, "values")
-        squarable(given, "values")
-        shares = np.ones(given.size) if weights is None else checked_values(weights, "weights")
+        given = check_values(values, "values")
+        check_squarable(given, "values")
+        shares = np.ones(given.size) if weights is None else check_values(weights, "weights")
         if shares.size != given.size:
             raise InvalidInput(f"there are {shares.size} weights for {given.size} values, expected one per value")
         if (shares < 0).any() or not shares.any():
@@ -76,10 +83,10 @@ class ContinuousPrior:
         points, where = np.unique(given, return_inverse=True)
         sums = np.bincount(where, shares / shares.max(), points.size)
         ends = [
-            float(points[at]) if end is None else real(end, name)
+            float(points[at]) if end is None else check_real(end, name)
             for end, at, name in ((low, 0, "low"), (high, -1, "high"))
         ]
-        squarable(np.array(ends), "low and high")
+        check_squarable(np.array(ends), "low and high")
         if not ends[0] < ends[1]:
             raise InvalidInput("low is not below high: an interval of labels needs two ends")
         outside = int(((given < ends[0]) | (given > ends[1])).sum())
@@ -129,7 +136,7 @@ class Knots:
 
     def __post_init__(self) -> None:
         """Refuse knots that do not span the interval."""
-        object.__setattr__(self, "values", checked_knots(self.values))
+        object.__setattr__(self, "values", check_knots(self.values))
         if (self.values[0], self.values[-1]) != (self.prior.low, self.prior.high):
             raise InvalidInput(
                 f"the knots reach from {self.values[0]:g} to {self.values[-1]:g}, expected the ends of the prior's "
@@ -191,4 +198,4 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
 
 
 def _checked_count(n: object) -> int:
-    return integer(n, "the number of knots", 2, why=": the ends of the interval")
+    return check_integer(n, "the number of knots", 2, why=": the ends of the interval")

@@ -13,7 +13,7 @@ from concurrent.futures import Executor, as_completed
 from contextlib import closing
 from typing import Literal, NamedTuple, overload
 
-from optrand.base.validation import real
+from optrand.base.validation import check_real
 from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
@@ -173,7 +173,7 @@ def _complete(
 
 
 def _check_limit(time_limit: float) -> float:
-    limit = time_limit if time_limit == math.inf else real(time_limit, "time_limit")
+    limit = time_limit if time_limit == math.inf else check_real(time_limit, "time_limit")
     if limit < 0:
         raise InvalidInput(f"time_limit is {limit:g}, expected seconds from 0 to math.inf")
     return limit

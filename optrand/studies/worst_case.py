@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.validation import labels as checked_labels
+from optrand.base.validation import check_labels
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
@@ -73,7 +73,7 @@ def minimax(
     >>> round(proof.upper, 6), mechanism.prior.round(6).tolist()
     (1.966347, [0.25, 0.5, 0.25])
     """
-    array = np.sort(checked_labels(labels))
+    array = np.sort(check_labels(labels))
     allowed = as_output_set(outputs)
     if isinstance(allowed, Grid):
         raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: pass Interval(low, high)")

@@ -72,7 +72,7 @@ def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:
     >>> round(decoder.value, 6)
     1.75
     """
-    weights = validation.prior(prior)
+    weights = validation.check_prior(prior)
     table = rectangular(matrix, "matrix")
     if table.dtype.kind not in "iuf" or table.ndim != 2 or table.shape[0] != weights.size:
         raise InvalidInput(

@@ -73,10 +73,10 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     >>> round(proof.upper, 6), round(optrand.unbiased_vectors([0.25] * 4, 1.0).value, 6)
     (3.673274, 3.778111)
     """
-    chances = validation.prior(prior)
+    chances = validation.check_prior(prior)
     if chances.size < 2:
         raise InvalidInput("prior has one entry, expected one for each of at least two classes")
-    budget = validation.epsilon(epsilon)
+    budget = validation.check_epsilon(epsilon)
     if budget < MIN_EPSILON:
         raise InvalidInput(f"epsilon is {budget:g}, expected at least {MIN_EPSILON:g}")
     groups = ClassGroups.of_prior(chances)

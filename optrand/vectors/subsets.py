@@ -254,7 +254,7 @@ class UnbiasedVectors(Record):
         >>> bool((randomizer.decoded(sets) == randomizer.sample([2, 0], source=SeededEntropy(1))).all())
         True
         """
-        classes = validation.classes(values, self.k)
+        classes = validation.check_classes(values, self.k)
         words, flat = SystemEntropy() if source is None else source, classes.reshape(-1)
         sets = np.empty((flat.size, self.k), dtype=np.bool_)
         for rows in self._blocks(flat.size):
@@ -297,7 +297,7 @@ class UnbiasedVectors(Record):
         True
         """
         inside = np.zeros(self.k, dtype=np.bool_)
-        inside[validation.classes(members, self.k)] = True
+        inside[validation.check_classes(members, self.k)] = True
         numbers = [int(inside[part].sum()) for part in self.groups.members]
         found = np.flatnonzero((self.counts == numbers).all(axis=1))
         if not found.size:
@@ -308,7 +308,7 @@ class UnbiasedVectors(Record):
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Return the length of the bias of the floats, and the variance summed over the coordinates, at some labels."""
-        groups = self.groups.of[validation.classes(labels, self.k).reshape(-1)]
+        groups = self.groups.of[validation.check_classes(labels, self.k).reshape(-1)]
         lengths = np.array([math.sqrt(float(sum(x * x for x in each))) for each in self._lengths])
         return Moments(lengths[groups], np.array([float(square - 1) for square in self._squares])[groups])
 

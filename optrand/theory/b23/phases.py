@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 
 from optrand.base.records import Record, freeze
-from optrand.base.validation import Floats, frozen, integer
+from optrand.base.validation import Floats, check_integer, frozen
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.randomizer import Indices
@@ -123,7 +123,7 @@ class Phases(Record):
 
     def bins(self, theta: int) -> Bins:
         """Return bins and outputs at a phase, from 0 to ``delay - 1``."""
-        phase = integer(theta, "theta", 0, self.delay - 1)
+        phase = check_integer(theta, "theta", 0, self.delay - 1)
         columns = [bisect_right(self.times, time) - 1 for time in range(phase, self.total, self.delay)]
         return Bins(self.first[columns], self.last[columns], self.outputs[columns])
 
@@ -132,7 +132,7 @@ class Phases(Record):
 
         The weights of all phases sum to the row total of the mechanism's table.
         """
-        count = len(range(integer(theta, "theta", 0, self.delay - 1), self.total, self.delay))
+        count = len(range(check_integer(theta, "theta", 0, self.delay - 1), self.total, self.delay))
         return self.ratio.denominator * (count - 1) + self.ratio.numerator
 
 
