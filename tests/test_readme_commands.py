@@ -92,7 +92,7 @@ def test_the_extras_that_pages_install_exist():
     named = [
         name for page in pages for told in re.findall(r"(?:optrand|'\.)\[([a-z,]+)\]", page) for name in told.split(",")
     ]
-    assert {"fast", "learning"} <= set(named) <= set(extras)
+    assert {"learning", "release"} <= set(named) <= set(extras)
 
 
 def test_the_demo_prints_what_the_tour_shows(clone):
