@@ -193,10 +193,10 @@ class Audit(Record):
     @property
     def _probabilities(self) -> bool:
         """Whether no entry is negative, and the rows sum to 1 up to the rounding of floats."""
-        return not self.table.negative and max(map(abs, self.row_errors)) <= self._forgiven
+        return not self.table.negative and max(map(abs, self.row_errors)) <= self._tolerance
 
     @property
-    def _forgiven(self) -> float:
+    def _tolerance(self) -> float:
         """Largest amount by which rows may miss 1."""
         return TOLERANCE if self.table.rounded else 0.0
 
@@ -247,7 +247,7 @@ class Audit(Record):
         if self.table.negative:
             found.append(f"{self.table.negative} probabilities are negative")
         off = [abs(error) for error in self.row_errors]
-        wrong = sum(error > self._forgiven for error in off)
+        wrong = sum(error > self._tolerance for error in off)
         if wrong:
             label = self.labels[off.index(max(off))]
             found.append(

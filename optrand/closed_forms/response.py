@@ -154,7 +154,7 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
     scale = 1 if kept.all() else size
     own, other = scale * ratio.numerator, scale * ratio.denominator
     rest = ratio.numerator + (size - 1) * ratio.denominator
-    # All columns are one profile but for the label that is the output.
+    # All columns have one profile, except at the label that is the output.
     levels = [other if one else rest for one in kept.tolist()]
     profile = {y: after - before for y, (before, after) in enumerate(pairwise((0, *levels))) if after != before}
     columns = []

@@ -135,7 +135,7 @@ class _InClusters(Plan):
             return Groups.by_k_means(features, self.clusters, seed=training.seed)
         groups = Groups.of_ids(self.clusters(features))
         if groups.n != rows.size:
-            raise InvalidInput(f"clusters gave {groups.n} ids for {rows.size} rows of features, expected one a row")
+            raise InvalidInput(f"clusters gave {groups.n} ids for {rows.size} rows of features, expected one per row")
         return groups
 
     def groups(self, training: Training, rows: Rows) -> Groups:
@@ -530,7 +530,7 @@ class Clusters(_InClusters):
 
     def _mechanism(self, epsilon: float, k: int, phi: float) -> ClusterRR:
         """Return the mechanism that costs, as it is rounded, at most epsilon."""
-        # Below a thousandth of 1 / k the effect of phi was measured to be next to nothing.
+        # Below a thousandth of 1 / k the effect of phi was measured to be negligible.
         threshold = min(max(phi, 1e-3 / k), 1 / k)
         split = split_at(epsilon, self.share * epsilon)
         while (made := ClusterRR.for_budget(k, split, threshold=threshold)).epsilon > epsilon:

@@ -355,7 +355,7 @@ class PrivateLabels:
             return self._release_clusters(places, randomizer, groups, spent)
         size = len(randomizer) if hasattr(type(randomizer), "__len__") else places.size
         if size != places.size:
-            raise InvalidInput(f"the batch has {size} priors for {places.size} rows, expected one a row")
+            raise InvalidInput(f"the batch has {size} priors for {places.size} rows, expected one per row")
         values = self.draw(places, spent, lambda codes, source: randomizer.sample(given[codes], source=source))
         return LabelRelease(places, np.asarray(values), randomizer, self.domain, spent)
 

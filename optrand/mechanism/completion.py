@@ -6,7 +6,7 @@ the rest answer one of two allowed outputs :math:`a < b` with
 .. math:: u_y + w_y = 1 - \omega, \qquad a u_y + b w_y = y - \omega \mu_y .
 
 All means are right, and all of it is private while :math:`u` and :math:`w` are positive and within the ratio, as they
-are for some :math:`\omega` unless the outputs leave no room (``docs/mathematics.md``, section 2).
+are for some :math:`\omega` unless the outputs are too narrow (``docs/mathematics.md``, section 2).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Completion:
         origin: Fraction = ZERO,
         monotone: bool = False,
     ) -> Completion | None:
-        """Return the first completion that is private; None where the allowed outputs leave no room.
+        """Return the first completion that is private; None if the allowed outputs are too narrow.
 
         The share of the two outputs is tried in powers of two, from about the largest bias relative to the range of the
         labels, each time eight times as much, up to all.

@@ -395,7 +395,7 @@ class Mechanism(ExactMechanism[Certificate]):
     exact: ClassVar[Literal[True]] = True
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Compute the moments at some labels, each bias exact but for one rounding.
+        """Compute the moments at some labels, each bias exact up to one rounding.
 
         Raises
         ------

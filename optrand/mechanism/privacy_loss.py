@@ -109,7 +109,7 @@ class DominatingPair(Record):
         return self.mass * (self.ratio - 1)
 
     def delta(self, epsilon: float, *, releases: int = 1) -> float:
-        """Return the least delta for which so many releases of one label are (epsilon, delta)-DP, rounded up.
+        """Return the least delta for which `releases` releases of one label are (epsilon, delta)-DP, rounded up.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class DominatingPair(Record):
         return min(1.0, float_above(Fraction(sum(max(0, excess) for excess in over), 1 << (2 * BITS))))
 
     def epsilon(self, delta: float, *, releases: int = 1) -> float:
-        """Return the least float epsilon for which so many releases are proven (epsilon, delta)-DP.
+        """Return the least float epsilon for which `releases` releases are proven (epsilon, delta)-DP.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ def drawn_by(released: ArrayLike, given: Mechanism | Released, groups: Any = Non
     Raises
     ------
     InvalidInput
-        Neither a mechanism nor a release; or groups where there are none, or none where there are.
+        Neither a mechanism nor a release; groups for a release without them, or no groups for a release by groups.
     """
     if isinstance(given, Released):
         return given.drawn_by(released, groups)

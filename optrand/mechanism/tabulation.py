@@ -89,7 +89,7 @@ def tabulate(
     Raises
     ------
     NotCertified
-        More than rounding keeps the table from being private, or the allowed outputs leave no room to take out the
+        The randomizer violates privacy by more than rounding, or the allowed outputs are too narrow to remove its
         bias.
 
     Notes
@@ -166,7 +166,7 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     if table is None:
         raise NotCertified(
             f"no mechanism near this randomizer is unbiased: its largest bias is {columns.largest_bias:.3g}, and the "
-            f"allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, leave no room to take it out; "
+            f"allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, are too narrow to remove it; "
             "let them reach a little further"
         )
     return table
@@ -241,7 +241,7 @@ def _correct_masses(
 
 
 def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
-    """Make the means right exactly. None if the allowed outputs leave no room for that.
+    """Make the means right exactly, or return None if the allowed outputs are too narrow.
 
     The loss changes by as little as the biases are small. Columns of one output stay together if they can.
     """

@@ -39,10 +39,12 @@ ROUNDING = 1e-24
 """Bounds that are nearer to each other, in squares of the range of the labels, are useful whatever their ratio is."""
 
 SMALL = 2_000
-"""Up to so many entries of the table one linear program is quicker than columns."""
+"""Number of entries of the table up to which one linear program is quicker than columns."""
 
 
-WIDER = "; the outputs leave unbiased answers next to no room: widen them by a billionth of their width at both ends"
+WIDER = (
+    "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width at both ends"
+)
 """What to do about an answer that is not certified."""
 
 TIGHT = 5e-10

@@ -243,7 +243,7 @@ def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
     """Merge each two columns of one interval at neighbouring floats, at the float of the heavier one.
 
     For pictures and for counts of columns: tabulation splits an output between two floats, and this is the design
-    before that, but for rounding. It is not the mechanism that is drawn. A grid is left as it is.
+    before that, up to rounding. It is not the mechanism that is drawn. A grid is left as it is.
 
     Raises
     ------

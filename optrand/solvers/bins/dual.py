@@ -56,11 +56,11 @@ RELAXED = (1.0, 2.0, 4.0, 8.0)
 """How far reaches are moved towards order, in turns: 1 is into order, and farther now and then makes turns fewer."""
 
 LIMITS = 40
-"""At most so many times places are moved together, where some of them meet a bound."""
+"""Largest number of times that multipliers are moved together although some of them meet a bound."""
 
 
 def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Floats:
-    """Multipliers of the labels' rows for a partition into bins, best an optimal one.
+    """Return multipliers of the labels' rows for a partition into bins, which should be an optimal one.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     gap : float
         By which share of the loss the bound may fall short of it.
     rounds : int
-        At most so many turns.
+        Largest number of repairs.
 
     Returns
     -------
@@ -136,7 +136,7 @@ class _Shares:
 
     @cached_property
     def widths(self) -> Floats:
-        """Further loss of a label at the nearest other output; with one bin there is none, and the bounds are one."""
+        """Additional loss of a label at the nearest other output; 0 if there is one bin."""
         if self.outputs.size == 1:
             return np.zeros(self.problem.k)
         below, above = np.append(self.outputs[1], self.outputs[:-1]), np.append(self.outputs[1:], self.outputs[-2])

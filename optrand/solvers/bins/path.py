@@ -39,7 +39,7 @@ COARSEST = 48
 
 @dataclass(frozen=True)
 class BinPath(GuardedSolver):
-    r"""Dinkelbach's method over shortest paths: the optimum where there is no care for bias.
+    r"""Dinkelbach's method over shortest paths: the optimum without a bias penalty.
 
     For a guess :math:`r` of the loss, :math:`\min \sum_S (G_S - r)` over partitions into bins :math:`S` is a shortest
     path; the loss :math:`\sum_S G_S / (E - 1 + m)` of its ``m`` bins is the next guess. Guesses fall, and the one that
@@ -51,7 +51,7 @@ class BinPath(GuardedSolver):
         By which share of the loss the bound may fall short of it before multipliers are mended
         (:mod:`optrand.solvers.bins.dual`).
     rounds : int
-        At most so many times.
+        Largest number of repairs.
 
     Notes
     -----

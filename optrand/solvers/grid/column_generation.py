@@ -41,7 +41,7 @@ MAX_ALL_INTERVALS = 150
 """With more labels the first columns are short intervals only."""
 
 WIDENED = ((3, 12), (2, 40), (1, math.inf))
-"""Labels by which the ends of arcs are moved, for up to so many arcs, where a price of bias leaves few in use."""
+"""Pairs ``(shift, arcs)``: with a bias penalty, and up to `arcs` arcs in use, their ends are moved by `shift` labels."""
 
 BEST = 0.9
 """Share of the best multipliers so far in those that are priced beside a master's, at a price of bias."""
@@ -64,7 +64,7 @@ class ColumnGeneration(GuardedSolver):
     gap : float
         The relative gap at which to stop: verified, since the pricing step is the certificate.
     rounds : int
-        At most so many masters.
+        Largest number of master programs.
 
     Examples
     --------

@@ -89,7 +89,7 @@ class KernelOptions:
         that it is halved. At a share of 0.1 outputs of two labels in an interval may flip between both ends for ever.
     lost, patience, many : float, int, int
         Infeasibility test without bias: more than `many` arcs, and for `patience` steps a slack residual above `lost`
-        while the row residual does not fall. Below `many` arcs all steps together cost next to nothing.
+        while the row residual does not fall. Up to `many` arcs it is not worth its time.
     """
 
     steps: int = 60

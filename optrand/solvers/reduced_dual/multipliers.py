@@ -42,7 +42,7 @@ from optrand.solvers.reduced_dual.kernel import (
 __all__ = ["Groups", "Numbers", "Sums", "refine_sums"]
 
 TURNS = 12
-"""Intervals are mended, or zeros ordered, at most so many times."""
+"""Largest number of times that intervals are repaired, or zeros ordered."""
 
 REFINEMENTS = 2
 """Newton steps of :func:`refine_sums`."""
