@@ -73,7 +73,7 @@ class BinGraph:
         return (self.gain * lengths + bins * self.costs.least) / (self.gain + bins)
 
     def distances(self, penalty: float, hint: Starts, *, stride: int = 1) -> Distances:
-        """Return shortest paths from node 0 under the lengths ``K + penalty``, over every `stride`-th node and the last.
+        """Return shortest paths from node 0 with the lengths ``K + penalty``, over every `stride`-th node and the last.
 
         Parameters
         ----------

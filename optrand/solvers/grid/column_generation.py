@@ -41,7 +41,7 @@ MAX_ALL_INTERVALS = 150
 """With more labels the first columns are short intervals only."""
 
 WIDENED = ((3, 12), (2, 40), (1, math.inf))
-"""Pairs ``(shift, arcs)``: with a bias penalty, and up to `arcs` arcs in use, their ends are moved by `shift` labels."""
+"""Pairs ``(shift, arcs)``: with a bias penalty, ends of up to `arcs` arcs in use are moved by `shift` labels."""
 
 BEST = 0.9
 """Share of the best multipliers so far in those that are priced beside a master's, at a price of bias."""
