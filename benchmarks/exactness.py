@@ -7,7 +7,8 @@ away, at every price of bias; with `--edges` few labels in hard positions at eps
 Each problem is solved and certified as a user would, in a process that is killed at the time limit, and the
 integer table is verified once more by code that shares nothing with the package. Privacy, totals and means must be
 right for every mechanism. A gap that does not close is no error of a mechanism, for the certificate says so; but 199 in
-200 of all must close to 1e-9, and 19 in 20 of those at the edges.
+200 must close to 1e-9 (99 in 100 with `--thin`). With `--edges` that holds for an epsilon of up to 10; beyond it floats
+lose digits, and the rest is counted only.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
 from tests.random_problems import FAMILIES, TAILS, few_labels, random_problem, thin_tails
 
-SHARES = {"edges": 0.95, "thin": 0.99, "random": 0.995}
-"""Share of the problems of each sweep that must be proven."""
+SHARES = {"edges": 0.995, "thin": 0.99, "random": 0.995}
+"""Share of the problems of each sweep that must be proven, of those at the edges up to an epsilon of 10."""
 
 
 class Verdict(NamedTuple):
@@ -142,9 +143,11 @@ def measure(given: Any) -> Iterator[Row]:
     worker.close()
     for name in dict.fromkeys(row["class"] for row in rows):
         yield summarize(name, [row for row in rows if row["class"] == name])
-    every = summarize("all", rows)
+    yield summarize("all", rows)
+    promised = [row for row in rows if not given.edges or row["class"].endswith("epsilon to 10")]
     share = SHARES["edges" if given.edges else "thin" if given.thin else "random"]
-    yield every | {"right": every["closed"] >= share}
+    decides = summarize("what decides", promised)
+    yield decides | {"right": decides["closed"] >= share}
 
 
 def arguments(parser: Any) -> None:
