@@ -381,7 +381,7 @@ def test_outputs_that_leave_no_room_are_refused() -> None:
     low, high = optrand.unbiased_range([0, 1, 2], 1.0)
     short = Interval(math.nextafter(low, 0), math.nextafter(high, 0))
     problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=short)
-    with pytest.raises(NotCertified, match="too narrow"):
+    with pytest.raises(NotCertified, match="nearly the narrowest that allow no bias: widen them"):
         optrand.solve(problem)
     ends = Arcs(
         3, [0, 0, 1, 2], [0, 1, 2, 2], [short.low, short.low, short.high, short.high], np.full(4, 1 / (2 + 2 * math.e))
