@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from random_problems import TAILS, few_labels, random_problem, thin_tails
+from random_problems import OPEN, TAILS, few_labels, random_problem, thin_tails
 
 from benchmarks.exactness import examine
 from benchmarks.priors import dirichlet, exponential, revenue
@@ -20,11 +20,11 @@ from optrand.studies import minimax
 pytestmark = pytest.mark.nightly
 
 SWEEPS = {
-    # Problems, and the share of them that must be proven to 1e-9.
+    # Problems, and the share that must be proven to 1e-9, of those whose class is not one that may stay open.
     "random": (lambda: (random_problem(n, 401, TAILS) for n in range(1_000)), 0.995),
     "large": (lambda: (random_problem(n, 2_001, TAILS) for n in range(10_000, 10_200)), 0.995),
     "thin tails": (thin_tails, 0.99),
-    "few labels": (lambda: ((hard.family, hard.problem) for n, hard in enumerate(few_labels()) if n % 5 == 0), 0.85),
+    "few labels": (lambda: ((hard.family, hard.problem) for n, hard in enumerate(few_labels()) if n % 5 == 0), 0.98),
 }
 
 
@@ -39,7 +39,8 @@ def test_mechanisms_keep_their_promises_and_are_proven(name, record_property):
         proven[kind] += row["gap"] <= 1e-9
     for kind, count in tried.items():
         record_property(f"{name}, {', '.join(kind)}", f"{proven[kind]} of {count} proven to 1e-9")
-    assert proven.total() >= share * tried.total()
+    promised = [kind for kind in tried if kind[-1] not in OPEN]
+    assert sum(proven[kind] for kind in promised) >= share * sum(tried[kind] for kind in promised)
 
 
 def rough(k, least=1e-4):
