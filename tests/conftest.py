@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import pytest
 from hypothesis import settings
@@ -19,11 +20,19 @@ settings.register_profile("nightly", max_examples=1_000, deadline=None, print_bl
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
-def pytest_terminal_summary(terminalreporter):
-    """Print the counts that nightly tests record, such as the share proven by class."""
+BEGIN = time.monotonic()
+NIGHTLY_MINUTES = 90
+"""Time budget of ``make nightly`` on two cores."""
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Print the counts that nightly tests record, such as the share proven by class, and the time they took."""
     for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{name}: {value}")
+    if config.option.markexpr == "nightly":
+        minutes = (time.monotonic() - BEGIN) / 60
+        terminalreporter.write_line(f"{minutes:.0f} minutes of a budget of {NIGHTLY_MINUTES} on two cores")
 
 
 @pytest.fixture(autouse=True)
