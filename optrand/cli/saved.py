@@ -28,7 +28,7 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
     from optrand.base.strict_json import stated_format
     from optrand.mechanism.mechanism import Mechanism
     from optrand.programs.mechanism import ProgramMechanism
-    from optrand.release import FORMAT, load_release
+    from optrand.release import FORMAT
 
     if not path.is_file():
         raise InvalidInput(f"{path} is {missing(path)}: expected a saved mechanism or the record of a release")
@@ -40,6 +40,9 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
     if kind is None:
         raise InvalidFile(f"{path} is no saved mechanism and no record of a release")
     if kind == FORMAT:
+        # Needs the extra `release`, which a mechanism does not.
+        from optrand.release import load_release
+
         record: ReleaseRecord = load_release(path)
         return record
     return ProgramMechanism.from_bytes(data) if kind == ProgramMechanism.FORMAT else Mechanism.from_bytes(data)

@@ -1,8 +1,8 @@
 r"""Randomizers of interval columns as mixtures of randomized responses on bins.
 
 Masses of interval columns that cover every label equally are a flow on the nodes :math:`0 \ldots k`
-(:mod:`optrand.model.arcs`): :func:`decompose_paths` splits it into paths from node 0 to node ``k``, and a path is a
-partition of the labels into bins.
+(:mod:`optrand.model.randomizer`): :func:`decompose_paths` splits it into paths from node 0 to node ``k``, and a path
+is a partition of the labels into bins.
 
 **Theorem.** *Let interval columns* :math:`(S_j, v_j, c_j)` *cover every label by the same mass* :math:`t`. *Then they
 are a mixture of randomized responses on bins,*
