@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
 from optrand import Dual, Grid, Problem, losses
 
 CONTEXT = decimal.Context(prec=120, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
@@ -251,3 +253,29 @@ def _least_on_line(problem, dual, steepness):
     ends = [Fraction(x) for x in (low, high) if math.isfinite(x)]
     inside = [v for v in points if low <= v <= high]
     return min(value(v) for v in inside + ends)
+
+
+def cone_program(problem, columns):
+    """Return the optimum over randomizers with some columns and free outputs, by a cone program in cvxpy."""
+    import cvxpy
+
+    unit = float(np.ptp(problem.labels))
+    labels = (problem.labels - problem.labels[0]) / unit
+    masses, moments, squares = (cvxpy.Variable(columns.shape[1]) for _ in range(3))
+    weights = problem.prior @ columns
+    means = (problem.prior * labels) @ columns / weights
+    spreads = ((problem.prior * labels**2) @ columns - weights * means**2) / 2
+    loss = spreads @ masses + weights @ squares
+    apart = math.sqrt(2) * (moments - cvxpy.multiply(means, masses))
+    bias = columns @ moments - labels
+    rows = [columns @ masses == 1, cvxpy.SOC(masses + squares, cvxpy.vstack([masses - squares, apart]))]
+    if problem.unbiased:
+        rows.append(bias == 0)
+    else:
+        loss += problem.bias_penalty / 2 * problem.prior @ cvxpy.square(bias)
+    for end, side in ((problem.outputs.low, 1.0), (problem.outputs.high, -1.0)):
+        if math.isfinite(end):
+            rows.append(side * moments >= side * (end - problem.labels[0]) / unit * masses)
+    program = cvxpy.Problem(cvxpy.Minimize(loss), rows)
+    program.solve(solver="CLARABEL")
+    return float(program.value) * unit**2

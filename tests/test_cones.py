@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from oracle import cone_program
 
 import optrand
 from optrand import Interval, Problem
@@ -53,31 +54,10 @@ def witness(problem: Problem) -> float:
     Of a column of mass ``c`` and first moment ``m`` that the labels weigh as ``s`` the loss is the sum of
     ``s_y p_y (m - c y)^2 / (2 c)``: with the mean of the labels it is a square over ``c`` and a term linear in ``c``.
     """
-    import cvxpy
-
     first, end = all_arcs(problem.k)
     each = np.arange(problem.k)[:, np.newaxis]
     columns = np.where((first <= each) & (each < end), 1.0, math.exp(-problem.epsilon))
-    unit = float(np.ptp(problem.labels))
-    labels = (problem.labels - problem.labels[0]) / unit
-    masses, moments, squares = (cvxpy.Variable(first.size) for _ in range(3))
-    weights = problem.prior @ columns
-    means = (problem.prior * labels) @ columns / weights
-    spreads = ((problem.prior * labels**2) @ columns - weights * means**2) / 2
-    loss = spreads @ masses + weights @ squares
-    apart = math.sqrt(2) * (moments - cvxpy.multiply(means, masses))
-    bias = columns @ moments - labels
-    rows = [columns @ masses == 1, cvxpy.SOC(masses + squares, cvxpy.vstack([masses - squares, apart]))]
-    if problem.unbiased:
-        rows.append(bias == 0)
-    else:
-        loss += problem.bias_penalty / 2 * problem.prior @ cvxpy.square(bias)
-    for limit, side in ((problem.outputs.low, 1.0), (problem.outputs.high, -1.0)):
-        if math.isfinite(limit):
-            rows.append(side * moments >= side * (limit - problem.labels[0]) / unit * masses)
-    program = cvxpy.Problem(cvxpy.Minimize(loss), rows)
-    program.solve(solver="CLARABEL")
-    return float(program.value) * unit**2
+    return cone_program(problem, columns)
 
 
 @every_kind

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from oracle import reference_bound
+from oracle import cone_program, reference_bound
 
 from optrand import (
     Certificate,
@@ -376,30 +376,8 @@ def witness(problem: Problem) -> float:
     Of a column of mass ``c`` and first moment ``m`` that the labels weight as ``s`` the loss is the sum of ``s_y p_y (m
     - c y)^2 / (2 c)``: with the mean of the labels it is a square over ``c`` and a term linear in ``c``.
     """
-    import cvxpy
-
-    unit = float(np.ptp(problem.labels))
-    labels = (problem.labels - problem.labels[0]) / unit
     sets = np.array([members for members in itertools.product([0.0, 1.0], repeat=problem.k) if any(members)]).T
-    columns = np.where(sets > 0, 1.0, math.exp(-problem.epsilon))
-    masses, moments, squares = (cvxpy.Variable(columns.shape[1]) for _ in range(3))
-    weights = problem.prior @ columns
-    means = (problem.prior * labels) @ columns / weights
-    spreads = ((problem.prior * labels**2) @ columns - weights * means**2) / 2
-    loss = spreads @ masses + weights @ squares
-    apart = math.sqrt(2) * (moments - cvxpy.multiply(means, masses))
-    bias = columns @ moments - labels
-    rows = [columns @ masses == 1, cvxpy.SOC(masses + squares, cvxpy.vstack([masses - squares, apart]))]
-    if problem.unbiased:
-        rows.append(bias == 0)
-    else:
-        loss += problem.bias_penalty / 2 * problem.prior @ cvxpy.square(bias)
-    for end, side in ((problem.outputs.low, 1.0), (problem.outputs.high, -1.0)):
-        if math.isfinite(end):
-            rows.append(side * moments >= side * (end - problem.labels[0]) / unit * masses)
-    program = cvxpy.Problem(cvxpy.Minimize(loss), rows)
-    program.solve(solver="CLARABEL")
-    return float(program.value) * unit**2
+    return cone_program(problem, np.where(sets > 0, 1.0, math.exp(-problem.epsilon)))
 
 
 @every_kind

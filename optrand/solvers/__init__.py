@@ -2,7 +2,7 @@
 
 `ClosedForm`, `BinPath`, `ReducedDual`, `GridDual`, `LinearProgram` and `ColumnGeneration`;
 :func:`~optrand.solvers.dispatch.solve` picks one by the rule that :func:`~optrand.solvers.dispatch.choose` documents.
-:func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without care for bias and solves it; `WorstPrior` looks
+:func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without a bias penalty and solves it; `WorstPrior` looks
 for a worst prior as well.
 """
 

@@ -322,7 +322,7 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     (True, [-1.0, 2.0])
     """
     grid = Grid(np.unique(rectangular(positions, "positions")))
-    # On so few outputs a linear program takes half the time of an interior point.
+    # With few outputs a linear program takes half the time of an interior point.
     solver = LinearProgram() if problem.unbiased else None
     try:
         solution = design(replace(problem, outputs=grid), solver)

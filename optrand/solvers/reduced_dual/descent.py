@@ -259,7 +259,7 @@ class Descent:
         return arcs
 
     def _add_arcs(self, terms: Terms, nodes: Nodes, point: Point, lack: float, *, failed: bool) -> Nodes | None:
-        """Return the arcs with those violated by more than `lack`; None if there are none, or too many to look at.
+        """Return the arcs with those violated by more than `lack`; None if no arc is violated, or too many are.
 
         If the arcs hold no unbiased randomizer within the outputs, those at the ends are added first.
         """
