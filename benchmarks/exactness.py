@@ -8,7 +8,7 @@ Each problem is solved and certified as a user would, in a process that is kille
 integer table is verified once more by code that shares nothing with the package. Privacy, totals and means must be
 right for every mechanism. A gap that does not close is no error of a mechanism, for the certificate says so; but 199 of
 200 must close to 1e-9. With `--thin` it is 99 of 100, of bias penalties up to 100; with `--edges` 49 of 50, up to an
-epsilon of 10. Beyond them floats lose digits, and the rest is counted only.
+epsilon of 10. Beyond them floats lose digits; of all problems of these two sweeps it is 9 of 10.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
 from tests.random_problems import FAMILIES, OPEN, TAILS, few_labels, random_problem, thin_tails
 
-SHARES = {"edges": 0.98, "thin": 0.99, "random": 0.995}
-"""Share of the problems of each sweep that must be proven, without classes that may stay open."""
+SHARES = {"edges": (0.98, 0.9), "thin": (0.99, 0.9), "random": (0.995, 0.995)}
+"""Shares of the problems of each sweep that must be proven: without classes that may stay open, and of all."""
 
 
 class Verdict(NamedTuple):
@@ -143,11 +143,11 @@ def measure(given: Any) -> Iterator[Row]:
     worker.close()
     for name in dict.fromkeys(row["class"] for row in rows):
         yield summarize(name, [row for row in rows if row["class"] == name])
-    yield summarize("all", rows)
     promised = [row for row in rows if not row["class"].endswith(OPEN)]
-    share = SHARES["edges" if given.edges else "thin" if given.thin else "random"]
-    decides = summarize("what decides", promised)
-    yield decides | {"right": decides["closed"] >= share}
+    shares = SHARES["edges" if given.edges else "thin" if given.thin else "random"]
+    for name, some, share in zip(("promised", "all"), (promised, rows), shares, strict=True):
+        total = summarize(name, some)
+        yield total | {"right": total["closed"] >= share}
 
 
 def arguments(parser: Any) -> None:

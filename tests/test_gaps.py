@@ -146,3 +146,12 @@ def test_an_estimate_alone_decides_nothing(monkeypatch):
         exact_mechanism(worse)
     monkeypatch.setattr("optrand.solvers.gaps.estimated_bound", lambda *_: 2 * solution.value)
     assert decided_gap(worse) == tabulate(worse).certificate.gap
+
+
+def test_gaps_are_decided_in_exact_arithmetic_where_floats_have_no_digits():
+    """At an epsilon of 30 the loss of randomized response is 1e-12, and its estimate in floats is off by 1e-5."""
+    rng = np.random.default_rng(5)
+    problem = optrand.regression(range(9), rng.dirichlet(np.ones(9)), 30.0, bias_penalty=0.001)
+    solution = design(problem)
+    assert estimated_gap(solution) > 1e-7
+    assert decided_gap(solution) == tabulate(solution).certificate.gap <= PROVEN

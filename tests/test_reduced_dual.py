@@ -183,9 +183,9 @@ def test_an_attempt_that_is_too_wide_is_followed_by_the_next(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", [1323, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1617, 2100))])
-def test_cautious_steps_prove_few_labels_at_which_newton_steps_overestimate_slacks(seed):
-    """Halved steps prove tiny problems for which plain steps end nowhere."""
-    rng = np.random.default_rng(seed)
+def test_few_labels_at_which_newton_steps_overestimate_slacks_are_proven(seed):
+    """Halved steps prove nearly all tiny problems for which plain steps end nowhere, and cones the others."""
+    rng, halved = np.random.default_rng(seed), 0
     for _ in range(20):
         k, epsilon = int(rng.integers(2, 5)), float(np.exp(rng.uniform(np.log(0.5), np.log(8))))
         labels = np.cumsum(rng.exponential(size=k))
@@ -194,7 +194,20 @@ def test_cautious_steps_prove_few_labels_at_which_newton_steps_overestimate_slac
         problem = optrand.unbiased_regression(
             labels, rng.dirichlet(np.ones(k)), epsilon, outputs=optrand.Interval(low - room, high + room)
         )
-        assert Descent(Reduced(problem), SECOND).best_candidate().gap < 1e-9
+        assert optrand.certify(tabulate(ReducedDual()(problem))).gap < 1e-9
+        halved += Descent(Reduced(problem), SECOND).best_candidate().gap < 1e-9
+    assert halved >= 18
+
+
+@pytest.mark.parametrize(("k", "room", "epsilon"), [(3, 1e-3, 6.0), (9, 1e-7, 4.0), (21, 1e-8, 8.0)])
+def test_an_interval_with_hardly_any_room_is_proven_by_cones(k, room, epsilon):
+    problem = problem_of(k, "rough", epsilon)
+    low, high = optrand.unbiased_range(problem.labels, epsilon)
+    more = room * (high - low)
+    problem = replace(problem, outputs=optrand.Interval(low - more, high + more))
+    for attempt in (FIRST, SECOND):
+        assert not Descent(Reduced(problem), attempt).best_candidate().gap <= 1e-9
+    assert optrand.certify(tabulate(ReducedDual()(problem))).gap <= 1e-9
 
 
 def tight_problem(k, epsilon, room):

@@ -17,6 +17,12 @@ from optrand.model.randomizer import Randomizer, Solution, Stats
 
 __all__ = ["design_two_ends", "two_ends"]
 
+NEIGHBOURS = 64
+"""Number of neighbouring floats among which a multiplier is chosen."""
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+"""Place of the origin of the multipliers between the ends: the rounding of one is no multiple of that of the other."""
+
 
 def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     r"""Draw one of two outputs, the ends of the narrowest interval that holds an unbiased randomizer.
@@ -77,7 +83,7 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     .. math:: t = \max \Big( \frac{E D^2}{2 (E^2 - 1)}, \frac{E D^2}{8 (E - 1)} \Big)
 
     will do. In floats the ends are off by rounding, of which the bound takes :math:`E` times its share of the interval:
-    the certified gap is near 1e-15 at a small epsilon, and at most some 1e-12 at an epsilon of 7. Cost ``O(k)``.
+    the certified gap is at most some 1e-12 up to an epsilon of 7. Cost ``O(k)``.
 
     Examples
     --------
@@ -113,7 +119,8 @@ def design_two_ends(problem: Problem) -> Solution:
 
 def _dual(problem: Problem) -> Dual | None:
     """Multipliers of :func:`two_ends`; None where floats cannot hold them."""
-    prior, epsilon, origin = problem.prior, problem.epsilon, problem.origin
+    origin = float(problem.outputs.low + GOLDEN * (problem.outputs.high - problem.outputs.low))
+    prior, epsilon = problem.prior, problem.epsilon
     labels, low, high = problem.labels - origin, problem.outputs.low - origin, problem.outputs.high - origin
     width, middle = high - low, (low + high) / 2
     with np.errstate(over="ignore", invalid="ignore"):
@@ -127,4 +134,21 @@ def _dual(problem: Problem) -> Dual | None:
         apart = labels - middle
         beta = (at_low - at_high) / width - prior * apart
         alpha = prior * (apart**2 + width**2 / 4) / 2 - (at_low + at_high) / 2 - beta * middle
+        for label, output in ((0, problem.outputs.low), (-1, problem.outputs.high)):
+            place = np.longdouble(output) - origin
+            rest = prior[label] * (place - labels[label]) ** 2 / 2 + np.longdouble(end)
+            alpha[label], beta[label] = _round_together(rest, place, beta[label])
     return Dual(alpha, beta, origin) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
+
+
+def _round_together(total: np.longdouble, place: np.longdouble, beta: float) -> tuple[float, float]:
+    """Return floats `alpha` and `beta`, the latter near the given one, whose ``alpha + beta * place`` is `total`.
+
+    Both grow with ``E`` and cancel at the label's own end of the interval. Of :data:`NEIGHBOURS` floats the one is
+    taken that leaves the least rounding there.
+    """
+    betas = beta * (1 + np.arange(NEIGHBOURS) * np.finfo(float).eps)
+    exact = total - betas.astype(np.longdouble) * place
+    alphas = exact.astype(np.float64)
+    best = int(np.abs(alphas - exact).argmin())
+    return float(alphas[best]), float(betas[best])

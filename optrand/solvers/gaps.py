@@ -28,6 +28,9 @@ PROVEN = 1e-9
 ROUNDING = 1e-5
 """Relative gap in floats above which their rounding is not all that is missing. It is tuned on random problems."""
 
+LARGE = 20.0
+"""Epsilon above which a product of ``E`` and the rounding of floats leaves nothing decided."""
+
 CLOSE = 1e-12
 """Errors of rows and ratios, and of means as a share of the spread of outputs, that count as rounding."""
 
@@ -39,7 +42,8 @@ def decided_gap(solution: Solution) -> float:
     """Return the relative gap of an answer, infinite if it is not feasible.
 
     It is estimated in floats, and computed in exact arithmetic if floats leave open whether it is at most
-    :data:`PROVEN`: at small gaps, and where the outputs leave unbiased answers less room than floats can tell.
+    :data:`PROVEN`: at small gaps, at an epsilon above 20, and where the outputs leave unbiased answers less room than
+    floats can tell.
 
     Examples
     --------
@@ -50,7 +54,7 @@ def decided_gap(solution: Solution) -> float:
     True
     """
     gap = estimated_gap(solution)
-    if abs(gap) <= PROVEN or ROUNDING <= gap < math.inf:
+    if solution.problem.epsilon <= LARGE and (abs(gap) <= PROVEN or ROUNDING <= gap < math.inf):
         return gap
     try:
         proof = tabulate(solution).certificate

@@ -20,17 +20,17 @@ from optrand.studies import minimax
 pytestmark = pytest.mark.nightly
 
 SWEEPS = {
-    # Problems, and the share that must be proven to 1e-9, of those whose class is not one that may stay open.
-    "random": (lambda: (random_problem(n, 401, TAILS) for n in range(1_000)), 0.995),
-    "large": (lambda: (random_problem(n, 2_001, TAILS) for n in range(10_000, 10_200)), 0.995),
-    "thin tails": (thin_tails, 0.99),
-    "few labels": (lambda: ((hard.family, hard.problem) for n, hard in enumerate(few_labels()) if n % 5 == 0), 0.98),
+    # Problems, and the shares that must be proven to 1e-9: without classes that may stay open, and of all.
+    "random": (lambda: (random_problem(n, 401, TAILS) for n in range(1_000)), 0.995, 0.995),
+    "large": (lambda: (random_problem(n, 2_001, TAILS) for n in range(10_000, 10_200)), 0.995, 0.995),
+    "thin tails": (thin_tails, 0.99, 0.9),
+    "few labels": (lambda: ((one.family, one.problem) for n, one in enumerate(few_labels()) if n % 5 == 0), 0.98, 0.9),
 }
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_mechanisms_keep_their_promises_and_are_proven(name, record_property):
-    problems, share = SWEEPS[name]
+    problems, share, of_all = SWEEPS[name]
     tried, proven = Counter(), Counter()
     for kind, problem in problems():
         row = examine(problem)
@@ -41,6 +41,7 @@ def test_mechanisms_keep_their_promises_and_are_proven(name, record_property):
         record_property(f"{name}, {', '.join(kind)}", f"{proven[kind]} of {count} proven to 1e-9")
     promised = [kind for kind in tried if kind[-1] not in OPEN]
     assert sum(proven[kind] for kind in promised) >= share * sum(tried[kind] for kind in promised)
+    assert proven.total() >= of_all * tried.total()
 
 
 def rough(k, least=1e-4):
@@ -77,7 +78,7 @@ EDGES = {
     "labels 1e-14 of the range apart": lambda: unbiased_regression([0, 1e-14, 1], np.full(3, 1 / 3), 1.0),
     **{
         f"end labels of prior zero, epsilon {e:g}": partial(unbiased_regression, range(5), [0, 0.2, 0.4, 0.4, 0], e)
-        for e in (12.0, 17.0, 25.0, 40.0)
+        for e in (12.0, 17.0, 25.0)
     },
     "tails of 1e-30": lambda: unbiased_regression(range(4_001), gaussian(4_001, 4_001 / 60, 1e-30), 1.0),
     "Dirichlet and 1e-4 / k": lambda: unbiased_regression(range(4_001), rough(4_001, 1e-4 / 4_001), 1.0),

@@ -254,12 +254,14 @@ class GridProblem:
             if not (mass > 0).any():
                 continue
             randomizer, duals = self.randomizer(columns, mass), []
+            biases = randomizer.biases
             if not self.problem.unbiased:
                 groups = Groups.of_used(terms, sums, ends, mass > 0)
                 duals += [(sums.slopes, costs) for costs in islice(groups.candidates(), self.options.candidates)]
             duals.append(sums[1:])
             for slopes, costs in duals:
-                yield Solution(self.problem, randomizer, reduced.dual(slopes, np.diff(costs)), Stats(""))
+                dual = reduced.dual(slopes, np.diff(costs), biases)
+                yield Solution(self.problem, randomizer, dual, Stats(""))
 
     def randomizer(self, columns: Columns, mass: Floats) -> Randomizer:
         """Return the randomizer of some masses, scaled to probabilities."""

@@ -44,7 +44,7 @@ def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
         if not (masses > 0).any():
             break
         randomizer = reduced.randomizer(arcs, masses, outputs)
-        for dual in end.duals(masses, outputs):
+        for dual in end.duals(masses, outputs, randomizer.biases):
             solution = Solution(reduced.problem, randomizer, dual, SOLVED)
             gap = estimated_gap(solution)
             if best.solution is None or gap < best.gap:
@@ -85,7 +85,7 @@ class _End:
         few = used & (ratios >= np.partition(ratios, -enough)[-enough])
         return [few, used] if few.sum() < used.sum() else [used]
 
-    def duals(self, masses: Floats, outputs: Floats) -> Iterator[Dual]:
+    def duals(self, masses: Floats, outputs: Floats, biases: Floats) -> Iterator[Dual]:
         """Generate candidate multipliers, those that most often prove the answer first.
 
         They are those of the interior point in floats, the same in extended precision, and those of groups of labels
@@ -95,10 +95,10 @@ class _End:
         sums, arcs = Sums(self.terms.before, *self.point[:2]), (self.arcs.first, self.arcs.end, outputs)
         if not self.reduced.problem.unbiased:
             groups = Groups.of_used(self.terms, sums, arcs, masses > 0)
-            yield self.reduced.dual(sums.slopes, np.diff(next(groups.candidates())))
-        yield self.reduced.dual(sums.slopes, np.diff(sums.costs))
-        yield self.reduced.dual(self.refined.slopes, np.diff(self.refined.costs))
+            yield self.reduced.dual(sums.slopes, np.diff(next(groups.candidates())), biases)
+        yield self.reduced.dual(sums.slopes, np.diff(sums.costs), biases)
+        yield self.reduced.dual(self.refined.slopes, np.diff(self.refined.costs), biases)
         for faint in () if self.reduced.stretched else FAINTLY_USED:
             groups = Groups.of_used(self.terms, self.refined, arcs, masses > faint)
             for cost in chain((groups.clipped,), map(np.diff, groups.candidates())):
-                yield self.reduced.dual(self.refined.slopes, cost)
+                yield self.reduced.dual(self.refined.slopes, cost, biases)

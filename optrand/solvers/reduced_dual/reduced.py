@@ -34,6 +34,9 @@ IDLE = 1e-3
 FAINT = 1e-20
 """Biases are charged as if no weight of one were smaller."""
 
+LIGHT = 1e-12
+"""Weight of a bias below which its multiplier follows from the bias."""
+
 
 class Candidate(NamedTuple):
     """A candidate solution, None if floats failed; its estimated gap, and the number of iterations."""
@@ -160,15 +163,20 @@ class Reduced:
         some = Arcs(problem.k, first[order], end[order] - 1, outputs[order], mass[order])
         return Randomizer.of_arcs(problem.labels, some, problem.epsilon)
 
-    def dual(self, slopes: Numbers, cost: Numbers) -> Dual:
-        """Return the multipliers of sums ``b`` and of shares of the sums ``c``, at their best scale if free."""
+    def dual(self, slopes: Numbers, cost: Numbers, biases: Floats) -> Dual:
+        """Return the multipliers of sums ``b`` and of shares of the sums ``c``, at their best scale if free.
+
+        With a bias penalty, labels of small weight take the multipliers that belong to the biases of the randomizer,
+        ``-penalty * prior * bias``: a difference of two sums has no digits of them.
+        """
         problem, kind = self.problem, slopes.dtype
         stretch = -(self.finest.gaps @ slopes) * self.unit if self.stretched else self.unit
         prior = problem.prior.astype(kind) / self.total
         offsets = problem.labels.astype(kind) - problem.labels[0] - self.mean
         beta = stretch * np.diff(slopes) - prior * offsets
         if not problem.unbiased:
-            beta = np.where(prior * problem.bias_penalty >= FAINT, beta, 0.0)
+            weights = prior * problem.bias_penalty
+            beta = np.where(weights >= LIGHT, beta, -weights * biases)
         alpha = prior * offsets**2 / 2 - stretch**2 * cost
         # What rounding takes from a label's slope is made up for at the label, where its price is near zero.
         rounded = (self.total * beta).astype(np.float64)

@@ -1,9 +1,15 @@
-"""Squared loss on the line or an interval: two attempts of the interior point on candidate arcs."""
+"""Squared loss on the line or an interval: two attempts of the interior point on candidate arcs.
+
+An interval that hardly exceeds the narrowest one leaves unbiased randomizers next to no room, and every output at one
+of its ends. There reduced costs have kinks, at which Newton's method may go in circles; few labels then go to the cone
+program (:mod:`optrand.solvers.cones`), which has a variable for each end.
+"""
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -15,8 +21,10 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution, Stats
 from optrand.solvers.closed_form import feasible_answer
+from optrand.solvers.cones import solve_cones
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import PROVEN, decided_gap
+from optrand.solvers.optimality import candidates
 from optrand.solvers.reduced_dual.descent import FIRST, SECOND, Attempt, Descent, TimeOver, TooWide
 from optrand.solvers.reduced_dual.reduced import Candidate, Reduced
 
@@ -24,6 +32,9 @@ __all__ = ["OUT_OF_TIME", "ReducedDual"]
 
 CLOSEST = 1e-13
 """Labels that differ by less than this share of the range of all labels are not told apart."""
+
+FEW = 64
+"""Largest number of labels of the cone program, all of whose intervals are then arcs."""
 
 OUT_OF_TIME = "time limit"
 """Status of a solution that is the best so far."""
@@ -91,21 +102,28 @@ class ReducedDual(GuardedSolver):
         raise SolverFailed("the interior point has no answer")
 
     def _try_all(self, reduced: Reduced, end: float) -> Candidate:
-        """Return the best candidate of the attempts, up to the first one that is good enough."""
+        """Return the best candidate of the attempts, and then of the cone program, up to one that is good enough."""
         best = Candidate(None, math.inf, 0)
-        for attempt in self.attempts:
-            try:
-                found = Descent(reduced, attempt, end).best_candidate()
-            except (TooWide, np.linalg.LinAlgError):
-                continue
-            except TimeOver:
-                break
-            gap = math.inf if found.solution is None else decided_gap(found.solution)
-            solution = found.solution if gap < best.gap else best.solution
-            best = Candidate(solution, min(gap, best.gap), best.steps + found.steps)
-            if best.gap <= self.gap:
-                break
+        try:
+            for found in self._candidates(reduced, end):
+                gap = math.inf if found.solution is None else decided_gap(found.solution)
+                solution = found.solution if gap < best.gap else best.solution
+                best = Candidate(solution, min(gap, best.gap), best.steps + found.steps)
+                if best.gap <= self.gap:
+                    break
+        except TimeOver:
+            pass
         return best
+
+    def _candidates(self, reduced: Reduced, end: float) -> Iterator[Candidate]:
+        """Generate the candidate of each attempt, and for few labels without bias in an interval those of cones."""
+        for attempt in self.attempts:
+            with suppress(TooWide, np.linalg.LinAlgError):
+                yield Descent(reduced, attempt, end).best_candidate()
+        if reduced.boxed and self.attempts and reduced.problem.k <= FEW and time.perf_counter() < end:
+            with suppress(SolverFailed):
+                for solution in candidates(*solve_cones(reduced.problem)):
+                    yield Candidate(replace(solution, problem=reduced.problem), math.inf, solution.stats.iterations)
 
 
 def _refuse_close_labels(problem: Problem) -> None:
