@@ -59,7 +59,8 @@ def refine(
         lower=-SCALE * np.concatenate((nearest, distances)),
         upper=np.concatenate((SCALE * (program.upper() - nearest), np.full(program.rows, np.inf))),
     )
-    # Of numbers that were scaled up so far the simplex method stops in an error now and then.
+    # Numbers that were scaled up so far make the simplex method fail, which would also take the answer to a vertex.
+    model.setOptionValue("run_crossover", "off")
     result = Highs("ipm").run_model(model)
     if not result.x.size or not result.multipliers.size:
         return None
