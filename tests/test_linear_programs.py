@@ -206,10 +206,10 @@ def test_a_pure_program_is_the_problem_on_a_grid(prior, k):
     assert max(proof.gap for proof in proofs) < 1e-9
 
 
-@pytest.mark.parametrize("k", nightly([*range(2, 21), 50, 100], kept=(2, 6)))
+@pytest.mark.parametrize("k", nightly([*range(2, 21), 50, 100, 200], kept=(2, 6)))
 @pytest.mark.parametrize("prior", PRIORS)
 def test_lp1_lp2_and_rr_with_prior_overlap_within_their_proofs(prior, k):
-    """[G21], Theorem 3, up to 100 classes: LP1 as printed up to 20, in the form with floors beyond."""
+    """[G21], Theorem 3, up to 200 classes: LP1 as printed up to 20, in the form with floors beyond."""
     shares = PRIORS[prior](k)
     proofs = [
         lp1(shares, 1.0, form="pairwise" if k <= 20 else "floor").solve().certify(),
