@@ -9,7 +9,7 @@ import optrand
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Interval
 from optrand.solvers import batches, design
-from optrand.solvers.batches import batch_key, solved_at_once
+from optrand.solvers.batches import batch_key, solve_at_once
 
 KINDS = ["squared", "absolute", "poisson_log"]
 
@@ -32,7 +32,7 @@ def problems(kind, count=24, k=17, seed=0, outputs=None):
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers_are_those_of_one_by_one(kind, outputs):
     given = problems(kind, outputs=outputs)
-    for problem, solution in zip(given, solved_at_once(given), strict=True):
+    for problem, solution in zip(given, solve_at_once(given), strict=True):
         alone = design(problem)
         assert solution.problem is problem
         assert solution.value == pytest.approx(alone.value, rel=1e-9)
@@ -56,13 +56,13 @@ def test_others_are_left_alone():
         optrand.classification(prior, 1.0),
     ):
         assert batch_key(problem) is None
-        assert solved_at_once([problem, replace(problem, epsilon=problem.epsilon / 2)]) == [None, None]
-    assert solved_at_once(problems("squared", 1)) == [None]
+        assert solve_at_once([problem, replace(problem, epsilon=problem.epsilon / 2)]) == [None, None]
+    assert solve_at_once(problems("squared", 1)) == [None]
 
 
 def test_what_floats_do_not_prove_is_solved_alone(monkeypatch):
     monkeypatch.setattr(batches, "estimated_gap", lambda _: 1e-8)
-    assert solved_at_once(problems("squared", 3)) == [None] * 3
+    assert solve_at_once(problems("squared", 3)) == [None] * 3
     assert all(optrand.certify(one).gap < 1e-9 for one in optrand.solve_many(problems("squared", 3)))
 
 
@@ -71,4 +71,4 @@ def test_where_floats_give_out_problems_are_solved_alone(monkeypatch):
         raise FloatingPointError
 
     monkeypatch.setattr(batches, "best_cuts", broken)
-    assert solved_at_once(problems("absolute", 3)) == [None] * 3
+    assert solve_at_once(problems("absolute", 3)) == [None] * 3

@@ -14,7 +14,7 @@ from optrand.model.problem import regression, unbiased_range
 from optrand.solvers import ReducedDual
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.cones import ConeOptions, ConeProgram, _interpolation, _levels, all_arcs, cone_support, solve_cones
-from optrand.solvers.gaps import decided_gap
+from optrand.solvers.gaps import decide_gap
 from optrand.solvers.optimality import candidates
 
 WITNESS = 1e-7
@@ -74,10 +74,10 @@ def test_the_kernel_and_the_cone_program_agree(make, k: int, epsilon: float) -> 
     """Two algorithms that share no equation solver, to the last digits after Newton's method."""
     problem = make(k, epsilon, 20)
     kernel, cones = ReducedDual()(problem), next(candidates(*solve_cones(problem)))
-    assert decided_gap(kernel) <= 1e-9
+    assert decide_gap(kernel) <= 1e-9
     assert cones.value == pytest.approx(kernel.value, rel=1e-9)
     if problem.unbiased:
-        assert decided_gap(cones) <= 1e-9
+        assert decide_gap(cones) <= 1e-9
 
 
 @every_kind

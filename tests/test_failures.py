@@ -18,7 +18,7 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram, ReducedDual
 from optrand.solvers.failures import solver_failures
-from optrand.solvers.feasibility import balanced, imbalance
+from optrand.solvers.feasibility import balance_arcs, imbalance
 
 HERE = Path(__file__).parent
 
@@ -140,6 +140,6 @@ def test_masses_that_are_next_to_nothing_do_not_unbalance_a_flow():
     problem = regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, bias_penalty=1.0)
     even = 1 / (math.e + 2)
     arcs = Arcs(3, [0, 1, 2, 0], [0, 1, 2, 1], [0.0, 1.0, 2.0, 3.0], [even, even, even * (1 + 1e-6), 1e-320])
-    assert imbalance(problem, balanced(problem, arcs)) <= 1e-14
+    assert imbalance(problem, balance_arcs(problem, arcs)) <= 1e-14
     none = arcs.only(np.zeros(4, dtype=bool))
-    assert balanced(problem, none) is none
+    assert balance_arcs(problem, none) is none

@@ -13,7 +13,7 @@ from optrand.model.outputs import Interval
 from optrand.model.randomizer import Arcs, Randomizer
 from optrand.solvers import design
 from optrand.solvers.dispatch import exact_mechanism
-from optrand.solvers.gaps import PROVEN, decided_gap, estimated_bound, estimated_gap
+from optrand.solvers.gaps import PROVEN, decide_gap, estimated_bound, estimated_gap
 
 
 @pytest.mark.parametrize("place", ["line", "interval", "grid"])
@@ -145,7 +145,7 @@ def test_an_estimate_alone_decides_nothing(monkeypatch):
     with pytest.raises(NotCertified, match="the verified gap"):
         exact_mechanism(worse)
     monkeypatch.setattr("optrand.solvers.gaps.estimated_bound", lambda *_: 2 * solution.value)
-    assert decided_gap(worse) == tabulate(worse).certificate.gap
+    assert decide_gap(worse) == tabulate(worse).certificate.gap
 
 
 def test_gaps_are_decided_in_exact_arithmetic_where_floats_have_no_digits():
@@ -154,4 +154,4 @@ def test_gaps_are_decided_in_exact_arithmetic_where_floats_have_no_digits():
     problem = optrand.regression(range(9), rng.dirichlet(np.ones(9)), 30.0, bias_penalty=0.001)
     solution = design(problem)
     assert estimated_gap(solution) > 1e-7
-    assert decided_gap(solution) == tabulate(solution).certificate.gap <= PROVEN
+    assert decide_gap(solution) == tabulate(solution).certificate.gap <= PROVEN

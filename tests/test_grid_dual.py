@@ -12,7 +12,7 @@ from optrand.errors import InvalidInput, SolverFailed
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import regression
 from optrand.solvers import ColumnGeneration, GridDual
-from optrand.solvers.gaps import decided_gap
+from optrand.solvers.gaps import decide_gap
 from optrand.solvers.grid.dual import Columns, GridOptions, GridProblem
 
 ALONE = GridDual(fallback=None)
@@ -59,8 +59,8 @@ def test_wrong_multipliers_and_masses_are_not_believed() -> None:
     solution = ALONE(problem)
     off = GridProblem(problem, GridOptions())
     shifted = type(solution.dual)(solution.dual.alpha * 1.01, solution.dual.beta)
-    assert decided_gap(type(solution)(problem, solution.randomizer, shifted, solution.stats)) > 1e-4
-    assert off.violated(type(solution)(problem, solution.randomizer, None, solution.stats)).at.size == 0
+    assert decide_gap(type(solution)(problem, solution.randomizer, shifted, solution.stats)) > 1e-4
+    assert off.find_violated(type(solution)(problem, solution.randomizer, None, solution.stats)).at.size == 0
 
 
 def test_column_generation_answers_if_the_interior_point_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_column_generation_answers_if_the_interior_point_does_not(monkeypatch: p
     monkeypatch.setattr(GridProblem, "solve", lambda *_: None)
     solution = GridDual()(problem)
     assert solution.stats.solver == repr(ColumnGeneration())
-    assert decided_gap(solution) <= 1e-9
+    assert decide_gap(solution) <= 1e-9
     with pytest.raises(SolverFailed, match="no randomizer"):
         ALONE(problem)
 
@@ -76,7 +76,7 @@ def test_column_generation_answers_if_the_interior_point_does_not(monkeypatch: p
 def test_columns_are_united_each_once_and_in_order() -> None:
     some = Columns(*(np.array(x) for x in ([0, 1], [2, 3], [5, 4])))
     more = Columns(*(np.array(x) for x in ([1, 0, 0], [3, 2, 1], [4, 1, 9])))
-    found = some.united([more])
+    found = some.unite([more])
     assert list(zip(*(part.tolist() for part in found), strict=True)) == [(0, 1, 9), (0, 2, 1), (0, 2, 5), (1, 3, 4)]
 
 

@@ -16,7 +16,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.staircase import Staircase, decompose
 from optrand.solvers import design
-from optrand.solvers.feasibility import balanced, column_weights, mend_masses
+from optrand.solvers.feasibility import balance_arcs, column_weights, mend_masses
 from tests.oracle import largest_ratio
 
 LABELS = np.array([0.0, 1.0, 2.0, 4.0])
@@ -119,7 +119,7 @@ def test_a_shaken_optimum_is_feasible_again_and_hardly_worse(epsilon, noise):
         arcs.masses * (1 + noise * rng.normal(size=arcs.n)),
     )
     assert np.abs(Randomizer.of_arcs(problem.labels, shaken, epsilon).matrix.sum(axis=1) - 1).max() > noise / 100
-    again = Randomizer.of_arcs(problem.labels, balanced(problem, shaken), epsilon)
+    again = Randomizer.of_arcs(problem.labels, balance_arcs(problem, shaken), epsilon)
     assert np.abs(again.matrix.sum(axis=1) - 1).max() < 1e-13
     assert np.abs(again.biases).max() < 1e-11
     # Reduced costs vanish at an optimum, so the loss grows with the square of the noise.
@@ -134,7 +134,7 @@ def test_outputs_stay_inside_and_those_on_an_end_stay_there():
     arcs = design(problem).randomizer.arcs
     assert (arcs.outputs == problem.outputs.low).sum() >= 1
     shaken = Arcs(arcs.k, arcs.first, arcs.last, arcs.outputs, arcs.masses * (1 + 1e-8 * np.arange(arcs.n)))
-    found = balanced(problem, shaken)
+    found = balance_arcs(problem, shaken)
     assert ((found.outputs >= problem.outputs.low) & (found.outputs <= problem.outputs.high)).all()
     again = Randomizer.of_arcs(labels, found, 1.0)
     assert max(np.abs(again.matrix.sum(axis=1) - 1).max(), np.abs(again.biases).max()) < 1e-11
@@ -144,6 +144,6 @@ def test_means_are_left_alone_where_bias_is_allowed():
     problem = regression([0.0, 1.0, 2.0], [0.2, 0.5, 0.3], 1.0, bias_penalty=2.0)
     arcs = design(problem).randomizer.arcs
     shaken = Arcs(arcs.k, arcs.first, arcs.last, arcs.outputs, 1.001 * arcs.masses)
-    found = balanced(problem, shaken)
+    found = balance_arcs(problem, shaken)
     assert (found.outputs == arcs.outputs).all()
     assert Randomizer.of_arcs(problem.labels, found, 1.0).matrix.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-14)

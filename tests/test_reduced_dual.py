@@ -498,10 +498,10 @@ def test_cheap_arcs_are_the_cheapest_of_each_node(k, box):
             expected |= {arc for arc in mine if slack[arc] == min(map(slack.get, mine)) < -0.1}
     assert expected
     assert (
-        set(zip(*map(np.ndarray.tolist, arcs_module.violated_arcs(terms, slopes, costs, -0.1)), strict=True))
+        set(zip(*map(np.ndarray.tolist, arcs_module.find_violated_arcs(terms, slopes, costs, -0.1)), strict=True))
         == expected
     )
-    assert arcs_module.violated_arcs(terms, slopes, costs, min(slack.values()) - 1e-9)[0].size == 0
+    assert arcs_module.find_violated_arcs(terms, slopes, costs, min(slack.values()) - 1e-9)[0].size == 0
 
 
 def hold_a_randomizer(arcs, terms):

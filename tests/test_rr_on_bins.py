@@ -488,7 +488,7 @@ def test_prices_in_floats_are_those_of_the_certificate(loss, trial):
         assert shares.excess(np.zeros(k)) == 0
         return
     for seed in range(4):
-        position = shares.balanced(np.clip(np.random.default_rng(seed).normal(0.4, 0.2, k), 0, 1))
+        position = shares.balance(np.clip(np.random.default_rng(seed).normal(0.4, 0.2, k), 0, 1))
         assert ((position >= 0) & (position <= 1)).all()
         prices = price(graph.problem, Dual(shares.alpha(position), np.zeros(k)))
         exact = -float(prices.costs.min()) / graph.gain / shares.unit

@@ -21,7 +21,7 @@ from optrand.solvers.bins.path import BinPath
 from optrand.solvers.failures import solver_failures
 from optrand.solvers.gaps import PROVEN, estimated_gap
 
-__all__ = ["batch_key", "solved_at_once"]
+__all__ = ["batch_key", "solve_at_once"]
 
 MOST_LABELS = 256
 """Labels of priors whose bins are found at once: each takes ``O(k^2)`` numbers."""
@@ -45,15 +45,15 @@ def batch_key(problem: Problem) -> Hashable:
     return problem.loss, problem.labels.tobytes(), problem.outputs
 
 
-def solved_at_once(problems: Sequence[Problem]) -> list[Solution | None]:
-    """Proven answers to some problems; None for those that are answered alone.
+def solve_at_once(problems: Sequence[Problem]) -> list[Solution | None]:
+    """Solve some problems together. Return proven answers, and None for those that must be solved alone.
 
     Examples
     --------
     >>> import optrand
     >>> from optrand.mechanism.tabulation import tabulate
     >>> given = [optrand.regression([0, 1, 2], prior, 1.0) for prior in ([0.5, 0.3, 0.2], [0.2, 0.2, 0.6])]
-    >>> [tabulate(solution).certificate.gap < 1e-9 for solution in solved_at_once(given)]
+    >>> [tabulate(solution).certificate.gap < 1e-9 for solution in solve_at_once(given)]
     [True, True]
     """
     groups = dict[Hashable, list[int]]()

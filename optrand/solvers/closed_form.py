@@ -21,7 +21,7 @@ from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Dual, Problem, unbiased_range
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers.failures import solver_failures
-from optrand.solvers.gaps import PROVEN, decided_gap
+from optrand.solvers.gaps import PROVEN, decide_gap
 
 __all__ = [
     "CLOSED_FORMS",
@@ -112,7 +112,7 @@ def debiased_rr_within(problem: Problem) -> Solution | None:
     if not _is_unbiased_off_grids(problem) or math.expm1(problem.epsilon) < problem.k:
         return None
     found = _within(problem, design_debiased_rr(problem.labels, problem.epsilon, prior=problem.prior))
-    return found if found is not None and decided_gap(found) <= PROVEN else None
+    return found if found is not None and decide_gap(found) <= PROVEN else None
 
 
 def two_ends_within(problem: Problem) -> Solution | None:
@@ -121,7 +121,7 @@ def two_ends_within(problem: Problem) -> Solution | None:
     Whether it is that narrow is decided by the certificate of the answer, in exact arithmetic.
     """
     found = nearly_two_ends(problem)
-    return found if found is not None and decided_gap(found) <= PROVEN else None
+    return found if found is not None and decide_gap(found) <= PROVEN else None
 
 
 def nearly_two_ends(problem: Problem) -> Solution | None:
@@ -222,7 +222,7 @@ def priced_rr_within(problem: Problem) -> Solution | None:
         return None
     arcs = Arcs(k, np.arange(k), np.arange(k), places, np.full(k, share))
     found = Solution(problem, Randomizer.of_arcs(problem.labels, arcs, problem.epsilon), dual, Stats("priced_rr"))
-    return found if decided_gap(found) <= PROVEN else None
+    return found if decide_gap(found) <= PROVEN else None
 
 
 def one_label_within(problem: Problem) -> Solution | None:

@@ -45,8 +45,8 @@ from optrand.solvers.reduced_dual.arcs import (
     all_arcs,
     arcs_near_path,
     end_arcs,
+    find_violated_arcs,
     unite_arcs,
-    violated_arcs,
 )
 from optrand.solvers.scales import attainable_largest_loss, attainable_loss
 
@@ -323,7 +323,7 @@ def solve_cones(
             calls += 1
             sums = answer.sums if finest else _at(prolongation, answer.sums)
             violation = options.violation if finest else 1e-3
-            more = unite_arcs(nodes, violated_arcs(program.terms(sums[0]), sums[1], sums[2], -violation))
+            more = unite_arcs(nodes, find_violated_arcs(program.terms(sums[0]), sums[1], sums[2], -violation))
             if more[0].size == nodes[0].size:
                 break
             nodes = more

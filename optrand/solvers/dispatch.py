@@ -22,7 +22,7 @@ from optrand.programs.mechanism import ProgramMechanism, solve_program
 from optrand.programs.program import Program
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.closed_form import ClosedForm, is_over_labels, nearly_two_ends
-from optrand.solvers.gaps import decided_gap
+from optrand.solvers.gaps import decide_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.dual import GridDual
 from optrand.solvers.grid.linear_program import LinearProgram
@@ -161,7 +161,7 @@ def design(problem: Problem, solver: Solver | None = None) -> Solution:
         The solver has no answer.
     """
     try:
-        return near_zero(problem, lambda centred: _reduced_and_solved(centred, solver))
+        return near_zero(problem, lambda centred: _reduce_and_solve(centred, solver))
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}{_advice(problem)}") from error
 
@@ -228,7 +228,7 @@ def _advice(problem: Problem) -> str:
     return ""
 
 
-def _reduced_and_solved(problem: Problem, solver: Solver | None) -> Solution:
+def _reduce_and_solve(problem: Problem, solver: Solver | None) -> Solution:
     """Solve without idle labels, and extend the answer to all labels."""
     reduction = Reduction(problem)
     return reduction.invert((solver or _proven)(reduction.apply()))
@@ -248,7 +248,7 @@ def _proven(problem: Problem) -> Solution:
     try:
         found = _iterative(problem)(problem)
     except SolverFailed:
-        if ends is None or decided_gap(ends) > USEFUL_GAP:
+        if ends is None or decide_gap(ends) > USEFUL_GAP:
             raise
         return ends
-    return found if ends is None or decided_gap(found) <= decided_gap(ends) else ends
+    return found if ends is None or decide_gap(found) <= decide_gap(ends) else ends

@@ -18,7 +18,7 @@ from optrand.model.randomizer import Arcs, Indices
 from optrand.model.staircase import Staircase
 
 __all__ = [
-    "balanced",
+    "balance_arcs",
     "column_weights",
     "flow_change",
     "imbalance",
@@ -44,7 +44,7 @@ def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float)
     return weights
 
 
-def balanced(problem: Problem, arcs: Arcs) -> Arcs:
+def balance_arcs(problem: Problem, arcs: Arcs) -> Arcs:
     r"""Restore rows that sum to 1 and means that are right, to rounding, of arcs that nearly have them.
 
     Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost; of several
@@ -55,7 +55,7 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], math.log(3))
     >>> rough = Arcs(2, [0, 1], [0, 1], [-0.51, 1.52], [0.24, 0.25])
-    >>> balanced(problem, rough).outputs.round(12).tolist()
+    >>> balance_arcs(problem, rough).outputs.round(12).tolist()
     [-0.5, 1.5]
     """
     best, least = arcs, np.inf
@@ -67,7 +67,7 @@ def balanced(problem: Problem, arcs: Arcs) -> Arcs:
             best, least = arcs, error
         if error <= BALANCED or not np.isfinite(error):
             break
-        arcs = _changed(problem, arcs)
+        arcs = _change_arcs(problem, arcs)
     return best
 
 
@@ -149,7 +149,7 @@ def flow_change(
     return both[: at.size], moves
 
 
-def _changed(problem: Problem, arcs: Arcs) -> Arcs:
+def _change_arcs(problem: Problem, arcs: Arcs) -> Arcs:
     """Make the rows right by masses, and then the means by outputs.
 
     All at once where some outputs must stay: on an end of their interval, or on a grid.

@@ -20,7 +20,7 @@ from optrand.model.randomizer import Arcs, Randomizer, Solution
 from optrand.solvers.kept import content, kept
 from optrand.solvers.prices import Extended, price
 
-__all__ = ["PROVEN", "decided_gap", "estimated_bound", "estimated_gap", "worst_case_gap"]
+__all__ = ["PROVEN", "decide_gap", "estimated_bound", "estimated_gap", "worst_case_gap"]
 
 PROVEN = 1e-9
 """Relative gap with which an answer counts as optimal: every solver, and `solve`, stops at it."""
@@ -38,8 +38,8 @@ LARGEST = 1 << 20
 """Entries of a table that is evaluated, at most."""
 
 
-def decided_gap(solution: Solution) -> float:
-    """Return the relative gap of an answer, infinite if it is not feasible.
+def decide_gap(solution: Solution) -> float:
+    """Decide the relative gap of an answer, infinite if it is not feasible.
 
     It is estimated in floats, and computed in exact arithmetic if floats leave open whether it is at most
     :data:`PROVEN`: at small gaps, at an epsilon above 20, and where the outputs leave unbiased answers less room than
@@ -50,7 +50,7 @@ def decided_gap(solution: Solution) -> float:
     >>> import optrand
     >>> from optrand.solvers import design
     >>> solution = design(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
-    >>> decided_gap(solution) <= PROVEN
+    >>> decide_gap(solution) <= PROVEN
     True
     """
     gap = estimated_gap(solution)
@@ -160,8 +160,8 @@ def _squared_loss(problem: Problem, arcs: Arcs) -> float:
     masses, outputs = arcs.masses.astype(np.longdouble), (arcs.outputs.astype(np.longdouble) - middle) + arcs.rests
     labels, prior = problem.labels.astype(np.longdouble) - middle, problem.prior.astype(np.longdouble)
 
-    def mixed(amounts: Extended) -> Extended:
-        """Sum of some amounts under each label."""
+    def sum_by_label(amounts: Extended) -> Extended:
+        """Sum some amounts under each label."""
         steps = np.zeros(arcs.k + 1, np.longdouble)
         np.add.at(steps, arcs.first, amounts)
         np.subtract.at(steps, arcs.last + 1, amounts)
@@ -169,10 +169,10 @@ def _squared_loss(problem: Problem, arcs: Arcs) -> float:
         return sums
 
     width = max(np.ptp(problem.labels), np.ptp(outputs)) or 1.0
-    rows, means = mixed(masses), mixed(masses * outputs)
+    rows, means = sum_by_label(masses), sum_by_label(masses * outputs)
     if not (abs(rows - 1).max() <= CLOSE and (masses >= 0).all()):
         return math.inf
-    value = float(prior @ (mixed(masses * outputs**2) - 2 * labels * means + labels**2 * rows)) / 2
+    value = float(prior @ (sum_by_label(masses * outputs**2) - 2 * labels * means + labels**2 * rows)) / 2
     if problem.unbiased:
         is_right = abs(means - labels).max() <= CLOSE * width and _has_room(problem, CLOSE * width)
         return value if is_right and value > 0 else math.inf

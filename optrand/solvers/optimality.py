@@ -20,7 +20,7 @@ from optrand.mechanism.equations import node_equations
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers.cones import ConeAnswer, ConeProgram
-from optrand.solvers.feasibility import balanced
+from optrand.solvers.feasibility import balance_arcs
 
 __all__ = ["Support", "are_weighed", "candidates", "equalize_losses"]
 
@@ -35,7 +35,7 @@ def candidates(program: ConeProgram, answer: ConeAnswer, calls: int) -> Iterator
     """Generate the answer of a cone program after Newton's method, if there are few labels, and as it is."""
     if program.problem.k <= MOST:
         with suppress(linalg.LinAlgError, ValueError):
-            yield _solution_of(program, Support(program, answer).polished(), calls)
+            yield _solution_of(program, Support(program, answer).polish(), calls)
     yield _solution_of(program, answer, calls)
 
 
@@ -44,9 +44,9 @@ def _solution_of(program: ConeProgram, answer: ConeAnswer, calls: int) -> Soluti
     prior, dual = program.dual(answer)
     worst = replace(program.problem, prior=prior)
     arcs = program.arcs(answer, answer.masses > IDLE * answer.slacks)
-    arcs = balanced(worst, arcs)
+    arcs = balance_arcs(worst, arcs)
     if program.unknown:
-        arcs = balanced(worst, equalize_losses(worst, arcs))
+        arcs = balance_arcs(worst, equalize_losses(worst, arcs))
     randomizer = Randomizer.of_arcs(worst.labels, arcs, worst.epsilon)
     return Solution(worst, randomizer, dual, Stats("", iterations=calls, status=answer.status))
 
@@ -80,8 +80,8 @@ class Support:
         self.free = (outputs > low + room) & (outputs < high - room)
         self.ends = np.array([low, high]) * self.ratio
 
-    def polished(self, rounds: int = 5) -> ConeAnswer:
-        """Return the answer after some steps."""
+    def polish(self, rounds: int = 5) -> ConeAnswer:
+        """Take some steps of Newton's method, and return the answer."""
         masses, outputs = self.answer.masses[self.used], self.answer.outputs[self.used] * self.ratio
         nearest = np.where(outputs - self.ends[0] <= self.ends[1] - outputs, *self.ends)
         outputs = np.where(self.free, outputs, nearest)
@@ -108,7 +108,7 @@ class Support:
         errors = _Errors.at(problem, self.labels, self.rows, masses, outputs)
         prior = np.diff(sums[0])
         weighed = are_weighed(prior, errors.losses) & self.program.unknown
-        primal, lack = errors.linearized(np.flatnonzero(weighed))
+        primal, lack = errors.linearize(np.flatnonzero(weighed))
         weight, slope, cost = sums @ self.arcs.T
         v, none = outputs[:, np.newaxis], np.zeros((n, n))
         zeros = np.zeros_like(self.arcs)
@@ -173,7 +173,7 @@ def equalize_losses(problem: Problem, arcs: Arcs, rounds: int = 4) -> Arcs:
             break
         free = (outputs > ends[0]) & (outputs < ends[1])
         reach = np.sqrt(np.concatenate((masses, np.where(free, 1 / (weights * masses), 0.0))))
-        jacobian, residual = errors.linearized(weighed)
+        jacobian, residual = errors.linearize(weighed)
         step = reach * linalg.lstsq(jacobian * reach, residual, cond=1e-13, lapack_driver="gelsy")[0]
         masses = masses + np.clip(step[: masses.size], -masses / 2, masses)
         outputs = np.clip(outputs + step[masses.size :], *ends)
@@ -210,7 +210,7 @@ class _Errors:
             expected = expected + problem.bias_penalty * (means - labels) ** 2 / 2
         return cls(problem, labels, rows, masses, outputs, sums, means, expected)
 
-    def linearized(self, weighed: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def linearize(self, weighed: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return the Jacobian by masses and outputs of the equations, and what they lack."""
         rows, masses, outputs = self.rows, self.masses, self.outputs
         labels = self.labels[weighed, np.newaxis]

@@ -61,7 +61,7 @@ class Prices:
 
     def signatures(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Membership in the set ``S`` of the best column at the chosen outputs, shape ``(k, len(chosen))``."""
-        return _reduced(self.problem, self.dual, self.outputs[chosen]) < 0
+        return _compute_reduced_costs(self.problem, self.dual, self.outputs[chosen]) < 0
 
     def improving(self, tolerance: float) -> NDArray[np.intp]:
         """Positions of the local minima of :math:`f` below ``-tolerance``."""
@@ -137,7 +137,7 @@ class _Pieces:
 
     @classmethod
     def of_squares(cls, problem: Problem, dual: Dual) -> _Pieces:
-        center, place, level = _centered(problem, dual)
+        center, place, level = _center(problem, dual)
         p, beta = problem.prior.astype(np.longdouble), dual.beta.astype(np.longdouble)
         pull = p * place
         curves = np.stack((p / 2, -pull - beta, pull * place / 2 - level))
@@ -160,7 +160,7 @@ class _Pieces:
     @classmethod
     def of_distances(cls, problem: Problem, dual: Dual) -> _Pieces:
         """Absolute loss: each reduced cost is a line up to its label, and another one from there on."""
-        center, place, level = _centered(problem, dual)
+        center, place, level = _center(problem, dual)
         p, beta = problem.prior.astype(np.longdouble), dual.beta.astype(np.longdouble)
         zeros = np.zeros(problem.k, np.longdouble)
         left = np.stack((zeros, -p - beta, p * place - level))
@@ -205,8 +205,8 @@ class _Pieces:
         return (terms[0] + terms[1] + terms[2]).astype(float), rounding.astype(float)
 
 
-def _centered(problem: Problem, dual: Dual) -> tuple[float, Extended, Extended]:
-    """Middle label, labels measured from it, and the constants of the multipliers there."""
+def _center(problem: Problem, dual: Dual) -> tuple[float, Extended, Extended]:
+    """Return the middle label, labels measured from it, and the constants of the multipliers there."""
     center = float(problem.labels[problem.k // 2])
     place = problem.labels.astype(np.longdouble) - center
     level = dual.alpha + dual.beta.astype(np.longdouble) * (np.longdouble(center) - dual.origin)
@@ -268,8 +268,8 @@ def _blocks(size: int, k: int) -> Iterator[slice]:
     return (slice(start, start + step) for start in range(0, size, step))
 
 
-def _reduced(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
-    """:math:`h_y(v)`, shape ``(k, n)``."""
+def _compute_reduced_costs(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
+    """Compute the reduced costs :math:`h_y(v)`, shape ``(k, n)``."""
     with np.errstate(over="ignore", invalid="ignore"):
         prior = problem.prior[:, np.newaxis]
         weighted = np.where(prior > 0, prior * problem.loss_table(outputs), 0.0)
@@ -280,7 +280,7 @@ def _reduced(problem: Problem, dual: Dual, outputs: Floats) -> Floats:
 
 def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats, Floats]:
     """Price of each output, and about how large its rounding error is."""
-    costs = _reduced(problem, dual, outputs)
+    costs = _compute_reduced_costs(problem, dual, outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         terms = np.where(costs < 0, math.exp(problem.epsilon), 1.0) * costs
         return np.ascontiguousarray(terms.T).sum(axis=1), np.finfo(float).eps * np.abs(terms).sum(axis=0)

@@ -47,7 +47,7 @@ def attainable_loss(problem: Problem) -> float:
     apart = problem.labels - problem.labels[0]
     # Of labels next to the largest floats some randomizers' losses overflow.
     with np.errstate(over="ignore", invalid="ignore"):
-        losses = np.stack(_attained(problem, float(problem.prior @ apart)))
+        losses = np.stack(_compute_losses(problem, float(problem.prior @ apart)))
         attained = np.nan_to_num(losses @ problem.prior, nan=LARGEST, posinf=LARGEST)
     return max(float(attained.min()), _unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
 
@@ -56,7 +56,7 @@ def attainable_largest_loss(problem: Problem) -> float:
     """Least of the largest losses over labels, as :func:`attainable_loss` but without a prior."""
     middle = float(np.ptp(problem.labels)) / 2
     with np.errstate(over="ignore", invalid="ignore"):
-        largest = np.stack(_attained(problem, middle)).max(axis=1)
+        largest = np.stack(_compute_losses(problem, middle)).max(axis=1)
     return float(np.nan_to_num(largest, nan=LARGEST, posinf=LARGEST).min())
 
 
@@ -68,8 +68,8 @@ def _unavoidable(problem: Problem) -> float:
     return float(np.nan_to_num(cost, nan=LARGEST, posinf=LARGEST))
 
 
-def _attained(problem: Problem, constant: float) -> list[Floats]:
-    """Losses of each label under each of these randomizers; the constant output is counted from the first label."""
+def _compute_losses(problem: Problem, constant: float) -> list[Floats]:
+    """Compute the losses of each label under these randomizers; the constant output is counted from the first label."""
     apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
     spread, k = float(apart[-1]) or 1.0, problem.k
     overhang = spread / excess

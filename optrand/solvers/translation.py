@@ -45,11 +45,11 @@ class Translation:
         problem = self.problem
         moves = problem.loss in (losses.squared, losses.absolute) or isinstance(problem.loss, Tabulated)
         origin = problem.origin
-        return origin if moves and _moved(problem.outputs, origin) is not None else 0.0
+        return origin if moves and _move(problem.outputs, origin) is not None else 0.0
 
     def apply(self) -> Problem:
         """Return the problem with labels near zero, or the problem itself if the origin is 0."""
-        problem, outputs = self.problem, _moved(self.problem.outputs, self.origin)
+        problem, outputs = self.problem, _move(self.problem.outputs, self.origin)
         if not self.origin or outputs is None:
             return problem
         return replace(problem, labels=problem.labels - self.origin, outputs=outputs)
@@ -90,7 +90,7 @@ def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:
     return sums, rests
 
 
-def _moved(outputs: OutputSet, origin: float) -> OutputSet | None:
+def _move(outputs: OutputSet, origin: float) -> OutputSet | None:
     """Measure from an origin. Return None if grid values would coincide or the ends of an interval be rounded."""
     if isinstance(outputs, Grid):
         values = outputs.values - origin

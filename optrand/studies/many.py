@@ -19,7 +19,7 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution
 from optrand.solvers import Solver, solve
-from optrand.solvers.batches import batch_key, solved_at_once
+from optrand.solvers.batches import batch_key, solve_at_once
 from optrand.solvers.dispatch import check_solver, exact_mechanism
 
 __all__ = ["ProgressCallback", "solve_many"]
@@ -214,7 +214,7 @@ def _split(problems: list[Problem], size: int) -> Iterator[list[Problem]]:
 def _answer_all(task: _Task) -> list[Answer]:
     """Return a mechanism, or the error in its place, for each problem of a task."""
     together = task.solver is None and time.time() < task.end
-    known = solved_at_once(task.problems) if together else [None] * len(task.problems)
+    known = solve_at_once(task.problems) if together else [None] * len(task.problems)
     return [_answer(problem, task, candidate) for problem, candidate in zip(task.problems, known, strict=True)]
 
 

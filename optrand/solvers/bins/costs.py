@@ -93,7 +93,7 @@ class BinCosts(ABC):
         """The mass before each label, and after the last, shape ``(k + 1,)``."""
         return _prefix_sums(self.prior)
 
-    def clipped(self, outputs: Floats) -> Floats:
+    def clip(self, outputs: Floats) -> Floats:
         """Project onto the allowed outputs."""
         within: Floats = np.clip(outputs, self.low, self.high)
         return within
@@ -120,8 +120,8 @@ class BinCosts(ABC):
         offsets = np.add.reduceat(self.prior * (self.labels - first), starts) / masses
         return masses, self.labels[starts] - self.mean + offsets
 
-    def moved(self, masses: Floats, distances: Floats) -> Floats:
-        """Distance of the best output from the mean, where it is a weighted mean."""
+    def shrink_distances(self, masses: Floats, distances: Floats) -> Floats:
+        """Return the distances of the best outputs from the mean, if these are weighted means."""
         share = self.gain * masses
         return share / (1 + share) * distances
 
@@ -172,7 +172,7 @@ class _Squared(BinCosts):
     @cached_property
     def shift(self) -> float:
         """From the mean to the best constant output."""
-        return float(self.clipped(np.array(self.mean))) - self.mean
+        return float(self.clip(np.array(self.mean))) - self.mean
 
     @cached_property
     def least(self) -> float:
@@ -201,7 +201,7 @@ class _Squared(BinCosts):
         return costs
 
     def outputs(self, starts: Starts) -> Floats:
-        return self.clipped(self.mean + self.moved(*self.means(starts)))
+        return self.clip(self.mean + self.shrink_distances(*self.means(starts)))
 
     def excess(self, outputs: Floats) -> Floats:
         moved = outputs - self.mean
@@ -241,11 +241,11 @@ class _PoissonLog(BinCosts):
     @cached_property
     def best(self) -> float:
         """The best constant output."""
-        return float(super().clipped(np.array(self.mean)))
+        return float(super().clip(np.array(self.mean)))
 
-    def clipped(self, outputs: Floats) -> Floats:
+    def clip(self, outputs: Floats) -> Floats:
         """Project onto the allowed outputs, and above 0 even if the bin of label 0 alone has its optimum at 0."""
-        return np.maximum(super().clipped(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.best))
+        return np.maximum(super().clip(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.best))
 
     @cached_property
     def least(self) -> float:
@@ -256,7 +256,7 @@ class _PoissonLog(BinCosts):
         moments = masses * self.labels[first] + self.spans.above(first, after - 1)
         outputs = (self.mean + self.gain * moments) / (1 + self.gain * masses)
         outputs = np.clip(outputs, self.least_output[first], self.largest_output[after])
-        outputs = self.clipped(outputs)
+        outputs = self.clip(outputs)
         costs: Floats = masses * outputs - moments * np.log(outputs) + self.excess(outputs) / self.gain
         return costs
 
@@ -264,7 +264,7 @@ class _PoissonLog(BinCosts):
         masses, distances = self.means(starts)
         share = self.gain * masses
         # Not by the distance moved, which could cancel the mean down to 0.
-        return self.clipped((self.mean + share * (self.mean + distances)) / (1 + share))
+        return self.clip((self.mean + share * (self.mean + distances)) / (1 + share))
 
     def excess(self, outputs: Floats) -> Floats:
         excess: Floats = outputs - self.best - self.mean * np.log(outputs / self.best)
@@ -302,7 +302,7 @@ class _PoissonLog(BinCosts):
     def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
         _, moment, mass = sides[0][1] + sides[1][1]
         outputs = (moment + self.mean / self.gain) / (mass + 1 / self.gain)
-        outputs = self.clipped(np.clip(outputs, low, high))
+        outputs = self.clip(np.clip(outputs, low, high))
         held = -self.excess(outputs) / self.gain - penalty
         for centre, (level, moment, mass) in sides:
             held += level + moment * np.log(outputs / centre) - mass * (outputs - centre)
@@ -326,13 +326,13 @@ class _Absolute(BinCosts):
 
     @cached_property
     def least(self) -> float:
-        best = float(self.clipped(np.array(self.centre)))
+        best = float(self.clip(np.array(self.centre)))
         return math.fsum(self.prior * np.abs(self.labels - best))
 
     @cached_property
     def candidates(self) -> Floats:
         """The allowed output nearest to each label."""
-        return self.clipped(self.labels)
+        return self.clip(self.labels)
 
     @cached_property
     def spans(self) -> Spans:

@@ -83,14 +83,12 @@ def bin_dual(graph: BinGraph, starts: Starts, *, gap: float, rounds: int) -> Flo
     among them, one in a hundred took more than five turns of each kind.
     """
     shares = _Shares(graph, starts)
-    position = best = shares.balanced(spread(shares.fractions, starts, shares.problem.k))
+    position = best = shares.balance(spread(shares.fractions, starts, shares.problem.k))
     least = worst = shares.excess(position)
     for turn in range(rounds):
         if worst <= gap:
             break
-        position = (
-            shares.mended(position) if turn % 2 == 0 else shares.ordered(position, RELAXED[turn // 2 % len(RELAXED)])
-        )
+        position = shares.mend(position) if turn % 2 == 0 else shares.order(position, RELAXED[turn // 2 % len(RELAXED)])
         worst = shares.excess(position)
         if worst < least:
             best, least = position, worst
@@ -154,8 +152,8 @@ class _Shares:
         """The one place for all labels of a bin that makes its sum right."""
         return np.minimum(quotient(self.sums, self._sums(self.widths)), 1.0)
 
-    def balanced(self, position: Floats) -> Floats:
-        """Places that sum to what each bin must hold, what rounding and limits did to the sums undone."""
+    def balance(self, position: Floats) -> Floats:
+        """Move positions so that each bin has its sum again, which rounding and limits have changed."""
         for _ in range(LIMITS):
             lacking = self.sums - self._sums(self.widths * position)
             free = np.where(self._spread(lacking) > 0, position < 1, position > 0)
@@ -170,21 +168,21 @@ class _Shares:
         alpha: Floats = self.lowest + self.widths * position
         return alpha
 
-    def mended(self, position: Floats) -> Floats:
-        """Places near some others where no interval holds too much."""
+    def mend(self, position: Floats) -> Floats:
+        """Move positions so that no interval holds too much."""
         totals = np.concatenate(([0.0], np.cumsum(self.alpha(position))))
         alpha = np.diff(self.graph.potentials(totals, max(self.penalty, 0.0), self.starts))
-        return self.balanced(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
+        return self.balance(np.clip(quotient(alpha - self.lowest, self.widths), 0.0, 1.0))
 
-    def ordered(self, position: Floats, relaxed: float) -> Floats:
-        """Places near some others where both ends of the labels' reaches move up with the label, or nearly so."""
+    def order(self, position: Floats, relaxed: float) -> Floats:
+        """Move positions so that both ends of the labels' reaches increase with the label, or nearly so."""
         from scipy.optimize import isotonic_regression
 
         costs, prior = self.graph.costs, self.problem.prior
         ends = costs.reaches(self.alpha(position) / prior)
         levels = costs.levels(*(isotonic_regression(end, weights=prior).x for end in ends))
         moved = quotient(prior * levels - self.lowest, self.widths)
-        return self.balanced(np.clip(position + relaxed * (np.clip(moved, 0.0, 1.0) - position), 0.0, 1.0))
+        return self.balance(np.clip(position + relaxed * (np.clip(moved, 0.0, 1.0) - position), 0.0, 1.0))
 
     def excess(self, position: Floats) -> float:
         """By which share of the loss the set that holds most too much makes the bound fall short."""

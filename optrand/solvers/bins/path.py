@@ -101,7 +101,7 @@ class BinPath(GuardedSolver):
             graph = _without_idle(problem)
             kept = np.flatnonzero(problem.prior)
             first = np.unique(np.append(0, np.searchsorted(kept, starts)))
-            solution = self._proven(problem, graph, merged(graph, first[first < kept.size]), 0)
+            solution = self._proven(problem, graph, merge_bins(graph, first[first < kept.size]), 0)
         return replace(solution, stats=replace(solution.stats, seconds=time.perf_counter() - begin))
 
     def _proven(self, problem: Problem, graph: BinGraph, starts: Starts, paths: int) -> Solution:
@@ -147,11 +147,11 @@ def best_partition(graph: BinGraph) -> tuple[Starts, int]:
             if np.array_equal(found, best) or not better < value:
                 break
             best, value = found, better
-    return merged(graph, best), paths
+    return merge_bins(graph, best), paths
 
 
-def merged(graph: BinGraph, starts: Starts) -> Starts:
-    """Bins of one output as one bin, which is never worse: what it saves is a column of no bin at all."""
+def merge_bins(graph: BinGraph, starts: Starts) -> Starts:
+    """Merge bins of one output into one bin, which is never worse: it saves a column of no bin."""
     while True:
         outputs = graph.outputs(starts)
         kept = np.append(True, np.diff(outputs) > 0)

@@ -84,13 +84,13 @@ class Spans:
             last = np.arange(size) | ((1 << row) - 1)
             step = labels[np.minimum(last + 1, size - 1)] - labels[last]
             moved.append([mass, moment + mass * step, own, inner])
-        return _stacked(moved)
+        return _stack(moved)
 
     @cached_property
     def right(self) -> Half:
         """From the middle to each label, which is of the half; row 0 is empty."""
         rows = _prefixes(*self._padded)[:-1]
-        return _stacked([[np.zeros(self.size)] * 4, *rows])
+        return _stack([[np.zeros(self.size)] * 4, *rows])
 
     @cached_property
     def anchors(self) -> Floats:
@@ -174,5 +174,5 @@ def _prefixes(labels: Floats, prior: Floats) -> list[list[Floats]]:
     return rows
 
 
-def _stacked(rows: list[list[Floats]]) -> Half:
+def _stack(rows: list[list[Floats]]) -> Half:
     return Half(*(np.concatenate(parts) for parts in zip(*rows, strict=True)))

@@ -25,7 +25,7 @@ from optrand.solvers.bins.path import BinPath
 from optrand.solvers.cones import cone_support
 from optrand.solvers.dual_repair import randomizer_of, repair, snap
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.feasibility import balanced, mend_masses
+from optrand.solvers.feasibility import balance_arcs, mend_masses
 from optrand.solvers.grid.master import Master, all_intervals
 from optrand.solvers.prices import price
 
@@ -102,18 +102,18 @@ class ColumnGeneration(GuardedSolver):
                     best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
                 if not problem.unbiased and not simplex:
                     # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
-                    duals.append(_mixed(dual, best.dual, BEST))
+                    duals.append(_mix(dual, best.dual, BEST))
                     best.update(arcs, duals[-1])
                 before = columns[1].size
                 for prices in (price(problem, dual) for dual in duals):
                     cheap = np.flatnonzero(prices.costs < 0)
-                    columns = _merged(columns, prices.signatures(cheap), prices.outputs[cheap])
+                    columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
                 if best.gap <= target or columns[1].size == before:
                     break
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > UNUSED)
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
-        randomizer = _mended(problem, arcs)
+        randomizer = _mend(problem, arcs)
         dual = self._final_dual(problem, arcs, best)
         return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
 
@@ -140,16 +140,16 @@ class ColumnGeneration(GuardedSolver):
         return *master.read(central.x, central.equal_dual), central.status
 
 
-def _mixed(some: Dual, others: Dual, share: float) -> Dual:
-    """Multipliers between some and others, of which they have a share."""
+def _mix(some: Dual, others: Dual, share: float) -> Dual:
+    """Mix multipliers with others, which have the given share."""
     alpha, beta = ((1 - share) * a + share * b for a, b in ((some.alpha, others.alpha), (some.beta, others.beta)))
     return Dual(alpha, beta)
 
 
-def _mended(problem: Problem, staircase: Staircase) -> Randomizer:
-    """Rows and means right to rounding: a flow, where every column favours an interval of labels."""
+def _mend(problem: Problem, staircase: Staircase) -> Randomizer:
+    """Restore rows and means to rounding, by a flow if every column favours an interval of labels."""
     if staircase.arcs is not None:
-        return randomizer_of(problem, balanced(problem, staircase.arcs))
+        return randomizer_of(problem, balance_arcs(problem, staircase.arcs))
     return randomizer_of(problem, mend_masses(problem, staircase, means=problem.unbiased))
 
 
@@ -176,8 +176,8 @@ class _Best:
 Columns = tuple[NDArray[np.bool_], Floats]
 
 
-def _merged(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Columns:
-    """Columns with others added, each once."""
+def _merge(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Columns:
+    """Add columns to others, each once."""
     both = np.vstack((np.hstack((columns[0], members)), np.concatenate((columns[1], outputs))))
     unique = np.unique(both, axis=1)
     return unique[:-1].astype(bool), unique[-1]
@@ -190,7 +190,7 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     everything = np.ones((k, 1), dtype=bool)
     members = np.hstack((upward, upward.T, np.repeat(everything, grid.size if grid.size <= 64 else 0, axis=1)))
     outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
-    columns = _merged((members, outputs), *_best_intervals(problem, grid))
+    columns = _merge((members, outputs), *_best_intervals(problem, grid))
     unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
     if grid.size == 1 or unordered or problem.k == 1:
         return columns
@@ -205,15 +205,15 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
     if arcs is None:
         return columns
     if not problem.unbiased:
-        arcs = _widened(arcs, next(by for by, most in WIDENED if arcs.n <= most))
+        arcs = _widen(arcs, next(by for by, most in WIDENED if arcs.n <= most))
     staircase = Staircase.of_arcs(arcs)
     right = np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
     for neighbour in (right - 1, right):
-        columns = _merged(columns, staircase.members, grid[neighbour])
+        columns = _merge(columns, staircase.members, grid[neighbour])
     return columns
 
 
-def _widened(arcs: Arcs, by: int) -> Arcs:
+def _widen(arcs: Arcs, by: int) -> Arcs:
     """Return the arcs, and all others whose ends are at most a number of labels away."""
     steps = range(-by, by + 1)
     moved = [(arcs.first + a, arcs.last + b) for a in steps for b in steps]

@@ -27,7 +27,7 @@ from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.gaps import PROVEN, decided_gap, estimated_gap
+from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.prices import price
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
@@ -111,13 +111,13 @@ class GridDual(GuardedSolver):
         found = None
         with suppress(TooWide, np.linalg.LinAlgError):
             found = GridProblem(problem, self.options).solve(self.gap)
-        gap = math.inf if found is None else decided_gap(found)
+        gap = math.inf if found is None else decide_gap(found)
         if found is not None and (gap <= self.gap or self.fallback is None):
             return found
         if self.fallback is None:
             raise SolverFailed("the interior point has no randomizer on the grid")
         other = self.fallback(problem)
-        return other if found is None or decided_gap(other) <= gap else found
+        return other if found is None or decide_gap(other) <= gap else found
 
 
 class Columns(NamedTuple):
@@ -135,8 +135,8 @@ class Columns(NamedTuple):
     end: Indices
     at: Indices
 
-    def united(self, others: Iterable[Columns]) -> Columns:
-        """Return these columns and some others."""
+    def unite(self, others: Iterable[Columns]) -> Columns:
+        """Join these columns and some others, each once."""
         first, end, at = (np.concatenate(parts) for parts in zip(self, *others, strict=True))
         order = np.lexsort((at, end, first))
         keys = np.stack((first, end, at))[:, order]
@@ -181,7 +181,7 @@ class GridProblem:
         descent = Descent(self.reduced, FIRST)
         nodes, start, whole, steps = descent.candidate_arcs()
         _, point, count, _ = descent.solve(self.terms, nodes, self.options.rough, start, whole=whole)
-        columns = self.beside(nodes, point).united([self.feasible_columns()])
+        columns = self.beside(nodes, point).unite([self.feasible_columns()])
         accuracy = max(self.options.least, self.options.accuracy * self.reduced.share)
         best, least, steps = None, math.inf, steps + count
         for number in range(self.options.rounds):
@@ -195,7 +195,7 @@ class GridProblem:
             if best is None or found[1] < least:
                 best, least = found
             before = columns.at.size
-            columns = columns.united([self.beside(nodes, point), self.violated(found[0])])
+            columns = columns.unite([self.beside(nodes, point), self.find_violated(found[0])])
             stalled = number >= self.options.patience and (failed or not least < last / 2)
             if least <= gap or stalled or columns.at.size == before:
                 break
@@ -209,15 +209,15 @@ class GridProblem:
         weight = terms.before[end] - terms.before[first] + terms.excess
         slope = slopes[end] - slopes[first] + terms.excess * slopes[-1]
         above = np.clip(np.searchsorted(self.values, slope / weight), 1, self.values.size - 1)
-        return Columns(first, end, above - 1).united([Columns(first, end, above)])
+        return Columns(first, end, above - 1).unite([Columns(first, end, above)])
 
     def feasible_columns(self) -> Columns:
         """Return prefixes at the lowest and suffixes at the highest value, which hold a randomizer if there is one."""
         first, end = end_arcs(self.problem.k)
         return Columns(first, end, np.where(first == 0, 0, self.values.size - 1))
 
-    def violated(self, solution: Solution) -> Columns:
-        """Return the columns of a negative reduced cost that favour an interval."""
+    def find_violated(self, solution: Solution) -> Columns:
+        """Find the columns of a negative reduced cost that favour an interval."""
         if solution.dual is None:
             return Columns(*np.zeros((3, 0), np.int64))
         prices = price(self.problem, solution.dual)

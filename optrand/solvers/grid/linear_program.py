@@ -174,10 +174,10 @@ class LinearProgram(GuardedSolver):
         answer = solve_linear(program.build(problem), self.backend)
         randomizer, dual = program.read(problem, answer)
         stats = Stats(repr(self), iterations=answer.iterations, status=answer.status)
-        return Solution(problem, _mended(problem, randomizer), dual, stats)
+        return Solution(problem, _mend(problem, randomizer), dual, stats)
 
 
-def _mended(problem: Problem, randomizer: Randomizer) -> Randomizer:
+def _mend(problem: Problem, randomizer: Randomizer) -> Randomizer:
     """Restore rows and means to the last digits, if a backend stopped at its tolerance."""
     arcs = decompose(randomizer, math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon))
     return randomizer_of(problem, mend_masses(problem, arcs, means=problem.unbiased))

@@ -23,7 +23,7 @@ from optrand.solvers.backends.cones import ConicProgram
 from optrand.solvers.backends.linear import LP
 from optrand.solvers.scales import reach, typical_loss
 
-__all__ = ["Master", "all_intervals", "undifferenced"]
+__all__ = ["Master", "all_intervals", "undo_differences"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +108,9 @@ class Master:
         """Return the columns with their masses, and the multipliers in the units of the problem."""
         problem, k = self.problem, self.problem.k
         masses = np.maximum(x[: self.outputs.size], 0.0) * math.exp(-problem.epsilon)
-        alpha, beta = self.unit * undifferenced(self._magnify * multipliers[:k]), np.zeros(k)
+        alpha, beta = self.unit * undo_differences(self._magnify * multipliers[:k]), np.zeros(k)
         if problem.bias_penalty:
-            slopes = self.unit / self.width * undifferenced(self._magnify * multipliers[k:])
+            slopes = self.unit / self.width * undo_differences(self._magnify * multipliers[k:])
             beta = np.where(problem.bias_weights > 0, slopes, 0.0)
         return Staircase(self.members, self.outputs, masses), Dual(alpha - beta * self.centre, beta)
 
@@ -122,7 +122,7 @@ def all_intervals(k: int) -> NDArray[np.bool_]:
     return (first <= labels) & (labels <= last)
 
 
-def undifferenced(multipliers: Floats) -> Floats:
-    """Multipliers of the rows themselves from those of their differences."""
+def undo_differences(multipliers: Floats) -> Floats:
+    """Compute the multipliers of the rows from those of their differences."""
     own: Floats = multipliers - np.append(multipliers[1:], 0.0)
     return own

@@ -21,11 +21,11 @@ __all__ = [
     "arcs_near_path",
     "build_arcs",
     "end_arcs",
+    "find_violated_arcs",
     "fit_increasing",
     "order_nodes",
     "support_path",
     "unite_arcs",
-    "violated_arcs",
     "violation",
     "widen_path",
 ]
@@ -340,8 +340,8 @@ def violation(terms: Terms, slopes: Floats, total: float, first: slice, end: sli
     return growth
 
 
-def violated_arcs(terms: Terms, slopes: Floats, costs: Floats, least: float) -> Nodes:
-    """Return from each node, and to each node, the arc of the least reduced cost, if that is below `least`.
+def find_violated_arcs(terms: Terms, slopes: Floats, costs: Floats, least: float) -> Nodes:
+    """Find from each node, and to each node, the arc of the least reduced cost, if that is below `least`.
 
     ``O(k**2)``. The interval of all labels is not an arc. `slopes` and `costs` are sums up to each node.
     """

@@ -25,9 +25,9 @@ from optrand.solvers.reduced_dual.arcs import (
     arcs_near_path,
     build_arcs,
     end_arcs,
+    find_violated_arcs,
     order_nodes,
     unite_arcs,
-    violated_arcs,
 )
 from optrand.solvers.reduced_dual.candidates import find_candidate
 from optrand.solvers.reduced_dual.kernel import KernelOptions, Point, centre_of, interior_point
@@ -270,5 +270,5 @@ class Descent:
                 return more
         if slopes.size > self.options.most_priced or not point.is_finite():
             return None
-        more = unite_arcs(nodes, violated_arcs(terms, slopes, costs, -lack))
+        more = unite_arcs(nodes, find_violated_arcs(terms, slopes, costs, -lack))
         return more if more[0].size > nodes[0].size else None

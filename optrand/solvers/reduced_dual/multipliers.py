@@ -104,10 +104,10 @@ class Groups:
 
     def candidates(self) -> Iterator[Numbers]:
         """Return sums `c` that agree with the given ones at the nodes of the arcs in use."""
-        position = self._balanced(self._spread(np.clip(_quotient(self._above, self._sums(self._room)), 0.0, 1.0)))
+        position = self._balance(self._spread(np.clip(_quotient(self._above, self._sums(self._room)), 0.0, 1.0)))
         yield self._totals(position)
         for turn in range(TURNS):
-            position = self._ordered(position) if turn % 2 else self._mended(position)
+            position = self._order(position) if turn % 2 else self._mend(position)
             yield self._totals(position)
 
     @cached_property
@@ -171,8 +171,8 @@ class Groups:
         """Sum over each group above the lower ends."""
         return self._sums(np.diff(self.sums.costs) - self._least)
 
-    def _balanced(self, position: Numbers) -> Numbers:
-        """Places between both ends, near some others, that have the sums of the groups."""
+    def _balance(self, position: Numbers) -> Numbers:
+        """Move positions so that they have the sums of the groups, between both ends."""
         for _ in range(BALANCED):
             lacking = self._above - self._sums(self._room * position)
             free = np.where(self._spread(lacking) > 0, position < 1, position > 0)
@@ -189,15 +189,15 @@ class Groups:
         return np.where(self._fixed, self.sums.costs, np.append(0.0, np.cumsum(cost)))
 
     def _places(self, cost: Numbers) -> Numbers:
-        return self._balanced(np.clip(_quotient(cost - self._least, self._room), 0.0, 1.0))
+        return self._balance(np.clip(_quotient(cost - self._least, self._room), 0.0, 1.0))
 
-    def _mended(self, position: Numbers) -> Numbers:
-        """Places near some others where no interval is too cheap."""
+    def _mend(self, position: Numbers) -> Numbers:
+        """Move positions so that no interval has a negative reduced cost."""
         slopes, costs = self.sums.slopes.astype(np.float64), self._totals(position).astype(np.float64)
         return self._places(np.diff(feasible_costs(self.terms, slopes, costs, self._fixed)))
 
-    def _ordered(self, position: Numbers) -> Numbers:
-        """Places near some others where both zeros move up with the label, or nearly so."""
+    def _order(self, position: Numbers) -> Numbers:
+        """Move positions so that both zeros increase with the label, or nearly so."""
         middle = _quotient(self._slope, self._mass)
         square = 2 * _quotient(np.diff(self._totals(position)), self._mass)
         apart = np.sqrt(np.maximum(middle**2 - square, 0.0))

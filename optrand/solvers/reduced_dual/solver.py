@@ -23,7 +23,7 @@ from optrand.model.randomizer import Solution, Stats
 from optrand.solvers.closed_form import feasible_answer
 from optrand.solvers.cones import solve_cones
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.gaps import PROVEN, decided_gap
+from optrand.solvers.gaps import PROVEN, decide_gap
 from optrand.solvers.optimality import candidates
 from optrand.solvers.reduced_dual.descent import FIRST, SECOND, Attempt, Descent, TimeOver, TooWide
 from optrand.solvers.reduced_dual.reduced import Candidate, Reduced
@@ -106,7 +106,7 @@ class ReducedDual(GuardedSolver):
         best = Candidate(None, math.inf, 0)
         try:
             for found in self._candidates(reduced, end):
-                gap = math.inf if found.solution is None else decided_gap(found.solution)
+                gap = math.inf if found.solution is None else decide_gap(found.solution)
                 solution = found.solution if gap < best.gap else best.solution
                 best = Candidate(solution, min(gap, best.gap), best.steps + found.steps)
                 if best.gap <= self.gap:
