@@ -82,14 +82,14 @@ def test_a_loss_of_ones_own_cannot_be_saved():
         problem_document(regression([0, 1], [0.5, 0.5], 1.0, loss=own, outputs=[0, 1, 2]))
 
 
-SEALED = strict_json.sealed({"x": 1.5})
+SEALED = strict_json.seal({"x": 1.5})
 
 
 def test_white_space_and_order_are_free_and_the_digest_is_over_the_content():
     text = json.dumps(dict(reversed(SEALED.items())), indent=4)
     assert text.encode() != strict_json.canonical(SEALED)
-    assert strict_json.unsealed(text.encode(), ["x"]) == {"x": 1.5}
-    assert strict_json.unsealed(text.replace("1.5", "15e-1").encode(), ["x"]) == {"x": 1.5}
+    assert strict_json.unseal(text.encode(), ["x"]) == {"x": 1.5}
+    assert strict_json.unseal(text.replace("1.5", "15e-1").encode(), ["x"]) == {"x": 1.5}
 
 
 def changed(**changes):
@@ -128,7 +128,7 @@ def changed(**changes):
 )
 def test_what_is_not_a_sealed_document_is_refused(data, message):
     with pytest.raises(InvalidFile, match=message):
-        strict_json.unsealed(data, ["x"])
+        strict_json.unseal(data, ["x"])
 
 
 COIN = optrand.debiased_rr([0.0, 1.0], 1.0)

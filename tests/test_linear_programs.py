@@ -400,7 +400,7 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
         edit(changed)
         changed.pop("digest")
         content = {name: value for name, value in changed.items() if name not in ("format", "schema")}
-        sealed = strict_json.sealed(content, kind=changed["format"])
+        sealed = strict_json.seal(content, kind=changed["format"])
         path.write_bytes(strict_json.canonical(sealed))
         with pytest.raises(InvalidFile):
             load(path)
@@ -474,7 +474,7 @@ def test_the_checker_and_load_refuse_the_same_edits(tmp_path):
         _edit(document, rng)
         content = {name: part for name, part in document.items() if name not in ("digest", "format", "schema")}
         path = tmp_path / "edited.json"
-        path.write_bytes(strict_json.canonical(strict_json.sealed(content, kind=ProgramMechanism.FORMAT)))
+        path.write_bytes(strict_json.canonical(strict_json.seal(content, kind=ProgramMechanism.FORMAT)))
         verdicts, reasons = [], []
         for read, given in ((load, path), (program_checker.check, path.read_text())):
             try:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import Integers, exact_integers, places, scaled
+from optrand.base.arithmetic import Integers, exact_integers, places, scale_to_integers
 from optrand.base.decimals import decimal
 from optrand.base.records import Record
 from optrand.base.validation import Floats, rectangular
@@ -210,7 +210,7 @@ def deviations(
     ([Fraction(0, 1), Fraction(0, 1)], [Fraction(3, 4), Fraction(3, 4)])
     """
     digits, totals = max(places(labels), places(outputs)), weights.sum(axis=1)
-    rows, columns = (np.array(scaled(x, digits), dtype=object) for x in (labels, outputs))
+    rows, columns = (np.array(scale_to_integers(x, digits), dtype=object) for x in (labels, outputs))
     if power == 1:
         sums = weights @ columns - totals * rows
     else:

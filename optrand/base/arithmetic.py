@@ -36,7 +36,7 @@ __all__ = [
     "places",
     "privacy_ratio",
     "quotient",
-    "scaled",
+    "scale_to_integers",
 ]
 
 Integers = NDArray[np.object_]
@@ -322,12 +322,12 @@ def places(numbers: Floats) -> int:
     return max(0, -int(exponents.min(initial=0, where=odd != 0)))
 
 
-def scaled(numbers: Floats, digits: int) -> list[int]:
+def scale_to_integers(numbers: Floats, digits: int) -> list[int]:
     """Return integers ``numbers * 2**digits``, for at least as many digits as :func:`places` counts.
 
     Examples
     --------
-    >>> scaled(np.array([3.0, 0.5, -0.375]), 3)
+    >>> scale_to_integers(np.array([3.0, 0.5, -0.375]), 3)
     [24, 4, -3]
     """
     odd, exponents = _split(numbers)

@@ -83,11 +83,11 @@ def _written(number: decimal.Decimal, digits: int) -> str:
     """Return the text that ``format(float, f".{digits}g")`` would write of a number that is not zero."""
     exponent = number.adjusted()
     if -4 <= exponent < digits:
-        return _trimmed(f"{number:f}")
+        return _trim(f"{number:f}")
     sign, figures, _ = number.as_tuple()
     mantissa = decimal.Decimal((sign, figures, 1 - len(figures)))
-    return f"{_trimmed(f'{mantissa:f}')}e{exponent:+03d}"
+    return f"{_trim(f'{mantissa:f}')}e{exponent:+03d}"
 
 
-def _trimmed(numeral: str) -> str:
+def _trim(numeral: str) -> str:
     return numeral.rstrip("0").rstrip(".") if "." in numeral else numeral

@@ -26,9 +26,9 @@ __all__ = [
     "canonical",
     "digest",
     "fields",
-    "sealed",
-    "stated_format",
-    "unsealed",
+    "read_format",
+    "seal",
+    "unseal",
 ]
 
 Document = dict[str, Any]
@@ -58,19 +58,19 @@ def digest(document: Document) -> str:
     return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
 
 
-def sealed(content: Document, *, kind: str = FORMAT) -> Document:
+def seal(content: Document, *, kind: str = FORMAT) -> Document:
     """Seal content under a format of this package and its schema, with its digest.
 
     Examples
     --------
-    >>> sorted(sealed({"outputs": [0.0, 1.0]}))
+    >>> sorted(seal({"outputs": [0.0, 1.0]}))
     ['digest', 'format', 'outputs', 'schema']
     """
     document = {**content, "format": kind, "schema": SCHEMA}
     return {**document, "digest": digest(document)}
 
 
-def unsealed(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document:
+def unseal(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document:
     """Check a sealed document, and return its content without ``format``, ``schema`` and ``digest``.
 
     Parameters
@@ -105,8 +105,8 @@ def unsealed(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Docume
     return {name: document[name] for name in names}
 
 
-def stated_format(data: bytes) -> str | None:
-    """Format that a file states, unverified; None if it states no format.
+def read_format(data: bytes) -> str | None:
+    """Read the format that a file states, unverified. Return None if it states no format.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def stated_format(data: bytes) -> str | None:
 
     Examples
     --------
-    >>> stated_format(b'{"format": "optrand.mechanism"}'), stated_format(b"[1.0]")
+    >>> read_format(b'{"format": "optrand.mechanism"}'), read_format(b"[1.0]")
     ('optrand.mechanism', None)
     """
     try:

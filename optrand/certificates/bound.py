@@ -339,7 +339,7 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
         last = form.at(curve, right, None) if right.is_finite() else _far(curve, right)
         counted = left < right or low == high
         outside = first if low < left else None, last if right < high else None
-        slack += _overstated((first, last) if counted else (), outside, form, curve)
+        slack += _bound_overstatement((first, last) if counted else (), outside, form, curve)
         if counted:
             steps = more * curve[0], more * curve[1], more * curve[2]
             if low < left:
@@ -349,7 +349,7 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
             if right < high:
                 events.append((float(right), right, steps, False))
     least, left = _Least(), low
-    for _, right, steps, opens in [*_sorted(events), (0.0, high, (ZERO, ZERO, ZERO), True)]:
+    for _, right, steps, opens in [*_sort(events), (0.0, high, (ZERO, ZERO, ZERO), True)]:
         if left < right or low == high:
             least.include(form.least((a, b, c), left, right))
             left = right
@@ -360,7 +360,9 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
     return least.low - more * slack, least.high
 
 
-def _overstated(inside: Iterable[Place], outside: tuple[Place | None, Place | None], form: Form, curve: Curve) -> arb:
+def _bound_overstatement(
+    inside: Iterable[Place], outside: tuple[Place | None, Place | None], form: Form, curve: Curve
+) -> arb:
     """Bound how far a convex curve is above zero on a range of places, and below zero to the left and right of it.
 
     Parameters
@@ -394,7 +396,7 @@ def _far(curve: Curve, end: arb) -> Place:
     return -INFINITY if a == 0 and b * end < 0 else INFINITY, ZERO
 
 
-def _sorted(events: list[Event]) -> list[Event]:
+def _sort(events: list[Event]) -> list[Event]:
     """Sort by place: by the float, which rounding keeps in order, and exactly where floats are the same."""
     events.sort(key=itemgetter(0))
     if len({event[0] for event in events}) == len(events):
@@ -439,7 +441,7 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
         first, last = _negative_range(at, n, guess)
         inside = (at(first), at(last - 1)) if first < last else ()
         outside = at(first - 1) if first > 0 else None, at(last) if last < n else None
-        slack += _overstated(inside, outside, form, curves[0])
+        slack += _bound_overstatement(inside, outside, form, curves[0])
         # The first curve counts before the middle, the last from there on; within the range again, times `more`.
         inner = min(max(middle, first), last)
         for step, before, after in zip(steps, curves[0], curves[-1], strict=True):
@@ -513,15 +515,15 @@ def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int
 def _lowest_of_classes(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
     """Enclose the least price of ``zero_one``, where an output gains at one label at most, and `dual` has no beta."""
 
-    def weighted(cost: arb) -> arb:
+    def weigh(cost: arb) -> arb:
         return cost + more * cost.min(ZERO)
 
     alphas = [arb(alpha) for alpha in dual.alpha.tolist()]
-    elsewhere = [weighted(-alpha) for alpha in alphas]
+    elsewhere = [weigh(-alpha) for alpha in alphas]
     total, least = sum(elsewhere, ZERO), _Least()
     own = np.flatnonzero(np.isin(problem.labels, grid)).tolist()
     for y in own:
-        least.include(total + weighted(-alphas[y] - float(problem.prior[y])) - elsewhere[y])
+        least.include(total + weigh(-alphas[y] - float(problem.prior[y])) - elsewhere[y])
     if len(own) < grid.size:
         least.include(total)
     return least.low, least.high

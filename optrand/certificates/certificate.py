@@ -23,7 +23,7 @@ from itertools import accumulate
 from operator import mul
 from typing import NoReturn, Protocol, Self, TypeVar
 
-from optrand.base.arithmetic import float_above, float_below, log_above, log_bracket, places, scaled
+from optrand.base.arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.validation import check_flag, expect
 from optrand.certificates import bound as dual_bound
@@ -288,10 +288,10 @@ def expected_loss(problem: Problem, table: Table) -> Fraction:
     and interval columns cost ``O(k + n log k)`` integer operations.
     """
     finer = places(problem.prior)
-    parts = scaled(problem.prior, finer)
+    parts = scale_to_integers(problem.prior, finer)
     if problem.loss in (losses.squared, losses.absolute):
         digits = max(places(problem.labels), places(table.outputs))
-        labels, outputs = scaled(problem.labels, digits), scaled(table.outputs, digits)
+        labels, outputs = scale_to_integers(problem.labels, digits), scale_to_integers(table.outputs, digits)
         # Measured from a label, numbers far from zero stay short.
         zero = labels[len(labels) // 2]
         labels, outputs = [y - zero for y in labels], [v - zero for v in outputs]
@@ -300,7 +300,7 @@ def expected_loss(problem: Problem, table: Table) -> Fraction:
         return Fraction(whole, table.total * (2 << (finer + 2 * digits) if squared else 1 << (finer + digits)))
     if problem.loss == losses.poisson_log:
         return _poisson(problem, parts, table) / (table.total << finer)
-    return _tabulated(problem, parts, table) / (table.total << finer)
+    return _sum_entries(problem, parts, table) / (table.total << finer)
 
 
 def _squared(parts: list[int], labels: list[int], outputs: list[int], table: Table) -> int:
@@ -333,7 +333,7 @@ def _absolute(parts: list[int], labels: list[int], outputs: list[int], table: Ta
 def _poisson(problem: Problem, parts: list[int], table: Table) -> Fraction:
     """Sum of ``v - y log v``, from the weight of each output, and that weight times the label."""
     line = places(problem.labels)
-    zeroth, once = _sums_from(parts), _sums_from(map(mul, parts, scaled(problem.labels, line)))
+    zeroth, once = _sums_from(parts), _sums_from(map(mul, parts, scale_to_integers(problem.labels, line)))
     whole = Fraction(0)
     for v, column in zip(map(Fraction, table.outputs.tolist()), table.columns, strict=True):
         weight, pull = (sum(step * sums[y] for y, step in column) for sums in (zeroth, once))
@@ -341,8 +341,8 @@ def _poisson(problem: Problem, parts: list[int], table: Table) -> Fraction:
     return whole
 
 
-def _tabulated(problem: Problem, parts: list[int], table: Table) -> Fraction:
-    """Sum of a loss that is known entry by entry; cost ``O(k n)``, for classes ``O(n)``."""
+def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
+    """Sum a loss that is known entry by entry; cost ``O(k n)``, for classes ``O(n)``."""
     if problem.loss == losses.zero_one:
         rows = {y: i for i, y in enumerate(problem.labels.tolist())}
         own = (rows.get(v) for v in table.outputs.tolist())
@@ -358,7 +358,7 @@ def _tabulated(problem: Problem, parts: list[int], table: Table) -> Fraction:
         digits = places(entries.ravel())
         whole = 0
         for costs, column in zip(entries.T, table.columns, strict=True):
-            sums = _sums_from(map(mul, parts, scaled(costs, digits)))
+            sums = _sums_from(map(mul, parts, scale_to_integers(costs, digits)))
             whole += sum(step * sums[y] for y, step in column)
         return Fraction(whole, 1 << digits)
     bracket, labels = problem.loss.bracket, list(map(Fraction, problem.labels.tolist()))

@@ -25,7 +25,7 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
     InvalidFile
         It is no file of optrand, or a damaged one.
     """
-    from optrand.base.strict_json import stated_format
+    from optrand.base.strict_json import read_format
     from optrand.mechanism.mechanism import Mechanism
     from optrand.programs.mechanism import ProgramMechanism
     from optrand.release import FORMAT
@@ -34,7 +34,7 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
         raise InvalidInput(f"{path} is {missing(path)}: expected a saved mechanism or the record of a release")
     data = path.read_bytes()
     try:
-        kind = stated_format(data)
+        kind = read_format(data)
     except InvalidFile:
         kind = None
     if kind is None:

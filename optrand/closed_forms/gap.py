@@ -10,7 +10,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import exp_bracket, places, scaled
+from optrand.base.arithmetic import exp_bracket, places, scale_to_integers
 from optrand.base.validation import Floats, check_squarable
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -126,7 +126,7 @@ def condition_holds(problem: Problem) -> bool:
     clear = _clearly(problem)
     if clear is not None:
         return clear
-    parts = scaled(problem.prior, places(problem.prior))
+    parts = scale_to_integers(problem.prior, places(problem.prior))
     total = sum(parts)
     below, above = Fraction(parts[0], total), Fraction(parts[-1], total)
     inner = 1 - below - above

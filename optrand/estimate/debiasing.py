@@ -39,7 +39,7 @@ from scipy import sparse
 from scipy.linalg import qr, solve_triangular
 from scipy.sparse.linalg import norm, splu
 
-from optrand.base.arithmetic import places, quotient, scaled
+from optrand.base.arithmetic import places, quotient, scale_to_integers
 from optrand.base.validation import Floats, check_prior, frozen, rectangular
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -222,7 +222,7 @@ def _is_dense(table: Table) -> bool:
 def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]:
     """Return differences of neighbouring rows, divided by the roots of the chances of outputs, and those chances."""
     digits = places(prior)
-    sums = list(accumulate(scaled(prior, digits), initial=0))
+    sums = list(accumulate(scale_to_integers(prior, digits), initial=0))
     tallies = [sum(height * (sums[-1] - sums[y]) for y, height in column) for column in table.columns]
     chances = np.array([quotient(tally, table.total << digits) for tally in tallies])
     steps = [(y - 1, o, quotient(h, table.total)) for o, column in enumerate(table.columns) for y, h in column if y]

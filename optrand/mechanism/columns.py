@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from optrand.base.arithmetic import places, quotient, scaled
+from optrand.base.arithmetic import places, quotient, scale_to_integers
 from optrand.base.validation import Floats
 from optrand.mechanism.equations import node_equations
 from optrand.model.randomizer import Indices
@@ -268,7 +268,7 @@ class ExactColumns:
 
     def _split(self) -> tuple[list[tuple[float, float, int, int]], int]:
         """Return floats around each output, the mass of the upper one over a power of two, and the largest power."""
-        (zero,) = scaled(np.array([self.origin]), self.digits)
+        (zero,) = scale_to_integers(np.array([self.origin]), self.digits)
         parts, finer = list[tuple[float, float, int, int]](), 0
         for x, mass in zip(self.moments, self.masses, strict=True):
             moment, unit = x + zero * mass, mass << self.digits
@@ -424,20 +424,20 @@ def scale_columns(
     middle, limits = np.array([origin]), np.array([end for end in ends if math.isfinite(end)])
     own = places(offsets)
     digits = max(own if finest is None else min(own, finest), *map(places, (labels, middle, limits)))
-    (zero,) = scaled(middle, digits)
-    below, above = (scaled(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in ends)
+    (zero,) = scale_to_integers(middle, digits)
+    below, above = (scale_to_integers(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in ends)
     if own <= digits:
-        values = scaled(offsets, digits)
+        values = scale_to_integers(offsets, digits)
     else:
         # Half a unit is added before the further digits are cut off.
         further = own - digits
-        values = [(value + (1 << (further - 1))) >> further for value in scaled(offsets, own)]
+        values = [(value + (1 << (further - 1))) >> further for value in scale_to_integers(offsets, own)]
     if limits.size:
         values = [int(min(max(value, below), above)) for value in values]
     if sets.are_intervals:
         sets, masses, values = _join(sets, masses, values)
     return ExactColumns(
-        [y - zero for y in scaled(labels, digits)],
+        [y - zero for y in scale_to_integers(labels, digits)],
         sets,
         masses,
         [mass * value for mass, value in zip(masses, values, strict=True)],

@@ -172,7 +172,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
             "outputs": self.outputs.tolist(),
             "columns": file_format.columns_document(self.table),
         }
-        return strict_json.sealed(content, kind=self.FORMAT)
+        return strict_json.seal(content, kind=self.FORMAT)
 
     @property
     def digest(self) -> str:
@@ -204,7 +204,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
             The file is damaged, unknown, written by a newer optrand, or holds a table that does not keep its promise,
             whatever its digest is.
         """
-        content = strict_json.unsealed(data, [*cls.QUESTION, "outputs", "columns"], kind=cls.FORMAT)
+        content = strict_json.unseal(data, [*cls.QUESTION, "outputs", "columns"], kind=cls.FORMAT)
         try:
             mechanism = cls._decode(content)
         except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:

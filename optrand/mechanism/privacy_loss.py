@@ -122,7 +122,7 @@ class DominatingPair(Record):
         count = check_integer(releases, "releases", 1)
         if budget >= float_above(count * Fraction(self.largest_loss)):
             return 0.0
-        masses, slack = _composed(self, count), 2 * count
+        masses, slack = _compose(self, count), 2 * count
         factor = math.floor(exp_bracket(least_reading(budget))[0] * (1 << BITS)) if budget else 1 << BITS
         over = (((mass + slack) << BITS) - factor * other for mass, other in zip(masses, reversed(masses), strict=True))
         return min(1.0, float_above(Fraction(sum(max(0, excess) for excess in over), 1 << (2 * BITS))))
@@ -208,8 +208,8 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
 
 
 @lru_cache(maxsize=64)
-def _composed(pair: DominatingPair, releases: int) -> list[int]:
-    """Return masses of the losses ``-n rho ... n rho`` in units of ``2**-BITS``, too low by less than ``2 n`` units.
+def _compose(pair: DominatingPair, releases: int) -> list[int]:
+    """Compute masses of the losses ``-n rho ... n rho`` in units of ``2**-BITS``, too low by less than ``2 n`` units.
 
     Masses sum to at most 1: products of some that are low by ``a`` and ``b`` units are low by less than ``a + b + 1``.
     """

@@ -253,7 +253,7 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
         inside = np.array([low < v < high and not isinstance(problem.outputs, Grid) for v in columns.outputs])
     shared = Counter(values)
     alone = np.array([shared[v] == 1 for v in values])
-    moved = _moved(problem, columns, inside & alone)
+    moved = _move_within(problem, columns, inside & alone)
     if moved is not None:
         return moved.table(labels)
     rough = columns.table(labels)
@@ -263,16 +263,16 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
     for table, own in zip(mixed, errors, strict=True):
         if own <= NEARLY * error:
             return table
-    moved = _moved(problem, columns, inside)
+    moved = _move_within(problem, columns, inside)
     if moved is None and isinstance(problem.outputs, Interval):
         # An output that rounding moved onto an end of the interval may belong just within it.
-        moved = _moved(problem, columns, np.ones_like(inside))
+        moved = _move_within(problem, columns, np.ones_like(inside))
     if moved is not None:
         return moved.table(labels)
     return mixed[errors.index(min(errors))] if mixed else None
 
 
-def _moved(problem: Problem, columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
+def _move_within(problem: Problem, columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
     """Move columns along a tree. None if the movable ones do not reach all nodes, or leave the allowed outputs."""
     moved = move_along_tree(columns, movable)
     if moved is None or isinstance(problem.outputs, Line):

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import float_above, float_below, places, privacy_ratio, scaled
+from optrand.base.arithmetic import float_above, float_below, places, privacy_ratio, scale_to_integers
 from optrand.base.records import Record
 from optrand.base.validation import (
     Floats,
@@ -247,7 +247,7 @@ def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz:
 def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
     """Return the lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
     digits = places(labels)
-    scale, whole = 1 << digits, scaled(labels, digits)
+    scale, whole = 1 << digits, scale_to_integers(labels, digits)
     total, lowest, highest = sum(whole), min(whole), max(whole)
     reach = scale * (ratio - 1)
     low = Fraction(lowest, scale) - (total - len(whole) * lowest) / reach

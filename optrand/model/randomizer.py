@@ -186,7 +186,7 @@ class Randomizer(Record):
     def __init__(self, labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike | Arcs, epsilon: float) -> None:
         """Freeze the arrays and check that they fit together."""
         self._set(labels, _increasing(outputs, "outputs"), epsilon)
-        object.__setattr__(self, "columns", self._checked(matrix))
+        object.__setattr__(self, "columns", self._check_columns(matrix))
 
     def _set(self, labels: ArrayLike, outputs: Floats, epsilon: float) -> None:
         """Set all but the columns, where outputs are checked already."""
@@ -199,24 +199,24 @@ class Randomizer(Record):
         """Return the channel of some arcs."""
         randomizer = object.__new__(cls)
         randomizer._set(labels, _distinct_outputs(arcs), epsilon)
-        object.__setattr__(randomizer, "columns", randomizer._checked_arcs(arcs))
+        object.__setattr__(randomizer, "columns", randomizer._check_arcs(arcs))
         return randomizer
 
     def _arguments(self) -> dict[str, Any]:
         return {"labels": self.labels, "outputs": self.outputs, "matrix": self.columns, "epsilon": self.epsilon}
 
-    def _checked_arcs(self, arcs: Arcs) -> Arcs:
+    def _check_arcs(self, arcs: Arcs) -> Arcs:
         if arcs.k != self.labels.size:
             raise InvalidInput(f"the arcs are over {arcs.k} labels, expected {self.labels.size}")
         if not np.isfinite(arcs.masses).all():
             raise InvalidInput("the arcs' masses hold NaN or infinite entries, expected probabilities")
         return arcs
 
-    def _checked(self, matrix: ArrayLike | Arcs) -> Floats | Arcs:
+    def _check_columns(self, matrix: ArrayLike | Arcs) -> Floats | Arcs:
         if isinstance(matrix, Arcs):
             if not np.array_equal(_distinct_outputs(matrix), self.outputs):
                 raise InvalidInput("the arcs do not have these outputs")
-            return self._checked_arcs(matrix)
+            return self._check_arcs(matrix)
         table = frozen(matrix)
         expected = (self.labels.size, self.outputs.size)
         if table.shape != expected:

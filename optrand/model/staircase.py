@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from optrand.base.validation import Floats
 from optrand.model.randomizer import Arcs, Randomizer
 
-__all__ = ["Masses", "Staircase", "decompose", "merged", "rounding_noise"]
+__all__ = ["Masses", "Staircase", "decompose", "merge_columns", "rounding_noise"]
 
 
 Masses = NDArray[Any]
@@ -65,7 +65,7 @@ class Staircase:
         coverage: Masses = np.where(self.members, self.masses, 0).sum(axis=1)
         return coverage
 
-    def covered(self, short: NDArray[np.bool_]) -> Staircase:
+    def cover(self, short: NDArray[np.bool_]) -> Staircase:
         """Add singletons for labels that fall short, at the output where each of them weighs most."""
         labels, coverage = np.flatnonzero(short), self.coverage
         heaviest = np.where(self.members[labels], self.masses, -1).argmax(axis=1) if labels.size else labels
@@ -80,15 +80,15 @@ class Staircase:
 
     def table(self, high: float, low: float = 1) -> tuple[Floats, Masses]:
         """Return the distinct outputs, increasing, and the ``(k, n)`` table of their probabilities or weights."""
-        return merged(self.outputs, self.columns(high, low))
+        return merge_columns(self.outputs, self.columns(high, low))
 
     def only(self, kept: NDArray[np.bool_]) -> Staircase:
         """Select some of the arcs."""
         return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
 
 
-def merged(outputs: Floats, columns: Masses) -> tuple[Floats, Masses]:
-    """Return columns in increasing order of outputs, those of one output added up."""
+def merge_columns(outputs: Floats, columns: Masses) -> tuple[Floats, Masses]:
+    """Sort columns by their outputs, and add up those of one output."""
     distinct, where = np.unique(outputs, return_inverse=True)
     table = np.zeros((columns.shape[0], distinct.size), dtype=columns.dtype)
     np.add.at(table.T, where, columns.T)

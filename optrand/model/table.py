@@ -17,7 +17,7 @@ from math import gcd, inf, lcm
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import Integers, exact_integers, places, scaled
+from optrand.base.arithmetic import Integers, exact_integers, places, scale_to_integers
 from optrand.base.records import Record, freeze
 from optrand.base.validation import Floats, check_values, frozen
 from optrand.errors import InvalidInput
@@ -303,7 +303,7 @@ class Table(Record):
     def _scaled(self) -> tuple[int, list[int], list[int]]:
         """Binary digits, and labels and outputs as integers in units of ``2**-digits``."""
         digits = max(places(self.labels), places(self.outputs))
-        return digits, scaled(self.labels, digits), scaled(self.outputs, digits)
+        return digits, scale_to_integers(self.labels, digits), scale_to_integers(self.outputs, digits)
 
     @cached_property
     def biases(self) -> tuple[Fraction, ...]:

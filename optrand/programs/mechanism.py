@@ -217,5 +217,5 @@ def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
         The file holds no mechanism, a damaged one, or one that violates its program.
     """
     data = read_file(path)
-    kind = ProgramMechanism if strict_json.stated_format(data) == ProgramMechanism.FORMAT else Mechanism
+    kind = ProgramMechanism if strict_json.read_format(data) == ProgramMechanism.FORMAT else Mechanism
     return kind.from_bytes(data)

@@ -374,7 +374,7 @@ class ReleaseRecord(Released):
 
     def to_bytes(self) -> bytes:
         """Return the content of the file, one field on each line."""
-        return _lines(strict_json.sealed(self._document(), kind=FORMAT))
+        return _lines(strict_json.seal(self._document(), kind=FORMAT))
 
     def _document(self) -> dict[str, Any]:
         document = {name: getattr(self, name) for name in FIELDS}
@@ -392,7 +392,7 @@ class ReleaseRecord(Released):
     def from_bytes(cls, data: bytes) -> ReleaseRecord:
         """Read the output of :meth:`to_bytes`, and verify it; errors as of :func:`load_release`."""
         names = [*FIELDS, "mechanism_of_group"]
-        return _read(strict_json.unsealed(data, names, kind=FORMAT))
+        return _read(strict_json.unseal(data, names, kind=FORMAT))
 
     @classmethod
     def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
@@ -439,7 +439,7 @@ class FrameRecord:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the records, whole or not at all; :func:`load_release` reads them."""
         document = {"records": [one._document() for one in self.columns.values()]}
-        write_atomically(path, _lines(strict_json.sealed(document, kind=FRAME_FORMAT)), overwrite=overwrite)
+        write_atomically(path, _lines(strict_json.seal(document, kind=FRAME_FORMAT)), overwrite=overwrite)
 
 
 def load_release(path: str | os.PathLike[str]) -> Any:
@@ -469,8 +469,8 @@ def load_release(path: str | os.PathLike[str]) -> Any:
     if not file.is_file():
         raise InvalidInput(f"{file} is {missing(file)}: expected the record of a release")
     data = file.read_bytes()
-    if strict_json.stated_format(data) == FRAME_FORMAT:
-        content = strict_json.unsealed(data, ["records"], kind=FRAME_FORMAT)
+    if strict_json.read_format(data) == FRAME_FORMAT:
+        content = strict_json.unseal(data, ["records"], kind=FRAME_FORMAT)
         records = [_read(one) for one in content["records"]]
         return FrameRecord({one.label: one for one in records})
     return ReleaseRecord.from_bytes(data)

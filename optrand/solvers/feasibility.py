@@ -235,5 +235,5 @@ def _top_up(arcs: Staircase, ratio: float) -> Staircase:
     """Make coverage equal to the last digit by singletons for labels that fall short; then normalise."""
     coverage = arcs.coverage
     lack = coverage.max() - coverage
-    even = arcs.covered(lack > 4 * np.finfo(float).eps * coverage.max())
+    even = arcs.cover(lack > 4 * np.finfo(float).eps * coverage.max())
     return replace(even, masses=even.masses / (even.masses.sum() + (ratio - 1) * coverage.max()))

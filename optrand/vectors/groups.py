@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.arithmetic import Integers, places, scaled
+from optrand.base.arithmetic import Integers, places, scale_to_integers
 from optrand.base.records import Record
 from optrand.base.validation import Floats
 
@@ -57,7 +57,7 @@ class ClassGroups(Record):
         order = np.argsort(prior, kind="stable")[::-1]
         cuts = np.flatnonzero(np.diff(prior[order])) + 1
         found = _joined(list(np.split(order, cuts)), prior, most)
-        return cls(tuple(scaled(prior, places(prior))), tuple(part[::-1] for part in found))
+        return cls(tuple(scale_to_integers(prior, places(prior))), tuple(part[::-1] for part in found))
 
     @property
     def k(self) -> int:

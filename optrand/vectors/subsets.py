@@ -28,7 +28,7 @@ from optrand.base.arithmetic import (
     log_above,
     places,
     quotient,
-    scaled,
+    scale_to_integers,
 )
 from optrand.base.records import Record
 from optrand.base.validation import Floats, frozen, rectangular
@@ -518,7 +518,7 @@ class UnbiasedVectors(Record):
 
 def _integers(numbers: Floats, digits: int) -> Integers:
     flat = np.empty(numbers.size, dtype=object)
-    flat[:] = scaled(numbers.reshape(-1), digits)
+    flat[:] = scale_to_integers(numbers.reshape(-1), digits)
     return flat.reshape(numbers.shape)
 
 
