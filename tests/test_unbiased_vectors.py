@@ -147,7 +147,7 @@ def test_groups_are_tables_of_all_their_subsets(sizes):
     assert len(vectors) == randomizer.n == len(set(map(tuple, randomizer.sets.tolist())))
     assert randomizer.exact_value == exact_loss(randomizer.prior, rows, vectors)
     assert np.abs(randomizer.matrix @ randomizer.vectors - np.eye(prior.size)).max() < 1e-12
-    assert (randomizer.decoded(randomizer.sets) == randomizer.vectors).all()
+    assert (randomizer.decode(randomizer.sets) == randomizer.vectors).all()
     losses = [exact_loss(np.eye(prior.size)[y], rows, vectors) for y in range(prior.size)]
     assert randomizer.losses.tolist() == pytest.approx(list(map(float, losses)), rel=1e-12)
     assert randomizer.moments(range(prior.size)).loss(prior) == pytest.approx(randomizer.value, rel=1e-12)
@@ -419,11 +419,11 @@ def test_shapes_and_protocol():
     with pytest.raises(errors.InvalidInput, match="too many to write out"):
         _ = randomizer.sets
     with pytest.raises(errors.InvalidInput, match="never draws"):
-        randomizer.decoded(np.zeros((1, 30), dtype=bool))
+        randomizer.decode(np.zeros((1, 30), dtype=bool))
     with pytest.raises(errors.InvalidInput, match="never draws"):
         randomizer.exact_vector([0])
     with pytest.raises(errors.InvalidInput, match="expected bool"):
-        randomizer.decoded(np.zeros((1, 30)))
+        randomizer.decode(np.zeros((1, 30)))
     for strangers in ([30], [-1], [0.5], ["a"], [math.nan]):
         with pytest.raises(errors.InvalidInput, match=r"^(at least one value|values are of type)"):
             randomizer.sample(strangers)

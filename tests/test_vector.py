@@ -163,7 +163,7 @@ def test_packed_and_unpacked_draws_are_the_same_whatever_the_size_of_a_block(mon
     labels = np.arange(44).reshape(4, 11) % 11
     packed = randomizer.sample_packed(labels, source=SeededEntropy(4))
     assert packed.shape == (4, 11, 2)
-    assert np.array_equal(randomizer.unpacked(packed), randomizer.sample(labels, source=SeededEntropy(4)))
+    assert np.array_equal(randomizer.unpack(packed), randomizer.sample(labels, source=SeededEntropy(4)))
     monkeypatch.setattr(vector, "BLOCK", 7)
     pieces = randomizer.sample(np.full((50_000,), 10), source=SeededEntropy(4))
     expected = [randomizer.flip] * 10 + [1 - randomizer.flip]
@@ -206,7 +206,7 @@ def test_estimated_frequencies_scatter_as_their_variance_says(monkeypatch):
     assert np.abs(scores.mean(axis=0)).max() < 4.5 * 0.045
     assert np.abs((scores**2).mean(axis=0) - 1).max() < 4.5 * 0.063
     monkeypatch.setattr(vector, "BLOCK", 31)
-    mean = randomizer.debiased(randomizer.unpacked(releases[0])).mean(axis=0)
+    mean = randomizer.debias(randomizer.unpack(releases[0])).mean(axis=0)
     np.testing.assert_allclose(randomizer.frequencies(releases[0]), mean, atol=1e-12)
 
 
@@ -218,7 +218,7 @@ def test_figures_stay_finite_at_the_ends_of_the_range(epsilon):
         assert (moments.variances > 0).all()
         assert np.isfinite(randomizer.sample([1, 2], source=SeededEntropy(0))).all()
     bits = UnaryBits(1000, epsilon)
-    assert np.isfinite(bits.debiased(bits.sample([1, 2], source=SeededEntropy(0)))).all()
+    assert np.isfinite(bits.debias(bits.sample([1, 2], source=SeededEntropy(0)))).all()
     assert np.isfinite(bits.debiased_moments([0]).variances).all()
 
 
@@ -334,13 +334,13 @@ def test_vectors_that_cannot_be_a_release_are_refused():
     bits = UnaryBits(10, 1.0)
     for packed in (np.zeros((2, 3), dtype=np.uint8), np.zeros((2, 2)), np.uint8(3)):
         with pytest.raises(InvalidInput, match="expected uint8 and 2 octet"):
-            bits.unpacked(packed)
+            bits.unpack(packed)
     for given_bits in (np.zeros((2, 9), dtype=np.uint8), np.zeros((2, 10)), 1):
         with pytest.raises(InvalidInput, match="expected integers and 10"):
-            bits.debiased(given_bits)
+            bits.debias(given_bits)
     for entry in (2, -1):
         with pytest.raises(InvalidInput, match="other than 0 and 1"):
-            bits.debiased(np.full((1, 10), entry))
+            bits.debias(np.full((1, 10), entry))
     for packed in (np.zeros((0, 2), dtype=np.uint8), np.zeros(2, dtype=np.uint8)):
         with pytest.raises(InvalidInput, match="at least one row"):
             bits.frequencies(packed)

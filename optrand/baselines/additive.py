@@ -210,7 +210,7 @@ class Additive(ABC):
 
     def _one_end(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute the part of the first two moments that is due to one end of the interval."""
-        mean, square = self.noise.capped(np.abs(reach))
+        mean, square = self.noise.cap_moments(np.abs(reach))
         inside = reach >= 0
         return np.where(inside, mean, mean + reach), np.where(inside, square, reach**2 - square)
 
@@ -324,7 +324,7 @@ class LatticeAdditive(Additive):
         if self.clip is not None:
             low, high = self._ends(self.clip)
             noisy = [min(max(place, low), high) for place in noisy]
-        return np.array(self._named(noisy), dtype=np.float64)
+        return np.array(self._to_floats(noisy), dtype=np.float64)
 
     def channel(self, labels: ArrayLike) -> Randomizer:
         """Build the whole finite channel of a clipped mechanism from some labels, which strictly increase.
@@ -337,7 +337,7 @@ class LatticeAdditive(Additive):
         if self.clip is None:
             raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
         low, high = self._ends(self.clip)
-        return self.discretised(labels, self._named(range(low, high + 1)))
+        return self.discretised(labels, self._to_floats(range(low, high + 1)))
 
     def positions(self, values: Floats, name: str) -> Floats:
         """Count the steps of each value above the lowest label. Raise unless it is a whole number of them."""
@@ -345,7 +345,7 @@ class LatticeAdditive(Additive):
             places = np.rint((values - self.labels.low) / self.step)
         places = np.where(np.abs(places) <= MAX_INTEGER, places, 0.0)
         distinct, where = np.unique(places, return_inverse=True)
-        if (np.array(self._named(distinct.astype(np.int64).tolist()))[where] != values).any():
+        if (np.array(self._to_floats(distinct.astype(np.int64).tolist()))[where] != values).any():
             raise InvalidInput(
                 f"at least one {name} is no whole number of steps of {self.step:g} from {self.labels.low:g}: round "
                 "them first, or choose a step that fits"
@@ -357,7 +357,7 @@ class LatticeAdditive(Additive):
         cuts: Floats = np.floor(super()._cut(places)) + 0.5
         return cuts
 
-    def _named(self, places: list[int] | range) -> list[float]:
+    def _to_floats(self, places: list[int] | range) -> list[float]:
         """Return the floats nearest to values of the lattice."""
         low, step = decimal_value(self.labels.low), decimal_value(self.step)
         common = math.lcm(low.denominator, step.denominator)

@@ -111,11 +111,11 @@ class Groups(Record):
         optrand.errors.InvalidInput: 1 of 2 groups are empty, the first is 5: a group without rows has no distribution
         of labels, leave it out of names
         """
-        array = _checked_ids(ids, "group ids")
+        array = _check_ids(ids, "group ids")
         found, index = np.unique(array, return_inverse=True)
         if names is None:
             return cls(index, found)
-        wanted = _checked_ids(names, "names of groups")
+        wanted = _check_ids(names, "names of groups")
         if np.unique(wanted).size < wanted.size:
             raise InvalidInput(
                 f"{wanted.size - np.unique(wanted).size} name(s) of groups repeat, expected distinct ones"
@@ -194,7 +194,7 @@ class Groups(Record):
         return np.bincount(self.index * k + labels, minlength=len(self) * k).reshape(len(self), k).astype(np.int64)
 
 
-def _checked_ids(given: ArrayLike, name: str) -> NDArray[Any]:
+def _check_ids(given: ArrayLike, name: str) -> NDArray[Any]:
     """Return a non-empty array of integers or strings. Raise if some are missing."""
     masked = np.ma.isMaskedArray(given)
     array = rectangular(np.ma.getdata(given) if masked else given, "values")

@@ -66,7 +66,7 @@ class Noise(ABC):
         """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision; `high` may be infinite."""
 
     @abstractmethod
-    def capped(self, reach: Floats) -> tuple[Floats, Floats]:
+    def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
 
     def mass(self, low: Floats, high: Floats) -> Floats:
@@ -107,7 +107,7 @@ class LaplaceNoise(Noise):
         share: Floats = np.exp(-low / self.scale) * -np.expm1((low - high) / self.scale) / 2
         return share
 
-    def capped(self, reach: Floats) -> tuple[Floats, Floats]:
+    def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
         """Integrate ``Pr[Z > s]`` and ``2 s Pr[Z > s]`` up to the reach; the latter is an incomplete gamma."""
         x = reach / self.scale
         # The square of the scale may overflow where that of the reach does not, and an incomplete gamma may vanish.
@@ -182,7 +182,7 @@ class _Stairs(Noise):
         share: Floats = np.exp(-self.rate * stairs) * (self._level(start, stop) + self.factor * later)
         return share
 
-    def capped(self, reach: Floats) -> tuple[Floats, Floats]:
+    def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
         """Repeat the sums of a stair: from one stair to the next, the tail falls by one factor."""
         whole = np.floor(reach / self.length)
         rest = reach - whole * self.length
@@ -201,7 +201,7 @@ class _Stairs(Noise):
         return level
 
     def _on_a_stair(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Compute :meth:`capped` for a reach of at most one stair."""
+        """Compute :meth:`cap_moments` for a reach of at most one stair."""
         tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.rate)
         lower = self.sums(reach, self.height * self.factor)
         upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.rate))

@@ -102,7 +102,7 @@ class UnaryBits(OneHot):
     >>> bits = randomizer.sample([3, 0], source=SeededEntropy(3))
     >>> bits.tolist()
     [[0, 0, 0, 1, 0], [1, 0, 0, 0, 1]]
-    >>> randomizer.debiased(bits)[1].round(3).tolist()
+    >>> randomizer.debias(bits)[1].round(3).tolist()
     [1.582, -0.582, -0.582, -0.582, 1.582]
     """
 
@@ -146,7 +146,7 @@ class UnaryBits(OneHot):
         InvalidInput
             Values that are no classes; the message does not reveal which, or how many.
         """
-        return self.unpacked(self.sample_packed(values, source=source))
+        return self.unpack(self.sample_packed(values, source=source))
 
     def sample_packed(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
         """Draw bits packed eight to an octet, as :func:`numpy.packbits` lays them out; the last octet ends in zeros.
@@ -171,7 +171,7 @@ class UnaryBits(OneHot):
         packed[:, -1] &= 256 - (1 << (8 * self.width - self.k))
         packed[np.arange(classes.size), classes >> 3] ^= (128 >> (classes & 7)).astype(np.uint8)
 
-    def unpacked(self, packed: ArrayLike) -> Octets:
+    def unpack(self, packed: ArrayLike) -> Octets:
         """Unpack the bits of packed vectors, shape ``(..., k)``."""
         given = rectangular(packed, "packed bits")
         if given.dtype != np.uint8 or given.ndim == 0 or given.shape[-1] != self.width:
@@ -181,7 +181,7 @@ class UnaryBits(OneHot):
             )
         return np.unpackbits(given, axis=-1, count=self.k)
 
-    def debiased(self, bits: ArrayLike) -> Floats:
+    def debias(self, bits: ArrayLike) -> Floats:
         """Estimate the one-hot vector behind each vector of bits without bias ([Z25], eq. 24 solved for ``eta``).
 
         Its entries take only the two values in :attr:`estimates`. Without bias, entries below 0 and sums other than 1
@@ -209,7 +209,7 @@ class UnaryBits(OneHot):
 
     def loss_weights(self, bits: ArrayLike) -> Floats:
         """Return the debiased bits, projected to the vectors of sum 1: weights of losses, one per class."""
-        return _sum_to_one(self.debiased(bits))
+        return _sum_to_one(self.debias(bits))
 
     def frequencies(self, packed: ArrayLike) -> Floats:
         """Estimate the share of each class among the labels of a packed release without bias, shape ``(k,)``.
@@ -230,7 +230,7 @@ class UnaryBits(OneHot):
         ones = np.zeros(self.k, dtype=np.int64)
         rows = max(1, BLOCK // self.width)
         for start in range(0, given.shape[0], rows):
-            ones += self.unpacked(given[start : start + rows]).sum(axis=0, dtype=np.int64)
+            ones += self.unpack(given[start : start + rows]).sum(axis=0, dtype=np.int64)
         low, high = self.estimates
         share = ones / given.shape[0]
         frequencies: Floats = share * high + (1 - share) * low

@@ -55,7 +55,7 @@ class RRWithPriorBatch:
     def __post_init__(self) -> None:
         """Check the priors and find what each row keeps."""
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        object.__setattr__(self, "priors", _checked_priors(self.priors))
+        object.__setattr__(self, "priors", _check_priors(self.priors))
         kept = kept_labels(self.priors, self.epsilon)
         kept.flags.writeable = False
         object.__setattr__(self, "kept", kept)
@@ -131,7 +131,7 @@ class RRWithPriorBatch:
         >>> batch.sample([0, 0, 0, 0, 1, 1, 1, 2], source=SeededEntropy(1)).max() <= 1
         np.True_
         """
-        array = self._checked_labels(labels)
+        array = self._check_labels(labels)
         source = SystemEntropy() if source is None else source
         width = check_width(source)
         sizes = self.k_star
@@ -145,13 +145,13 @@ class RRWithPriorBatch:
 
         1 at the output, ``1 / R`` at other labels that are kept, and ``(1 + (k - 1) / R) / k`` at the rest.
         """
-        values, ratio = self._checked_labels(released), float(privacy_ratio(self.epsilon))
+        values, ratio = self._check_labels(released), float(privacy_ratio(self.epsilon))
         sizes = self.k_star[:, np.newaxis]
         table = np.where(self.kept, 1 / ratio, (1 + (sizes - 1) / ratio) / sizes)
         table[np.arange(len(self)), values] = 1.0
         return table
 
-    def _checked_labels(self, labels: ArrayLike) -> Counts:
+    def _check_labels(self, labels: ArrayLike) -> Counts:
         array = rectangular(labels, "labels")
         if array.dtype.kind not in "iu" or array.shape != (len(self),):
             raise InvalidInput(
@@ -191,7 +191,7 @@ def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
     return RRWithPriorBatch(rectangular(priors, "priors"), epsilon)
 
 
-def _checked_priors(given: ArrayLike) -> Floats:
+def _check_priors(given: ArrayLike) -> Floats:
     array = rectangular(given, "priors")
     if array.dtype.kind not in "iuf" or array.ndim != 2 or array.size == 0:
         raise InvalidInput(

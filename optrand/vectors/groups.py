@@ -56,7 +56,7 @@ class ClassGroups(Record):
         """
         order = np.argsort(prior, kind="stable")[::-1]
         cuts = np.flatnonzero(np.diff(prior[order])) + 1
-        found = _joined(list(np.split(order, cuts)), prior, most)
+        found = _join(list(np.split(order, cuts)), prior, most)
         return cls(tuple(scale_to_integers(prior, places(prior))), tuple(part[::-1] for part in found))
 
     @property
@@ -130,7 +130,7 @@ class ClassGroups(Record):
         return least
 
 
-def _joined(parts: list[NDArray[np.intp]], prior: Floats, most: int) -> list[NDArray[np.intp]]:
+def _join(parts: list[NDArray[np.intp]], prior: Floats, most: int) -> list[NDArray[np.intp]]:
     """Join neighbouring groups, those first whose join adds least to the squared deviations within groups."""
     parts = list(parts)
     means = [float(prior[part].mean()) for part in parts]

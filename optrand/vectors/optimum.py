@@ -87,7 +87,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
         response = _selection(chances, budget, whole, 1)
         if response.certificate.gap <= PROVEN:
             return response
-    return _enumerated(chances, budget, groups)
+    return _enumerate_types(chances, budget, groups)
 
 
 def _selection(prior: Floats, epsilon: float, whole: ClassGroups, size: int) -> UnbiasedVectors:
@@ -96,8 +96,8 @@ def _selection(prior: Floats, epsilon: float, whole: ClassGroups, size: int) -> 
     return UnbiasedVectors(validation.frozen(prior), epsilon, whole, counts, masses, privacy_ratio(epsilon))
 
 
-def _enumerated(prior: Floats, epsilon: float, groups: ClassGroups) -> UnbiasedVectors:
-    """Find the best design over all types of subsets."""
+def _enumerate_types(prior: Floats, epsilon: float, groups: ClassGroups) -> UnbiasedVectors:
+    """Find the best design by enumerating all types of subsets."""
     design = _design(groups, epsilon)
     counts, masses = _covering(groups, design.counts, design.masses)
     ratio, frozen = privacy_ratio(epsilon), validation.frozen(prior)

@@ -238,10 +238,10 @@ class UnbiasedVectors(Record):
         >>> randomizer.sample([2, 0], source=SeededEntropy(1)).round(3).tolist()
         [[-0.582, -0.582, 2.746, -0.582], [2.746, -0.582, -0.582, -0.582]]
         """
-        return self.decoded(self.sample_sets(values, source=source))
+        return self.decode(self.sample_sets(values, source=source))
 
     def sample_sets(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.bool_]:
-        """Draw a subset for every label, as a row of K bits; :meth:`decoded` makes it the vector of :meth:`sample`.
+        """Draw a subset for every label, as a row of K bits; :meth:`decode` makes it the vector of :meth:`sample`.
 
         Parameters and errors are those of :meth:`sample`.
 
@@ -251,7 +251,7 @@ class UnbiasedVectors(Record):
         >>> from optrand.sampling.entropy import SeededEntropy
         >>> randomizer = optrand.unbiased_vectors([0.25] * 4, 1.0)
         >>> sets = randomizer.sample_sets([2, 0], source=SeededEntropy(1))
-        >>> bool((randomizer.decoded(sets) == randomizer.sample([2, 0], source=SeededEntropy(1))).all())
+        >>> bool((randomizer.decode(sets) == randomizer.sample([2, 0], source=SeededEntropy(1))).all())
         True
         """
         classes = validation.check_classes(values, self.k)
@@ -261,7 +261,7 @@ class UnbiasedVectors(Record):
             sets[rows] = self._draw(flat[rows], words)
         return sets.reshape(*classes.shape, self.k)
 
-    def decoded(self, sets: ArrayLike) -> Floats:
+    def decode(self, sets: ArrayLike) -> Floats:
         """Return the vector of each subset, shape ``(..., K)``.
 
         Raises
@@ -284,7 +284,7 @@ class UnbiasedVectors(Record):
             raise InvalidInput("sets hold subsets that this randomizer never draws")
         vectors = np.empty(flat.shape)
         for rows in self._blocks(len(flat)):
-            vectors[rows] = self._decoded(flat[rows], types[rows])
+            vectors[rows] = self._decode(flat[rows], types[rows])
         return vectors.reshape(given.shape)
 
     def exact_vector(self, members: ArrayLike) -> tuple[Fraction, ...]:
@@ -350,7 +350,7 @@ class UnbiasedVectors(Record):
     @cached_property
     def vectors(self) -> Floats:
         """Vector of each subset, shape ``(n, K)``: floats nearest to rationals that have no bias."""
-        return frozen(self._decoded(self.sets, np.repeat(np.arange(self.masses.size), self._multiplicities)))
+        return frozen(self._decode(self.sets, np.repeat(np.arange(self.masses.size), self._multiplicities)))
 
     # ---------------------------------------------------------------------------------------------------- exact numbers
 
@@ -510,7 +510,7 @@ class UnbiasedVectors(Record):
                 wanted = wanted - taken
         return sets
 
-    def _decoded(self, sets: NDArray[np.bool_], types: NDArray[np.intp]) -> Floats:
+    def _decode(self, sets: NDArray[np.bool_], types: NDArray[np.intp]) -> Floats:
         inside, outside = (part[types][:, self.groups.of] for part in self._floats)
         vectors: Floats = np.where(sets, inside, outside)
         return vectors
