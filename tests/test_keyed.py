@@ -87,7 +87,7 @@ def test_a_subkey_is_hkdf_of_fields_with_their_lengths():
 
 def test_words_are_those_of_aes(monkeypatch):
     # FIPS 197, Appendix C.3: AES-256 of 0011...ff under the key 000102...1f.
-    monkeypatch.setattr(module, "_derived", lambda *_: bytes(range(32)))
+    monkeypatch.setattr(module, "_derive", lambda *_: bytes(range(32)))
     ids = np.frombuffer(bytes.fromhex("00112233445566778899aabbccddeeff"), dtype="<u8").astype(np.uint64)
     words = RecordStreams(bytes(32)).first_words(np.array([ids]))
     assert words.tolist() == [int.from_bytes(bytes.fromhex("8ea2b7ca516745bf"), "little")]

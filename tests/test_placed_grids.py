@@ -52,7 +52,7 @@ def test_placements_are_the_best_of_all_subsets(points, data):
         assert places.size <= n
         found = variance(points, weights, [Fraction(t) for t in points[places].tolist()])
         assert float(found) == pytest.approx(float(least), abs=1e-10)
-        assert best.added(n) == pytest.approx(float(least), abs=1e-10)
+        assert best.compute_variance(n) == pytest.approx(float(least), abs=1e-10)
 
 
 def test_the_monotone_search_misses_nothing():
@@ -68,7 +68,7 @@ def test_the_monotone_search_misses_nothing():
     best, costs = Placements(points, weights), cost[0]
     for n in range(3, 40):
         costs = (costs[:, None] + cost).min(axis=0)
-        assert best.added(n) == pytest.approx(costs[-1], rel=1e-9)
+        assert best.compute_variance(n) == pytest.approx(costs[-1], rel=1e-9)
         chosen = points[best.places(n)]
         assert weights @ KnotCells.of(chosen, points).variances(points) == pytest.approx(costs[-1], rel=1e-9)
 

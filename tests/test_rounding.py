@@ -127,7 +127,7 @@ def test_rounding_moves_weight_and_keeps_the_mean(knots, seed):
     values = rng.uniform(ordered[0], ordered[-1], 20).clip(ordered[0], ordered[-1])
     weights = rng.uniform(0, 1, 20)
     cells = KnotCells.of(ordered, values)
-    moved = cells.moved(weights)
+    moved = cells.move_weights(weights)
     assert math.isclose(moved.sum(), weights.sum(), rel_tol=1e-12)
     assert moved @ ordered == pytest.approx(weights @ values, abs=1e-11)
     second = weights @ (values**2 + cells.variances(values))

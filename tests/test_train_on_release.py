@@ -17,7 +17,7 @@ from optrand.accounting import Spent
 from optrand.errors import InvalidInput
 from optrand.learning import LabelDPClassifier, LabelDPRegressor, Likelihood, PrivateLabels, RowPriors, Stages
 from optrand.learning.released import releases_of
-from optrand.learning.tilting import tilted_priors
+from optrand.learning.tilting import tilt_priors
 from optrand.release.record import FrameRecord
 from optrand.sampling.entropy import SeededEntropy
 
@@ -209,7 +209,7 @@ def test_tilted_priors_have_their_means_and_together_the_priors_variance() -> No
     labels = np.arange(21.0)
     prior = rng.dirichlet(np.full(21, 2.0))
     means = prior @ labels + rng.normal(scale=1.5, size=200)
-    rows = tilted_priors(prior, labels, means)
+    rows = tilt_priors(prior, labels, means)
     np.testing.assert_allclose(rows @ labels, means, atol=1e-6)
     np.testing.assert_allclose(rows.sum(axis=1), 1)
     variance = prior @ labels**2 - (prior @ labels) ** 2
@@ -219,6 +219,6 @@ def test_tilted_priors_have_their_means_and_together_the_priors_variance() -> No
 
 def test_one_prediction_for_all_rows_is_the_prior_and_ends_are_left_inside() -> None:
     labels, prior = np.array([0.0, 1.0, 5.0]), np.array([0.2, 0.3, 0.5])
-    np.testing.assert_allclose(tilted_priors(prior, labels, np.full(3, prior @ labels)), np.tile(prior, (3, 1)))
-    ends = tilted_priors(prior, labels, np.array([-4.0, 9.0]))
+    np.testing.assert_allclose(tilt_priors(prior, labels, np.full(3, prior @ labels)), np.tile(prior, (3, 1)))
+    ends = tilt_priors(prior, labels, np.array([-4.0, 9.0]))
     np.testing.assert_allclose(ends @ labels, [0.005, 4.995], atol=1e-6)

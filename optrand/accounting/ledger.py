@@ -269,7 +269,7 @@ class Ledger:
         check_flag(again, "again")
         limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
         with self._transaction() as database:
-            found = [_unfinished(database, charge, again=again) for charge in charges]
+            found = [_find_unfinished(database, charge, again=again) for charge in charges]
             new = [charge for charge, old in zip(charges, found, strict=True) if old is None]
             for charge in new:
                 if not again:
@@ -394,7 +394,7 @@ def _insert(database: Any, charge: Charge) -> Charge:
     return made
 
 
-def _unfinished(database: Any, charge: Charge, *, again: bool) -> Charge | None:
+def _find_unfinished(database: Any, charge: Charge, *, again: bool) -> Charge | None:
     """Find the open release that the request goes on with; with `again`, only one that was itself another release."""
     same = "key IS NOT NULL AND dataset = ? AND label = ? AND question = ? AND output = ? AND again >= ?"
     values = (charge.dataset, charge.label, charge.question, charge.output, int(again))

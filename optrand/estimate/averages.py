@@ -15,7 +15,7 @@ from optrand.estimate.intervals import Estimate
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released, drawn_by, mechanism_of
 
-__all__ = ["Tallied", "average", "mean", "output_numbers", "tallied"]
+__all__ = ["Tallied", "average", "mean", "output_numbers", "tally"]
 
 Tallied = tuple[Mechanism, NDArray[np.intp]]
 """Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
@@ -56,7 +56,7 @@ def output_numbers(released: ArrayLike, mechanism: Mechanism | Released) -> NDAr
     return numbers
 
 
-def tallied(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = None) -> list[Tallied]:
+def tally(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = None) -> list[Tallied]:
     """Count the outputs of each mechanism of a release of at least two values."""
     found = []
     for one, values in drawn_by(released, mechanism, groups):
@@ -110,7 +110,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
     >>> bool(low < weeks.mean() < high), round(found.noise_error, 3), round(found.standard_error, 3)
     (True, 0.02, 0.021)
     """
-    return _estimate([_unbiased_part(*one) for one in tallied(released, mechanism, groups)])
+    return _estimate([_unbiased_part(*one) for one in tally(released, mechanism, groups)])
 
 
 def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
@@ -181,7 +181,7 @@ def average(
     """
     given = rectangular(function, "function", np.float64)
     parts = []
-    for one, tallies in tallied(released, mechanism, groups):
+    for one, tallies in tally(released, mechanism, groups):
         if given.shape != one.labels.shape:
             raise InvalidInput(f"function has shape {given.shape}, expected {one.labels.shape}: one per label")
         check_squarable(given, "the numbers of the function")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.validation import Floats, check_values, frozen
-from optrand.estimate.averages import tallied
+from optrand.estimate.averages import tally
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released
@@ -170,7 +170,7 @@ def histogram(
     ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
     """
     return Histogram(
-        tuple(Part(Debiasing.of(one, prior), frozen(counts)) for one, counts in tallied(released, mechanism, groups))
+        tuple(Part(Debiasing.of(one, prior), frozen(counts)) for one, counts in tally(released, mechanism, groups))
     )
 
 

@@ -145,7 +145,7 @@ class Domain:
 
 def _objects(labels: Any) -> NDArray[Any]:
     # None keeps numpy from reading cells of one length as a second dimension.
-    return np.array([*_listed(labels), None], dtype=object)[:-1]
+    return np.array([*_list_labels(labels), None], dtype=object)[:-1]
 
 
 def _plain(label: Any) -> Any:
@@ -155,7 +155,7 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _listed(labels: Any) -> list[Any]:
+def _list_labels(labels: Any) -> list[Any]:
     if isinstance(labels, (str, bytes)):
         raise InvalidInput("labels is one text, expected a sequence of labels")
     try:

@@ -53,7 +53,7 @@ from optrand.closed_forms.batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning.private_labels import LabelRelease
 from optrand.learning.targets import BitModel
-from optrand.learning.tilting import tilted_priors
+from optrand.learning.tilting import tilt_priors
 from optrand.learning.training import Asked, Rows, Training
 from optrand.sampling.priors import BudgetSplit, split_at, split_budget
 
@@ -777,12 +777,14 @@ class AfterOneStage(Plan):
         first = _release_with_prior(training, one, None, math.inf)
         model = training.learn_numbers([[first]], estimator=self.first)
         overall = training.priors[0].probabilities
-        asked = self.asked(training, two, training.predict(model, two), overall)
+        asked = self.plan_second_stage(training, two, training.predict(model, two), overall)
         labels = training.numbers
         variance = float(overall @ (labels - overall @ labels) ** 2)
         return training.learn_numbers([[first], training.release_optimally(list(asked))], spread=variance)
 
-    def asked(self, training: Training, rows: Rows, predictions: Floats, overall: Floats) -> Iterator[Asked]:
+    def plan_second_stage(
+        self, training: Training, rows: Rows, predictions: Floats, overall: Floats
+    ) -> Iterator[Asked]:
         """Yield the rows of stage 2 with their priors, given stage 1's predictions and prior."""
         raise NotImplementedError
 
@@ -829,7 +831,9 @@ class TwoStages(AfterOneStage):
         if self.groups is not None:
             check_integer(self.groups, "groups", 1)
 
-    def asked(self, training: Training, rows: Rows, predictions: Floats, overall: Floats) -> Iterator[Asked]:
+    def plan_second_stage(
+        self, training: Training, rows: Rows, predictions: Floats, overall: Floats
+    ) -> Iterator[Asked]:
         """Yield each group of like predictions, with the prior of its histogram, which is released."""
         count = self.groups or min(MOST_GROUPS, max(1, rows.size // ROWS_A_GROUP))
         bins = coarse_bins(overall)
@@ -924,10 +928,12 @@ class RowPriors(AfterOneStage):
         self._check_stages()
         check_integer(self.levels, "levels", 1)
 
-    def asked(self, training: Training, rows: Rows, predictions: Floats, overall: Floats) -> Iterator[Asked]:
+    def plan_second_stage(
+        self, training: Training, rows: Rows, predictions: Floats, overall: Floats
+    ) -> Iterator[Asked]:
         """Yield the rows of each rounded prediction, with the predicted distribution as their prior."""
         groups = prediction_groups(predictions, self.levels, 1)
         means = np.bincount(groups.index, predictions) / groups.sizes
-        priors = _mix(tilted_priors(overall, training.numbers, means, groups.sizes), overall)
+        priors = _mix(tilt_priors(overall, training.numbers, means, groups.sizes), overall)
         for members, prior in zip(_members(groups, rows), priors, strict=True):
             yield Asked(members, prior, training.epsilon, training.bias_penalty)

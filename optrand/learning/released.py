@@ -19,7 +19,7 @@ from optrand.learning.domain import Domain
 from optrand.learning.likelihoods import label_inputs
 from optrand.learning.private_labels import LabelRelease
 from optrand.learning.targets import likelihood_of, posterior
-from optrand.learning.tilting import tilted_priors
+from optrand.learning.tilting import tilt_priors
 from optrand.learning.training import clip_to_range
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released
@@ -118,7 +118,7 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
     means = np.full(table.shape[0], prior @ numbers)
     for _ in range(ROUNDS):
         nearest = np.abs(means[:, np.newaxis] - levels).argmin(axis=1)
-        beliefs = tilted_priors(prior, numbers, levels, np.bincount(nearest, minlength=LEVELS))[nearest]
+        beliefs = tilt_priors(prior, numbers, levels, np.bincount(nearest, minlength=LEVELS))[nearest]
         means = beliefs @ numbers
         steps = posterior(table, beliefs) @ numbers - means
         share = (steps @ steps) / (beliefs @ numbers**2 - means**2).sum()

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 
-__all__ = ["tilted_priors"]
+__all__ = ["tilt_priors"]
 
 STEPS = 60
 """Bisections of a tilt, which bring it to the precision of floats."""
 
 
-def tilted_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[Any] | None = None) -> Floats:
+def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[Any] | None = None) -> Floats:
     """Compute the distribution over labels of each predicted mean, shape ``(m, K)``.
 
     Parameters
@@ -38,9 +38,9 @@ def tilted_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray
     Examples
     --------
     >>> prior, labels = np.array([0.25, 0.5, 0.25]), np.array([0.0, 1.0, 2.0])
-    >>> tilted_priors(prior, labels, np.array([1.0, 1.0])).round(3).tolist()
+    >>> tilt_priors(prior, labels, np.array([1.0, 1.0])).round(3).tolist()
     [[0.25, 0.5, 0.25], [0.25, 0.5, 0.25]]
-    >>> rows = tilted_priors(prior, labels, np.array([0.5, 1.5]))
+    >>> rows = tilt_priors(prior, labels, np.array([0.5, 1.5]))
     >>> (rows @ labels).round(9).tolist(), rows.round(3).tolist()
     ([0.5, 1.5], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
     """

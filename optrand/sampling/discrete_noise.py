@@ -73,9 +73,9 @@ class RandomBits:
 
     def laplace(self, scale: Fraction) -> int:
         """Draw discrete Laplace noise once; see :func:`discrete_laplace`."""
-        return self._signed(lambda: self.geometric(scale))
+        return self._draw_signed(lambda: self.geometric(scale))
 
-    def _signed(self, size: Callable[[], int]) -> int:
+    def _draw_signed(self, size: Callable[[], int]) -> int:
         """Draw a size and a sign. Draw again after a negative zero, which would make zero twice as likely."""
         while True:
             drawn, negative = size(), self.take(1) == 1
@@ -108,7 +108,7 @@ class RandomBits:
                 elif self.below(bound) < lower and self._lower(epsilon, halves):
                     return rise + self.below(lower)
 
-        return self._signed(lambda: within() + sensitivity * self.geometric(1 / epsilon))
+        return self._draw_signed(lambda: within() + sensitivity * self.geometric(1 / epsilon))
 
 
 def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | None = None) -> tuple[int, ...]:

@@ -181,15 +181,15 @@ def check_words(source: EntropySource, count: int) -> Words:
     >>> check_words(SeededEntropy(1), 2).dtype
     dtype('uint64')
     """
-    return _checked(source.words(count), count, source.width)
+    return _check(source.words(count), count, source.width)
 
 
 def check_first_words(streams: RecordEntropy, ids: NDArray[np.uint64]) -> Words:
     """Return the first words of records, checked as by :func:`check_words`."""
-    return _checked(streams.first_words(ids), len(ids), streams.width)
+    return _check(streams.first_words(ids), len(ids), streams.width)
 
 
-def _checked(words: Words, count: int, width: int) -> Words:
+def _check(words: Words, count: int, width: int) -> Words:
     given: object = words
     if not isinstance(given, np.ndarray) or given.dtype != np.uint64 or given.shape != (count,):
         raise InvalidInput(f"the entropy source did not return {count} words as a one-dimensional array of uint64")

@@ -72,10 +72,10 @@ def subkey(
     >>> subkey(bytes(32), **names, purpose="prior") == subkey(bytes(32), **names, purpose="labels")
     False
     """
-    return _derived(master, release, dataset, column, purpose, group, mechanism)
+    return _derive(master, release, dataset, column, purpose, group, mechanism)
 
 
-def _derived(key: bytes, *fields: str) -> bytes:
+def _derive(key: bytes, *fields: str) -> bytes:
     try:
         from cryptography.hazmat.primitives import hashes
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -187,8 +187,8 @@ class RecordStreams:
 
     def __init__(self, key: bytes, *, private: bool = False) -> None:
         self.private = check_flag(private, "private")
-        self._first = _derived(key, "first words")
-        self._further = _derived(key, "further words")
+        self._first = _derive(key, "first words")
+        self._further = _derive(key, "further words")
 
     def first_words(self, ids: NDArray[np.uint64]) -> Words:
         """Return the first word of each id, shape ``(n,)``."""

@@ -54,7 +54,7 @@ class KnotCells:
         left = np.minimum(np.searchsorted(knots, values, side="right") - 1, knots.size - 2)
         return cls(knots, left, (values - knots[left]) / (knots[left + 1] - knots[left]))
 
-    def moved(self, weights: Floats) -> Floats:
+    def move_weights(self, weights: Floats) -> Floats:
         """Return the weights of the knots after rounding values of these weights, shape ``(n,)``."""
         below = np.bincount(self.left, weights * (1 - self.share), self.knots.size)
         above = np.bincount(self.left + 1, weights * self.share, self.knots.size)

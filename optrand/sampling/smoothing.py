@@ -98,16 +98,16 @@ def _bins(rows: int) -> tuple[Floats, Floats]:
 
 def _over_bins(counts: Floats, low: Floats, high: Floats, rate: float) -> tuple[Floats, Floats]:
     """Return the mean of ``exp(-rate |x - c|)`` over each bin, and the mean of ``c`` under these weights."""
-    above, upper = _truncated(np.maximum(low - counts, 0.0), high - counts, rate)
-    below, lower = _truncated(np.maximum(counts - high, 1.0), counts - low, rate)
+    above, upper = _sum_geometric(np.maximum(low - counts, 0.0), high - counts, rate)
+    below, lower = _sum_geometric(np.maximum(counts - high, 1.0), counts - low, rate)
     weights = above + below
     # A bin out of reach of the noise has no weight in floats: any mean will do.
     found = np.divide(above * upper - below * lower, weights, out=np.zeros_like(weights), where=weights > 0)
     return weights / (high - low + 1), np.clip(counts + found, low, high)
 
 
-def _truncated(first: Floats, last: Floats, rate: float) -> tuple[Floats, Floats]:
-    """Sum of ``exp(-rate d)`` over integers from `first` to `last`, 0 if `last` is less, and the mean of ``d``."""
+def _sum_geometric(first: Floats, last: Floats, rate: float) -> tuple[Floats, Floats]:
+    """Sum ``exp(-rate d)`` over integers from `first` to `last`, 0 if `last` is less. Return also the mean of ``d``."""
     terms = np.maximum(last - first + 1, 0.0)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         total = np.exp(-rate * first) * (np.expm1(-rate * terms) / np.expm1(-rate))

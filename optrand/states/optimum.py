@@ -149,7 +149,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
             table, inputs, bound = solve_limited(problem, limit)
-            mechanism, upper = tabulate(problem, _used(problem, table)), min(upper, bound)
+            mechanism, upper = tabulate(problem, _drop_unused(problem, table)), min(upper, bound)
             bits = _bits(mechanism, limit, inputs)
         else:
             mechanism = _weaker(problem, limit)
@@ -194,7 +194,7 @@ def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> f
     return balance(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else math.nan, inputs=inputs).upper
 
 
-def _used(problem: Problem, table: Floats) -> Randomizer:
+def _drop_unused(problem: Problem, table: Floats) -> Randomizer:
     """Return the randomizer of a table without outputs that never occur."""
     outputs = np.arange(table.shape[1])
     return Randomizer(problem.labels, outputs, table, problem.epsilon).without_unused_outputs()

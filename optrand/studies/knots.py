@@ -107,7 +107,7 @@ class ContinuousPrior:
 
     def even_knots(self, n: int) -> Knots:
         """Space `n` knots evenly, for comparison with placed ones."""
-        knots = np.linspace(self.low, self.high, _checked_count(n))
+        knots = np.linspace(self.low, self.high, _check_count(n))
         knots[[0, -1]] = self.low, self.high
         return Knots(self, knots)
 
@@ -157,7 +157,7 @@ class Knots:
     @property
     def probabilities(self) -> Floats:
         """Prior of the knots: how often a label is rounded to each, shape ``(n,)``."""
-        moved = KnotCells.of(self.values, self.prior.values).moved(self.prior.weights)
+        moved = KnotCells.of(self.values, self.prior.values).move_weights(self.prior.weights)
         return np.where(moved < SMALLEST_NORMAL, 0.0, moved)
 
 
@@ -194,8 +194,8 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     points = np.union1d(prior.values, [prior.low, prior.high])
     weights = np.zeros(points.size)
     weights[np.searchsorted(points, prior.values)] = prior.weights
-    return Knots(prior, points[Placements(points, weights).places(_checked_count(n))])
+    return Knots(prior, points[Placements(points, weights).places(_check_count(n))])
 
 
-def _checked_count(n: object) -> int:
+def _check_count(n: object) -> int:
     return check_integer(n, "the number of knots", 2, why=": the ends of the interval")

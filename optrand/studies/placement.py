@@ -50,7 +50,7 @@ class Placements:
     Examples
     --------
     >>> best = Placements(np.array([0.0, 1.0, 2.0, 10.0]), np.ones(4))
-    >>> best.places(3).tolist(), round(best.added(3), 12)
+    >>> best.places(3).tolist(), round(best.compute_variance(3), 12)
     ([0, 2, 3], 1.0)
     """
 
@@ -71,7 +71,7 @@ class Placements:
         self._costs = [cost(np.zeros_like(every), every)]
         self._choices: list[Places] = []
 
-    def added(self, n: int) -> float:
+    def compute_variance(self, n: int) -> float:
         """Return the variance that rounding to the best `n` points adds, times the weights."""
         self._reach(n)
         return float(self._costs[n - 2][-1]) * self._width**2
@@ -87,7 +87,7 @@ class Placements:
     def fewest(self, added: float) -> int:
         """Return the least number of points that adds at most `added`."""
         n = 2
-        while self.added(n) > added and n < self._costs[0].size:
+        while self.compute_variance(n) > added and n < self._costs[0].size:
             n += 1
         return n
 

@@ -206,8 +206,8 @@ def sweep(
     """
     expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
     check_solver(solver)
-    budgets = _listed(epsilons, problem.epsilon, "epsilons")
-    pairs = list(itertools.product(budgets, _listed(bias_penalties, problem.bias_penalty, "bias_penalties")))
+    budgets = _list_numbers(epsilons, problem.epsilon, "epsilons")
+    pairs = list(itertools.product(budgets, _list_numbers(bias_penalties, problem.bias_penalty, "bias_penalties")))
     cases = [_case(problem, epsilon, penalty) for epsilon, penalty in pairs]
     posed = [case for case in cases if isinstance(case, Problem)]
     # Equal problems are solved once.
@@ -226,7 +226,7 @@ def sweep(
     return Sweep(rows, results)
 
 
-def _listed(given: object, own: float, name: str) -> list[float]:
+def _list_numbers(given: object, own: float, name: str) -> list[float]:
     if given is None:
         return [own]
     if isinstance(given, str) or not isinstance(given, Iterable):
