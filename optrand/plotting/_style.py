@@ -270,12 +270,12 @@ def plain(value: float) -> str:
     return re.sub(r"^1·", "", raised).replace("-", "\N{MINUS SIGN}")
 
 
-def counted(count: int, noun: str) -> str:
+def write_count(count: int, noun: str) -> str:
     """Write a number and its noun, in the singular or the plural.
 
     Examples
     --------
-    >>> counted(1, "label"), counted(10_000, "label")
+    >>> write_count(1, "label"), write_count(10_000, "label")
     ('1 label', '10,000 labels')
     """
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
@@ -309,15 +309,15 @@ def below(number: float, digits: int) -> str:
     >>> below(2.71828, 3), above(2.71828, 3), below(-1e-17, 2), above(1348.3746, 7), above(0.5, 3)
     ('2.71', '2.72', '−1.1e-17', '1348.375', '0.500')
     """
-    return _padded(shown_below(number, digits), digits)
+    return _pad(shown_below(number, digits), digits)
 
 
 def above(number: float, digits: int) -> str:
     """Write a number rounded up, in exactly `digits` digits."""
-    return _padded(shown_above(number, digits), digits)
+    return _pad(shown_above(number, digits), digits)
 
 
-def _padded(numeral: str, digits: int) -> str:
+def _pad(numeral: str, digits: int) -> str:
     """Pad a numeral with zeros to `digits` digits, and typeset its minus."""
     rounded = float(numeral)
     return f"{rounded:#.{digits}g}".replace("-", "\N{MINUS SIGN}", 1 if rounded < 0 else 0) if rounded else "0"

@@ -36,7 +36,7 @@ def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomize
     (:func:`optrand.studies.paths.merge_neighbours`). Additive noise is rounded to a fine grid for those `labels`.
     """
     if isinstance(subject, Additive):
-        return _rounded_noise(subject, labels)
+        return _round_noise(subject, labels)
     if isinstance(subject, Mechanism) and subject.arcs is not None:
         merged = Table.of_arcs(subject.labels, *merge_neighbours(subject), subject.ratio)
         subject = Mechanism(subject.problem, merged)
@@ -48,7 +48,7 @@ def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomize
     return table.without_unused_outputs()
 
 
-def _rounded_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
+def _round_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
     if labels is None:
         raise InvalidInput(f"{type(subject).__name__} takes every label of an interval: pass labels, those to draw")
     rows = np.unique(check_values(labels, "labels"))
@@ -119,7 +119,7 @@ class Cells:
     def of(cls, table: Randomizer, weights: Floats, most: int) -> Cells:
         """Gather a table into at most `most` by `most` cells, at cost ``O((k + n) most)`` for interval columns."""
         rows, columns = group_edges(table.k, most), group_edges(table.n, most)
-        totals = np.add.reduceat(grouped_rows(table, weights, rows), columns[:-1], axis=1)
+        totals = np.add.reduceat(sum_rows(table, weights, rows), columns[:-1], axis=1)
         return cls(rows, columns, totals / np.diff(rows)[:, np.newaxis] / np.diff(columns))
 
     @property
@@ -150,8 +150,8 @@ def edges_of(groups: Indices) -> Floats:
     return groups.astype(np.float64) - 0.5
 
 
-def grouped_rows(table: Randomizer, weights: Floats, edges: Indices) -> Floats:
-    """Return the weighted sum of the rows of each group of labels, shape ``(groups, n)``.
+def sum_rows(table: Randomizer, weights: Floats, edges: Indices) -> Floats:
+    """Compute the weighted sum of the rows of each group of labels, shape ``(groups, n)``.
 
     Interval columns cost ``O(groups n)``, whatever the number of labels.
     """

@@ -32,11 +32,11 @@ from optrand.plotting._style import (
     above,
     add_grid,
     canvas,
-    counted,
     inches,
     line_edges,
     looks,
     spread,
+    write_count,
 )
 from optrand.studies.sweeps import SweepRow
 
@@ -99,7 +99,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
         add_grid(axes)
         style.set_legend(figure, axes.lines)
         told = "Least variance at the bias of each mark (numbers: bias penalty): "
-        told += counted(len(proven), "certified randomizer")
+        told += write_count(len(proven), "certified randomizer")
         told += f", {len(rows) - len(proven):,} left out without a proof" if len(proven) < len(rows) else ""
         style.set_title(figure, told)
     return figure
@@ -194,7 +194,7 @@ def moments_figure(
     for name, function in randomizers.items():
         if not callable(function):
             raise InvalidInput(f"{name!r} is a {type(function).__name__}, expected a function of epsilon")
-    budgets = sorted(_checked_epsilons(epsilons))
+    budgets = sorted(_check_epsilons(epsilons))
     styles = looks(randomizers, "randomizers")
     weights = check_prior(prior, np.size(prior))
     means = {name: _means(name, each, budgets, weights, labels) for name, each in randomizers.items()}
@@ -218,7 +218,7 @@ def moments_figure(
     return figure
 
 
-def _checked_epsilons(epsilons: Iterable[float]) -> list[float]:
+def _check_epsilons(epsilons: Iterable[float]) -> list[float]:
     expect(epsilons, Iterable, "epsilons", "a list of numbers")
     budgets = [check_epsilon(epsilon) for epsilon in epsilons]
     if not budgets:
@@ -307,13 +307,13 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
     '0.584847'
     """
     p = check_prior(prior, np.size(prior))
-    budgets = _checked_epsilons(epsilons)
+    budgets = _check_epsilons(epsilons)
     styles = looks(budgets, "epsilons")
     with canvas(ax, (7.2, 3.2)) as figure:
         gain, by_epsilon = style.side_by_side(figure, 2)
         grid = np.geomspace(0.05, 16.0, 321)
         for power, dashes, name in ((1.0, "-", "this prior"), (2.0, "--", "its square"), (0.5, ":", "its square root")):
-            kept = _kept(_raised(p, power), grid)
+            kept = _kept(_raise_to(p, power), grid)
             by_epsilon.plot(grid, kept, drawstyle="steps-mid", color=INK, linestyle=dashes, linewidth=1, label=name)
         for look, epsilon in zip(styles, budgets, strict=True):
             _draw_gain(gain, p, epsilon, look)
@@ -343,8 +343,8 @@ def _draw_gain(axes: Axes, p: Floats, epsilon: float, look: dict[str, Any]) -> N
     axes.plot(best, gain[best - 1], label=f"ε = {epsilon:g}: k = {best:,}", **{**look, "markersize": 7})
 
 
-def _raised(p: Floats, power: float) -> Floats:
-    """Return the prior in proportion to a power of another one, from logarithms so that it does not vanish."""
+def _raise_to(p: Floats, power: float) -> Floats:
+    """Raise a prior to a power and normalize it, from logarithms so that it does not vanish."""
     logarithms = np.full(p.size, -np.inf)
     logarithms[p > 0] = power * np.log(p[p > 0] / p.max())
     weights = np.exp(logarithms)
@@ -474,7 +474,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         add_grid(axes)
         style.set_legend(figure, axes.get_legend_handles_labels()[0])
-        released = f"Shares of {counted(labels.size, 'label')} from {counted(histogram.size, 'released value')}"
+        released = f"Shares of {write_count(labels.size, 'label')} from {write_count(histogram.size, 'released value')}"
         style.set_title(figure, f"{released}: noise error at most {above(float(errors.max()), 2)}")
     return figure
 

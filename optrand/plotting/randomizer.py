@@ -23,7 +23,7 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.randomizer import Randomizer
 from optrand.plotting import _style as style
-from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, counted, inches, number_texts, spread
+from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, inches, number_texts, spread, write_count
 from optrand.plotting._table import (
     Cells,
     Drawable,
@@ -34,11 +34,11 @@ from optrand.plotting._table import (
     drawn_table,
     edges_of,
     group_edges,
-    grouped_rows,
     has_means,
     letters_of,
     problem_of,
     row_chances,
+    sum_rows,
 )
 
 __all__ = ["groups_figure", "joint_figure", "matrix_figure", "pmf_figure"]
@@ -205,7 +205,9 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
         style.add_log_scale(figure, mesh, axes, f"mean probability in {cells.size}" if cells.size else "probability")
         if handles:
             style.set_legend(figure, handles)
-        style.set_title(figure, f"ε = {table.epsilon:g}, {counted(table.k, 'label')}, {counted(table.n, 'output')}")
+        style.set_title(
+            figure, f"ε = {table.epsilon:g}, {write_count(table.k, 'label')}, {write_count(table.n, 'output')}"
+        )
     return figure
 
 
@@ -308,8 +310,8 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         name = f"mean over the pairs in {cells.size}" if cells.size else "probability of both"
         style.add_log_scale(figure, mesh, list(panels.values()), name)
         style.set_legend(figure, [heat.lines[1]])
-        size = f"{counted(table.k, 'label')}, {counted(table.n, 'output')}"
-        style.set_title(figure, f"ε = {problem.epsilon:g}, {size}: {_squared_error(subject)}")
+        size = f"{write_count(table.k, 'label')}, {write_count(table.n, 'output')}"
+        style.set_title(figure, f"ε = {problem.epsilon:g}, {size}: {_write_error(subject)}")
     return figure
 
 
@@ -319,7 +321,7 @@ def _draw_margins(top: Axes, right: Axes, table: Randomizer, prior: Floats, rank
     shares = np.add.reduceat(prior, rows[:-1]) / np.diff(rows)
     top.stairs(shares, edges_of(rows), color=style.DARK, fill=True, label="prior")
     edges, shown = ranks.cells(columns)
-    everybody = grouped_rows(table, prior, np.array([0, table.k]))[0]
+    everybody = sum_rows(table, prior, np.array([0, table.k]))[0]
     chances = np.add.reduceat(everybody, columns[:-1]) / np.diff(columns)
     heights = np.where(shown >= 0, chances[shown], 0)
     right.stairs(heights, edges, color=style.DARK, fill=True, orientation="horizontal", label="probability")
@@ -331,7 +333,7 @@ def _draw_margins(top: Axes, right: Axes, table: Randomizer, prior: Floats, rank
     right.xaxis.set_major_locator(MaxNLocator(1))
 
 
-def _squared_error(mechanism: Mechanism) -> str:
+def _write_error(mechanism: Mechanism) -> str:
     """Write the exact mean squared error, whatever the loss of the mechanism's problem is."""
     errors = zip(mechanism.prior.tolist(), mechanism.table.squared_errors, strict=True)
     return f"mean squared error {shown_above(sum(Fraction(p) * error for p, error in errors), 6)}"
@@ -340,8 +342,8 @@ def _squared_error(mechanism: Mechanism) -> str:
 # Groups
 
 
-def pooled(mechanisms: Mapping[str, Mechanism]) -> list[tuple[Mechanism, list[str]]]:
-    """Return the distinct mechanisms, each with the names of the groups that share it."""
+def find_distinct(mechanisms: Mapping[str, Mechanism]) -> list[tuple[Mechanism, list[str]]]:
+    """Find the distinct mechanisms, each with the names of the groups that share it."""
     found: dict[str, tuple[Mechanism, list[str]]] = {}
     for name, mechanism in mechanisms.items():
         found.setdefault(mechanism.digest, (mechanism, []))[1].append(name)
@@ -373,7 +375,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
     >>> figure.get_suptitle(), len(figure.axes)
     ('2 groups, 1 mechanism, total ε = 1', 2)
     """
-    distinct = pooled(mechanisms)
+    distinct = find_distinct(mechanisms)
     if not distinct:
         raise InvalidInput("there are no groups to draw, expected a mechanism for each")
     rows = [distinct[place] for place in spread(len(distinct), LIMITS.panels)]
@@ -385,7 +387,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             left.vlines(labels, 0, mechanism.problem.prior, color=INK, linewidth=1.2, label="prior")
             right.vlines(labels, 0, noise, color=style.LIGHT, linewidth=1.2)
             right.plot(labels, noise, color=INK, linestyle="", marker=".", label="noise")
-            left.set_title(_shortened(names, int(8 * inches(figure)[0])), loc="left")
+            left.set_title(_shorten(names, int(8 * inches(figure)[0])), loc="left")
             left.set_ylabel("prior")
             right.set_ylabel("P(another class)" if classes else "std. dev.")
         for axes in panels[-1]:
@@ -393,7 +395,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             # Twice: the margin above the highest mark is that of the data, the axis begins at zero.
             axes.margins(y=0.08)
             axes.set_ylim(bottom=0)
-        told = [counted(len(mechanisms), "group"), counted(len(distinct), "mechanism")]
+        told = [write_count(len(mechanisms), "group"), write_count(len(distinct), "mechanism")]
         told[-1] += f", {len(rows)} of them shown" if len(rows) < len(distinct) else ""
         told += [] if total is None else [f"total ε = {shown_above(total, 6)}"]
         style.set_title(figure, ", ".join(told))
@@ -406,6 +408,6 @@ def _noise(mechanism: Mechanism) -> Floats:
     return 1 - chances_to_keep(mechanism.randomizer)
 
 
-def _shortened(names: list[str], longest: int) -> str:
+def _shorten(names: list[str], longest: int) -> str:
     text = ", ".join(names)
-    return text if len(text) <= longest else f"{text[: longest - 1]}… ({counted(len(names), 'group')})"
+    return text if len(text) <= longest else f"{text[: longest - 1]}… ({write_count(len(names), 'group')})"

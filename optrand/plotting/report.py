@@ -22,9 +22,9 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.outputs import in_words
 from optrand.model.problem import Problem
-from optrand.plotting._style import LIMITS, above, counted, number_texts, spread
+from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count
 from optrand.plotting._table import chances_to_keep
-from optrand.plotting.randomizer import groups_figure, pooled
+from optrand.plotting.randomizer import find_distinct, groups_figure
 from optrand.plotting.saving import DRAWINGS, render, whole_figure
 from optrand.sampling.priors import BudgetSplit
 from optrand.studies.paths import count_outputs
@@ -172,7 +172,7 @@ def report_page(
     >>> page[:15], page.count("<img"), "<script" in page
     ('<!DOCTYPE html>', 6, False)
     """
-    labels = counted(mechanism.labels.size, "label")
+    labels = write_count(mechanism.labels.size, "label")
     title = f"A mechanism for {labels} at ε = {mechanism.epsilon:g}"
     if parts is not None:
         title = f"A release of {labels} at a total of ε = {shown_above(parts.total, 6)}"
@@ -220,11 +220,11 @@ def group_report_page(
     >>> page.count("<img"), page.count("<h2")
     (1, 3)
     """
-    distinct = [(one, names, certify(one)) for one, names in pooled(mechanisms)]
-    title = f"A release by {counted(len(mechanisms), 'group')} at a total of ε = {shown_above(parts.total, 6)}"
+    distinct = [(one, names, certify(one)) for one, names in find_distinct(mechanisms)]
+    title = f"A release by {write_count(len(mechanisms), 'group')} at a total of ε = {shown_above(parts.total, 6)}"
     budget = [
         ("Total ε", f"{parts.total!r} nats: priors {parts.prior!r}, labels {parts.labels!r}"),
-        ("Mechanisms", f"{len(distinct)} for {counted(len(mechanisms), 'group')}; a row is in one group alone"),
+        ("Mechanisms", f"{len(distinct)} for {write_count(len(mechanisms), 'group')}; a row is in one group alone"),
     ]
     if relative_loss is not None:
         budget.append(("Objective", f"{shown_above(relative_loss, 4)} of that of one randomizer for all rows"))
@@ -381,7 +381,7 @@ def label_numbers(mechanism: Mechanism) -> Numbers:
     """Return a table with one row per label, or for some labels, evenly spread."""
     problem, channel = mechanism.problem, mechanism.randomizer
     rows = spread(problem.k, LIMITS.listed)
-    caption = counted(problem.k, "label")
+    caption = write_count(problem.k, "label")
     if rows.size < problem.k:
         caption = f"{rows.size} of {problem.k:,} labels, evenly spread"
     names = number_texts(problem.labels[rows])

@@ -28,7 +28,19 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Randomizer
 from optrand.plotting import _style as style
-from optrand.plotting._style import DARK, INK, LIMITS, MIDDLE, Place, above, below, canvas, counted, inches, line_edges
+from optrand.plotting._style import (
+    DARK,
+    INK,
+    LIMITS,
+    MIDDLE,
+    Place,
+    above,
+    below,
+    canvas,
+    inches,
+    line_edges,
+    write_count,
+)
 from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
 from optrand.solvers.prices import price
 from optrand.studies.paths import HasRandomizer, Paths, decompose_paths
@@ -91,7 +103,9 @@ def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> Fig
         bar.outline.set_visible(False)
         bar.set_label("output (label units)" if bundles.grouped == 1 else "mean output (label units)")
         style.set_legend(figure, _mass_legend(float(bundles.masses.max()), widest))
-        told = f"The flow of a randomizer: {counted(paths.flow.masses.size, 'arc')} over {counted(k, 'label')}, "
+        told = (
+            f"The flow of a randomizer: {write_count(paths.flow.masses.size, 'arc')} over {write_count(k, 'label')}, "
+        )
         told += f"ε = {math.log(paths.ratio):g}"
         if bundles.grouped > 1:
             told += f"\nin {bundles.masses.size:,} bundles, between groups of up to {bundles.grouped:,} labels"
@@ -246,9 +260,9 @@ def _draw_bands(axes: Axes, edges: Floats, borders: Floats) -> None:
 def _caption(paths: Paths, drawn: int) -> str:
     few, many = int(paths.bins.min()), int(paths.bins.max())
     between = "or" if many == few + 1 else "to"
-    bins = counted(many, "bin") if few == many else f"{few:,} {between} {many:,} bins"
+    bins = write_count(many, "bin") if few == many else f"{few:,} {between} {many:,} bins"
     mixture = f"A mixture of {len(paths):,} randomized responses" if len(paths) > 1 else "Randomized response"
-    title = f"{mixture} on {bins}: {counted(paths.labels.size, 'label')}, ε = {math.log(paths.ratio):g}"
+    title = f"{mixture} on {bins}: {write_count(paths.labels.size, 'label')}, ε = {math.log(paths.ratio):g}"
     return title if drawn == len(paths) else f"{title}\n{drawn} of them drawn, at evenly spread numbers"
 
 
@@ -293,7 +307,7 @@ def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         raise InvalidInput("the dual is too large: its prices leave the range of floats, solve the problem again")
     with canvas(ax, (6.4, 3.4)) as figure:
         _draw_prices(figure, problem, subject.dual, outputs)
-        told = f"ε = {problem.epsilon:g}, {counted(problem.k, 'label')}: f(v) ≥ {below(min(0.0, lowest), 2)} "
+        told = f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: f(v) ≥ {below(min(0.0, lowest), 2)} "
         told += "for every allowed v\n"
         if math.isfinite(proof.gap):
             digits = _proven_digits(proof)
@@ -430,5 +444,5 @@ def chord_figure(subject: Problem | Mechanism, *, ax: Place = None) -> FigureBas
         style.set_legend(figure, axes.lines)
         told = f"so a gap and a bit are {'optimal' if best else 'not optimal'}"
         bound = f"a chord of at most {above(length, 3)}" if best else f"a chord of {length:.4g}, longer than 1"
-        style.set_title(figure, f"ε = {problem.epsilon:g}, {counted(problem.k, 'label')}: {bound}\n{told}")
+        style.set_title(figure, f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: {bound}\n{told}")
     return figure
