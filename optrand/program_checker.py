@@ -146,8 +146,8 @@ def constraint_rows(part: dict[str, Any], labels: list[float], outputs: list[flo
     return [([(y * n + o, 1, 0)], "<=", caps[o], 0) for y in range(k) for o in range(n)]
 
 
-def stated_rows(block: dict[str, Any], cells: int) -> list[Row]:
-    """Return the rows that somebody added."""
+def read_rows(block: dict[str, Any], cells: int) -> list[Row]:
+    """Read the rows that somebody added."""
     need(block["sense"] in ("<=", "==", ">="), "an unknown sense of a row")
     rows: list[Row] = [([], block["sense"], bound, 0) for bound in block["bound"]]
     places = [(i, j) for i, j, _ in block["coefficients"]]
@@ -170,8 +170,8 @@ def keeps(row: Row, point: list[Fraction]) -> bool:
     return {"<=": left <= right, ">=": left >= right, "==": left == right}[sense]
 
 
-def realised(notion: dict[str, Any], rows: list[list[Fraction]], prior: list[float]) -> float:
-    """Return the notion's own number for a table, rounded up, if the table keeps the notion; refuse it if not."""
+def measure(notion: dict[str, Any], rows: list[list[Fraction]], prior: list[float]) -> float:
+    """Measure a table by the notion's own number, rounded up. Refuse a table that does not keep the notion."""
     kind, columns = notion["kind"], list(zip(*rows, strict=True))
     if kind in ("Pure", "Pairwise"):
         most = 0.0
@@ -233,10 +233,10 @@ def examine(document: dict[str, Any]) -> SimpleNamespace:
     rows = read_table(document, k, outputs)
     point = [p for row in rows for p in row]
     cells, plain = k * n, [row for part in program["constraints"] for row in constraint_rows(part, labels, outputs)]
-    added = [row for block in program["rows"] for row in stated_rows(block, cells)]
+    added = [row for block in program["rows"] for row in read_rows(block, cells)]
     for row in plain + added:
         need(keeps(row, point), "the table breaks a row of the program")
-    facts = [(notion["kind"], realised(notion, rows, prior)) for notion in program["privacy"]]
+    facts = [(notion["kind"], measure(notion, rows, prior)) for notion in program["privacy"]]
     variables, private = cells, list[Row]()
     for notion in program["privacy"]:
         more, found = privacy_rows(notion, k, n, variables, prior)

@@ -35,7 +35,7 @@ __all__ = [
     "answer",
     "find",
     "highs_model",
-    "named_highs_model",
+    "make_highs_model",
     "row_scales",
     "write_model",
 ]
@@ -178,7 +178,7 @@ class Scipy:
         statuses = {0: Status.OPTIMAL, 1: Status.LIMIT, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}
         multipliers = NOTHING
         if answer.x is not None and answer.eqlin.marginals is not None:
-            multipliers = _placed(form, (equal, answer.eqlin.marginals), (less, answer.ineqlin.marginals[: less.size]))
+            multipliers = _place(form, (equal, answer.eqlin.marginals), (less, answer.ineqlin.marginals[: less.size]))
             multipliers[more] = -answer.ineqlin.marginals[less.size :]
         point = NOTHING if answer.x is None else np.asarray(answer.x)
         status = statuses.get(answer.status, Status.FAILED)
@@ -245,7 +245,7 @@ class Cvxpy:
         if x.value is None:
             return Result(status, problem.status, NOTHING, NOTHING, iterations)
         found = [(places, sign * np.ravel(row.dual_value)) for places, sign, row in rows]
-        return Result(status, problem.status, np.asarray(x.value), _placed(form, *found), iterations)
+        return Result(status, problem.status, np.asarray(x.value), _place(form, *found), iterations)
 
 
 def _kinds(form: Form) -> tuple[Any, Any, Any]:
@@ -254,7 +254,7 @@ def _kinds(form: Form) -> tuple[Any, Any, Any]:
     return np.flatnonzero(equal), np.flatnonzero(~np.isfinite(form.low)), np.flatnonzero(~np.isfinite(form.high))
 
 
-def _placed(form: Form, *parts: tuple[Any, Floats]) -> Floats:
+def _place(form: Form, *parts: tuple[Any, Floats]) -> Floats:
     array = np.zeros(form.low.size)
     for places, values in parts:
         array[places] = values
@@ -359,7 +359,7 @@ def highs_model(
     return model
 
 
-def named_highs_model(program: Model, rename: Callable[[str], str] = str) -> highspy.Highs:
+def make_highs_model(program: Model, rename: Callable[[str], str] = str) -> highspy.Highs:
     """Make a program's model of HiGHS, with its names of rows and variables, each changed by `rename`."""
     return highs_model(
         *program.matrices(),
@@ -384,6 +384,6 @@ def write_model(program: Model, path: Path) -> None:
     if path.suffix not in FORMATS:
         raise InvalidInput(f"{path.name} ends in {path.suffix!r}, expected .mps or .lp")
     table = FORMATS[path.suffix]
-    model = named_highs_model(program, lambda name: name.translate(table))
+    model = make_highs_model(program, lambda name: name.translate(table))
     if model.writeModel(str(path)) == highspy.HighsStatus.kError:
         raise InvalidInput(f"{path} could not be written: check that its folder exists and can be written")

@@ -245,7 +245,7 @@ class Program(Model):
         rename : callable
             Change of each name; by default names stay.
         """
-        return backends.named_highs_model(self, rename)
+        return backends.make_highs_model(self, rename)
 
     def write(self, path: str | Path) -> None:
         """Write the program as a file of other solvers: ``x.mps``, or ``x.lp``.

@@ -179,7 +179,7 @@ def condition(mechanism: Mechanism) -> Conditioning:
         return found
     response = debiased_rr(mechanism.labels, mechanism.epsilon, prior=problem.prior)
     least, dearer = (float(problem.prior @ one.losses()) for one in (mechanism, response))
-    weight = min(_needed_weight(found), LIMITS.cost * least / (dearer - least)) if dearer > least else 1 / 2
+    weight = min(_find_weight(found), LIMITS.cost * least / (dearer - least)) if dearer > least else 1 / 2
     mixed = mixture(mechanism, response, weight)
     return Conditioning(mixed, weight, float(problem.prior @ mixed.losses()) / least - 1)
 
@@ -206,8 +206,8 @@ def _stay_probabilities(mechanism: Mechanism) -> Floats:
     return same
 
 
-def _needed_weight(found: Conditioning) -> float:
-    """Return the weight of debiased randomized response at which no error of a count is above the limit."""
+def _find_weight(found: Conditioning) -> float:
+    """Find the weight of debiased randomized response at which no error of a count is above the limit."""
     prior, other = found.mechanism.problem.prior, found.response_errors**2
     allowed, best = 1 / (LIMITS.multiple**2 * other + prior), 1 / (other + prior)
     now = np.zeros_like(prior) if found.count_errors is None else 1 / (found.count_errors**2 + prior)

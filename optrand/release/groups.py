@@ -66,8 +66,8 @@ class Groups:
         return cls(columns, tuple(order))
 
     @classmethod
-    def named(cls, columns: tuple[str, ...], names: Iterable[str]) -> Groups:
-        """Return the groups of a record by their names."""
+    def parse(cls, columns: tuple[str, ...], names: Iterable[str]) -> Groups:
+        """Parse the names of the groups of a record."""
         return cls(columns, tuple(tuple(json.loads(name)) for name in names))
 
     def __len__(self) -> int:

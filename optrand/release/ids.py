@@ -263,7 +263,7 @@ class UniqueIds:
         """Compare all ids that were added."""
         runs = np.array(sorted(self._runs), dtype=np.uint64).reshape(-1, 2)
         if (runs[1:, 0] < runs[:-1, 1]).any():
-            raise _repeated()
+            raise _describe_repetition()
         if self._held and not self._files:
             _check_part(np.concatenate(self._held), runs)
         elif self._held:
@@ -280,13 +280,13 @@ def _check_part(ids: Ids, runs: NDArray[np.uint64]) -> None:
         # Halves of hashes may agree by chance.
         among = ids[np.isin(ids[:, 0], twice)]
         if len(np.unique(among, axis=0)) < len(among):
-            raise _repeated()
+            raise _describe_repetition()
     if len(runs) and len(ids):
         whole = ids[ids[:, 1] == 0, 0]
         at = np.searchsorted(runs[:, 0], whole, side="right").astype(np.intp) - 1
         if ((at >= 0) & (whole < runs[at, 1])).any():
-            raise _repeated()
+            raise _describe_repetition()
 
 
-def _repeated() -> InvalidInput:
+def _describe_repetition() -> InvalidInput:
     return InvalidInput("at least two records have the same id: ids must be unique over the whole table")

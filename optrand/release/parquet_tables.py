@@ -76,7 +76,7 @@ class ParquetTable(Table):
                             arrays.append(pa.repeat(value, batch.num_rows))
                         yield part, pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *partitions])
             except (pa.ArrowException, OSError):
-                raise self._damaged(file) from None
+                raise self._describe_damage(file) from None
         if rows == 0:
             raise InvalidInput(f"{self.path.name} has no rows: there is nothing to randomize")
 
@@ -85,10 +85,10 @@ class ParquetTable(Table):
             with pa.parquet.ParquetFile(file) as opened:
                 return read(opened)
         except (pa.ArrowException, OSError):
-            raise self._damaged(file) from None
+            raise self._describe_damage(file) from None
 
     @staticmethod
-    def _damaged(file: Path) -> InvalidInput:
+    def _describe_damage(file: Path) -> InvalidInput:
         return InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind")
 
 
@@ -187,8 +187,8 @@ def conform(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def released_schema(schema: Any, label: str, kind: Any) -> Any:
-    """Return the schema of a released table: the label's column of a new type, and no metadata of the true labels.
+def make_schema(schema: Any, label: str, kind: Any) -> Any:
+    """Make the schema of a released table: the label's column of a new type, and no metadata of the true labels.
 
     It keeps the metadata of pandas on other columns, its index among them, and no other metadata.
     """

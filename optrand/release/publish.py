@@ -197,9 +197,9 @@ class Signals:
             self._pending = number
             return
         self._waiting = True
-        raise self._interrupted(number)
+        raise self._describe_interruption(number)
 
-    def _interrupted(self, number: int) -> Interrupted:
+    def _describe_interruption(self, number: int) -> Interrupted:
         return Interrupted(f"stopped by {signal.Signals(number).name}: {self.outcome}", released=self.released)
 
     @contextmanager
@@ -210,4 +210,4 @@ class Signals:
         self._waiting = before
         if self._pending is not None and not before:
             self._waiting = True
-            raise self._interrupted(self._pending)
+            raise self._describe_interruption(self._pending)

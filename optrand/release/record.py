@@ -217,7 +217,7 @@ class ReleaseRecord(Released):
             if one.epsilon != self.parts.labels or tuple(one.labels.tolist()) != self.labels:
                 raise InvalidInput("a mechanism of the record is for other labels or another epsilon")
         if not self.mechanisms or any(
-            len(key) != len(self.groups) for key in Groups.named(self.groups, self.mechanisms).keys
+            len(key) != len(self.groups) for key in Groups.parse(self.groups, self.mechanisms).keys
         ):
             raise InvalidInput("a group of the record has not one value for each of its columns")
 
@@ -325,7 +325,7 @@ class ReleaseRecord(Released):
         if not self.groups:
             return super().by_row(released, groups)
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
-        codes = Groups.named(self.groups, self.mechanisms).codes_of(groups, values.size)
+        codes = Groups.parse(self.groups, self.mechanisms).codes_of(groups, values.size)
         return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:

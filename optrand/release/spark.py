@@ -127,7 +127,7 @@ class _SparkTable(Table):
         if ids.refused is not None:
             raise InvalidInput(ids.refused)
         if ids.ids != found.ids:
-            raise _changed()
+            raise _describe_change()
         sink.rows = found.released
         counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
         return Scan(found.rows.rows, [counts], [found.rows])
@@ -149,7 +149,7 @@ class _SparkTable(Table):
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
         written = _Report.collect(frame, held, _write_labels)
         if written.refused is not None or written.rows != found.sums[0]:
-            raise _changed()
+            raise _describe_change()
         staged.mkdir(mode=0o700)
         for number, file in enumerate(sorted(written.files)):
             if not (attempts / file).is_file():
@@ -294,7 +294,7 @@ def _write_labels(tasks: _Tasks, batches: Batches) -> _Report:
     return report
 
 
-def _changed() -> InputChanged:
+def _describe_change() -> InputChanged:
     return InputChanged(
         "the frame held other labels or ids when it was computed again: nothing was released; write it to a table "
         "first, or cache it, and start again"

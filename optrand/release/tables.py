@@ -23,7 +23,7 @@ from optrand.release.parquet_tables import (
     ParquetWriter,
     check_storable,
     columns_named_by_pandas,
-    released_schema,
+    make_schema,
 )
 from optrand.release.question import Question
 
@@ -125,7 +125,7 @@ def plan_output(
     The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
     """
     label, column = question.label, label_column(table, question)
-    names = _released_names(table, label, keep, drop)
+    names = _select_names(table, label, keep, drop)
     source = table.path
     if source is None:
         # The workers of Spark write.
@@ -147,7 +147,7 @@ def plan_output(
     text = isinstance(table, CsvTable)
     fields = [pa.field(name, pa.string()) if text else table.schema.field(name) for name in names]
     kind = pa.string() if text and pa.types.is_binary(column.released_kind) else column.released_kind
-    schema = released_schema(pa.schema(fields, table.schema.metadata), label, kind)
+    schema = make_schema(pa.schema(fields, table.schema.metadata), label, kind)
     check_storable(schema)
 
     def begin(staged: Path) -> ParquetWriter:
@@ -158,8 +158,8 @@ def plan_output(
     return Output(names, begin, texts=texts)
 
 
-def _released_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a released table, in their order."""
+def _select_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
+    """Select the columns of a released table, in their order."""
     if keep is not None and drop:
         raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
     for given in (keep or (), drop):
