@@ -30,7 +30,7 @@ from optrand.theory import (
     equal,
     find,
 )
-from optrand.theory.engine import cases, claim, corrected, draws, false, grid, typed
+from optrand.theory.engine import cases, claim, corrected, draws, false, grid, write_value
 from optrand.theory.writing import details, one_line, page, tally
 
 ROOT = Path(__file__).parent.parent
@@ -164,7 +164,7 @@ def test_spaces_are_the_same_each_time_and_random_ones_grow() -> None:
 
 
 def test_values_are_shown_as_a_reader_types_them() -> None:
-    assert typed({"eta": (Fraction(1, 2), 3), "map": max}) == "eta = (1/2, 3), map = max"
+    assert write_value({"eta": (Fraction(1, 2), 3), "map": max}) == "eta = (1/2, 3), map = max"
 
 
 # ------------------------------------------------------------------------------------------------------------- names

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.e22.curator import weigh_corner, zeros
-from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, renormalized
+from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, renormalize
 from optrand.theory.e22.peers import copies_law, find_delta, find_labels, mislead_peers, promise
 from optrand.theory.e22.risks import coins_deviate, longest_walk
 
@@ -47,7 +47,7 @@ class TestCurator:
     def test_many_shares_at_a_time_end_where_the_package_ends(self):
         clipped = np.random.default_rng(4).uniform(0.2, 1, (50, 3))
         exact = [cluster_distribution([Fraction(share) for share in row], Fraction(0.2)) for row in clipped]
-        assert renormalized(clipped, 0.2) == pytest.approx(np.array(exact, dtype=float))
+        assert renormalize(clipped, 0.2) == pytest.approx(np.array(exact, dtype=float))
 
     def test_zeros_alone_are_bracketed(self):
         share = 1 / (1 + math.expm1(0.5) * 0.25)

@@ -92,7 +92,7 @@ class Blocks:
                 held = held[end:]
             elif len(held) > LONGEST:
                 if b'"' in held:
-                    raise self._describe_quote()
+                    raise self._describe_misquote()
                 raise InvalidInput(f"{self.name} cannot be read as CSV: a line is longer than {LONGEST} bytes")
             # A long record is looked at again each time that it has doubled.
             piece = self._read(max(READ_SIZE, len(held)))
@@ -100,7 +100,7 @@ class Blocks:
         if held:
             # The pattern of records leaves a last one without a line end, or with a lone carriage return.
             if self._last.fullmatch(held) is None:
-                raise self._describe_quote()
+                raise self._describe_misquote()
             self.cut = not held.endswith((b"\n", b"\r"))
             yield held
 
@@ -128,10 +128,10 @@ class Blocks:
         match = self._records.match(data)
         end = match.end() if match else 0
         if self._stray.match(data, end):
-            raise self._describe_quote()
+            raise self._describe_misquote()
         return end
 
-    def _describe_quote(self) -> InvalidInput:
+    def _describe_misquote(self) -> InvalidInput:
         return InvalidInput(
             f"{self.name} has a quoted cell that is never closed, or that goes on after its closing quote: write a "
             'quote inside a quoted cell as ""'

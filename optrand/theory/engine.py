@@ -24,7 +24,7 @@ import numpy as np
 from optrand.errors import OptrandError
 
 __all__ = ["BlindCheck", "Case", "Claim", "Comparison", "Evidence", "Finding", "Space", "Verdict", "at_most", "cases"]
-__all__ += ["check", "claim", "corrected", "draws", "equal", "false", "grid", "plain", "typed"]
+__all__ += ["check", "claim", "corrected", "draws", "equal", "false", "grid", "plain", "write_value"]
 
 Number = int | float | Fraction
 Space = Callable[[int], Iterable[Any]]
@@ -137,16 +137,16 @@ def draws(count: int, draw: Callable[[random.Random], Any]) -> Space:
     return lambda times: (draw(random.Random(number)) for number in range(count * times))  # noqa: S311
 
 
-def typed(value: Any) -> str:
-    """Return a value as a reader would type it: fractions bare, rows in brackets, dataclasses with their fields."""
+def write_value(value: Any) -> str:
+    """Write a value as a reader would type it: fractions bare, rows in brackets, dataclasses with their fields."""
     if isinstance(value, np.ndarray):
-        return typed(value.tolist())
+        return write_value(value.tolist())
     if isinstance(value, list | tuple | range):
-        return f"({', '.join(map(typed, value))})"
+        return f"({', '.join(map(write_value, value))})"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} = {typed(each)}" for name, each in value.items())
+        return ", ".join(f"{name} = {write_value(each)}" for name, each in value.items())
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{type(value).__name__}({typed(_name_fields(value))})"
+        return f"{type(value).__name__}({write_value(_name_fields(value))})"
     return str(getattr(value, "__name__", value))
 
 
@@ -341,7 +341,7 @@ class Case:
     @property
     def instance(self) -> str:
         """The instance as text; the fields of one object stand for themselves."""
-        return typed(_name_fields(self.given) if is_dataclass(self.given) else self.given)
+        return write_value(_name_fields(self.given) if is_dataclass(self.given) else self.given)
 
     def __str__(self) -> str:
         left, right = (_float(side) for side in (self.comparison.left, self.comparison.right))

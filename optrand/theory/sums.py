@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bit_sums", "largest_ratio", "pushed", "times", "total"]
+__all__ = ["bit_sums", "largest_ratio", "push_forward", "times", "total"]
 
 Key = TypeVar("Key", bound=Hashable)
 Image = TypeVar("Image", bound=Hashable)
@@ -38,8 +38,8 @@ def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fra
     return max((high / low if low else math.inf for low, high in ends if high), default=Fraction(1))
 
 
-def pushed(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Image]) -> dict[Image, Fraction]:
-    """Return the law of a function of an outcome; outcomes may come more than once."""
+def push_forward(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Image]) -> dict[Image, Fraction]:
+    """Compute the law of a function of an outcome; outcomes may come more than once."""
     found: dict[Image, Fraction] = {}
     for outcome, chance in law:
         seen = image(outcome)

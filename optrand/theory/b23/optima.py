@@ -292,7 +292,7 @@ class AbsoluteLoss:
         """Moments that every optimum needs, of columns that have no mass beside them in any optimum."""
         used = self._optimum()[1]
         moments = [part for part in used if part.side and part._replace(side=0) not in used]
-        return [part for part in moments if self._needed(part) and not self._mass(part)]
+        return [part for part in moments if self._is_needed(part) and not self._mass(part)]
 
     def loss_within(self, reach: Fraction) -> Fraction:
         """Return the least loss with outputs at most `reach` beyond the labels."""
@@ -305,8 +305,8 @@ class AbsoluteLoss:
         value, amounts = minimise([c[-1] for c in kept.values()], [c[:-1] for c in kept.values()], right)
         return value, [part for part, amount in zip(kept, amounts, strict=True) if amount]
 
-    def _needed(self, part: Part) -> bool:
-        """Whether the least loss without it is larger."""
+    def _is_needed(self, part: Part) -> bool:
+        """Return whether the least loss without it is larger."""
         try:
             return self._optimum(part)[0] > self.infimum
         except Infeasible:

@@ -17,7 +17,7 @@ from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_prior
 from optrand.theory.b23.optima import Row, exact_law
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.sums import largest_ratio, pushed, times, total
+from optrand.theory.sums import largest_ratio, push_forward, times, total
 
 LENGTH = 48
 """Labels lie between 0 and this."""
@@ -83,7 +83,9 @@ def _compose(
         closest = min(knots, key=lambda knot, value=value: abs(knot - value))  # type: ignore[misc]
         rounded = {closest: Fraction(1)} if nearest else round_label(value, knots)
         pairs = ((knots.index(knot), share) for knot, share in rounded.items())
-        laws[value] = pushed(((v, s * p) for i, s in pairs for v, p in zip(outputs, rows[i], strict=True)), Fraction)
+        laws[value] = push_forward(
+            ((v, s * p) for i, s in pairs for v, p in zip(outputs, rows[i], strict=True)), Fraction
+        )
     return laws
 
 
@@ -131,7 +133,7 @@ def _histogram_law(counts: Counts, q: Fraction) -> dict[Counts, Fraction]:
     return {seen: times(law[x] for law, x in zip(laws, seen, strict=True)) for seen in product(near, repeat=len(laws))}
 
 
-def _moved_labels(_: int) -> Iterator[dict[str, Any]]:
+def _list_moves(_: int) -> Iterator[dict[str, Any]]:
     for counts in ((1, 0), (2, 0), (1, 1), (0, 3), (1, 0, 0), (1, 2, 0)):
         for source, target in permutations(range(len(counts)), 2):
             if counts[source]:
@@ -141,7 +143,7 @@ def _moved_labels(_: int) -> Iterator[dict[str, Any]]:
 
 @claim(
     "B23 Algorithm 4: privacy",
-    _moved_labels,
+    _list_moves,
     given="two histograms that differ in one label; discrete noise, exact laws of clipped histograms",
 )
 @false("The same with noise of scale 1 / epsilon.", power=2)

@@ -28,7 +28,7 @@ from optrand.theory.b23.optima import (
 )
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, shares
-from optrand.theory.sums import pushed
+from optrand.theory.sums import push_forward
 
 FLOATS = 1e-6
 """Tolerance for cone programs in floats, as a share of the range of the outputs."""
@@ -62,8 +62,10 @@ class Channel:
     def columns(self) -> list[Column]:
         """One output for each staircase column: the mean of the outputs where the column is used."""
         parts = [[*staircases(column, self.setting.ratio)] for column in zip(*self.rows, strict=True)]
-        masses = pushed(chain(*parts), tuple)
-        moments = pushed(((who, v * m) for v, part in zip(self.outputs, parts, strict=True) for who, m in part), tuple)
+        masses = push_forward(chain(*parts), tuple)
+        moments = push_forward(
+            ((who, v * m) for v, part in zip(self.outputs, parts, strict=True) for who, m in part), tuple
+        )
         made = [Column(members, moments[members] / mass, mass) for members, mass in masses.items()]
         return sorted(made, key=lambda column: column.output)
 
@@ -74,8 +76,8 @@ class Channel:
 
     @cached_property
     def best(self) -> list[Column]:
-        """The columns of :func:`improved`, with all that an interior-point method leaves of unused ones."""
-        return improved(self.merged)
+        """The columns of :func:`improve`, with all that an interior-point method leaves of unused ones."""
+        return improve(self.merged)
 
     @cached_property
     def ordered(self) -> list[Column]:
@@ -106,8 +108,8 @@ def staircases(column: Sequence[Fraction], ratio: Fraction) -> list[tuple[Member
     return made
 
 
-def improved(channel: Channel) -> list[Column]:
-    r"""Return columns of least expected squares among those that lose no more under any convex loss, at the same means.
+def improve(channel: Channel) -> list[Column]:
+    r"""Find columns of least expected squares among those that lose no more under any convex loss, at the same means.
 
     Column :math:`S` has mass :math:`c_S`, moment :math:`m_S` and square :math:`q_S \geq m_S^2 / c_S`. The given
     randomizer's law is a mean-preserving spread of the new one for each label, by couplings :math:`\pi^y_{S j}`.

@@ -22,7 +22,7 @@ from optrand.theory.e22.losses import (
     histograms,
     inverse_columns,
     label_laws,
-    renormalized,
+    renormalize,
 )
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS, prior
@@ -130,7 +130,7 @@ def _final_shares(size: int, threshold: float) -> list[Floats]:
     edges = _edges(size, threshold)
     low, high = edges[:-1], edges[1:]
     pairs = [np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1) for ends in ((low, high), (high, low))]
-    return [renormalized(pair, threshold)[..., 0] for pair in pairs]
+    return [renormalize(pair, threshold)[..., 0] for pair in pairs]
 
 
 @claim(

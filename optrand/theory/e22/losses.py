@@ -23,7 +23,7 @@ from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.engine import Comparison, at_most, cases, claim, draws, equal, false, grid
 from optrand.theory.instances import prior, shares
-from optrand.theory.sums import pushed, times, total
+from optrand.theory.sums import push_forward, times, total
 
 TOLERANCE = 1e-9
 """Of sums, quantiles, logarithms and inverses in floats."""
@@ -44,13 +44,13 @@ def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dic
     {('1/2', '1/2'): '4/9', ('1/4', '3/4'): '1/9', ('3/4', '1/4'): '4/9'}
     """
     size = sum(histogram)
-    noisy = product(*(_clipped(count, math.floor(threshold * size), size, ratio).items() for count in histogram))
+    noisy = product(*(_clip_count(count, math.floor(threshold * size), size, ratio).items() for count in histogram))
     counts = ((tuple(count for count, _ in each), times(mass for _, mass in each)) for each in noisy)
-    return pushed(counts, lambda row: cluster_distribution([Fraction(count, size) for count in row], threshold))
+    return push_forward(counts, lambda row: cluster_distribution([Fraction(count, size) for count in row], threshold))
 
 
-def _clipped(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Fraction]:
-    """Return the law of a noisy count: `low` stands for all from there down, the size for all from there up."""
+def _clip_count(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Fraction]:
+    """Clip a noisy count, and return its law: `low` stands for all from there down, the size for all from there up."""
 
     def tail(x: int) -> Fraction:
         return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)
@@ -59,8 +59,8 @@ def _clipped(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Frac
     return {low: tail(low - count), size: tail(count - size)} | inner
 
 
-def renormalized(clipped: Floats, threshold: float) -> Floats:
-    """Return clipped shares as distributions, in floats and many at a time: lines 9 to 19 of Algorithm 1."""
+def renormalize(clipped: Floats, threshold: float) -> Floats:
+    """Renormalize clipped shares to distributions, in floats and many at a time: lines 9 to 19 of Algorithm 1."""
     missing = 1 - clipped.sum(axis=-1, keepdims=True)
     room = np.where(missing < 0, clipped - threshold, 1 - clipped)
     whole = room.sum(axis=-1, keepdims=True)
@@ -233,7 +233,7 @@ class Population(Examples):
             for x, y in rows
             for q, chance in noisy_law(counts[self.clusters[x]], self.threshold, self.noise).items()
         )
-        return pushed(cases, lambda each: each)
+        return push_forward(cases, lambda each: each)
 
 
 HALVES = np.array([Fraction(1, 2)] * 2)
@@ -283,7 +283,7 @@ def distort(counts: Histogram, threshold: Fraction, scale: float) -> float:
     points, shares = round(40_000 ** (1 / k)), np.array(counts) / n
     noise = laplace.ppf((np.arange(points) + 0.5) / points, scale=scale / n)
     mesh = np.stack(np.meshgrid(*[noise] * k, indexing="ij"), axis=-1).reshape(-1, k)
-    noisy = renormalized(np.clip(shares + mesh, tau, 1), tau)
+    noisy = renormalize(np.clip(shares + mesh, tau, 1), tau)
     return float(np.abs(noisy - shares).sum(axis=1).mean())
 
 

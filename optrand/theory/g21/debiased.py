@@ -89,8 +89,8 @@ def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int
     return found / (sum(counts) << sum(counts))
 
 
-def exceeded(deviations: Deviations, offset: Fraction, squared: Fraction) -> Fraction:
-    """Return the probability of a deviation above ``offset + sqrt(squared)``."""
+def sum_tail(deviations: Deviations, offset: Fraction, squared: Fraction) -> Fraction:
+    """Sum the probabilities of deviations above ``offset + sqrt(squared)``."""
     return total(chance for off, chance in deviations if off > offset and (off - offset) ** 2 > squared)
 
 
@@ -159,7 +159,7 @@ class Learning:
         response = self.responses[0]
         offset = 2 * self.steepness * response.slope() * self.complexity + outside * self.outside
         squared = (times * (response.spread if spread else 1)) ** 2 * log_term(self.beta, self.size)
-        return at_most(exceeded(off, times * offset, squared), self.beta)
+        return at_most(sum_tail(off, times * offset, squared), self.beta)
 
 
 def _one_feature(
@@ -287,7 +287,7 @@ def _compare_averages(
     rows, law = np.array(functions), samples(chances, size)
     off = ((max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law)
     complexity = complexities * rademacher(functions, chances, size)
-    return at_most(exceeded(off, complexity, root * log_term(beta, size)), beta)
+    return at_most(sum_tail(off, complexity, root * log_term(beta, size)), beta)
 
 
 @claim("G21 Lemma 21", *CLASSES, given=SAMPLES)

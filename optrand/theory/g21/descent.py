@@ -26,7 +26,7 @@ from optrand.estimate import top_k_loss_weights
 from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.g21.response import Rows, Table, TopK, table, top_k_rows, top_ks
 from optrand.theory.instances import RATIOS, prior
-from optrand.theory.sums import largest_ratio, pushed, total
+from optrand.theory.sums import largest_ratio, push_forward, total
 
 FLOATS = 1e-12
 """Tolerance for means of descents, beside their standard errors."""
@@ -134,7 +134,7 @@ def _follow(centres: Path, epsilon: float, labels: tuple[int, ...]) -> dict[Path
 
     found: dict[Path, Fraction] = {(1.0,): Fraction(1)}
     for label in labels:
-        found = pushed((((w, v), p * q) for w, p in found.items() for v, q in enumerate(chances[label])), move)
+        found = push_forward((((w, v), p * q) for w, p in found.items() for v, q in enumerate(chances[label])), move)
     return found
 
 

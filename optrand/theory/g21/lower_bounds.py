@@ -292,7 +292,7 @@ LISTED = ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/2
 EPSILONS = [*map(Fraction, LISTED), *(Fraction(i, 40) for i in range(1, 40))]
 
 
-def _copied(_: int) -> Iterator[dict[str, Any]]:
+def _list_copies(_: int) -> Iterator[dict[str, Any]]:
     for epsilon in EPSILONS:
         least = math.ceil(1 / epsilon)
         for n in sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7}):
@@ -301,7 +301,7 @@ def _copied(_: int) -> Iterator[dict[str, Any]]:
 
 @claim(
     "G21 Lemma 15: with constants",
-    _copied,
+    _list_copies,
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10; all LabelDP algorithms, even 0",
 )
 @false(

@@ -20,7 +20,7 @@ from optrand.sampling.entropy import SeededEntropy, Words
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory.g21.response import top_k_rows
 from optrand.theory.instances import RATIOS, prior, shares
-from optrand.theory.sums import largest_ratio, pushed, times, total
+from optrand.theory.sums import largest_ratio, push_forward, times, total
 
 Vector = tuple[int, ...]
 Row = tuple[Fraction, ...]
@@ -51,7 +51,7 @@ def bit_mean(eta: Any, odds: Fraction) -> Any:
 
 def _mix(eta: Row, epsilon: float) -> dict[Vector, Fraction]:
     laws = [law(len(eta), epsilon, y) for y in range(len(eta))]
-    return pushed(((z, p * q) for p, each in zip(eta, laws, strict=True) for z, q in each.items()), tuple)
+    return push_forward(((z, p * q) for p, each in zip(eta, laws, strict=True) for z, q in each.items()), tuple)
 
 
 ETAS = (
@@ -86,7 +86,7 @@ def learn(
 ) -> dict[object, Fraction]:
     """Return the law of the learner's result if each label is randomized `rounds` times."""
     vectors = product(*(law(k, epsilon, y).items() for y in labels * rounds))
-    return pushed(((tuple(z for z, _ in each), times(p for _, p in each)) for each in vectors), learner)
+    return push_forward(((tuple(z for z, _ in each), times(p for _, p in each)) for each in vectors), learner)
 
 
 @claim(
@@ -243,7 +243,7 @@ def _draw_task(draw: Random) -> Task:
     return Task(np.array(shares([draw.randint(1, 5) for _ in range(size)])), etas, odds, np.array(chances), outputs)
 
 
-def _misled_tasks(_: int) -> Iterator[Task]:
+def _list_misled_tasks(_: int) -> Iterator[Task]:
     odds, errors = (
         map(Fraction, texts.split()) for texts in ("2 3 11/10 1000001/1000000 10000000000", "1/10 3/20 0 1/20 1/2")
     )
@@ -253,7 +253,7 @@ def _misled_tasks(_: int) -> Iterator[Task]:
         yield Task(sure, etas, r, sure, np.array([[_mislead(etas[0], r, error)]]))
 
 
-TASKS = _misled_tasks, draws(200, _draw_task)
+TASKS = _list_misled_tasks, draws(200, _draw_task)
 
 
 def _lose_by_majority(task: Task) -> Comparison:
