@@ -39,7 +39,7 @@ LARGEST = 1 << 20
 
 
 def decide_gap(solution: Solution) -> float:
-    """Decide the relative gap of an answer, infinite if it is not feasible.
+    """Return the relative gap of an answer, infinite if it is not feasible.
 
     It is estimated in floats, and computed in exact arithmetic if floats leave open whether it is at most
     :data:`PROVEN`: at small gaps, at an epsilon above 20, and where the outputs leave unbiased answers less room than
