@@ -212,7 +212,7 @@ def test_findings_in_words() -> None:
     assert tally(findings) == "2 claims: 1 holds, 1 holds as corrected"
     assert "holds as corrected" in one_line(findings[1])
     assert "a = 1, b = 1, c = 2" in details(findings[1])
-    assert "Of positive numbers with `b >= c`" in details(findings[1])
+    assert "For positive numbers with `b >= c`" in details(findings[1])
     written = page(findings)
     assert "| Proposition 7: last step |" in written
     assert "## [B23]" in written

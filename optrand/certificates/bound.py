@@ -370,7 +370,7 @@ def _bound_overstatement(
     inside : iterable
         Values and slopes at the ends of the range; none if it is empty.
     outside : pair
-        Values and slopes at the nearest places to the left and to the right of it; None if there are none.
+        Values and slopes at the nearest places to the left and to the right of it; None if there are no such places.
     form, curve
         The curve, or the first of two. It is consulted if a slope does not tell where it falls.
     """

@@ -113,7 +113,7 @@ class Spans:
         return row + first, row + last
 
     def bins(self, first: Places, after: Places) -> tuple[Floats, Floats, Floats, Floats]:
-        """Of the runs of labels ``first ... after-1``: mass, a label near the mean, mean less that label, inner sum."""
+        """Return mass, a label near the mean, mean less that label, and inner sum of labels ``first ... after-1``."""
         a, b = self.places(first, after - 1)
         left, right = self.left.mass[a], self.right.mass[b]
         before, behind = self._means

@@ -125,7 +125,7 @@ class Reduced:
 
     @cached_property
     def variance(self) -> float:
-        """Of the labels."""
+        """Variance of the labels."""
         return float(self.problem.prior @ self.offsets**2) / self.total
 
     @cached_property
@@ -140,7 +140,7 @@ class Reduced:
 
     @cached_property
     def share(self) -> float:
-        """Of the square of the unit that is not the variance: about that of the loss in what is minimised."""
+        """Share of the squared unit that is not the variance: about that of the loss in the minimised sum."""
         return max(0.0, 1 - self.variance / self.unit**2)
 
     def randomizer(self, arcs: ArcOrder, mass: Floats, outputs: Floats) -> Randomizer:

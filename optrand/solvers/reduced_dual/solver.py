@@ -1,8 +1,8 @@
 """Squared loss on the line or an interval: two attempts of the interior point on candidate arcs.
 
-An interval that hardly exceeds the narrowest one leaves unbiased randomizers next to no room, and every output at one
-of its ends. There reduced costs have kinks, at which Newton's method may go in circles; few labels then go to the cone
-program (:mod:`optrand.solvers.cones`), which has a variable for each end.
+In an interval that is hardly wider than the narrowest one, nearly all outputs of an unbiased randomizer are its ends.
+There the slacks are not differentiable, and Newton's method may cycle. Problems of few labels that both attempts leave
+unproven go to the cone program (:mod:`optrand.solvers.cones`), which has a variable for each end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from optrand.solvers.reduced_dual.reduced import Candidate, Reduced
 __all__ = ["OUT_OF_TIME", "ReducedDual"]
 
 CLOSEST = 1e-13
-"""Labels that differ by less than this share of the range of all labels are not told apart."""
+"""Labels that differ by less than this share of the range of all labels are refused."""
 
 FEW = 64
 """Largest number of labels of the cone program, all of whose intervals are then arcs."""

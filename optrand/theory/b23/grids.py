@@ -62,10 +62,10 @@ NUMBERS = tuple(map(Fraction, ("1", "2", "1/3")))
     draws(500, lambda draw: {name: Fraction(draw.randint(1, 1_000), draw.randint(1, 1_000)) for name in "abc"}),
     given="three positive numbers",
 )
-@corrected("Of positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).", where=lambda b, c: b >= c)
-@false("Of positive numbers with `a >= c` it is.", where=lambda a, c: a >= c)
+@corrected("For positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).", where=lambda b, c: b >= c)
+@false("For positive numbers with `a >= c` it is.", where=lambda a, c: a >= c)
 def a_summand_shrinks_a_ratio(a: Fraction, b: Fraction, c: Fraction) -> Comparison:
-    """Of positive numbers, `(a + b) / (a + c) <= b / c`."""
+    """For positive numbers, `(a + b) / (a + c) <= b / c`."""
     return at_most((a + b) / (a + c), b / c)
 
 
@@ -130,14 +130,14 @@ def _absolute_excess(mesh: Mesh) -> Fraction:
     lambda mesh: at_most(mesh.least(absolute) - AbsoluteLoss(mesh.setting).infimum, mesh.size),
 )
 def loss_grows_by_the_mesh(mesh: Mesh) -> Comparison:
-    """Of a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta more."""
+    """For a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta more."""
     return at_most(_absolute_excess(mesh), mesh.size)
 
 
 @claim("B23 Lemma 8: half is enough", *MESHES, given="as of Lemma 8; half of what the paper says, a statement of ours")
 @false("It costs at most 49/100 of Delta more.", share=Fraction(49, 100))
 def loss_grows_by_half(mesh: Mesh, share: Fraction = Fraction(1, 2)) -> Comparison:
-    """Of a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta / 2 more."""
+    """For a loss with slopes of at most 1, absolute loss, a grid of mesh Delta costs at most Delta / 2 more."""
     return at_most(_absolute_excess(mesh), mesh.size * share)
 
 
@@ -156,7 +156,7 @@ def _squared_excess(mesh: Mesh) -> float:
 )
 @false("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2))
 def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(1)) -> Comparison:
-    """Of halved squared loss, whose slopes are at most U - L, a grid of mesh Delta costs at most (U - L) Delta more."""
+    """Halved squared loss has slopes of at most U - L: a grid of mesh Delta costs at most (U - L) Delta more."""
     width = share * (mesh.ends[1] - mesh.ends[0])
     slopes = [abs(end - y) for end in mesh.ends for y in mesh.setting.labels]
     return at_most([*slopes, _squared_excess(mesh)], [width] * len(slopes) + [width * mesh.size], tolerance=PROVEN)
@@ -169,7 +169,7 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
 )
 @false("It costs at most 49/50 of that more.", share=Fraction(49, 50))
 def squared_loss_grows_by_a_square(mesh: Mesh, share: Fraction = Fraction(1)) -> Comparison:
-    """Of halved squared loss a grid of mesh Delta costs at most Delta^2 / 8 more."""
+    """For halved squared loss a grid of mesh Delta costs at most Delta^2 / 8 more."""
     return at_most(_squared_excess(mesh), float(share * mesh.size**2 / 8), tolerance=PROVEN)
 
 

@@ -245,7 +245,7 @@ def _draw_setting(draw: Random) -> Setting:
 )
 @false("The same with `2 k - 3` for three labels or more.", most=lambda k: max(2 * k - 3, min(k, 2)))
 def twice_as_many_outputs(setting: Setting, most: Callable[[int], int] = lambda k: 2 * k) -> Comparison:
-    """Of halved squared loss there is an optimal unbiased randomizer with at most `2 k` outputs."""
+    """For halved squared loss there is an optimal unbiased randomizer with at most `2 k` outputs."""
     return at_most(count_outputs(prove(pose(setting))[0]), most(setting.k))
 
 
@@ -358,12 +358,12 @@ def _box_has_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
     "outputs at infinity that every optimum needs",
 )
 @corrected(
-    "Of any convex loss and outputs in a feasible box an optimal one exists, with at most `2 k` outputs.",
+    "For any convex loss and outputs in a feasible box an optimal one exists, with at most `2 k` outputs.",
     _box_has_an_optimum,
 )
 @false("Of absolute loss one exists if no label has the prior 0.", where=lambda loss: all(loss.setting.prior))
 def there_is_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
-    """Of any convex loss that is least at the label, absolute loss for one, an optimal unbiased randomizer exists."""
+    """For any convex loss that is least at the label, absolute loss for one, an optimal unbiased randomizer exists."""
     return equal(len(absolute_loss.lost), 0)
 
 

@@ -371,7 +371,7 @@ def rows_are_runs(
     lambda channel: equal(sum(not a[-1] < b[0] for a, b in pairwise(channel.favouring)), 0),
 )
 def sets_of_outputs_advance(channel: Channel) -> Comparison:
-    """Of two labels neither's favouring outputs include the other's; those of the larger start and end later."""
+    """For two labels, neither's favouring outputs include the other's; those of the larger start and end later."""
     nested = sum(set(a) <= set(b) for a, b in product(channel.favouring, repeat=2) if a is not b)
     back = sum(not (a[0] < b[0] and a[-1] < b[-1]) for a, b in pairwise(channel.favouring))
     return equal(nested + back, 0)
