@@ -136,11 +136,11 @@ def test_more_users_more_flips_and_fewer_copies_are_more_private():
     def epsilon(size, flip, rate):
         return PeerToPeer(flip, rate).at_delta(1e-5, size).epsilon
 
-    for better, worse in itertools.pairwise([epsilon(size, 0.1, 0.5) for size in (80, 40, 20)]):
+    for better, worse in itertools.pairwise([epsilon(size, 0.1, 0.5) for size in (40, 20, 10)]):
         assert better < worse
-    for better, worse in itertools.pairwise([epsilon(30, flip, 0.5) for flip in (0.4, 0.2, 0.1)]):
+    for better, worse in itertools.pairwise([epsilon(16, flip, 0.5) for flip in (0.4, 0.2, 0.1)]):
         assert better < worse
-    for better, worse in itertools.pairwise([epsilon(30, 0.1, rate) for rate in (0.2, 0.5, 1.0)]):
+    for better, worse in itertools.pairwise([epsilon(16, 0.1, rate) for rate in (0.2, 0.5, 1.0)]):
         assert better < worse
 
 
