@@ -31,6 +31,7 @@ from optrand.mechanism.file_format import columns_document
 from optrand.mechanism.mechanism import Mechanism, load
 from optrand.model.outputs import Line
 from optrand.model.table import Table
+from optrand.plotting import report, saving
 from optrand.release import load_release
 from optrand.studies.sweeps import Sweep
 
@@ -129,7 +130,10 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     ]
 
 
-def test_the_record_states_the_total_wherever_it_is_read(here):
+def test_the_record_states_the_total_wherever_it_is_read(here, monkeypatch):
+    few = dict(list(saving.DRAWINGS.items())[:1])
+    monkeypatch.setattr(saving, "DRAWINGS", few)
+    monkeypatch.setattr(report, "DRAWINGS", few)
     assert randomized().exit_code == 0
     total = "total epsilon  1.0: prior 0.05, labels 0.95"
     commands = {

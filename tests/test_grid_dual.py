@@ -32,7 +32,16 @@ def posed(k: int, n: int, epsilon: float, penalty: float = math.inf, *, even: bo
 
 @pytest.mark.parametrize("even", [True, False])
 @pytest.mark.parametrize("penalty", [math.inf, 1.5])
-@pytest.mark.parametrize(("k", "n", "epsilon"), [(2, 9, 0.3), (7, 40, 2.0), (12, 5_000, 1.0), (40, 300, 1.0)])
+@pytest.mark.parametrize(
+    ("k", "n", "epsilon"),
+    [
+        (2, 9, 0.3),
+        (7, 40, 2.0),
+        (12, 5_000, 1.0),
+        (20, 120, 1.0),
+        pytest.param(40, 300, 1.0, marks=pytest.mark.nightly),
+    ],
+)
 def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: float, penalty: float, even: bool) -> None:
     problem = posed(k, n, epsilon, penalty, even=even)
     solution = ALONE(problem)

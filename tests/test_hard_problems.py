@@ -84,11 +84,12 @@ def test_a_loss_of_rounding_alone_is_an_answer(low, high, penalty):
     assert 0 < proof.upper < 1e-28
 
 
-def test_a_table_of_labels_that_double_is_unbiased_or_says_what_it_is():
-    """Two hundred labels, each twice the one before, on ten values: more than floats tell a solver."""
-    labels = 2.0 ** np.arange(200)
+@pytest.mark.parametrize("k", [100, pytest.param(200, marks=pytest.mark.nightly)])
+def test_a_table_of_labels_that_double_is_unbiased_or_says_what_it_is(k):
+    """Labels, each twice the one before, on ten values: floats do not hold the numbers of a solver."""
+    labels = 2.0 ** np.arange(k)
     grid = feasible_output_set(labels, 0.001, 10)
-    problem = unbiased_regression(labels, np.full(200, 1 / 200), 0.001, outputs=grid)
+    problem = unbiased_regression(labels, np.full(k, 1 / k), 0.001, outputs=grid)
     try:
         mechanism = solve(problem)
     except NotCertified as error:

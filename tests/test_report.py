@@ -157,11 +157,12 @@ def test_names_of_groups_are_text():
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
 
 
+@pytest.mark.usefixtures("one_picture")
 @pytest.mark.parametrize(
     ("name", "shown"),
     [("<b> & me.json", "&#39;&lt;b&gt; &amp; me.json&#39;"), ("bad\udcff.json", "&#39;bad?.json&#39;")],
 )
-def test_equal_mechanisms_give_equal_pages_and_names_of_files_are_text(five, one_picture, name, shown):
+def test_equal_mechanisms_give_equal_pages_and_names_of_files_are_text(five, name, shown):
     """To the page a name is text, and to a shell one word."""
     text = page_of(five, name=name)
     assert text.encode()
@@ -285,7 +286,8 @@ def test_report_writes_the_page_and_keeps_what_exists(five, page, tmp_path):
     assert target.read_text(encoding="utf-8") == page
 
 
-def test_report_of_what_is_no_answer_is_written_and_ends_with_its_own_code(biased, one_picture, tmp_path):
+@pytest.mark.usefixtures("one_picture")
+def test_report_of_what_is_no_answer_is_written_and_ends_with_its_own_code(biased, tmp_path):
     biased.save(tmp_path / "m.json")
     result = run("plot", tmp_path / "m.json", "-o", tmp_path / "m.html")
     assert result.exit_code == UNVERIFIED

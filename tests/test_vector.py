@@ -165,10 +165,10 @@ def test_packed_and_unpacked_draws_are_the_same_whatever_the_size_of_a_block(mon
     assert packed.shape == (4, 11, 2)
     assert np.array_equal(randomizer.unpack(packed), randomizer.sample(labels, source=SeededEntropy(4)))
     monkeypatch.setattr(vector, "BLOCK", 7)
-    pieces = randomizer.sample(np.full((50_000,), 10), source=SeededEntropy(4))
+    pieces = randomizer.sample(np.full((20_000,), 10), source=SeededEntropy(4))
     expected = [randomizer.flip] * 10 + [1 - randomizer.flip]
     for bits, rate in zip(pieces.T, expected, strict=True):
-        assert stats.binomtest(int(bits.sum()), 50_000, float(rate)).pvalue > 1e-5
+        assert stats.binomtest(int(bits.sum()), 20_000, float(rate)).pvalue > 1e-5
 
 
 # Unary bits: moments and estimates
