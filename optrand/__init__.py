@@ -33,7 +33,7 @@ State a problem, solve it, look at the proof, and release labels with the mechan
 :func:`rr_on_bins`            least squared error with bias, [GKK23]
 :func:`debiased_rr`           debiased randomized response, [B23]
 :func:`certify`               exact proof of privacy, bias and distance from the optimum
-:class:`Certificate`          what was proven
+:class:`Certificate`          the proven bounds
 :func:`lower_bound`           loss that no private randomizer undercuts, from a dual
 :func:`audit`                 exact epsilon and bias of anybody's table of probabilities
 :class:`Mechanism`            integer table, private by construction: sampled, saved, loaded

@@ -282,7 +282,7 @@ class Ledger:
             ]
 
     def draw(self, charge: Charge, record: str) -> str:
-        """Enter what the labels are drawn with, and return it; if another run has entered a record before, that one."""
+        """Enter the record that labels are drawn with. Return it, or the record of another run that came first."""
         with self._transaction() as database:
             database.execute(
                 "UPDATE release SET record = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
@@ -317,7 +317,7 @@ class Ledger:
                 database.execute("UPDATE release SET state = 'complete', key = NULL, record = NULL WHERE id = ?", one)
 
     def withdraw(self, release: str) -> None:
-        """Give up an unfinished release: its key is erased, and what it has cost stays spent.
+        """Give up an unfinished release: its key is erased, and its cost stays spent.
 
         Raises
         ------

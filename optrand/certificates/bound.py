@@ -7,7 +7,7 @@ outputs, the bound is
           + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m).
 
 Every number is a ball of :class:`flint.arb`, which contains the true one: floats are exact, and operations enlarge the
-radius by what they round. Each :math:`h_y` is convex, so it is negative on one range of outputs. The ends of that range
+radius by their rounding. Each :math:`h_y` is convex, so it is negative on one range of outputs. The ends of that range
 are computed approximately and then *fixed*; for any fixed ranges, and the labels :math:`S(v)` whose range contains
 :math:`v`,
 

@@ -305,7 +305,7 @@ def _tell_warning(message: str) -> None:
 
 
 def _tell_diagnosis(found: Any, declared: int) -> None:
-    """Tell the owner of the labels, on the standard error, what a release would refuse; end with 2 if anything."""
+    """Print the faults that a release would refuse to the standard error, for the owner; end with 2 if any."""
     typer.echo(
         "note: these counts are facts about the TRUE labels: no noise is on them, and no budget pays for them. Do not "
         "share them.",

@@ -69,6 +69,6 @@ def read_record(path: Path) -> ReleaseRecord:
 
 
 def tell_total(record: ReleaseRecord | None) -> None:
-    """Say what the release of a record has spent in all."""
+    """Print the total epsilon that the release of a record has spent."""
     if record is not None:
         say(f"total epsilon  {record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}")

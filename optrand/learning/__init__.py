@@ -1,4 +1,4 @@
-"""Learning from private labels: their holder, plans of what is released of them, and estimators that train on it.
+"""Learning from private labels: their holder, plans of releases, and estimators that train on these.
 
 ======================================  ==========================================================================
 :class:`PrivateLabels`                  holds the true labels and the account of every row

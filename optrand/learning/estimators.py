@@ -114,7 +114,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         return PrivateLabels(y, self._budget(), self.labels)
 
     def _budget(self) -> float:
-        """Return what a fit may charge."""
+        """Return the epsilon that a fit may charge."""
         if self.epsilon is None:
             raise InvalidInput("epsilon is None, expected the privacy that a fit may spend: only a release needs none")
         return check_epsilon(self.epsilon)
@@ -143,7 +143,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         return check_integer(state, "random_state", 0)
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn; features may be what the estimator takes."""
+        """Return the tags of scikit-learn; features may be whatever the estimator takes."""
         tags = super().__sklearn_tags__()
         if hasattr(self.estimator, "__sklearn_tags__"):
             tags.input_tags = get_tags(self.estimator).input_tags

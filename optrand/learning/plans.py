@@ -187,7 +187,7 @@ class DomainPrior(_InClusters):
 
     Notes
     -----
-    A row pays ``share * epsilon`` for the histogram of its cluster and what is left of epsilon for its label. The
+    A row pays ``share * epsilon`` for the histogram of its cluster and the rest of epsilon for its label. The
     likelihood begins with the priors, which are paid for.
 
     Examples
@@ -213,7 +213,7 @@ class DomainPrior(_InClusters):
         return True
 
     def priors(self, training: Training, rows: Rows) -> tuple[Floats, float]:
-        """Release a prior for each of some rows, shape ``(m, K)``; return it with what is left of epsilon."""
+        """Release a prior for each of some rows, shape ``(m, K)``; return it with the rest of epsilon."""
         split = split_at(training.epsilon, self.share * training.epsilon)
         groups = self.groups(training, rows)
         table = np.empty((rows.size, training.k))
@@ -275,7 +275,7 @@ class Stages(Plan):
     domain_prior: DomainPrior | None = None
 
     def __post_init__(self) -> None:
-        """Check what can be checked without rows."""
+        """Check the parameters that need no rows."""
         check_integer(self.n, "the number of stages", 1)
         check_integer(self.least, "least", 1, 2)
         if check_real(self.temperature, "temperature") <= 0:
@@ -825,7 +825,7 @@ class TwoStages(AfterOneStage):
     smallest: int = 200
 
     def __post_init__(self) -> None:
-        """Check what can be checked without rows."""
+        """Check the parameters that need no rows."""
         _check_share(self.group_share, "group_share")
         self._check_stages()
         if self.groups is not None:
@@ -924,7 +924,7 @@ class RowPriors(AfterOneStage):
     smallest: int = 200
 
     def __post_init__(self) -> None:
-        """Check what can be checked without rows."""
+        """Check the parameters that need no rows."""
         self._check_stages()
         check_integer(self.levels, "levels", 1)
 

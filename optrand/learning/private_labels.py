@@ -1,4 +1,4 @@
-"""Private labels: the only object that sees them, and what is released of them.
+"""Private labels: the only object that sees them, and their releases.
 
 =======================  =========================================================================
 :class:`PrivateLabels`   holds the true labels and an exact account of what each row has paid
@@ -344,7 +344,7 @@ class PrivateLabels:
         OverBudget
             A row would exceed its budget; nothing was charged or drawn.
         DrawFailed
-            The randomizer failed on what it was given; the rows have paid.
+            The randomizer failed on its labels; the rows have paid.
         InvalidInput
             A row outside the labels or named twice, a randomizer for other labels, or inexact noise without leave.
         """

@@ -144,7 +144,7 @@ class Training:
         ----------
         stages : sequence of sequences of LabelRelease
             All rows of a stage weigh the same: the inverse of their mean noise plus `spread`. As a stage is a random
-            part of all rows, its weight does not move the model away from what it would learn of all.
+            part of all rows, its weight does not move the model away from the one of all rows.
         spread : float
             Variance of the labels.
         estimator : regressor, optional

@@ -158,7 +158,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
 
     @abstractmethod
     def _encode_question(self) -> Document:
-        """Return what the mechanism answers and its multipliers, as plain JSON values by the names in `QUESTION`."""
+        """Return the question of the mechanism and its multipliers, as plain JSON values by the names in `QUESTION`."""
 
     @classmethod
     @abstractmethod
@@ -249,9 +249,9 @@ class Mechanism(ExactMechanism[Certificate]):
     Notes
     -----
     Tabulation splits an output that floats cannot hold between the floats on either side, so that means are right to
-    the last bit. Each is an output of its own here: :attr:`outputs` and :attr:`weights` are what is drawn, and every
-    figure of a mechanism is computed from them. For interval columns the proof takes ``O(k + n)`` integer operations,
-    and only :attr:`weights` writes the table out.
+    the last bit. Each is an output of its own here: :attr:`outputs` and :attr:`weights` are the table that is
+    drawn, and every figure of a mechanism is computed from them. For interval columns the proof takes ``O(k + n)``
+    integer operations, and only :attr:`weights` writes the table out.
 
     Examples
     --------

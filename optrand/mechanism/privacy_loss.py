@@ -72,7 +72,7 @@ class DominatingPair(Record):
     mass: Fraction
 
     def __post_init__(self) -> None:
-        """Refuse what is no pair."""
+        """Raise :class:`InvalidInput` if the numbers are no pair."""
         object.__setattr__(self, "ratio", Fraction(self.ratio))
         object.__setattr__(self, "mass", Fraction(self.mass))
         if self.ratio <= 1 or not 0 <= self.mass * (self.ratio + 1) <= 1:

@@ -18,7 +18,7 @@ __all__ = ["ExactRandomizer", "FloatRandomizer", "LabelRandomizer", "Moments"]
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The first two moments of what is released for each label, less the label.
+    """The first two moments of the released number less the label, for each label.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class LabelRandomizer(Protocol):
 
 @runtime_checkable
 class ExactRandomizer(LabelRandomizer, Protocol):
-    """Draws are integers or rationals throughout: what is drawn is what was proven."""
+    """Draws are integers or rationals throughout, so that the proof holds for the drawn table."""
 
     @property
     def exact(self) -> Literal[True]:

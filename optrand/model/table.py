@@ -60,7 +60,7 @@ class IntegerArcs(Record):
     masses: Integers
 
     def __post_init__(self) -> None:
-        """Copy and freeze the arrays. :class:`Table` checks what they add up to."""
+        """Copy and freeze the arrays. :class:`Table` checks their sums."""
         freeze(self, "first", "last", "at", "masses")
 
     @property

@@ -64,8 +64,8 @@ def randomize(
 ) -> Randomized:
     """Replace private labels by epsilon-label-DP ones, drawn by the best randomizer for a private prior.
 
-    Neighbouring inputs differ in one label. Public are the number and order of rows, ids, other columns, what is
-    declared, and with `nulls` "drop" or "pass" also which labels are missing.
+    Neighbouring inputs differ in one label. Public are the number and order of rows, ids, other columns, the
+    declared set, and with `nulls` "drop" or "pass" also which labels are missing.
 
     Parameters
     ----------

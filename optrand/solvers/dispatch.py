@@ -117,7 +117,7 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     Returns
     -------
     Mechanism or ProgramMechanism
-        An exact table; its :attr:`~optrand.Mechanism.certificate` states what is proven of it.
+        An exact table; its :attr:`~optrand.Mechanism.certificate` states the proven bounds.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def design(problem: Problem, solver: Solver | None = None) -> Solution:
 
 
 def exact_mechanism(solution: Solution) -> Mechanism:
-    """Make a candidate exact, and refuse what is not feasible or has no useful bound.
+    """Make a candidate exact, and refuse it if it is not feasible or has no useful bound.
 
     Raises
     ------

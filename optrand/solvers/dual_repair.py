@@ -3,8 +3,8 @@ r"""Multipliers that certify against *all* columns on a grid where bias is free,
 There the multipliers of a restricted program are seldom unique, and those of a solver may price other columns below
 zero, though the randomizer is optimal. Given the randomizer, complementary slackness says where to look: an output
 :math:`v` in use with the column of :math:`S` requires :math:`p_y g(v, y) \leq \alpha_y` for the labels in :math:`S` and
-:math:`p_y g(v, y) \geq \alpha_y` for the others, which confines every :math:`\alpha_y` to an interval. What is left is
-the linear program
+:math:`p_y g(v, y) \geq \alpha_y` for the others, which confines every :math:`\alpha_y` to an interval. The linear
+program is then
 
 .. math:: \max_{\alpha, m \leq 0} \sum_y \alpha_y + \frac{k}{E + k - 1} m \quad\text{s.t.}\quad
           \sum_y s_y (p_y g(v, y) - \alpha_y) \geq m \text{ for every column } (s, v),

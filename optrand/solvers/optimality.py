@@ -56,8 +56,8 @@ class Support:
 
     Unknowns are the masses and outputs of these columns, and the sums of the multipliers and of an unknown prior. Rows,
     means and, for an unknown prior, equal losses are the primal equations (:class:`_Errors`). The dual ones: every
-    column in use has reduced cost zero, which is a minimum if its output may move; the multiplier of a bias is what the
-    bias is charged; and a label that loses less than the largest loss has an unknown prior of zero. Lengths are in
+    column in use has reduced cost zero, which is a minimum if its output may move; the multiplier of a bias is its
+    charge; and a label that loses less than the largest loss has an unknown prior of zero. Lengths are in
     units of the labels' range.
     """
 
@@ -103,7 +103,7 @@ class Support:
         return replace(self.answer, sums=sums / self.units, masses=whole, outputs=places, slacks=slacks)
 
     def equations(self, masses: Floats, outputs: Floats, sums: Floats) -> tuple[Floats, Floats]:
-        """Return the Jacobian of the conditions, and what they lack."""
+        """Return the Jacobian of the conditions, and their residuals."""
         problem, n, size = self.program.problem, masses.size, sums.size
         errors = _Errors.at(problem, self.labels, self.rows, masses, outputs)
         prior = np.diff(sums[0])
@@ -142,7 +142,7 @@ def are_weighed(prior: Floats, label_losses: Floats) -> NDArray[np.bool_]:
 def equalize_losses(problem: Problem, arcs: Arcs, rounds: int = 4) -> Arcs:
     r"""Make the losses of all labels that the prior weighs equal, and restore rows and means, by the least change.
 
-    Gauss-Newton steps in the masses and the outputs that may move; a change is weighed by what it costs near an
+    Gauss-Newton steps in the masses and the outputs that may move; a change is weighed by its cost near an
     optimum, :math:`\Delta c^2 / c` and :math:`P c \, \Delta v^2`.
 
     Parameters
@@ -211,7 +211,7 @@ class _Errors:
         return cls(problem, labels, rows, masses, outputs, sums, means, expected)
 
     def linearize(self, weighed: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return the Jacobian by masses and outputs of the equations, and what they lack."""
+        """Return the Jacobian by masses and outputs of the equations, and their residuals."""
         rows, masses, outputs = self.rows, self.masses, self.outputs
         labels = self.labels[weighed, np.newaxis]
         whole = np.cumsum(rows, axis=0)[weighed]

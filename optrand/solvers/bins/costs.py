@@ -18,7 +18,7 @@ absolute         median under weights :math:`s_y p_y`          :math:`K` at :mat
 ===============  ============================================  ==============================================
 
 An interval of outputs clips :math:`v`, since :math:`g` is convex. For paths :math:`v` is *clamped* as well, to one
-label beyond either end of the bin: the best partition and its cost stay what they are, and costs become concave Monge
+label beyond either end of the bin: the best partition and its cost do not change, and costs become concave Monge
 (``docs/mathematics.md``, section 7). No two terms cancel (:mod:`optrand.solvers.bins.spans`), so that costs keep their
 digits where ``exp(epsilon)`` is large and beside heavy labels.
 """

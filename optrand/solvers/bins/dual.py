@@ -33,8 +33,8 @@ may (:func:`excess`).
 multipliers :math:`\alpha` a label is favoured at the outputs of its *reach*, where :math:`p_y g(v, y) < \alpha_y`; the
 set of those labels may hold :math:`\sum (\alpha_y - p_y g(v, y)) \leq (\Phi(v) - \Phi^*) / x + \lambda`. The reach
 of a label begins between the outputs of its own bin and of the bin below, and ends between those of its own bin and of
-the one above; so from one output to the next, labels of two bins only come and go. What a label holds is counted from
-what it holds at the output of its own bin, so that no two terms cancel: floats see what the certificate proves.
+the one above; so from one output to the next, labels of two bins only come and go. The amount of a label is counted
+from that at the output of its own bin, so that no two terms cancel, and floats agree with the certificate.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class _Shares:
 
     @cached_property
     def lowest(self) -> Floats:
-        """The lower bounds of the multipliers: what a label loses at the output of its own bin."""
+        """The lower bounds of the multipliers: the loss of a label at the output of its own bin."""
         return self.graph.costs.own(self._spread(self.outputs))
 
     @cached_property
@@ -206,7 +206,7 @@ def excess(costs: BinCosts, alpha: Floats, slack: Floats, starts: Starts, penalt
     costs : BinCosts
     alpha : (k,) array
     slack : (k,) array
-        By how much they exceed what the labels lose at the outputs of their bins.
+        By how much they exceed the losses of the labels at the outputs of their bins.
     starts : (m,) array of int
         The first label of each bin; outputs must increase from bin to bin.
     penalty : float

@@ -94,7 +94,7 @@ class BinGraph:
         Parameters
         ----------
         near : (k + 1,) array
-            What the potentials should be at each node.
+            Wanted potential of each node.
         penalty : float
             The length of each arc is that of its bin and this.
         starts : (m,) array of int

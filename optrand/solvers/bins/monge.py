@@ -118,7 +118,7 @@ def distances(weights: Weights, offers: Floats, hint: Places) -> Distances:
     done, low, most = 0, 0, k
 
     def offer(nodes: Places, found: Floats, steps: Places) -> Places:
-        """Take what is better than before; the positions where it is."""
+        """Enter the lengths that are shorter than before, and return their positions among the nodes."""
         better = np.flatnonzero(found < lengths[nodes] - max(scale, NOISE * float(np.abs(found).max())))
         lengths[nodes[better]], before[nodes[better]] = found[better], steps[better]
         return better

@@ -50,7 +50,7 @@ class GridOptions:
     rough : float
         Gap of the problem without the grid, whose multipliers only point at the first columns.
     accuracy, least : float
-        Gap of the problem over some columns, as a share of what is minimised, and its lower bound.
+        Gap of the problem over some columns, as a share of the objective, and its lower bound.
     rounds, patience : int
         Largest number of solves with added columns; after the latter each must converge and halve the gap.
     candidates : int

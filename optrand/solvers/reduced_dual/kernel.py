@@ -8,9 +8,9 @@ convex program whose masses are the Lagrange multipliers of ``slack >= 0``. Each
 * the row residuals, the derivatives of the Lagrangian by ``b`` and ``c``, which are the equations of the randomizer,
 * complementarity, ``mass * slack = barrier parameter``.
 
-Masses and slacks are eliminated first. What is left is symmetric, positive definite, and banded in a suitable order of
-the nodes, with a dense border for hub nodes. Sources: Mehrotra (1992) for the predictor and the corrector, Gondzio
-(1996) for centrality corrections.
+Masses and slacks are eliminated first. The remaining system is symmetric, positive definite, and banded in a
+suitable order of the nodes, with a dense border for hub nodes. Sources: Mehrotra (1992) for the predictor and the
+corrector, Gondzio (1996) for centrality corrections.
 """
 
 from __future__ import annotations

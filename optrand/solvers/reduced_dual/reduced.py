@@ -1,4 +1,4 @@
-r"""A problem in the unit of the kernel, its answers in that of the labels, and what is claimed of them.
+r"""A problem in the unit of the kernel, and its answers in that of the labels.
 
 Without bias and ends, shifting and stretching the line of outputs maps dual-feasible points to such points, so the
 total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual.arcs`); from a point of value :math:`W`
@@ -117,7 +117,7 @@ class Reduced:
 
     @cached_property
     def gaps(self) -> Floats:
-        """Distance of the labels beside each node, as in :class:`Level`; with a price of bias, what it is charged."""
+        """Distance of the labels beside each node, as in :class:`Level`; with a bias penalty, its charge."""
         gaps, labels = np.zeros(self.problem.k + 1), self.problem.labels
         gaps[1:-1], gaps[-1] = labels[1:] - labels[:-1], -self.offsets[-1]
         gaps /= self.unit
