@@ -39,6 +39,16 @@ def test_every_kind_of_problem_moves_along(kind: str, penalty: float) -> None:
             assert not any(solve(there).exact_biases)
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_the_two_ends_of_the_narrowest_interval_move_along(epsilon: float) -> None:
+    """Their multipliers have an origin of their own, which is moved with the labels."""
+    labels = 1e6 + np.array([0.0, 1.0, 3.0, 7.0])
+    outputs = Interval(*optrand.unbiased_range(labels, epsilon))
+    mechanism = solve(optrand.unbiased_regression(labels, [0.4, 0.3, 0.2, 0.1], epsilon, outputs=outputs))
+    assert Translation(mechanism.problem).origin == mechanism.dual.origin == 1e6 + 3
+    certify(mechanism).require(gap=1e-9)
+
+
 def test_a_mechanism_far_away_is_saved_and_verified(tmp_path) -> None:
     problem = optrand.unbiased_regression(np.arange(5.0) + 1e15, np.full(5, 0.2), 1.0)
     mechanism = solve(problem)

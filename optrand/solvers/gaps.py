@@ -16,8 +16,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Dual, Problem, unbiased_range
-from optrand.model.randomizer import Arcs, Randomizer, Solution
-from optrand.solvers.kept import content, kept
+from optrand.model.randomizer import Arcs, Solution
 from optrand.solvers.prices import Extended, price
 
 __all__ = ["PROVEN", "decide_gap", "estimated_bound", "estimated_gap", "worst_case_gap"]
@@ -106,11 +105,6 @@ def estimated_bound(problem: Problem, dual: Dual) -> float:
     >>> abs(estimated_bound(solution.problem, solution.dual) - proven) < 1e-12
     True
     """
-    key = content(problem, dual.alpha, dual.beta), dual.origin
-    return kept(dual, "estimated bound", key, lambda: _bound(problem, dual))
-
-
-def _bound(problem: Problem, dual: Dual) -> float:
     weights = problem.bias_weights.astype(np.longdouble)
     if (dual.beta[weights == 0] != 0).any():
         return -math.inf
@@ -126,12 +120,7 @@ def _bound(problem: Problem, dual: Dual) -> float:
 
 def _value(solution: Solution) -> float:
     """Objective of the minimisation; infinite for randomizers that are off, and for other problems."""
-    randomizer = solution.randomizer
-    key = content(solution.problem, randomizer.labels, *randomizer.numbers), randomizer.epsilon
-    return kept(randomizer, "estimated value", key, lambda: _evaluate(solution.problem, randomizer))
-
-
-def _evaluate(problem: Problem, randomizer: Randomizer) -> float:
+    problem, randomizer = solution.problem, solution.randomizer
     arcs, is_grid = randomizer.arcs, isinstance(problem.outputs, Grid)
     if arcs is not None and problem.loss == losses.squared:
         return _squared_loss(problem, arcs)

@@ -61,7 +61,8 @@ class Translation:
         problem = replace(self.problem, prior=solution.problem.prior)
         given, dual = solution.randomizer, solution.dual
         if dual is not None:
-            dual = Dual(dual.alpha, dual.beta, self.origin)
+            # Measured from zero first: the sum of two origins would be rounded.
+            dual = Dual(dual.alpha - dual.beta * dual.origin, dual.beta, self.origin)
         if given.arcs is not None and not isinstance(problem.outputs, Grid):
             outputs, rests = _sum(given.arcs.outputs, self.origin)
             arcs = Arcs(given.k, given.arcs.first, given.arcs.last, outputs, given.arcs.masses, rests)
