@@ -233,6 +233,8 @@ def _task(held: Any, work: Callable[[_Tasks, Batches], _Report]) -> Callable[[Ba
             # Its message may repeat the content of a cell.
             raise RuntimeError(f"a task of the release failed with {type(error).__name__}") from None
 
+    # Plans and pages of Spark show a function by its name.
+    run.__name__ = work.__name__
     return run
 
 
