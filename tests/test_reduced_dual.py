@@ -199,11 +199,11 @@ def test_few_labels_at_which_newton_steps_overestimate_slacks_are_proven(seed):
     assert halved >= 18
 
 
-@pytest.mark.parametrize(("k", "room", "epsilon"), [(3, 1e-3, 6.0), (9, 1e-7, 4.0), (21, 1e-8, 8.0)])
-def test_an_interval_with_hardly_any_room_is_proven_by_cones(k, room, epsilon):
+@pytest.mark.parametrize(("k", "share", "epsilon"), [(3, 1e-3, 6.0), (9, 1e-7, 4.0), (21, 1e-8, 8.0)])
+def test_an_interval_hardly_wider_than_the_narrowest_is_proven_by_cones(k, share, epsilon):
     problem = problem_of(k, "rough", epsilon)
     low, high = optrand.unbiased_range(problem.labels, epsilon)
-    more = room * (high - low)
+    more = share * (high - low)
     problem = replace(problem, outputs=optrand.Interval(low - more, high + more))
     for attempt in (FIRST, SECOND):
         assert not Descent(Reduced(problem), attempt).best_candidate().gap <= 1e-9

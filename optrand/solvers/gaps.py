@@ -37,12 +37,12 @@ LARGEST = 1 << 20
 """Entries of a table that is evaluated, at most."""
 
 
-def decide_gap(solution: Solution) -> float:
+def decide_gap(solution: Solution, estimate: float | None = None) -> float:
     """Return the relative gap of an answer, infinite if it is not feasible.
 
     It is estimated in floats, and computed in exact arithmetic if floats leave open whether it is at most
-    :data:`PROVEN`: at small gaps, at an epsilon above 20, and where the outputs leave unbiased answers less room than
-    floats can tell.
+    :data:`PROVEN`: at small gaps, at an epsilon above 20, and if outputs end nearer to those that unbiased answers need
+    than floats can tell. `estimate` is :func:`estimated_gap` of the answer, if it is known.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def decide_gap(solution: Solution) -> float:
     >>> decide_gap(solution) <= PROVEN
     True
     """
-    gap = estimated_gap(solution)
+    gap = estimated_gap(solution) if estimate is None else estimate
     if solution.problem.epsilon <= LARGE and (abs(gap) <= PROVEN or ROUNDING <= gap < math.inf):
         return gap
     try:

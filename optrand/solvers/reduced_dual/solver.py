@@ -23,7 +23,7 @@ from optrand.model.randomizer import Solution, Stats
 from optrand.solvers.closed_form import feasible_answer
 from optrand.solvers.cones import solve_cones
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.gaps import PROVEN, decide_gap
+from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap
 from optrand.solvers.optimality import candidates
 from optrand.solvers.reduced_dual.descent import FIRST, SECOND, Attempt, Descent, TimeOver, TooWide
 from optrand.solvers.reduced_dual.reduced import Candidate, Reduced
@@ -106,7 +106,7 @@ class ReducedDual(GuardedSolver):
         best = Candidate(None, math.inf, 0)
         try:
             for found in self._candidates(reduced, end):
-                gap = math.inf if found.solution is None else decide_gap(found.solution)
+                gap = math.inf if found.solution is None else decide_gap(found.solution, found.gap)
                 solution = found.solution if gap < best.gap else best.solution
                 best = Candidate(solution, min(gap, best.gap), best.steps + found.steps)
                 if best.gap <= self.gap:
@@ -123,7 +123,8 @@ class ReducedDual(GuardedSolver):
         if reduced.boxed and self.attempts and reduced.problem.k <= FEW and time.perf_counter() < end:
             with suppress(SolverFailed):
                 for solution in candidates(*solve_cones(reduced.problem)):
-                    yield Candidate(replace(solution, problem=reduced.problem), math.inf, solution.stats.iterations)
+                    found = replace(solution, problem=reduced.problem)
+                    yield Candidate(found, estimated_gap(found), solution.stats.iterations)
 
 
 def _refuse_close_labels(problem: Problem) -> None:
