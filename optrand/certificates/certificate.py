@@ -287,34 +287,17 @@ def expected_loss(problem: Problem, table: Table) -> Fraction:
     step of a column counts for all labels from its place on, so that sums over labels are differences of running sums,
     and interval columns cost ``O(k + n log k)`` integer operations.
     """
+    if problem.loss == losses.squared:
+        return table.mean_squared_error(problem.prior) / 2
     finer = places(problem.prior)
     parts = scale_to_integers(problem.prior, finer)
-    if problem.loss in (losses.squared, losses.absolute):
+    if problem.loss == losses.absolute:
         digits = max(places(problem.labels), places(table.outputs))
         labels, outputs = scale_to_integers(problem.labels, digits), scale_to_integers(table.outputs, digits)
-        # Measured from a label, numbers far from zero stay short.
-        zero = labels[len(labels) // 2]
-        labels, outputs = [y - zero for y in labels], [v - zero for v in outputs]
-        squared = problem.loss == losses.squared
-        whole = (_squared if squared else _absolute)(parts, labels, outputs, table)
-        return Fraction(whole, table.total * (2 << (finer + 2 * digits) if squared else 1 << (finer + digits)))
+        return Fraction(_absolute(parts, labels, outputs, table), table.total << (finer + digits))
     if problem.loss == losses.poisson_log:
         return _poisson(problem, parts, table) / (table.total << finer)
     return _sum_entries(problem, parts, table) / (table.total << finer)
-
-
-def _squared(parts: list[int], labels: list[int], outputs: list[int], table: Table) -> int:
-    pulls = list(map(mul, parts, labels))
-    zeroth, once, twice = (_sums_from(amounts) for amounts in (parts, pulls, map(mul, pulls, labels)))
-    whole = 0
-    for v, column in zip(outputs, table.columns, strict=True):
-        weight = pull = rest = 0
-        for y, step in column:
-            weight += step * zeroth[y]
-            pull += step * once[y]
-            rest += step * twice[y]
-        whole += (v * weight - 2 * pull) * v + rest
-    return whole
 
 
 def _absolute(parts: list[int], labels: list[int], outputs: list[int], table: Table) -> int:

@@ -12,11 +12,11 @@ integer operations. An interval is one run, and intervals that cover labels equa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from optrand.base.arithmetic import places, quotient, scale_to_integers
 from optrand.base.validation import Floats
 from optrand.mechanism.equations import node_equations
 from optrand.model.randomizer import Indices
-from optrand.model.table import Column, Table
+from optrand.model.table import Column, Table, add_columns
 
 __all__ = ["ExactColumns", "LabelSets", "conserve_flow", "cover_equally", "move_along_tree", "scale_columns"]
 
@@ -82,6 +82,12 @@ class LabelSets:
         owner = np.concatenate((self.owner, self.n + np.arange(added.size)))
         start, stop = np.concatenate((self.start, added)), np.concatenate((self.stop, added + 1))
         return LabelSets(self.k, self.n + added.size, owner, start, stop)
+
+    def runs(self) -> Iterator[list[tuple[int, int]]]:
+        """Generate the runs of each set."""
+        ends = zip(self.start.tolist(), self.stop.tolist(), strict=True)
+        for count in np.bincount(self.owner, minlength=self.n).tolist():
+            yield list(islice(ends, count))
 
     def sum_over(self, amounts: list[int]) -> list[int]:
         """Sum of the amounts of the sets that hold each label."""
@@ -242,41 +248,36 @@ class ExactColumns:
 
         The outputs of the parts are neighbouring floats (``docs/mathematics.md``, Proposition 17).
         """
+        (low, more), k = self.factors, self.sets.k
         parts, finer = self._split()
-        pieces = list[tuple[float, int, int]]()
-        for j, (mass, (below, above, up, coarse)) in enumerate(zip(self.masses, parts, strict=True)):
+        masses = list[int]()
+        for mass, (_, up, coarse) in zip(self.masses, parts, strict=True):
             high = up << (finer - coarse)
-            if high:
-                pieces.append((above, j, high))
-            pieces.append((below, j, (mass << finer) - high))
-        common = math.gcd(*[mass for _, _, mass in pieces])
-        runs = list[list[tuple[int, int]]]([] for _ in self.masses)
-        ends = (part.tolist() for part in (self.sets.owner, self.sets.start, self.sets.stop))
-        for j, start, stop in zip(*ends, strict=True):
-            runs[j].append((start, stop))
-        steps = dict[float, list[tuple[int, int]]]()
-        low, more = self.factors
-        for output, j, mass in pieces:
-            whole = mass // common
-            rise = more * whole
-            own = steps.setdefault(output, [])
-            own.append((0, low * whole))
-            for start, stop in runs[j]:
-                own += ((start, rise), (stop, -rise))
-        outputs = sorted(steps)
-        return Table(labels, outputs, tuple(_sum_steps(steps[v], self.sets.k) for v in outputs))  # type: ignore[arg-type]
+            masses += ((mass << finer) - high, high)
+        common = math.gcd(*masses)
+        if common > 1:
+            masses = [mass // common for mass in masses]
+        pairs = zip(masses[::2], masses[1::2], strict=True)
+        columns = dict[float, Column]()
+        for runs, (neighbours, _, _), pair in zip(self.sets.runs(), parts, pairs, strict=True):
+            for output, mass in zip(neighbours, pair, strict=True):
+                if mass:
+                    column = _column(runs, low * mass, more * mass, k)
+                    columns[output] = add_columns((columns[output], column)) if output in columns else column
+        outputs = sorted(columns)
+        return Table(labels, outputs, tuple(columns[v] for v in outputs))  # type: ignore[arg-type]
 
-    def _split(self) -> tuple[list[tuple[float, float, int, int]], int]:
+    def _split(self) -> tuple[list[tuple[tuple[float, float], int, int]], int]:
         """Return floats around each output, the mass of the upper one over a power of two, and the largest power."""
         (zero,) = scale_to_integers(np.array([self.origin]), self.digits)
-        parts, finer = list[tuple[float, float, int, int]](), 0
+        parts, finer = list[tuple[tuple[float, float], int, int]](), 0
         for x, mass in zip(self.moments, self.masses, strict=True):
             moment, unit = x + zero * mass, mass << self.digits
             nearest = quotient(moment, unit)
             top, bottom = nearest.as_integer_ratio()
             left = moment * bottom - unit * top
             if not left:
-                parts.append((nearest, nearest, 0, 0))
+                parts.append(((nearest, nearest), 0, 0))
                 continue
             other = math.nextafter(nearest, math.inf if left > 0 else -math.inf)
             below, above = (nearest, other) if left > 0 else (other, nearest)
@@ -287,18 +288,18 @@ class ExactColumns:
             even = min((up & -up).bit_length() - 1, coarse)
             up, coarse = (up >> even, coarse - even) if coarse > 0 else (up << -coarse, 0)
             finer = max(finer, coarse)
-            parts.append((below, above, up, coarse))
+            parts.append(((below, above), up, coarse))
         return parts, finer
 
 
-def _sum_steps(steps: list[tuple[int, int]], k: int) -> Column:
-    """Add up the steps of a column at one label."""
-    if len(steps) == 3 and steps[1][0] > 0:
-        return tuple(steps) if steps[2][0] < k else tuple(steps[:2])
-    heights = dict[int, int]()
-    for y, height in steps:
-        heights[y] = heights.get(y, 0) + height
-    return tuple(sorted([(y, height) for y, height in heights.items() if height and y < k]))
+def _column(runs: list[tuple[int, int]], weight: int, more: int, k: int) -> Column:
+    """Return the column of a weight for all labels, and more for those of some runs."""
+    if len(runs) == 1:  # by far the most, and quicker so
+        ((start, stop),) = runs
+        head = ((0, weight), (start, more)) if start else ((0, weight + more),)
+        return (*head, (stop, -more)) if stop < k else head
+    steps = [(at, step) for run in runs for at, step in zip(run, (more, -more), strict=True) if at < k]
+    return add_columns([((0, weight),), steps])
 
 
 def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:

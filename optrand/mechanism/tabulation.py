@@ -258,8 +258,8 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
         return moved.table(labels)
     rough = columns.table(labels)
     mixed = list(_complete(problem, columns, rough))
-    error = _squared_error(problem, rough)
-    errors = [_squared_error(problem, table) for table in mixed]
+    error = rough.mean_squared_error(problem.prior)
+    errors = [table.mean_squared_error(problem.prior) for table in mixed]
     for table, own in zip(mixed, errors, strict=True):
         if own <= NEARLY * error:
             return table
@@ -298,8 +298,3 @@ def _complete(problem: Problem, columns: ExactColumns, rough: Table) -> Iterator
         found = Completion.of(ends, labels, means, columns.ratio, origin=zero, monotone=monotone)
         if found is not None:
             yield found.mix(rough)
-
-
-def _squared_error(problem: Problem, table: Table) -> Fraction:
-    pairs = zip(map(Fraction, problem.prior.tolist()), table.squared_errors, strict=True)
-    return sum((p * error for p, error in pairs), Fraction(0))

@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
 from math import gcd, inf, lcm
+from operator import mul
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +24,7 @@ from optrand.base.validation import Floats, check_values, frozen
 from optrand.errors import InvalidInput
 from optrand.model.randomizer import Indices
 
-__all__ = ["Column", "IntegerArcs", "Table"]
+__all__ = ["Column", "IntegerArcs", "Table", "add_columns"]
 
 Column = tuple[tuple[int, int], ...]
 """Steps ``(y, height)`` of a column: from label ``y`` on its weight is higher by ``height``."""
@@ -233,16 +234,13 @@ class Table(Record):
         >>> coin.combine(Table.of_rows([0, 1], [1, 2], [[1, 1], [1, 1]]), Fraction(1, 2)).weights.tolist()
         [[3, 3, 2], [1, 5, 2]]
         """
-        columns = dict[float, dict[int, int]]()
+        columns = dict[float, list[Column]]()
         for table, scale in zip((self, other), factor.as_integer_ratio(), strict=True):
             for v, column in zip(table.outputs.tolist(), table.columns, strict=True):
-                steps = columns.setdefault(v, {})
-                for y, height in column:
-                    steps[y] = steps.get(y, 0) + scale * height
-        outputs = sorted(v for v, steps in columns.items() if any(steps.values()))
-        steps_of = (sorted(columns[v].items()) for v in outputs)
-        added = tuple(tuple((y, step) for y, step in steps if step) for steps in steps_of)
-        return Table(self.labels, outputs, added)  # type: ignore[arg-type]
+                columns.setdefault(v, []).append(tuple((y, scale * height) for y, height in column))
+        sums = {v: add_columns(columns[v]) for v in sorted(columns)}
+        used = [v for v, column in sums.items() if column]
+        return Table(self.labels, used, tuple(sums[v] for v in used))  # type: ignore[arg-type]
 
     @property
     def matrix(self) -> Floats:
@@ -300,17 +298,23 @@ class Table(Record):
         return max(Fraction(high * unit, average) for (_, high), average in zip(self.extremes, averages, strict=True))
 
     @cached_property
-    def _scaled(self) -> tuple[int, list[int], list[int]]:
-        """Binary digits, and labels and outputs as integers in units of ``2**-digits``."""
+    def _moments(self) -> tuple[int, list[int], list[int], list[int]]:
+        """Binary digits ``d``; labels, and sums over weights times outputs and times their squares, in ``2**-d``.
+
+        Labels and outputs are measured from a label, so that numbers far from zero stay short.
+        """
         digits = max(places(self.labels), places(self.outputs))
-        return digits, scale_to_integers(self.labels, digits), scale_to_integers(self.outputs, digits)
+        labels, outputs = (scale_to_integers(numbers, digits) for numbers in (self.labels, self.outputs))
+        zero = labels[len(labels) // 2]
+        offsets = [v - zero for v in outputs]
+        return digits, [y - zero for y in labels], self.row_sums(offsets), self.row_sums([v * v for v in offsets])
 
     @cached_property
     def biases(self) -> tuple[Fraction, ...]:
         """``E[output] - label`` of each label."""
-        digits, labels, outputs = self._scaled
+        digits, labels, first, _ = self._moments
         unit, zero = self.total << digits, Fraction(0)
-        off = (mean - self.total * y for mean, y in zip(self.row_sums(outputs), labels, strict=True))
+        off = (mean - self.total * y for mean, y in zip(first, labels, strict=True))
         return tuple(Fraction(bias, unit) if bias else zero for bias in off)
 
     @property
@@ -318,18 +322,29 @@ class Table(Record):
         """Largest absolute value of :attr:`biases`."""
         return max((abs(bias) for bias in self.biases if bias), default=Fraction(0))
 
+    def _sum_squares(self) -> Iterator[int]:
+        """Generate the sum of weight times squared distance of each label, in units of ``4**-d``."""
+        _, labels, first, second = self._moments
+        for y, mean, square in zip(labels, first, second, strict=True):
+            yield square + y * (self.total * y - 2 * mean)
+
     @cached_property
     def squared_errors(self) -> tuple[Fraction, ...]:
         """``E[(output - label)**2]`` of each label."""
-        digits, labels, outputs = self._scaled
-        # Measured from a label, numbers far from zero stay short.
-        zero = labels[len(labels) // 2]
-        offsets = [v - zero for v in outputs]
-        first, second = self.row_sums(offsets), self.row_sums([v * v for v in offsets])
-        unit, rows = self.total << (2 * digits), zip(labels, first, second, strict=True)
-        return tuple(
-            Fraction(square + (y - zero) * (self.total * (y - zero) - 2 * mean), unit) for y, mean, square in rows
-        )
+        unit = self.total << (2 * self._moments[0])
+        return tuple(Fraction(square, unit) for square in self._sum_squares())
+
+    def mean_squared_error(self, prior: Floats) -> Fraction:
+        """Return the average of ``E[(output - label)**2]`` over a prior, exactly.
+
+        Examples
+        --------
+        >>> Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]).mean_squared_error(np.array([0.5, 0.5]))
+        Fraction(1, 4)
+        """
+        finer = places(prior)
+        whole = sum(map(mul, scale_to_integers(prior, finer), self._sum_squares()))
+        return Fraction(whole, self.total << (finer + 2 * self._moments[0]))
 
     def losses(self, bias_penalty: float = 0.0) -> list[Fraction]:
         """Return the half the squared error of each label and of the charge of its bias, exactly.
@@ -401,19 +416,31 @@ class Table(Record):
         return f"<Table: {self.k} labels, {self.n} outputs>"
 
 
+def add_columns(columns: Iterable[Iterable[tuple[int, int]]]) -> Column:
+    """Return the sum of some columns.
+
+    Examples
+    --------
+    >>> add_columns([((0, 1), (2, 3)), ((2, -3), (4, 1))])
+    ((0, 1), (4, 1))
+    """
+    steps = dict[int, int]()
+    for column in columns:
+        for y, height in column:
+            steps[y] = steps.get(y, 0) + height
+    return tuple((y, steps[y]) for y in sorted(steps) if steps[y])
+
+
 def _check_columns(columns: tuple[Column, ...], k: int) -> list[tuple[int, int]]:
     """Check all columns, and return the smallest and the largest weight of each."""
+    extremes = []
     for at, column in enumerate(columns):
-        if not _is_column(column, k):
+        weights = _weights(column, k)
+        if not weights:
             raise InvalidInput(
                 f"steps of output {at} must be integers other than 0 at increasing labels from 0 to {k - 1}"
             )
-    extremes = []
-    for at, column in enumerate(columns):
-        heights = list(accumulate([height for _, height in column]))
-        if not column or column[0][0]:
-            heights.append(0)
-        low, high = min(heights), max(heights)
+        low, high = min(weights), max(weights)
         if low < 0:
             raise InvalidInput(f"output {at} has a negative weight, expected integers of at least 0")
         if high == 0:
@@ -422,14 +449,19 @@ def _check_columns(columns: tuple[Column, ...], k: int) -> list[tuple[int, int]]
     return extremes
 
 
-def _is_column(column: Column, k: int) -> bool:
-    before = -1
-    for y, height in column:
+def _weights(column: Column, k: int) -> list[int]:
+    """Return the weights of a column; none if its steps are not integers other than 0 at increasing labels."""
+    weights, before, weight = list[int](), -1, 0
+    for y, step in column:
         # Subclasses of int could compare as they like.
-        if type(y) is not int or type(height) is not int or y <= before or not height:
-            return False
+        if type(y) is not int or type(step) is not int or y <= before or not step:
+            return []
         before = y
-    return before < k
+        weight += step
+        weights.append(weight)
+    if before >= k:
+        return []
+    return weights if column and column[0][0] == 0 else [0, *weights]
 
 
 def _intervals(column: Column, least: int, k: int) -> Iterator[tuple[int, int, int]]:

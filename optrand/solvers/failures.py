@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from optrand.errors import Infeasible, InvalidInput, OptrandError, SolverFailed
 from optrand.model.problem import Problem
@@ -50,6 +53,38 @@ def solver_failures(solver: object) -> Iterator[None]:
         raise SolverFailed(f"{name} gave up in floats: {type(error).__name__}, {error}") from error
 
 
+class _SingleThread:
+    """Limits BLAS to one thread while any solve runs, and restores its threads after the last one.
+
+    The factorizations are of many small blocks. With a second thread they take longer, and on a busy machine up to
+    twenty times as long, as threads wait for each other in a loop.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._running:
+                self._limiter = _blas().limit(limits=1, user_api="blas")
+            self._running += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._running -= 1
+            if not self._running:
+                self._limiter.restore_original_limits()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+_SINGLE_THREAD = _SingleThread()
+
+
 class GuardedSolver(ABC):
     """A solver that refuses problems that it does not accept, and states its time."""
 
@@ -81,7 +116,7 @@ class GuardedSolver(ABC):
         """
         self._check(problem)
         start = time.perf_counter()
-        with solver_failures(self):
+        with _SINGLE_THREAD, solver_failures(self):
             solution = self._solution(problem)
         # The answer of a solver that this one has asked keeps that one's name.
         name = solution.stats.solver or repr(self)
