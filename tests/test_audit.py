@@ -18,7 +18,7 @@ from optrand import audit
 from optrand.audits.reading import read_sheet
 from optrand.base.arithmetic import exp_bracket, float_above, log_above
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
-from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.closed_forms.unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 
 PRIOR = [0.5, 0.2, 0.15, 0.1, 0.05]

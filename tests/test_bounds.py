@@ -36,7 +36,7 @@ from optrand.certificates import bound as dual_bound
 from optrand.certificates.certificate import exact_objective
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model.problem import Problem
-from optrand.solvers.prices import price
+from optrand.solvers.gaps import price
 from tests.tables import mechanism_of
 
 

@@ -20,7 +20,7 @@ from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import certify
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
-from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.closed_forms.unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate

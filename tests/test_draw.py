@@ -22,8 +22,7 @@ from optrand.base.arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
 from optrand.model.table import IntegerArcs, Table
 from optrand.sampling import Sampler
-from optrand.sampling._weights import Weights, split_column
-from optrand.sampling.draw import BLOCK, DENSE
+from optrand.sampling.draw import BLOCK, DENSE, Weights, split_column
 from optrand.sampling.entropy import SeededEntropy
 
 LAYOUTS = {"rows": Weights.of_rows, "columns": Weights.of_columns}

@@ -9,7 +9,7 @@ import pytest
 
 import optrand
 from optrand import solvers
-from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.closed_forms.unbiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Randomizer

@@ -26,7 +26,7 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.base.arithmetic import exp_bracket
-from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.closed_forms.unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Line

@@ -17,7 +17,7 @@ from optrand import Interval, Mechanism, Table, certify, solve, unbiased_regress
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats
 from optrand.closed_forms import gap_response, gap_response_is_optimal
-from optrand.closed_forms.gap import design_gap_response
+from optrand.closed_forms.unbiased import design_gap_response
 from optrand.errors import InvalidInput
 from optrand.model.table import IntegerArcs
 from optrand.solvers import ClosedForm, ReducedDual, choose

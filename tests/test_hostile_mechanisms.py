@@ -27,7 +27,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.staircase import decompose
 from optrand.solvers import design
-from optrand.solvers.translation import Translation
+from optrand.solvers.reductions import Translation
 from tests.tables import mechanism_of
 
 EACH = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 3

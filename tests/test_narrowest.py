@@ -15,8 +15,8 @@ from oracle import split_cost
 import optrand
 from optrand import Interval, certify, solve, unbiased_range, unbiased_regression
 from optrand.closed_forms import two_ends
-from optrand.closed_forms.debiased import design_debiased_rr
 from optrand.closed_forms.narrowest import design_two_ends
+from optrand.closed_forms.unbiased import design_debiased_rr
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism.tabulation import tabulate
 from optrand.solvers import ClosedForm, ReducedDual, choose, design

@@ -12,7 +12,7 @@ import optrand
 from optrand import Dual, Grid, Interval, losses
 from optrand.baselines import Laplace
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
-from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.closed_forms.unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.randomizer import Randomizer
@@ -30,7 +30,7 @@ from optrand.plotting import (
 from optrand.plotting._table import Ranks
 from optrand.plotting.structure import Bundles
 from optrand.solvers import design
-from optrand.solvers.prices import price
+from optrand.solvers.gaps import price
 from optrand.studies.paths import decompose_paths, merge_neighbours
 from optrand.theory.b23.phases import phases_of
 from tests.pictures import SIX, WEEKS, collected, legend_texts, line, stairs, windows

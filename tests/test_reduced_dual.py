@@ -15,13 +15,13 @@ from optrand.solvers import ReducedDual, design
 from optrand.solvers.cones import solve_cones
 from optrand.solvers.gaps import estimated_gap
 from optrand.solvers.optimality import candidates
+from optrand.solvers.reduced_dual import answers, kernel, multipliers
 from optrand.solvers.reduced_dual import arcs as arcs_module
-from optrand.solvers.reduced_dual import candidates as candidates_module
-from optrand.solvers.reduced_dual import descent, kernel, multipliers
-from optrand.solvers.reduced_dual.descent import FIRST, SECOND, Descent, TimeOver, TooWide
+from optrand.solvers.reduced_dual import solver as solver_module
+from optrand.solvers.reduced_dual.answers import Reduced
 from optrand.solvers.reduced_dual.kernel import KernelOptions, Status
 from optrand.solvers.reduced_dual.multipliers import Sums, refine_sums
-from optrand.solvers.reduced_dual.reduced import Reduced
+from optrand.solvers.reduced_dual.solver import FIRST, SECOND, Descent, TimeOver, TooWide
 
 FEW = (2, 11, pytest.param(53, marks=pytest.mark.nightly))
 PRIORS = ("uniform", "rough", "smooth", "spike", "half zero", "tails")
@@ -225,7 +225,7 @@ def tight_problem(k, epsilon, room):
 def test_a_tight_interval_without_bias_needs_no_more_than_the_first_attempt(monkeypatch, epsilon):
     problem = tight_problem(250, epsilon, 0.005)
     assert Descent(Reduced(problem), FIRST).best_candidate().gap < 1e-9
-    monkeypatch.setattr(descent, "STEEP", 0.0)
+    monkeypatch.setattr(solver_module, "STEEP", 0.0)
     # Merged labels at the ends make a problem of its own: its path tells nothing.
     assert Descent(Reduced(problem), FIRST).best_candidate().gap > 1e-6
 
@@ -327,7 +327,7 @@ def test_refined_multipliers_prove_more_at_a_large_epsilon(monkeypatch, kind):
         return float(optrand.certify(tabulate(Descent(Reduced(problem), FIRST).best_candidate().solution)).gap)
 
     refined = gap()
-    monkeypatch.setattr(candidates_module, "refine_sums", lambda *given: Sums(given[3], *given[2][:2]))
+    monkeypatch.setattr(answers, "refine_sums", lambda *given: Sums(given[3], *given[2][:2]))
     assert refined < gap() / 3
 
 

@@ -25,7 +25,7 @@ from optrand.solvers.bins.many import best_cuts
 from optrand.solvers.bins.monge import best_steps, distances
 from optrand.solvers.bins.path import BinPath, best_partition
 from optrand.solvers.bins.spans import Spans
-from optrand.solvers.prices import price
+from optrand.solvers.gaps import price
 
 LOSSES = {loss.name: loss for loss in (losses.squared, losses.absolute, losses.poisson_log)}
 by_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)

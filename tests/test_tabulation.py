@@ -14,7 +14,7 @@ from flows import arcs_of, forward, mixed
 import optrand
 from optrand import Interval, Problem
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.closed_forms.debiased import design_debiased_rr
+from optrand.closed_forms.unbiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism.tabulation import round_randomizer, tabulate
 from optrand.model.randomizer import Arcs, Randomizer

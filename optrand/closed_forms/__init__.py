@@ -16,10 +16,9 @@
 from __future__ import annotations
 
 from optrand.closed_forms.batch import RRWithPriorBatch, rr_with_prior_batch
-from optrand.closed_forms.debiased import debiased_rr
-from optrand.closed_forms.gap import gap_response, gap_response_is_optimal
 from optrand.closed_forms.narrowest import two_ends
 from optrand.closed_forms.response import rr, rr_top_k, rr_with_prior
+from optrand.closed_forms.unbiased import debiased_rr, gap_response, gap_response_is_optimal
 
 __all__ = [
     "RRWithPriorBatch",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import Certificate
-from optrand.closed_forms.gap import gap_response_is_optimal
+from optrand.closed_forms.unbiased import gap_response_is_optimal
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
@@ -42,7 +42,7 @@ from optrand.plotting._style import (
     write_count,
 )
 from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
-from optrand.solvers.prices import price
+from optrand.solvers.gaps import price
 from optrand.studies.paths import HasRandomizer, Paths, decompose_paths
 
 __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]

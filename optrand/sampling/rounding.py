@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.validation import MAX_INTEGER, Floats, check_labels, frozen
 from optrand.errors import InvalidInput
-from optrand.sampling._weights import settle
-from optrand.sampling.draw import check_numbers, split_blocks
+from optrand.sampling.draw import check_numbers, settle, split_blocks
 from optrand.sampling.entropy import EntropySource, SystemEntropy, check_width, check_words
 
 __all__ = ["KnotCells", "check_knots", "unbiased_rounding"]

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optrand.certificates.certificate import lower_bound
-from optrand.closed_forms.debiased import design_debiased_rr
-from optrand.closed_forms.gap import condition_holds, design_gap_response
 from optrand.closed_forms.narrowest import design_two_ends
 from optrand.closed_forms.response import design_rr_with_prior
+from optrand.closed_forms.unbiased import condition_holds, design_debiased_rr, design_gap_response
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid, Interval

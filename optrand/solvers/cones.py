@@ -19,7 +19,7 @@ the arc.
 at a finite bias penalty :math:`\lambda`.
 
 *Arcs*: all intervals of up to 64 labels. Of more labels a coarser program, in which the sums are piecewise linear
-between some of the nodes, points at the arcs of the next one, as in :mod:`optrand.solvers.reduced_dual.descent`.
+between some of the nodes, points at the arcs of the next one, as in :mod:`optrand.solvers.reduced_dual.solver`.
 """
 
 from __future__ import annotations

@@ -26,9 +26,8 @@ from optrand.solvers.gaps import decide_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.dual import GridDual
 from optrand.solvers.grid.linear_program import LinearProgram
-from optrand.solvers.presolve import Reduction
 from optrand.solvers.reduced_dual.solver import ReducedDual
-from optrand.solvers.translation import near_zero
+from optrand.solvers.reductions import Reduction, near_zero
 
 __all__ = ["USEFUL_GAP", "Solver", "check_solver", "check_useful", "choose", "design", "exact_mechanism", "solve"]
 
@@ -68,8 +67,8 @@ def choose(problem: Problem) -> Solver:
 
     1. A problem that a closed form is proven to answer (:data:`optrand.solvers.closed_form.CLOSED_FORMS`):
        `ClosedForm`. The formulas are evaluated to tell.
-    2. Outputs on the line or an interval and no care for bias: `BinPath`.
-    3. Squared loss without bias or at a bias penalty, and outputs on the line or an interval: `ReducedDual`.
+    2. Squared loss without bias or at a bias penalty, and outputs on the line or an interval: `ReducedDual`.
+    3. Outputs on the line or an interval and a bias penalty of 0: `BinPath`.
     4. The same on a grid: `GridDual`.
     5. Any other loss on a grid, without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on
        HiGHS).
@@ -86,8 +85,9 @@ def choose(problem: Problem) -> Solver:
 
 def _iterative(problem: Problem) -> Solver:
     """Return the solver of :func:`choose` for a problem that no closed form answers."""
-    first: tuple[Solver, ...] = (BinPath(), ReducedDual(), GridDual())
-    for solver in first:
+    first: tuple[type[Solver], ...] = (ReducedDual, BinPath, GridDual)
+    for kind in first:
+        solver = kind()
         if solver.accepts(problem):
             return solver
     linear = LinearProgram()
@@ -109,8 +109,8 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
         :func:`~optrand.programs.mechanism.solve_program`.
     solver : Solver, optional
         One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
-        :mod:`optrand.solvers.translation` measures labels far from zero from one of them, and
-        :mod:`optrand.solvers.presolve` drops idle labels. In an interval that is nearly the narrowest, the answer is
+        :mod:`optrand.solvers.reductions` measures labels far from zero from one of them, and
+        :mod:`optrand.solvers.reductions` drops idle labels. In an interval that is nearly the narrowest, the answer is
         its two ends unless the solver's answer has a smaller gap. For a program, a backend as in
         :meth:`~optrand.programs.Program.solve`.
 

@@ -28,7 +28,7 @@ from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.staircase import Staircase
 from optrand.solvers.backends.cones import Clarabel, ConicProgram
-from optrand.solvers.prices import price
+from optrand.solvers.gaps import price
 
 __all__ = ["randomizer_of", "repair", "snap"]
 

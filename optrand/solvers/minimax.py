@@ -25,8 +25,8 @@ from optrand.solvers.cones import ConeOptions, only, solve_cones
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import PROVEN, worst_case_gap
 from optrand.solvers.optimality import candidates
-from optrand.solvers.presolve import Reduction
 from optrand.solvers.reduced_dual.solver import ReducedDual
+from optrand.solvers.reductions import Reduction
 
 __all__ = ["WorstPrior"]
 

@@ -21,7 +21,7 @@ from optrand.model.outputs import Grid, OutputSet, as_output_set
 from optrand.model.problem import regression
 from optrand.solvers.dispatch import check_useful, solve
 from optrand.solvers.minimax import WorstPrior
-from optrand.solvers.translation import near_zero
+from optrand.solvers.reductions import near_zero
 
 __all__ = ["minimax"]
 

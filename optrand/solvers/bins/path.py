@@ -26,7 +26,7 @@ from optrand.solvers.bins.costs import Starts
 from optrand.solvers.bins.dual import bin_dual
 from optrand.solvers.bins.graph import BinGraph
 from optrand.solvers.failures import GuardedSolver, solver_failures
-from optrand.solvers.translation import near_zero
+from optrand.solvers.reductions import near_zero
 
 __all__ = ["BinPath", "rr_on_bins"]
 

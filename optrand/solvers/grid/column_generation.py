@@ -26,8 +26,8 @@ from optrand.solvers.cones import cone_support
 from optrand.solvers.dual_repair import randomizer_of, repair, snap
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.feasibility import balance_arcs, mend_masses
+from optrand.solvers.gaps import price
 from optrand.solvers.grid.master import Master, all_intervals
-from optrand.solvers.prices import price
 
 __all__ = ["ColumnGeneration"]
 

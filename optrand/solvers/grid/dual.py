@@ -4,7 +4,7 @@ On the line an arc (an interval of favoured labels) answers at its best output, 
 the output, is least. On a grid it answers at a grid value, and since the parabola is convex, only the two values beside
 that best output can be optimal at the given multipliers. So the columns are pairs of an arc and a grid value: first the
 two values for each arc near the path of the problem without the grid, then, after each solve, the two values beside the
-new best outputs and the columns that :func:`~optrand.solvers.prices.price` finds with a negative reduced cost. The
+new best outputs and the columns that :func:`~optrand.solvers.gaps.price` finds with a negative reduced cost. The
 kernel is that of :class:`~optrand.solvers.ReducedDual`, with the two bounds of each arc's output equal.
 """
 
@@ -27,16 +27,14 @@ from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap
+from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap, price
 from optrand.solvers.grid.column_generation import ColumnGeneration
-from optrand.solvers.prices import price
+from optrand.solvers.reduced_dual.answers import IDLE, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
-from optrand.solvers.reduced_dual.descent import FIRST, Descent, TooWide
 from optrand.solvers.reduced_dual.kernel import Point
 from optrand.solvers.reduced_dual.multipliers import Groups, Sums
-from optrand.solvers.reduced_dual.reduced import IDLE, Reduced
-from optrand.solvers.reduced_dual.restoration import restore_feasibility
+from optrand.solvers.reduced_dual.solver import FIRST, Descent, TooWide
 
 __all__ = ["GridDual", "GridOptions"]
 

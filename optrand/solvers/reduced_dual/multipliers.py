@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.model.randomizer import Indices
-from optrand.solvers.prices import Extended
+from optrand.solvers.gaps import Extended
 from optrand.solvers.reduced_dual.arcs import FAINT, Arcs, Terms, fit_increasing, violation
 from optrand.solvers.reduced_dual.kernel import (
     Point,

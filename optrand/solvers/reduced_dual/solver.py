@@ -1,4 +1,9 @@
-"""Squared loss on the line or an interval: two attempts of the interior point on candidate arcs.
+"""Squared loss on the line or an interval: two attempts of the interior point on candidate arcs, level by level.
+
+A coarse level requires the sums of the multipliers to be linear in the prior between kept nodes. This restricts the
+dual, so a feasible point of a coarse level is feasible, and its cheapest intervals are the candidate arcs of the finer
+level. Labels that are heavy, or far from their neighbours, are not merged, nor, in an interval without bias, those near
+the ends.
 
 In an interval that is hardly wider than the narrowest one, nearly all outputs of an unbiased randomizer are its ends.
 There the slacks are not differentiable, and Newton's method may cycle. Problems of few labels that both attempts leave
@@ -15,6 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from optrand.base.validation import Floats
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
@@ -25,10 +31,261 @@ from optrand.solvers.cones import solve_cones
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap
 from optrand.solvers.optimality import candidates
-from optrand.solvers.reduced_dual.descent import FIRST, SECOND, Attempt, Descent, TimeOver, TooWide
-from optrand.solvers.reduced_dual.reduced import Candidate, Reduced
+from optrand.solvers.reduced_dual.answers import IDLE, Candidate, Reduced, best_outputs, find_candidate
+from optrand.solvers.reduced_dual.arcs import (
+    Arcs,
+    Level,
+    Nodes,
+    Terms,
+    all_arcs,
+    arcs_near_path,
+    build_arcs,
+    end_arcs,
+    find_violated_arcs,
+    order_nodes,
+    unite_arcs,
+)
+from optrand.solvers.reduced_dual.kernel import KernelOptions, Point, centre_of, interior_point
+from optrand.solvers.reduced_dual.multipliers import Groups, Sums
 
-__all__ = ["OUT_OF_TIME", "ReducedDual"]
+__all__ = ["FIRST", "OUT_OF_TIME", "SECOND", "Attempt", "Descent", "ReducedDual", "TimeOver", "TooWide"]
+
+Start = tuple[Floats, Floats]
+"""Sums ``b, c`` of the multipliers up to each node, near which the iteration of a level begins."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Tuning of one attempt, on 2,000 random problems of up to 400 labels.
+
+    Attributes
+    ----------
+    reach : int
+        Steps from the path at which arcs are kept; one more in an interval without bias.
+    fewest : int
+        Labels of the coarsest level, at most; there all intervals are arcs. With 24, up to 64 labels take half as long
+        again, and more labels just as long.
+    floor : float
+        Share of the prior that is spread evenly over the labels on coarse levels: where a prior is zero, reduced costs
+        do not tell which arcs are next.
+    gap, least : float
+        Complementarity of the finest level, as a share of the minimum, and its lower bound.
+    coarse : float
+        Complementarity of a coarse level, times the number of labels and over the smallest prior; 1e-4 at most.
+    tolerance : float
+        Residual to which the equations of a level hold.
+    failure : float
+        Multiple of its target above which the complementarity of a level means that the level has failed: its arcs hold
+        no randomizer, or some that matter are missing.
+    coarse_rounds, rounds : int
+        Largest number of times that violated arcs are added, on a coarse level and on the finest one.
+    patience : int
+        Number of these after which each must halve the gap.
+    lack : float
+        Violation above which an arc of the finest level is added.
+    cautious : bool
+        Whether steps that overestimate concave slacks are halved (:class:`KernelOptions`).
+    priced : bool
+        Whether violated arcs are added to coarse levels that have not failed as well.
+    most_priced : int
+        Largest number of nodes of which all pairs are priced: that takes the square of it.
+    hub : int
+        Number of arcs on one side above which a node is moved from the band to its border.
+    work : tuple of float
+        Largest number of operations of a factorization, in all, per label, and per pair of labels.
+    """
+
+    reach: int = 2
+    fewest: int = 64
+    floor: float = 1e-7
+    gap: float = 1e-15
+    least: float = 1e-18
+    coarse: float = 3e-5
+    tolerance: float = 1e-11
+    failure: float = 1e3
+    coarse_rounds: int = 2
+    rounds: int = 8
+    patience: int = 2
+    lack: float = 1e-15
+    cautious: bool = False
+    priced: bool = False
+    most_priced: int = 20_000
+    hub: int = 48
+    work: tuple[float, float, float] = (2e8, 4e4, 200.0)
+
+
+FIRST = Attempt()
+"""It proves 99 % of random problems."""
+
+SECOND = Attempt(reach=3, fewest=32, floor=1e-6, cautious=True, priced=True)
+"""It proves most of the others; further attempts proved none."""
+
+STEEP = 2.0
+"""In an interval without bias labels are not merged across gaps that, times this, exceed the distance to an end."""
+
+SHRUNK = 0.9
+"""A level with more than this share of the nodes of the finer one is not worth solving."""
+
+
+class TimeOver(Exception):
+    """The limit has passed within a descent."""
+
+
+class TooWide(Exception):
+    """The band is too wide to factorize in reasonable time; usually a failed coarse level has pointed at wrong arcs."""
+
+
+@dataclass(frozen=True)
+class Descent:
+    """One attempt at a problem; no level is begun after the time `end`, as of :func:`time.perf_counter`."""
+
+    reduced: Reduced
+    options: Attempt
+    end: float = math.inf
+
+    @property
+    def levels(self) -> list[Level]:
+        """All levels, the finest first."""
+        levels = [self.reduced.level(self.options.floor)]
+        while levels[-1].before.size - 1 > self.options.fewest:
+            coarser = levels[-1].coarsen(STEEP if self.reduced.boxed else 0.0)
+            if coarser.before.size > SHRUNK * levels[-1].before.size:
+                break
+            levels.append(coarser)
+        return levels
+
+    def best_candidate(self) -> Candidate:
+        """Return the best candidate of the finest level."""
+        nodes, start, whole, steps = self.candidate_arcs()
+        found = self._solve_finest(nodes, start, whole=whole)
+        return found._replace(steps=steps + found.steps)
+
+    def candidate_arcs(self) -> tuple[Nodes, Start, bool, int]:
+        """Solve all coarser levels, and return the arcs of the finest one that their answer points at.
+
+        Returns
+        -------
+        nodes : tuple of arrays
+            First and end nodes of the arcs.
+        start : tuple of arrays
+            Sums of the multipliers near which the iteration of the finest level begins.
+        whole : bool
+            Whether the arcs are all intervals.
+        steps : int
+            Number of iterations on the coarser levels.
+        """
+        levels, reach = self.levels, self.options.reach + self.reduced.boxed
+        coarsest = self.reduced.terms(*levels[-1][:2])
+        nodes, start, steps = all_arcs(levels[-1].before.size - 1), centre_of(coarsest), 0
+        for number in range(len(levels) - 1, -1, -1):
+            terms, whole = self.reduced.terms(*levels[number][:2]), number == len(levels) - 1
+            if not whole:
+                slopes, costs = (levels[number + 1].prolong(sums) for sums in start)
+                start = slopes, costs
+                nodes = arcs_near_path(terms, slopes, costs, reach)
+            # In an interval without bias the spread prior is solved first, to see whether its arcs hold a randomizer.
+            if number or (self.reduced.boxed and not whole):
+                start, count = self._solve_level(terms, nodes, start, whole=whole)
+                steps += count
+        if self.reduced.boxed and not whole:
+            nodes = arcs_near_path(terms, *start, reach)
+        return nodes, start, whole, steps
+
+    def _check_time(self) -> None:
+        if time.perf_counter() >= self.end:
+            raise TimeOver
+
+    def _solve_level(self, terms: Terms, nodes: Nodes, start: Start, *, whole: bool) -> tuple[Start, int]:
+        """Solve a coarse level. Return its sums and the number of iterations."""
+        options, steps = self.options, 0
+        gap = min(1e-4, options.coarse * float(np.diff(terms.before).min()) / (terms.before.size - 1))
+        for number in range(1 + options.coarse_rounds):
+            arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
+            steps += count
+            more = self._add_arcs(terms, nodes, point, gap, failed=failed) if failed or options.priced else None
+            if more is None or number == options.coarse_rounds:
+                break
+            nodes = more
+        costs = point.costs
+        if terms.charges.size:
+            ends = arcs.first, arcs.end, best_outputs(arcs, terms, point.slopes)
+            sums = Sums(terms.before, point.slopes, costs)
+            groups = Groups.of_used(terms, sums, ends, point.mass > IDLE * point.slack)
+            costs = next(groups.candidates()).astype(np.float64, copy=False)
+        return (point.slopes, costs), steps
+
+    def _solve_finest(self, nodes: Nodes, start: Start, *, whole: bool) -> Candidate:
+        """Return the best candidate by some arcs of the finest level and those that its answers violate."""
+        reduced, options = self.reduced, self.options
+        steps, best, last = 0, Candidate(None, math.inf, 0), math.inf
+        terms = reduced.terms(*reduced.finest[:2])
+        gap = max(options.least, options.gap * reduced.share)
+        try:
+            for number in range(1 + options.rounds):
+                arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
+                steps += count
+                found = find_candidate(reduced, arcs, point)
+                if best.solution is None or found.gap < best.gap:
+                    best = found
+                falls, last = found.gap < last / 2, found.gap
+                if best.gap <= PROVEN or (number >= options.patience and not falls):
+                    break
+                more = self._add_arcs(terms, nodes, point, options.lack, failed=failed)
+                if more is None:
+                    break
+                nodes = more
+        except (TimeOver, TooWide):
+            if best.solution is None:
+                raise
+        return best._replace(steps=steps)
+
+    def solve(
+        self, terms: Terms, nodes: Nodes, gap: float, start: Start, *, whole: bool, values: Floats | None = None
+    ) -> tuple[Arcs, Point, int, bool]:
+        """Solve on some arcs. Return the arcs, the last point, the number of iterations, and whether it failed.
+
+        With `values`, the output of each arc is fixed.
+        """
+        self._check_time()
+        options = self.options
+        arcs = self._order(terms, nodes, values, whole=whole)
+        kernel = KernelOptions(cautious=options.cautious)
+        point, count, _ = interior_point(arcs, terms, gap, options.tolerance, start, kernel)
+        return arcs, point, count, not point.mass @ point.slack < options.failure * gap
+
+    def _order(self, terms: Terms, nodes: Nodes, values: Floats | None, *, whole: bool) -> Arcs:
+        """Return the arcs with an order of their nodes, which stays as it is if they are all intervals."""
+        k, options = terms.before.size - 1, self.options
+        places, hubs = np.concatenate(([-1], np.arange(k - 1), [-1])), 0
+        if not whole:
+            places, hubs = order_nodes(*nodes, k, options.hub, not self.reduced.problem.unbiased)
+        if not self.reduced.stretched:
+            places[k], hubs = k - 1, hubs + 1
+        bounds = np.full(nodes[0].size, terms.low), np.full(nodes[0].size, terms.high)
+        if values is not None:
+            bounds = values, values
+        arcs = build_arcs(*nodes, bounds, places, hubs, terms.charges.size > 0)
+        border = 0 if self.reduced.stretched else 2 * hubs
+        fixed, per_label, per_pair = options.work
+        if arcs.banded * (arcs.width + border) ** 2 > fixed + k * (per_label + k * per_pair):
+            raise TooWide
+        return arcs
+
+    def _add_arcs(self, terms: Terms, nodes: Nodes, point: Point, lack: float, *, failed: bool) -> Nodes | None:
+        """Return the arcs with those violated by more than `lack`; None if no arc is violated, or too many are.
+
+        If the arcs hold no unbiased randomizer within the outputs, those at the ends are added first.
+        """
+        slopes, costs = point.slopes, point.costs
+        if failed and self.reduced.boxed:
+            more = unite_arcs(nodes, end_arcs(slopes.size - 1))
+            if more[0].size > nodes[0].size:
+                return more
+        if slopes.size > self.options.most_priced or not point.is_finite():
+            return None
+        more = unite_arcs(nodes, find_violated_arcs(terms, slopes, costs, -lack))
+        return more if more[0].size > nodes[0].size else None
+
 
 CLOSEST = 1e-13
 """Labels that differ by less than this share of the range of all labels are refused."""
