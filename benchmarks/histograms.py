@@ -27,8 +27,7 @@ from optrand.release.conditioning import Conditioning, condition
 from optrand.release.plan import Plan, draw_histograms
 from optrand.release.question import Question
 from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.priors import private_prior, split_budget
-from optrand.sampling.smoothing import smoothed_prior
+from optrand.sampling.priors import private_prior, smoothed_prior, split_budget
 
 EPSILONS, ROWS, LABELS = (0.5, 1.0, 2.0, 4.0, 8.0), (1_000, 20_000, 1_000_000, 10_000_000), 53
 TABLES = {

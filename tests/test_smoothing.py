@@ -11,20 +11,19 @@ from hypothesis import strategies as st
 
 from optrand.base.validation import check_prior
 from optrand.errors import InvalidInput
-from optrand.sampling import smoothing
-from optrand.sampling.priors import EstimatedPrior, private_prior
-from optrand.sampling.smoothing import FLOOR, smoothed_prior
+from optrand.sampling import priors
+from optrand.sampling.priors import FLOOR, EstimatedPrior, private_prior, smoothed_prior
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 100, 1000])
 @pytest.mark.parametrize("rate", [1e-9, 1e-7, 1e-3, 0.1, 3.0, 300.0])
 def test_sums_over_a_bin_are_the_sums(rows, rate):
     """Against the sums themselves, term by term."""
-    low, high = smoothing._bins(rows)
+    low, high = priors._bins(rows)
     covered = np.concatenate([np.arange(a, b + 1) for a, b in zip(low, high, strict=True)])
     assert covered.tolist() == list(range(rows + 1))
     for noisy in {0, 1, rows // 2, rows}:
-        weights, means = smoothing._over_bins(np.array([[float(noisy)]]), low, high, rate)
+        weights, means = priors._over_bins(np.array([[float(noisy)]]), low, high, rate)
         for j, (first, last) in enumerate(zip(low, high, strict=True)):
             counts = np.arange(first, last + 1)
             likelihood = np.exp(-rate * np.abs(noisy - counts))
@@ -41,10 +40,10 @@ def by_enumeration(noisy, rows, epsilon):
     likelihood = np.exp(-epsilon / 2 * np.abs(np.array(noisy)[:, np.newaxis] - counts))
     likelihood /= likelihood.max(axis=1, keepdims=True)
     masses = np.full(sizes.size, 1 / sizes.size)
-    for step in range(smoothing.ROUNDS + 1):
+    for step in range(priors.ROUNDS + 1):
         posterior = likelihood * (masses / sizes)[bins]
         posterior /= posterior.sum(axis=1, keepdims=True)
-        if step < smoothing.ROUNDS:
+        if step < priors.ROUNDS:
             held = np.array([posterior[:, bins == b].sum() for b in range(sizes.size)])
             masses = (held + 1 / sizes.size) / (len(noisy) + 1)
     means = posterior @ counts

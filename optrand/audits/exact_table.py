@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import Integers, exact_integers, places, scale_to_integers
-from optrand.base.decimals import decimal
+from optrand.base.numerals import read_decimal
 from optrand.base.records import Record
 from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidInput
@@ -176,10 +176,10 @@ def _is_float(entry: object) -> bool:
 def read_fraction(text: str, where: str) -> Fraction:
     """Read a decimal, or a fraction of two. Raise :class:`InvalidInput` that begins with `where` otherwise."""
     over, slash, under = text.partition("/")
-    below = decimal(under, where) if slash else Fraction(1)
+    below = read_decimal(under, where) if slash else Fraction(1)
     if not below:
         raise InvalidInput(f"{where} is divided by 0, expected a probability")
-    return decimal(over, where) / below
+    return read_decimal(over, where) / below
 
 
 def _exact(entry: Any, y: int, i: int) -> Fraction:

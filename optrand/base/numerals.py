@@ -1,13 +1,80 @@
-"""Decimal numerals of bounds, rounded in a stated direction so that they stay true: lower ones down, upper ones up."""
+"""Decimal numerals: read as people write them, and written of bounds so that they stay true.
+
+Read are digits, a point, perhaps an exponent; not ``1_000``, ``nan`` or ``infinity``. Bounds are rounded in a stated
+direction, lower ones down and upper ones up.
+"""
 
 from __future__ import annotations
 
 import decimal
 import itertools
 import math
+import re
+from decimal import Decimal
 from fractions import Fraction
 
-__all__ = ["shown_above", "shown_below", "shown_spent"]
+from optrand.errors import InvalidInput
+
+__all__ = ["read_decimal", "read_number", "read_whole", "shown_above", "shown_below", "shown_spent"]
+
+LARGEST_EXPONENT, SMALLEST_EXPONENT = 307, -400
+"""Beyond these exponents lie no floats, or no relevant ones. They are refused before their power of ten is computed."""
+
+_DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?\s*")
+_WHOLE = re.compile(r"[0-9]{1,9}")
+
+
+def read_decimal(text: str, where: str) -> Fraction:
+    """Return the exact value of a decimal. Errors name it by `where` and never repeat the text of a file.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, or a number beyond the range of floats.
+
+    Examples
+    --------
+    >>> read_decimal("-2.5e-1", "the step")
+    Fraction(-1, 4)
+    """
+    if _DECIMAL.fullmatch(text) is None:
+        if text.strip().lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            raise InvalidInput(f"{where} is beyond the range of floats, expected a finite number")
+        raise InvalidInput(f"{where} is not a number: expected something like 7, -0.5 or 1e3")
+    value = Decimal(text)
+    if not SMALLEST_EXPONENT <= value.adjusted() <= LARGEST_EXPONENT:
+        raise InvalidInput(f"{where} is beyond the range of floats, expected a finite number")
+    return Fraction(value)
+
+
+def read_number(text: str, name: str, expected: str) -> float:
+    """Return the float nearest to a decimal, which is public: errors repeat it.
+
+    Raises
+    ------
+    InvalidInput
+        Text of another form, or a number beyond the range of floats: not `expected`.
+
+    Examples
+    --------
+    >>> read_number("0.1", "--epsilon", "a number above 0 (nats)")
+    0.1
+    """
+    value = float(text) if _DECIMAL.fullmatch(text) else math.nan
+    if not math.isfinite(value):
+        raise InvalidInput(f"{name} is {text!r}, expected {expected}")
+    return value
+
+
+def read_whole(text: str) -> int | None:
+    """Return the integer that a text denotes, or None if it denotes no integer of a useful size.
+
+    Examples
+    --------
+    >>> read_whole("416"), read_whole("4e2"), read_whole("-1")
+    (416, None, None)
+    """
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def shown_below(x: float | Fraction, digits: int | None = None) -> str:

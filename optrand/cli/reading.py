@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optrand.base.decimals import decimal, number, whole
+from optrand.base.numerals import read_decimal, read_number, read_whole
 from optrand.base.suggestions import missing
 from optrand.base.validation import MAX_INTEGER, Floats, check_epsilon, check_labels, frozen
 from optrand.cli.console import note
@@ -57,11 +57,11 @@ def parse_in_order(text: str) -> Floats:
     """Return distinct numbers in the forms of :func:`parse_labels`, in the order in which they are written."""
     if text.startswith("@"):
         tokens = [token.strip() for token in _text(text[1:]).replace("\n", ",").split(",")]
-        numbers = [decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(tokens) if token]
+        numbers = [read_decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(tokens) if token]
     elif ":" in text:
         numbers = _range(text)
     else:
-        numbers = [decimal(token.strip(), f"label {i + 1} of the list") for i, token in enumerate(text.split(","))]
+        numbers = [read_decimal(token.strip(), f"label {i + 1} of the list") for i, token in enumerate(text.split(","))]
     if any(each.denominator == 1 and abs(each) > MAX_INTEGER for each in numbers):
         raise InvalidInput("labels hold integers beyond 2**53, which floats cannot tell apart: rescale them")
     return check_labels([float(each) for each in numbers])
@@ -71,8 +71,8 @@ def _range(text: str) -> list[Fraction]:
     parts = text.split(":")
     if len(parts) not in (2, 3):
         raise InvalidInput(f"labels {text!r} have {len(parts)} parts, expected LOW:HIGH or LOW:HIGH:STEP")
-    low, high = (decimal(part, f"an end of {text!r}") for part in parts[:2])
-    step = decimal(parts[2], f"the step of {text!r}") if len(parts) == 3 else Fraction(1)
+    low, high = (read_decimal(part, f"an end of {text!r}") for part in parts[:2])
+    step = read_decimal(parts[2], f"the step of {text!r}") if len(parts) == 3 else Fraction(1)
     if low > high:
         raise InvalidInput(f"labels {text!r} run downwards: write the lower end first, {parts[1]}:{parts[0]}")
     if step <= 0:
@@ -162,8 +162,8 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
         where = f"line {line} of {path}"
         if len(row) != 2:
             raise InvalidInput(f"{where} has {len(row)} cells, expected two: a label and a count or probability")
-        label = row[0] if names is not None else float(decimal(row[0].strip(), f"the label in {where}"))
-        weight = decimal(row[1].strip(), f"the count in {where}")
+        label = row[0] if names is not None else float(read_decimal(row[0].strip(), f"the label in {where}"))
+        weight = read_decimal(row[1].strip(), f"the count in {where}")
         place = places.get(label)
         if place is None or place in weights:
             raise InvalidInput(f"the label in {where} {'comes twice' if place is not None else 'is not declared'}")
@@ -209,7 +209,8 @@ def read_loss(path: str | os.PathLike[str]) -> Tabulated:
     if not rows or len({len(row) for row in rows}) > 1:
         raise InvalidInput(f"{path} has rows of several lengths, or none: expected a number for each output")
     entries = [
-        [float(decimal(cell.strip(), f"a cell in row {i} of {path}")) for cell in row] for i, row in enumerate(rows, 1)
+        [float(read_decimal(cell.strip(), f"a cell in row {i} of {path}")) for cell in row]
+        for i, row in enumerate(rows, 1)
     ]
     return Tabulated(np.array(entries))
 
@@ -225,12 +226,12 @@ def parse_outputs(text: str) -> OutputSet | int:
     kind, *parts = text.split(":")
     if kind == "line" and not parts:
         return Line()
-    if kind == "grid" and len(parts) == 1 and (n := whole(parts[0])) is not None:
+    if kind == "grid" and len(parts) == 1 and (n := read_whole(parts[0])) is not None:
         return n
     if kind == "values" and parts:
         return Grid(parse_labels(":".join(parts)))
     if kind == "interval" and len(parts) == 2:
-        ends = (number(end, f"an end of the outputs {text!r}", "a number such as -10 or 62.5") for end in parts)
+        ends = (read_number(end, f"an end of the outputs {text!r}", "a number such as -10 or 62.5") for end in parts)
         return Interval(*ends)
     if kind == "adaptive":
         raise InvalidInput(
@@ -243,7 +244,7 @@ def parse_outputs(text: str) -> OutputSet | int:
 
 def parse_epsilon(text: str, name: str = "--epsilon") -> float:
     """Return a privacy budget."""
-    return check_epsilon(number(text, name, "a number above 0 (nats)"), name)
+    return check_epsilon(read_number(text, name, "a number above 0 (nats)"), name)
 
 
 def parse_penalty(text: str, name: str = "--bias-penalty") -> float:
@@ -257,7 +258,7 @@ def parse_gap(text: str, name: str = "--gap") -> float:
 
 
 def _parse_from_zero(text: str, name: str, expected: str) -> float:
-    found = number(text, name, expected)
+    found = read_number(text, name, expected)
     if found < 0:
         raise InvalidInput(f"{name} is {text!r}, expected {expected}")
     return found + 0.0
@@ -277,7 +278,7 @@ def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> lis
         if len(ends) == 1:
             found.append(one(part, name))
             continue
-        count = whole(ends[2]) if len(ends) == 3 else None
+        count = read_whole(ends[2]) if len(ends) == 3 else None
         if count is None or not 2 <= count <= MAX_NUMBERS:
             raise InvalidInput(f"{name} holds {part!r}, expected LOW:HIGH:N with a whole N from 2 to {MAX_NUMBERS}")
         low, high = (one(end, name) for end in ends[:2])

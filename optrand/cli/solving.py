@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from optrand.base.decimals import number, whole
-from optrand.base.numerals import shown_above
+from optrand.base.numerals import read_number, read_whole, shown_above
 from optrand.cli.console import also, command_line, lines, note, progress, show
 from optrand.cli.options import OUTPUT_FORMS, Epsilon, Force, Labels, Outputs, Prior, option
 from optrand.cli.reading import (
@@ -121,11 +120,11 @@ def _parse_placement(text: str) -> dict[str, float | int] | None:
     kind, _, amount = text.partition(":")
     if kind != "adaptive":
         return None
-    count = whole(amount)
+    count = read_whole(amount)
     if count is not None and count >= 1:
         return {"n": count}
     expected = "a number of outputs, such as adaptive:12, or a share of the optimum above 0, such as adaptive:0.01"
-    share = number(amount, "--outputs adaptive", expected)
+    share = read_number(amount, "--outputs adaptive", expected)
     if not 0 < share < math.inf:
         raise InvalidInput(f"--outputs is {text!r}, expected {expected}")
     return {"tolerance": share}
@@ -144,7 +143,7 @@ def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[
     from optrand.studies import ContinuousPrior, place_knots
     from optrand.studies.continuous import continuous_mechanism
 
-    count = whole(knots)
+    count = read_whole(knots)
     if count is None or count < 2:
         raise InvalidInput(f"--knots is {knots!r}, expected a whole number of at least 2")
     if not problem.unbiased or not isinstance(problem.outputs, Line):

@@ -32,8 +32,7 @@ from optrand.estimate.histograms import project_to_simplex
 from optrand.learning.domain import Codes, Domain
 from optrand.learning.likelihoods import label_inputs, likelihood_table, loss_weight_table
 from optrand.sampling.entropy import EntropySource, SystemEntropy
-from optrand.sampling.priors import EstimatedPrior, private_histogram
-from optrand.sampling.smoothing import smoothed_prior
+from optrand.sampling.priors import EstimatedPrior, private_histogram, smoothed_prior
 
 __all__ = ["LabelRelease", "PriorRelease", "PrivateLabels"]
 
@@ -158,7 +157,7 @@ class PriorRelease:
 
     @cached_property
     def probabilities(self) -> Floats:
-        """Posterior mean of the shares, none of them zero (:func:`~optrand.sampling.smoothing.smoothed_prior`)."""
+        """Posterior mean of the shares, none of them zero (:func:`~optrand.sampling.priors.smoothed_prior`)."""
         return smoothed_prior(self.clipped, self.rows.size)
 
     @cached_property

@@ -28,8 +28,7 @@ from optrand.base.validation import Floats
 from optrand.errors import InputChanged, InvalidInput
 from optrand.release.cells import plain
 from optrand.release.frames import arrow_column, as_table, is_frame
-from optrand.sampling.priors import EstimatedPrior
-from optrand.sampling.smoothing import smoothed_prior
+from optrand.sampling.priors import EstimatedPrior, smoothed_prior
 
 Key = tuple[str | None, ...]
 Indices = NDArray[np.intp]
