@@ -15,17 +15,14 @@ from hypothesis import strategies as st
 from strategies import label_sets, priors, solved_epsilons
 
 import optrand
-from optrand import Dual, Interval, Problem, certify, losses, regression, rr_on_bins
+from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Arcs, Randomizer
 from optrand.solvers import ColumnGeneration, LinearProgram
-from optrand.solvers.bins.dual import _Shares, bin_dual
-from optrand.solvers.bins.graph import BinGraph
-from optrand.solvers.bins.many import best_cuts
-from optrand.solvers.bins.monge import best_steps, distances
+from optrand.solvers.bins.costs import Bins, RunSums
+from optrand.solvers.bins.dual import bin_dual, potentials
+from optrand.solvers.bins.monge import best_steps, shortest_paths
 from optrand.solvers.bins.path import BinPath, best_partition
-from optrand.solvers.bins.spans import Spans
-from optrand.solvers.gaps import price
 
 LOSSES = {loss.name: loss for loss in (losses.squared, losses.absolute, losses.poisson_log)}
 by_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
@@ -313,21 +310,21 @@ def test_labels_of_prior_zero_have_no_say(loss):
 # ------------------------------------------------------------------------------------------------------------ the parts
 
 
-def graph_of(problem: Problem) -> BinGraph:
+def bins_of(problem: Problem) -> Bins:
     kept = problem.prior > 0
-    return BinGraph(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept]))
+    return Bins.of(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept]))
 
 
 @given(cases())
 @example(regression([0.0, 1.0], [1e-8, 1 - 1e-8], 0.01))
 def test_costs_of_bins_are_those_of_the_definition(problem):
     """``G_S = Phi* + (E - 1) K_S``."""
-    graph = graph_of(problem)
-    problem, gain = graph.problem, graph.gain
+    bins = bins_of(problem)
+    problem, gain = bins.problem, bins.gain
     least = column(problem, range(0))[1]
-    assert graph.costs.least == pytest.approx(least, rel=1e-12, abs=rounding(problem))
+    assert bins.least == pytest.approx(least, rel=1e-12, abs=rounding(problem))
     first, last = np.triu_indices(problem.k)
-    for a, b, found in zip(first.tolist(), last.tolist(), graph.costs.between(first, last + 1).tolist(), strict=True):
+    for a, b, found in zip(first.tolist(), last.tolist(), bins.costs(first, last + 1).tolist(), strict=True):
         cost = clamped(problem, range(a, b + 1))
         assert least + gain * found == pytest.approx(cost, rel=1e-11, abs=10 * rounding(problem) * (1 + gain))
         assert cost >= column(problem, range(a, b + 1))[1] - rounding(problem)
@@ -336,13 +333,13 @@ def test_costs_of_bins_are_those_of_the_definition(problem):
 @given(cases(), st.floats(0, 1))
 def test_shortest_paths_are_the_best_of_all(problem, share):
     """At a penalty of 0 or more the best clamped bins are as good as the best bins."""
-    graph = graph_of(problem)
-    penalty = share * abs(graph.costs.least) / (graph.gain + 1)
-    path = graph.distances(penalty, np.zeros(1, dtype=np.intp)).path()
-    every = [graph.lengths(np.array([one[0] for one in bins])) for bins in partitions(graph.problem.k)]
+    bins = bins_of(problem)
+    penalty, k = share * abs(bins.least) / (bins.gain + 1), bins.problem.k
+    distances, _ = shortest_paths(lambda i, j: bins.costs(i, j) + penalty, np.append(0.0, np.full(k, np.inf)))
+    every = [bins.lengths(np.array([one[0] for one in found])) for found in partitions(k)]
     best = min(math.fsum(lengths) + penalty * lengths.size for lengths in every)
     size = max(float(np.abs(lengths).sum()) for lengths in every) + abs(penalty)
-    assert math.fsum(graph.lengths(path)) + penalty * path.size == pytest.approx(best, abs=1e-13 * size)
+    assert distances[-1] == pytest.approx(best, abs=1e-13 * size)
 
 
 def fractions(rng: np.random.Generator, n: int, top: int) -> list[Fraction]:
@@ -398,31 +395,29 @@ def test_plain_costs_are_not_monge():
 
 
 @pytest.mark.parametrize("trial", range(6))
-def test_shortest_paths_over_monge_weights(trial):
-    """Any hint, any offers: distances are those of the plain recursion, and steps lead to them."""
+def test_shortest_paths_over_monge_lengths(trial):
+    """Any offers: distances are those of the plain recursion, and steps lead to them."""
     rng = np.random.default_rng([78, trial])
     k = int(rng.integers(1, 400))
     places = np.cumsum(rng.random(k + 1) ** 3)
     rent = 10.0 ** rng.uniform(-2, 3)
 
-    def weights(i, j):
+    def lengths(i, j):
         return (places[j] - places[i]) ** 2 + rent
 
     offers = np.full(k + 1, np.inf) if trial % 2 else 100 * rent * rng.random(k + 1)
     offers[0] = 0.0
     expected = offers.copy()
     for j in range(1, k + 1):
-        expected[j] = min(offers[j], (expected[:j] + weights(np.arange(j), j)).min())
-    hint = np.unique(rng.integers(0, k, 5)) if trial % 3 else np.zeros(1, dtype=np.intp)
-    found = distances(weights, offers, hint)
-    assert found.lengths == pytest.approx(expected, rel=1e-12)
-    moved = np.flatnonzero(found.before != np.arange(k + 1))
-    before = found.before[moved]
-    assert found.lengths[moved] == pytest.approx(found.lengths[before] + weights(before, moved), rel=1e-12)
+        expected[j] = min(offers[j], (expected[:j] + lengths(np.arange(j), j)).min())
+    found, before = shortest_paths(lengths, offers)
+    assert found == pytest.approx(expected, rel=1e-12)
+    moved = np.flatnonzero(before != np.arange(k + 1))
+    assert found[moved] == pytest.approx(found[before[moved]] + lengths(before[moved], moved), rel=1e-12)
     nodes = np.arange(k // 2 + 1, k + 1)
-    lengths, steps = best_steps(weights, expected, nodes, 0, k // 2)
-    table = expected[: k // 2 + 1] + weights(np.arange(k // 2 + 1), nodes[:, np.newaxis])
-    assert lengths == pytest.approx(table.min(axis=1), rel=1e-14)
+    least, steps = best_steps(lengths, expected, nodes, 0, k // 2)
+    table = expected[: k // 2 + 1] + lengths(np.arange(k // 2 + 1), nodes[:, np.newaxis])
+    assert least == pytest.approx(table.min(axis=1), rel=1e-14)
     assert (np.diff(steps) >= 0).all()
 
 
@@ -432,93 +427,54 @@ def test_sums_over_runs_of_labels_keep_all_their_digits(trial):
     k = int(rng.integers(1, 40))
     labels, prior = np.cumsum(10.0 ** rng.integers(-3, 3, k)), 10.0 ** rng.integers(-30, 1, k)
     first, last = np.triu_indices(k)
-    spans = Spans(labels, prior)
-    mass, anchor, offset, inner = spans.bins(first, last + 1)
-    above, below = spans.above(first, last), spans.below(first, last)
+    mass, mean, inner = RunSums(labels, prior).moments(first, last + 1)
     for i, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
         y, p = ([Fraction(float(x)) for x in part[a : b + 1]] for part in (labels, prior))
-        mean = sum(u * v for u, v in zip(p, y, strict=True)) / sum(p)
+        middle = sum(u * v for u, v in zip(p, y, strict=True)) / sum(p)
         assert mass[i] == pytest.approx(float(sum(p)), rel=1e-14)
-        assert Fraction(float(anchor[i])) + Fraction(float(offset[i])) == pytest.approx(mean, rel=1e-13)
-        exact = [
-            sum(u * (v - mean) ** 2 for u, v in zip(p, y, strict=True)) / 2,
-            sum(u * (v - y[0]) for u, v in zip(p, y, strict=True)),
-            sum(u * (y[-1] - v) for u, v in zip(p, y, strict=True)),
-        ]
-        assert [inner[i], above[i], below[i]] == pytest.approx([float(x) for x in exact], rel=1e-9, abs=1e-300)
+        assert mean[i] == pytest.approx(float(middle), rel=1e-13)
+        exact = sum(u * (v - middle) ** 2 for u, v in zip(p, y, strict=True)) / 2
+        assert inner[i] == pytest.approx(float(exact), rel=1e-9, abs=1e-300)
+    empty = RunSums(labels, prior).moments(np.arange(k + 1), np.arange(k + 1))
+    assert (empty[0] == 0).all()
+    assert (empty[2] == 0).all()
 
 
 @pytest.mark.parametrize("trial", range(3))
 @by_loss
 def test_potentials_are_near_and_no_arc_is_too_short(loss, trial):
-    graph = graph_of(random_problem(21, trial, loss, largest=30))
-    starts, _ = best_partition(graph)
-    penalty, k = graph.penalty(starts), graph.problem.k
+    bins = bins_of(random_problem(21, trial, loss, largest=30))
+    starts, _ = best_partition(bins)
+    penalty, k = bins.penalty(starts), bins.problem.k
     lengths = np.full((k, k + 1), math.inf)
     first, last = np.triu_indices(k)
-    lengths[first, last + 1] = graph.costs.between(first, last + 1) + penalty
-    total = math.fsum(graph.lengths(starts)) + starts.size * penalty
+    lengths[first, last + 1] = bins.costs(first, last + 1) + penalty
+    total = math.fsum(bins.lengths(starts)) + starts.size * penalty
     unit = float(np.abs(lengths[np.isfinite(lengths)]).max())
     near = np.linspace(0, total, k + 1) + 0.01 * unit * np.random.default_rng(trial).standard_normal(k + 1)
-    found = graph.potentials(near, penalty, starts)
+    found = potentials(bins, near, penalty)
     assert (found - found[:k, np.newaxis] <= lengths + 1e-13 * unit)[np.isfinite(lengths)].all()
     nodes = np.append(starts, k)
     assert np.diff(found[nodes]) == pytest.approx(lengths[nodes[:-1], nodes[1:]], abs=1e-12 * unit)
-    assert graph.potentials(found, penalty, starts) == pytest.approx(found, abs=1e-12 * unit)
+    assert potentials(bins, found, penalty) == pytest.approx(found, abs=1e-12 * unit)
 
 
 def test_bins_of_one_output_are_one_bin():
     """On an interval that clips them both, the two lower bins have one output; merging them saves a column."""
     problem = regression([0, 1, 20, 21], [0.25] * 4, 4.0, outputs=Interval(10.0, 30.0))
-    graph = BinGraph(problem)
-    assert graph.value(np.array([0, 2, 3])) < graph.value(np.array([0, 1, 2, 3]))
-    starts, _ = best_partition(graph)
-    assert (np.diff(graph.outputs(starts)) > 0).all()
-
-
-@by_loss
-@pytest.mark.parametrize("trial", range(3))
-def test_prices_in_floats_are_those_of_the_certificate(loss, trial):
-    """Of multipliers in and out of order, right and wrong."""
-    graph = graph_of(random_problem(61, trial, loss, largest=40))
-    starts, _ = best_partition(graph)
-    shares = _Shares(graph, starts)
-    k = graph.problem.k
-    if starts.size == 1:
-        assert shares.excess(np.zeros(k)) == 0
-        return
-    for seed in range(4):
-        position = shares.balance(np.clip(np.random.default_rng(seed).normal(0.4, 0.2, k), 0, 1))
-        assert ((position >= 0) & (position <= 1)).all()
-        prices = price(graph.problem, Dual(shares.alpha(position), np.zeros(k)))
-        exact = -float(prices.costs.min()) / graph.gain / shares.unit
-        assert max(shares.excess(position), 0.0) == pytest.approx(max(exact, 0.0), rel=1e-6, abs=1e-9)
-
-
-@pytest.mark.parametrize("outputs", [None, Interval(12.0, 40.0)])
-@pytest.mark.parametrize("epsilon", [0.3, 10.0])
-@by_loss
-def test_many_priors_at_once_are_solved_as_one_by_one(loss, epsilon, outputs):
-    rng = np.random.default_rng(80)
-    labels = np.cumsum(1 + rng.random(23))
-    weights = rng.dirichlet(np.full(23, 0.4), 12) + 1e-12
-    weights[::3] *= rng.random((4, 23)) < 0.6
-    weights /= weights.sum(axis=1, keepdims=True)
-    problem = regression(labels, np.full(23, 1 / 23), epsilon, loss=loss, outputs=outputs)
-    for prior, cuts in zip(weights, best_cuts(problem, weights, np.full(12, epsilon)), strict=True):
-        one = replace(problem, prior=prior)
-        solution = BinPath().proven(one, np.flatnonzero(cuts))
-        assert solution.value == pytest.approx(BinPath()(one).value, rel=1e-10)
-        certify(tabulate(solution)).require(GAP)
+    bins = Bins.of(problem)
+    assert bins.value(np.array([0, 2, 3])) < bins.value(np.array([0, 1, 2, 3]))
+    starts, _ = best_partition(bins)
+    assert (np.diff(bins.outputs(starts)) > 0).all()
 
 
 @by_loss
 def test_multipliers_sum_to_the_loss_and_lie_between_their_bounds(loss):
-    graph = graph_of(random_problem(41, 4, loss, largest=40))
-    starts, _ = best_partition(graph)
-    alpha = bin_dual(graph, starts, gap=2e-10, rounds=400)
-    problem, outputs = graph.problem, graph.outputs(starts)
-    assert math.fsum(alpha) == pytest.approx(graph.value(starts), rel=1e-11)
+    bins = bins_of(random_problem(41, 4, loss, largest=40))
+    starts, _ = best_partition(bins)
+    alpha = bin_dual(bins, starts)
+    problem, outputs = bins.problem, bins.origin + bins.outputs(starts)
+    assert math.fsum(alpha) == pytest.approx(bins.value(starts), rel=1e-11)
     table = problem.prior[:, np.newaxis] * problem.loss_table(outputs)
     own = np.repeat(np.arange(starts.size), np.diff(np.append(starts, problem.k)))
     slack = 1e-9 * np.abs(table).max()

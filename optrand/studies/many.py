@@ -1,14 +1,10 @@
-"""Many problems at once: each distinct one is solved once, on the workers of an executor.
-
-Problems that differ only in prior and epsilon are solved together if there is an algorithm for that
-(:mod:`optrand.solvers.batches`), the others one by one.
-"""
+"""Many problems at once: each distinct one is solved once, on the workers of an executor."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import closing
 from typing import Literal, NamedTuple, overload
@@ -17,10 +13,8 @@ from optrand.base.validation import check_real
 from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
-from optrand.model.randomizer import Solution
 from optrand.solvers import Solver, solve
-from optrand.solvers.batches import batch_key, solve_at_once
-from optrand.solvers.dispatch import check_solver, exact_mechanism
+from optrand.solvers.dispatch import check_solver
 
 __all__ = ["ProgressCallback", "solve_many"]
 
@@ -116,7 +110,7 @@ def solve_many(
     given = _check_problems(problems)
     late = OutOfTime(f"no answer within the time limit of {time_limit:g} s: pass a larger time_limit, or an executor")
     answers = dict[Problem, Answer](dict.fromkeys(given, late))
-    tasks = [_Task(part, solver, end, late) for part in _parts(list(answers), executor, solver)]
+    tasks = [_Task(part, solver, end, late) for part in _parts(list(answers), executor)]
     report, done = progress or (lambda *_: None), 0
     report(done, len(answers))
     with closing(_complete(tasks, executor, end)) as results:
@@ -192,37 +186,23 @@ def _check_problems(problems: Iterable[Problem]) -> list[Problem]:
     return given
 
 
-def _parts(problems: list[Problem], executor: Executor | None, solver: Solver | None = None) -> Iterator[list[Problem]]:
-    """Split problems into tasks. Problems that are answered together meet in one."""
-    groups = dict[Hashable, list[Problem]]()
-    for problem in problems:
-        groups.setdefault(None if solver else batch_key(problem), []).append(problem)
-    if executor is None:
-        for key, group in groups.items():
-            yield from _split(group, 1 if key is None else LARGEST_TASK)
-        return
-    workers = getattr(executor, "_max_workers", WORKERS)
-    size = max(1, min(LARGEST_TASK, -(-len(problems) // (TASKS * workers))))
-    yield from _split([problem for group in groups.values() for problem in group], size)
-
-
-def _split(problems: list[Problem], size: int) -> Iterator[list[Problem]]:
+def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[Problem]]:
+    """Split problems into tasks: one each in this process, some for each worker of an executor."""
+    size = 1
+    if executor is not None:
+        workers = getattr(executor, "_max_workers", WORKERS)
+        size = max(1, min(LARGEST_TASK, -(-len(problems) // (TASKS * workers))))
     for start in range(0, len(problems), size):
         yield problems[start : start + size]
 
 
 def _answer_all(task: _Task) -> list[Answer]:
     """Return a mechanism, or the error in its place, for each problem of a task."""
-    together = task.solver is None and time.time() < task.end
-    known = solve_at_once(task.problems) if together else [None] * len(task.problems)
-    return [_answer(problem, task, candidate) for problem, candidate in zip(task.problems, known, strict=True)]
+    return [task.late if time.time() >= task.end else _answer(problem, task.solver) for problem in task.problems]
 
 
-def _answer(problem: Problem, task: _Task, known: Solution | None) -> Answer:
-    """Return a mechanism, or the error in its place; `known` is a candidate that a batch has found."""
-    if known is None and time.time() >= task.end:
-        return task.late
+def _answer(problem: Problem, solver: Solver | None) -> Answer:
     try:
-        return solve(problem, task.solver) if known is None else exact_mechanism(known)
+        return solve(problem, solver)
     except OptrandError as error:
         return error

@@ -1,34 +1,28 @@
-r"""The cost of a bin, for randomized response on bins: one arc of a shortest path.
+r"""Costs of bins, for randomized response on bins: lengths of the arcs of a shortest path.
 
 A bin is an interval :math:`S` of labels that share one favoured output. With :math:`\Phi(v) = \sum_y p_y g(v, y)`, its
-least value :math:`\Phi^*` over the allowed outputs, and :math:`x = e^\epsilon - 1`, the staircase column of the bin
-costs :math:`G_S = \min_v \sum_y s_y p_y g(v, y) = \Phi^* + x K_S`, where
+least value :math:`\Phi^*` over the allowed outputs, and the gain :math:`x = e^\epsilon - 1`, the staircase column of
+the bin costs :math:`\min_v \sum_y s_y p_y g(v, y) = \Phi^* + x K_S`, where
 
 .. math:: K_S = \min_v \Big( \sum_{y \in S} p_y g(v, y) + \frac{\Phi(v) - \Phi^*}{x} \Big)
 
-is what the labels of the bin lose at their output, and what they pay for moving it away from where all would have it.
-Every loss has its minimiser in closed form. With the mass :math:`a` of a bin and its mean :math:`\mu + d`, both under
-the prior, whose mean is :math:`\mu`:
+is the loss of the bin's labels at their output, and the price of moving it away from the best constant output. The best
+output is the mean for squared and Poisson log loss, and the median for absolute loss, under the weights :math:`s_y
+p_y`. An interval of outputs clips it, since :math:`g` is convex. Each of the ``m`` bins of a partition has the mass
+:math:`1 / (x + m)`, so that its loss is a ratio of two path sums,
 
-===============  ============================================  ==============================================
-squared          :math:`v = \mu + \frac{x a}{1 + x a} d`       :math:`K = I + \frac{a d^2}{2 (1 + x a)}`, with
-                                                               :math:`I` the bin's own half sum of squares
-Poisson log      :math:`v = \mu + \frac{x a}{1 + x a} d`       :math:`K` at :math:`v`
-absolute         median under weights :math:`s_y p_y`          :math:`K` at :math:`v`
-===============  ============================================  ==============================================
+.. math:: V = \frac{x \sum_S K_S + m \Phi^*}{x + m}, \qquad
+          \lambda = \frac{\Phi^* - V}{x} = \frac{\Phi^* - \sum_S K_S}{x + m}.
 
-An interval of outputs clips :math:`v`, since :math:`g` is convex. For paths :math:`v` is *clamped* as well, to one
-label beyond either end of the bin: the best partition and its cost do not change, and costs become concave Monge
-(``docs/mathematics.md``, section 7). No two terms cancel (:mod:`optrand.solvers.bins.spans`), so that costs keep their
-digits where ``exp(epsilon)`` is large and beside heavy labels.
+A partition is best exactly if it is a shortest path under the lengths :math:`K_S + \lambda` of its own :math:`\lambda`.
+For paths the output of a bin is *clamped* as well, to one label beyond either end of the bin: the best partition and
+its loss do not change, and lengths become concave Monge (``docs/mathematics.md``, section 7).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -36,52 +30,205 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import SMALLEST_NORMAL, Floats
-from optrand.errors import Infeasible, InvalidInput
+from optrand.errors import Infeasible
 from optrand.model import losses
+from optrand.model.losses import Loss
 from optrand.model.problem import Problem
-from optrand.solvers.bins.spans import Places, Spans
 
-__all__ = ["BinCosts", "Starts", "bin_costs"]
+__all__ = ["Bins", "Nodes", "RunSums"]
 
-Starts = NDArray[np.intp]
-"""A partition into bins: the first label of each, increasing from 0."""
-
-Sides = Sequence[tuple[Floats, Floats]]
-"""Of two bins: their outputs, and sums of the coefficients of some of their labels."""
-
-NEWTON = 60
-"""Steps of Newton's method at most."""
+Nodes = NDArray[np.intp]
+"""Nodes 0 ... k between labels: a bin leads from its first label to the label after it."""
 
 LEAST_SHARE = 1e-290
-"""Share of the best constant output: no output of Poisson log loss is smaller, or quotients of outputs would vanish."""
+"""Smallest output under Poisson log loss, as a share of the best constant one: quotients of outputs must not vanish."""
 
 
-@dataclass(frozen=True, eq=False)
-class BinCosts(ABC):
-    """Bin costs of a loss, for the shortest path and its dual, and the labels and sums that all losses share.
+class RunSums:
+    """Sums over any run of labels in constant time, without cancellation: all terms are positive.
 
-    Squared loss measures outputs from the first label, so that labels far from 0 keep their digits.
+    The nodes between labels are halved again and again, and the sums from each node to the middle of its part are
+    tabulated, a row for each halving (a disjoint sparse table). A run that crosses a middle is the sum of two entries.
+    Memory and time ``O(k log k)``.
+
+    Parameters
+    ----------
+    labels, prior : (k,) arrays
+        Not decreasing, and positive.
+
+    Examples
+    --------
+    >>> sums = RunSums(np.array([0.0, 1.0, 5.0]), np.array([0.25, 0.25, 0.5]))
+    >>> [round(float(x[0]), 6) for x in sums.moments(np.array([1]), np.array([3]))]
+    [0.75, 3.666667, 1.333333]
+    """
+
+    def __init__(self, labels: Floats, prior: Floats) -> None:
+        size = 1 << labels.size.bit_length()
+        missing = size - labels.size
+        labels, prior = np.append(labels, np.full(missing, labels[-1])), np.append(prior, np.zeros(missing))
+        rows, anchors = [np.zeros((3, size))], [labels]
+        width = 1
+        while width < size:
+            below, above = labels.reshape(-1, 2, width).swapaxes(0, 1)
+            left, right = prior.reshape(-1, 2, width).swapaxes(0, 1)
+            middle = above[:, :1]
+            down = _accumulate(middle - below[:, ::-1], left[:, ::-1])
+            # The sums of a node below the middle begin with its own label, those of a node above it end before.
+            up = np.zeros_like(down)
+            up[:, :, 1:] = _accumulate(above - middle, right)[:, :, :-1]
+            rows.append(np.stack([down[:, :, ::-1], up], axis=2).reshape(3, size))
+            anchors.append(np.repeat(middle[:, 0], 2 * width))
+            width *= 2
+        self._row = np.frexp(np.arange(size, dtype=np.float64))[1].astype(np.intp) * size
+        self._mass, self._moment, self._inner = np.concatenate(rows, axis=1)
+        self._anchors = np.concatenate(anchors)
+
+    def moments(self, first: Nodes, after: Nodes) -> tuple[Floats, Floats, Floats]:
+        """Return the mass of the labels ``first ... after-1``, their mean, and half their sum of squares about it."""
+        row = self._row[first ^ after]
+        a, b = row + first, row + after
+        left, right, before, behind = self._mass[a], self._mass[b], self._moment[a], self._moment[b]
+        mass = left + right
+        apart = _divide(before, left) + _divide(behind, right)
+        inner = self._inner[a] + self._inner[b] + left * _divide(right, mass) * apart**2 / 2
+        return mass, self._anchors[b] + _divide(behind - before, mass), inner
+
+
+def _accumulate(distances: Floats, prior: Floats) -> Floats:
+    """Return running mass, moment about the middle, and half sum of squares, shape ``(3, parts, width)``.
+
+    `distances` from the middle increase along each part.
+    """
+    mass, moment = np.cumsum(prior, axis=1), np.cumsum(prior * distances, axis=1)
+    inner, before = np.zeros_like(mass), mass[:, :-1]
+    # Each label adds its squared distance from the mean of those before it (Welford 1962).
+    apart = distances[:, 1:] - _divide(moment[:, :-1], before)
+    inner[:, 1:] = np.cumsum(before * _divide(prior[:, 1:], mass[:, 1:]) * apart**2 / 2, axis=1)
+    return np.stack([mass, moment, inner])
+
+
+def _divide(above: Floats, below: Floats) -> Floats:
+    """Divide, with 0 as the quotient of 0 by 0."""
+    return above / np.maximum(below, SMALLEST_NORMAL)
+
+
+class Bins(ABC):
+    """All bins of a problem without bias penalty, with outputs on the line or in an interval.
 
     Attributes
     ----------
+    problem : Problem
+        With a positive prior that sums to 1.
+    origin : float
+        Squared loss measures labels from the first one, so that labels far from 0 keep their digits; the others from 0.
     labels, prior : (k,) arrays
-        Labels less `origin`; positive prior.
+        Labels less `origin`.
     gain : float
         ``exp(epsilon) - 1``.
-    origin : float
-    low, high : float
-        The ends of the allowed outputs, less `origin`.
     """
 
-    labels: Floats
-    prior: Floats
-    gain: float
-    origin: float
-    low: float
-    high: float
+    loss: ClassVar[Loss]
 
-    bent: ClassVar[bool] = False
-    """Whether the loss is straight on either side of the label."""
+    def __init__(self, problem: Problem, origin: float = 0.0) -> None:
+        self.problem = problem
+        self.origin = origin
+        self.labels = problem.labels - origin
+        self.prior = problem.prior
+        self.gain = math.expm1(problem.epsilon)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Bins:
+        """Return the bins of a problem under its loss.
+
+        Raises
+        ------
+        Infeasible
+            Poisson log loss where all labels are 0 and outputs may come as near to 0 as they like.
+
+        Examples
+        --------
+        The prior of [B23], Table 1, at epsilon 0.5: the bins of label 1, and of labels 1 and 2.
+
+        >>> import optrand
+        >>> bins = Bins.of(optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5))
+        >>> bins.outputs(np.array([0, 1])).round(3).tolist()
+        [0.396, 0.72]
+        >>> bins.costs(np.array([1, 1]), np.array([2, 3])).round(4).tolist()
+        [0.0218, 0.155]
+        """
+        if problem.loss == losses.absolute:
+            return _Absolute(problem)
+        if problem.loss == losses.squared:
+            return _Squared(problem, float(problem.labels[0]))
+        if problem.labels[-1] == 0 and problem.outputs.low <= 0:
+            raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
+        return _PoissonLog(problem)
+
+    @property
+    @abstractmethod
+    def best(self) -> float:
+        """The best constant output."""
+
+    @abstractmethod
+    def outputs(self, starts: Nodes) -> Floats:
+        """Return the best output of each bin of a partition, less the origin."""
+
+    @abstractmethod
+    def costs(self, first: Nodes, after: Nodes) -> Floats:
+        """Return the clamped ``K`` of the bins of the labels ``first ... after-1``."""
+
+    @abstractmethod
+    def excess(self, outputs: Floats) -> Floats:
+        r"""Return :math:`\Phi(v) - \Phi^*`, which is nonnegative up to rounding."""
+
+    @abstractmethod
+    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
+        """Return the two outputs between which the loss of each label is below a level of its own."""
+
+    @cached_property
+    def least(self) -> float:
+        r"""The least loss of a constant output, :math:`\Phi^*`."""
+        return math.fsum(self.own(np.full(self.problem.k, self.best)))
+
+    def clip(self, outputs: Floats) -> Floats:
+        """Project onto the allowed outputs."""
+        allowed = self.problem.outputs
+        within: Floats = np.clip(outputs, allowed.low - self.origin, allowed.high - self.origin)
+        return within
+
+    def allowed_outputs(self, starts: Nodes) -> Floats:
+        """Return the best output of each bin of a partition."""
+        allowed = self.problem.outputs
+        within: Floats = np.clip(self.outputs(starts) + self.origin, allowed.low, allowed.high)
+        return within
+
+    def own(self, outputs: Floats) -> Floats:
+        """Return the loss of each label at an output of its own, times its prior, shape ``(k,)``."""
+        return self.prior * self.loss.evaluate(outputs, self.labels)
+
+    def spread(self, amounts: NDArray[Any], starts: Nodes) -> NDArray[Any]:
+        """Repeat amounts of the bins of a partition at each of their labels."""
+        return np.repeat(amounts, np.diff(np.append(starts, self.problem.k)))
+
+    def lengths(self, starts: Nodes) -> Floats:
+        """Return ``K`` of each bin of a partition, summed afresh over its labels."""
+        outputs = self.outputs(starts)
+        lengths: Floats = np.add.reduceat(self.own(self.spread(outputs, starts)), starts)
+        return lengths + self.excess(outputs) / self.gain
+
+    def penalty(self, starts: Nodes) -> float:
+        r"""Return :math:`\lambda` of a partition: what one more bin costs."""
+        return (self.least - math.fsum(self.lengths(starts))) / (self.gain + starts.size)
+
+    def value(self, starts: Nodes) -> float:
+        """Return the loss of a partition."""
+        lengths = math.fsum(self.lengths(starts))
+        return (self.gain * lengths + starts.size * self.least) / (self.gain + starts.size)
+
+
+class _Means(Bins):
+    """Losses whose best output is a weighted mean."""
 
     @cached_property
     def mean(self) -> float:
@@ -89,245 +236,97 @@ class BinCosts(ABC):
         return math.fsum(self.prior * self.labels)
 
     @cached_property
-    def cumulated(self) -> Floats:
-        """The mass before each label, and after the last, shape ``(k + 1,)``."""
-        return _prefix_sums(self.prior)
-
-    def clip(self, outputs: Floats) -> Floats:
-        """Project onto the allowed outputs."""
-        within: Floats = np.clip(outputs, self.low, self.high)
-        return within
+    def best(self) -> float:
+        return float(self.clip(np.array(self.mean)))
 
     @cached_property
-    def spans(self) -> Spans:
-        """Sums over bins."""
-        return Spans(self.labels, self.prior)
+    def sums(self) -> RunSums:
+        """Sums over runs of labels."""
+        return RunSums(self.labels, self.prior)
 
     @cached_property
-    def least_output(self) -> Floats:
-        """The least output of a bin by its first label: the label before it, or the allowed output nearest to it."""
-        return np.append(self.low, np.clip(self.labels, self.low, self.high))
+    def bounds(self) -> Floats:
+        """The allowed outputs nearest to the label before each node and to the one after it, shape ``(k + 2,)``."""
+        return self.clip(np.concatenate(([-math.inf], self.labels, [math.inf])))
 
-    @cached_property
-    def largest_output(self) -> Floats:
-        """The largest output of a bin by the label after it."""
-        return np.append(np.clip(self.labels, self.low, self.high), self.high)
+    def pull(self, mass: Floats, mean: Floats) -> Floats:
+        """Return the mean of all labels under the weights of bins of some mass and mean."""
+        share = self.gain * mass
+        means: Floats = (self.mean + share * mean) / (1 + share)
+        return means
 
-    def means(self, starts: Starts) -> tuple[Floats, Floats]:
-        """Return the mass of each bin of a partition, and the distance of its mean from that of all labels."""
-        masses = np.add.reduceat(self.prior, starts)
-        first = np.repeat(self.labels[starts], np.diff(np.append(starts, self.labels.size)))
-        offsets = np.add.reduceat(self.prior * (self.labels - first), starts) / masses
-        return masses, self.labels[starts] - self.mean + offsets
-
-    def shrink_distances(self, masses: Floats, distances: Floats) -> Floats:
-        """Return the distances of the best outputs from the mean, if these are weighted means."""
-        share = self.gain * masses
-        return share / (1 + share) * distances
-
-    @property
-    @abstractmethod
-    def least(self) -> float:
-        r"""The least loss of a constant output, :math:`\Phi^*`."""
-
-    @abstractmethod
-    def between(self, first: Places, after: Places) -> Floats:
-        """Return the clamped ``K`` of the bins of the labels ``first ... after-1``."""
-
-    @abstractmethod
-    def outputs(self, starts: Starts) -> Floats:
-        """Return the best output of each bin of a partition."""
-
-    @abstractmethod
-    def excess(self, outputs: Floats) -> Floats:
-        r"""Return :math:`\Phi(v) - \Phi^*`, which is nonnegative up to rounding."""
-
-    @abstractmethod
-    def own(self, outputs: Floats) -> Floats:
-        """Return the loss of each label at an output of its own, times its prior, shape ``(k,)``."""
-
-    @abstractmethod
-    def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
-        """Return the two outputs between which the loss of each label is below a level of its own."""
-
-    @abstractmethod
-    def levels(self, low: Floats, high: Floats) -> Floats:
-        """Return the mean loss of each label at two outputs of its own."""
-
-    @abstractmethod
-    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
-        """Return coefficients of ``alpha - p g(v, y)`` as a function of ``v``, for ``v < y`` and for ``v > y``.
-
-        Counted from an output of its own for each label, where it is its slack; shape ``(n, k)``.
-        """
-
-    @abstractmethod
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
-        """Return by how much sums of such functions exceed their limit, at the worst output between two bounds."""
+    def outputs(self, starts: Nodes) -> Floats:
+        mass, mean, _ = self.sums.moments(starts, np.append(starts[1:], self.problem.k))
+        return self.clip(self.pull(mass, mean))
 
 
-class _Squared(BinCosts):
+class _Squared(_Means):
     """Half squared error."""
 
-    @cached_property
-    def shift(self) -> float:
-        """From the mean to the best constant output."""
-        return float(self.clip(np.array(self.mean))) - self.mean
+    loss = losses.squared
 
-    @cached_property
-    def least(self) -> float:
-        """Half the variance of the labels, and the price of clipping."""
-        return math.fsum(self.prior * (self.labels - self.mean) ** 2) / 2 + self.shift**2 / 2
-
-    def between(self, first: Places, after: Places) -> Floats:
-        mass, anchor, offset, costs = self.spans.bins(first, after)
-        # From the best output to the mean of the bin, and both from the mean of all.
-        distance = anchor - self.mean
-        distance += offset
-        share = self.gain * mass
-        share += 1
-        gap = distance / share
-        np.maximum(gap, anchor - self.largest_output[after] + offset, out=gap)
-        np.minimum(gap, anchor - self.least_output[first] + offset, out=gap)
-        distance -= gap
-        distance *= distance
-        distance -= self.shift**2
-        distance /= 2 * self.gain
-        costs += distance
-        gap *= gap
-        mass *= 0.5
-        gap *= mass
-        costs += gap
+    def costs(self, first: Nodes, after: Nodes) -> Floats:
+        mass, mean, inner = self.sums.moments(first, after)
+        outputs = np.clip(self.pull(mass, mean), self.bounds[first], self.bounds[after + 1])
+        costs: Floats = inner + mass * (mean - outputs) ** 2 / 2 + self.excess(outputs) / self.gain
         return costs
 
-    def outputs(self, starts: Starts) -> Floats:
-        return self.clip(self.mean + self.shrink_distances(*self.means(starts)))
-
     def excess(self, outputs: Floats) -> Floats:
-        moved = outputs - self.mean
-        excess: Floats = (moved - self.shift) * (moved + self.shift) / 2
+        excess: Floats = (outputs - self.best) * ((outputs - self.mean) + (self.best - self.mean)) / 2
         return excess
-
-    def own(self, outputs: Floats) -> Floats:
-        return self.prior * losses.squared.evaluate(outputs, self.labels)
 
     def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
         half = np.sqrt(2 * np.maximum(levels, 0.0))
         return self.labels - half, self.labels + half
 
-    def levels(self, low: Floats, high: Floats) -> Floats:
-        levels: Floats = ((self.labels - low) ** 2 + (high - self.labels) ** 2) / 4
-        return levels
 
-    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
-        states = np.array([slack, self.prior * (self.labels - outputs), self.prior])
-        return states, states
-
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
-        (origin, _), *_ = sides
-        pull = sum((moment + mass * (centre - origin) for centre, (_, moment, mass) in sides), start=np.zeros(low.size))
-        pull += (self.mean - origin) / self.gain
-        weight = sides[0][1][2] + sides[1][1][2] + 1 / self.gain
-        outputs = np.clip(origin + pull / weight, low, high)
-        held = -self.excess(outputs) / self.gain - penalty
-        for centre, (level, moment, mass) in sides:
-            held += level + (outputs - centre) * (moment - mass * (outputs - centre) / 2)
-        return held
-
-
-class _PoissonLog(BinCosts):
+class _PoissonLog(_Means):
     """``v - y log v``."""
 
-    @cached_property
-    def best(self) -> float:
-        """The best constant output."""
-        return float(super().clip(np.array(self.mean)))
+    loss = losses.poisson_log
 
     def clip(self, outputs: Floats) -> Floats:
         """Project onto the allowed outputs, and above 0 even if the bin of label 0 alone has its optimum at 0."""
-        return np.maximum(super().clip(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.best))
+        return np.maximum(super().clip(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.mean))
 
-    @cached_property
-    def least(self) -> float:
-        return self.best - self.mean * math.log(self.best)
-
-    def between(self, first: Places, after: Places) -> Floats:
-        masses = self.spans.masses(first, after - 1)
-        moments = masses * self.labels[first] + self.spans.above(first, after - 1)
-        outputs = (self.mean + self.gain * moments) / (1 + self.gain * masses)
-        outputs = np.clip(outputs, self.least_output[first], self.largest_output[after])
-        outputs = self.clip(outputs)
-        costs: Floats = masses * outputs - moments * np.log(outputs) + self.excess(outputs) / self.gain
+    def costs(self, first: Nodes, after: Nodes) -> Floats:
+        mass, mean, _ = self.sums.moments(first, after)
+        outputs = np.clip(self.pull(mass, mean), self.bounds[first], self.bounds[after + 1])
+        costs: Floats = mass * (outputs - mean * np.log(outputs)) + self.excess(outputs) / self.gain
         return costs
-
-    def outputs(self, starts: Starts) -> Floats:
-        masses, distances = self.means(starts)
-        share = self.gain * masses
-        # Not by the distance moved, which could cancel the mean down to 0.
-        return self.clip((self.mean + share * (self.mean + distances)) / (1 + share))
 
     def excess(self, outputs: Floats) -> Floats:
         excess: Floats = outputs - self.best - self.mean * np.log(outputs / self.best)
         return excess
 
-    def own(self, outputs: Floats) -> Floats:
-        return self.prior * losses.poisson_log.evaluate(outputs, self.labels)
-
     def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
-        # Newton's steps from outside, for the logarithms of both ends: the loss is a convex function of them.
+        from scipy.special import lambertw
+
+        # v - y log v = level at v = -y W(-exp(-level / y) / y), with both branches of Lambert's function.
         labels = np.maximum(self.labels, SMALLEST_NORMAL)
-        sizes = np.abs(levels) + 2 * labels * (1 + np.log1p(labels))
-        ends = [np.minimum(-levels / labels, np.log(labels)), np.log(4 * sizes)]
-        for end, side in zip(ends, (-1.0, 1.0), strict=True):
-            for _ in range(NEWTON):
-                slope = np.exp(end) - labels
-                step = np.divide(np.exp(end) - labels * end - levels, slope, out=np.zeros_like(end), where=slope != 0)
-                step = np.maximum(side * step, 0.0)
-                end -= side * step
-                if (step <= 1e-15 * np.abs(end)).all():
-                    break
-        low, high = np.exp(ends)
-        return np.where(self.labels > 0, np.minimum(low, self.labels), 0.0), np.maximum(high, self.labels)
-
-    def levels(self, low: Floats, high: Floats) -> Floats:
-        above = losses.poisson_log.evaluate(high, self.labels)
-        below = losses.poisson_log.evaluate(np.maximum(low, SMALLEST_NORMAL), self.labels)
-        return np.where(self.labels > 0, (above + below) / 2, above)
-
-    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
-        del outputs
-        states = np.array([slack, self.prior * self.labels, self.prior])
-        return states, states
-
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
-        _, moment, mass = sides[0][1] + sides[1][1]
-        outputs = (moment + self.mean / self.gain) / (mass + 1 / self.gain)
-        outputs = self.clip(np.clip(outputs, low, high))
-        held = -self.excess(outputs) / self.gain - penalty
-        for centre, (level, moment, mass) in sides:
-            held += level + moment * np.log(outputs / centre) - mass * (outputs - centre)
-        return held
+        inside = -np.exp(-levels / labels - np.log(labels))
+        low, high = (-labels * lambertw(inside, branch).real for branch in (0, -1))
+        return np.minimum(low, self.labels), np.where(np.isfinite(high), np.maximum(high, self.labels), levels)
 
 
-class _Absolute(BinCosts):
+class _Absolute(Bins):
     """The distance: best outputs are weighted medians, which are labels, or ends of the interval."""
 
-    bent: ClassVar[bool] = True
+    loss = losses.absolute
 
     @cached_property
-    def centre(self) -> float:
-        """The median, from which labels are measured, so that prefix sums stay of the size of the loss."""
-        return float(self.labels[np.searchsorted(self.cumulated[1:], 0.5).clip(max=self.labels.size - 1)])
+    def mass(self) -> Floats:
+        """The mass before each node, shape ``(k + 1,)``."""
+        return _prefix_sums(self.prior)
 
     @cached_property
-    def moments(self) -> Floats:
-        """First moments of the labels before each one, about the centre, shape ``(k + 1,)``."""
-        return _prefix_sums(self.prior * (self.labels - self.centre))
+    def median(self) -> float:
+        """Median of all labels."""
+        return float(self.labels[np.searchsorted(self.mass[1:-1], 0.5)])
 
     @cached_property
-    def least(self) -> float:
-        best = float(self.clip(np.array(self.centre)))
-        return math.fsum(self.prior * np.abs(self.labels - best))
+    def best(self) -> float:
+        return float(self.clip(np.array(self.median)))
 
     @cached_property
     def candidates(self) -> Floats:
@@ -335,117 +334,55 @@ class _Absolute(BinCosts):
         return self.clip(self.labels)
 
     @cached_property
-    def spans(self) -> Spans:
-        """Sums over bins, of the nearest allowed outputs in the place of labels."""
-        return Spans(self.candidates, self.prior)
+    def sums(self) -> RunSums:
+        """Sums over runs of the candidates, measured from the first one."""
+        return RunSums(self.candidates - self.candidates[0], self.prior)
 
     @cached_property
-    def dearest(self) -> Floats:
-        """What all labels pay at each candidate beyond the least, over the gain."""
+    def fixed(self) -> Floats:
+        """The loss before each node that no output avoids: the distances of labels from their candidates."""
+        return _prefix_sums(self.prior * np.abs(self.labels - self.candidates))
+
+    @cached_property
+    def prices(self) -> Floats:
+        """The price of each candidate: what all labels lose there beyond the least, over the gain."""
         return self.excess(self.candidates) / self.gain
 
     @cached_property
-    def clipping(self) -> Floats:
-        """What labels before each one lose at least, outside the allowed outputs."""
-        return _prefix_sums(self.prior * np.abs(self.labels - self.candidates))
+    def moment(self) -> Floats:
+        """First moment of the labels before each node about the median, which keeps it of the size of the loss."""
+        return _prefix_sums(self.prior * (self.labels - self.median))
 
-    def between(self, first: Places, after: Places) -> Floats:
-        last = self.labels.size - 1
-        medians = np.clip(self.medians(first, after), np.maximum(first - 1, 0), np.minimum(after, last))
-        costs = self.spans.below(np.minimum(first, medians), medians)
-        costs += self.spans.above(medians, np.maximum(after - 1, medians))
-        costs += self.dearest[medians]
-        if self.clipping[-1]:
-            costs += self.clipping[after] - self.clipping[first]
-        return costs
-
-    def medians(self, before: NDArray[np.intp], after: NDArray[np.intp]) -> NDArray[np.intp]:
+    def medians(self, first: Nodes, after: Nodes) -> Nodes:
         """Find the label at which the weights of a bin and of all labels below it reach half of their total."""
         # The weight up to a label whose prior sums to c is c, and gain times what of it lies in the bin.
-        low, high, gain = self.cumulated[before], self.cumulated[after], self.gain
+        low, high, gain = self.mass[first], self.mass[after], self.gain
         half = (1 + gain * (high - low)) / 2
         inside = (half + gain * low) / (1 + gain)
         level = np.where(half <= low, half, np.where(inside <= high, inside, half - gain * (high - low)))
-        return np.searchsorted(self.cumulated[1:-1], level)
+        return np.searchsorted(self.mass[1:-1], level)
 
-    def outputs(self, starts: Starts) -> Floats:
-        return self.candidates[self.medians(starts, np.append(starts[1:], self.labels.size))]
+    def outputs(self, starts: Nodes) -> Floats:
+        return self.candidates[self.medians(starts, np.append(starts[1:], self.problem.k))]
+
+    def costs(self, first: Nodes, after: Nodes) -> Floats:
+        lowest, highest = np.maximum(first - 1, 0), np.minimum(after, self.problem.k - 1)
+        medians = np.clip(self.medians(first, after), lowest, highest)
+        outputs = self.candidates[medians] - self.candidates[0]
+        below, lower_mean, _ = self.sums.moments(np.minimum(first, medians), medians)
+        above, upper_mean, _ = self.sums.moments(np.minimum(medians + 1, after), after)
+        distances = below * (outputs - lower_mean) + above * (upper_mean - outputs)
+        costs: Floats = distances + self.prices[medians] + (self.fixed[after] - self.fixed[first])
+        return costs
 
     def excess(self, outputs: Floats) -> Floats:
         below = np.searchsorted(self.labels, outputs, side="right")
-        masses, moments = self.cumulated, self.moments
-        losses_ = (outputs - self.centre) * (2 * masses[below] - masses[-1]) + moments[-1] - 2 * moments[below]
-        excess: Floats = losses_ - self.least
+        distances = (outputs - self.median) * (2 * self.mass[below] - self.mass[-1])
+        excess: Floats = distances + self.moment[-1] - 2 * self.moment[below] - self.least
         return excess
-
-    def own(self, outputs: Floats) -> Floats:
-        return self.prior * losses.absolute.evaluate(outputs, self.labels)
 
     def reaches(self, levels: Floats) -> tuple[Floats, Floats]:
         return self.labels - levels, self.labels + levels
-
-    def levels(self, low: Floats, high: Floats) -> Floats:
-        levels: Floats = (high - low) / 2
-        return levels
-
-    def states(self, slack: Floats, outputs: Floats) -> tuple[Floats, Floats]:
-        prior, distance = self.prior, self.labels - outputs
-        below, above = 2 * prior * np.maximum(-distance, 0.0), 2 * prior * np.maximum(distance, 0.0)
-        return np.array([slack + below, prior]), np.array([slack + above, -prior])
-
-    def worst(self, sides: Sides, low: Floats, high: Floats, penalty: float) -> Floats:
-        at_ends = [
-            sum((level + slope * (end - centre) for centre, (level, slope) in sides), start=np.zeros(end.size))
-            - self.excess(end) / self.gain
-            - penalty
-            for end in (low, high)
-        ]
-        worst: Floats = np.maximum(*at_ends)
-        return worst
-
-
-def bin_costs(problem: Problem) -> BinCosts:
-    """Return the costs of the bins of a problem without bias penalty, with outputs on the line or an interval.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its prior must be positive and sum to 1 as well as floats can.
-
-    Raises
-    ------
-    Infeasible
-        Poisson log loss where all labels are 0 and outputs may come as near to 0 as they like.
-
-    Examples
-    --------
-    The prior of [B23], Table 1, at epsilon 0.5: the bin of the labels 1 and 2.
-
-    >>> import optrand
-    >>> costs = bin_costs(optrand.regression([0, 1, 2], [0.6, 0.25, 0.15], 0.5))
-    >>> costs.outputs(np.array([0, 1])).round(3).tolist()
-    [0.396, 0.72]
-    >>> costs.between(np.array([1, 1]), np.array([2, 3])).round(4).tolist()
-    [0.0218, 0.155]
-    """
-    kinds: dict[str, type[_Squared] | type[_Absolute] | type[_PoissonLog]] = {
-        losses.squared.name: _Squared,
-        losses.absolute.name: _Absolute,
-        losses.poisson_log.name: _PoissonLog,
-    }
-    if problem.loss.name not in kinds:
-        raise InvalidInput(f"the loss is {problem.loss.name}, and bins have a closed form for {', '.join(kinds)}")
-    low, high = problem.outputs.low, problem.outputs.high
-    if problem.loss == losses.poisson_log and problem.labels[-1] == 0 and low <= 0:
-        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
-    origin = float(problem.labels[0]) if problem.loss == losses.squared else 0.0
-    labels, gain = problem.labels - origin, math.expm1(problem.epsilon)
-    return kinds[problem.loss.name](labels, problem.prior, gain, origin, low - origin, high - origin)
-
-
-def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:
-    """Amounts of bins, repeated at each of their labels."""
-    return np.repeat(amounts, np.diff(np.append(starts, k)))
 
 
 def _prefix_sums(terms: Floats) -> Floats:

@@ -1,15 +1,14 @@
-r"""Randomized response on bins: the best epsilon-DP randomizer where there is no care for bias.
+r"""Randomized response on bins: the best epsilon-DP randomizer without a bias penalty.
 
 [GKK23] showed (as [B23], Appendix F, restates) that it cuts the sorted labels into ``m`` consecutive bins and applies
 randomized response to the bins: the output of the label's own bin has probability :math:`E / (E + m - 1)`, every other
 one :math:`1 / (E + m - 1)`. Which bins, and how many, is a ratio of two path sums on a line
-(:mod:`optrand.solvers.bins.graph`), and Dinkelbach's method makes a few shortest paths of it.
+(:mod:`optrand.solvers.bins.costs`), which Dinkelbach's method minimises by a few shortest paths.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,19 +21,19 @@ from optrand.model.losses import Loss
 from optrand.model.outputs import Grid, OutputSet
 from optrand.model.problem import Dual, Problem, regression
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
-from optrand.solvers.bins.costs import Starts
+from optrand.solvers.bins.costs import Bins, Nodes
 from optrand.solvers.bins.dual import bin_dual
-from optrand.solvers.bins.graph import BinGraph
-from optrand.solvers.failures import GuardedSolver, solver_failures
+from optrand.solvers.bins.monge import shortest_paths
+from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.reductions import near_zero
 
-__all__ = ["BinPath", "rr_on_bins"]
+__all__ = ["BinPath", "best_partition", "rr_on_bins"]
 
-STRIDES = (4096, 512, 64, 8, 1)
-"""Labels at whose multiples bins begin, from the first search to the last."""
+COARSER = 8
+"""Labels at whose multiples bins begin in the search before the one over all labels."""
 
-COARSEST = 48
-"""Nodes that the first search has at least, where there are as many labels."""
+COARSEST = 384
+"""Number of labels below which there is no search before."""
 
 
 @dataclass(frozen=True)
@@ -42,22 +41,14 @@ class BinPath(GuardedSolver):
     r"""Dinkelbach's method over shortest paths: the optimum without a bias penalty.
 
     For a guess :math:`r` of the loss, :math:`\min \sum_S (G_S - r)` over partitions into bins :math:`S` is a shortest
-    path; the loss :math:`\sum_S G_S / (E - 1 + m)` of its ``m`` bins is the next guess. Guesses fall, and the one that
-    its own path repeats is the optimum.
-
-    Attributes
-    ----------
-    gap : float
-        By which share of the loss the bound may fall short of it before multipliers are mended
-        (:mod:`optrand.solvers.bins.dual`).
-    rounds : int
-        Largest number of repairs.
+    path, where :math:`G_S` is the cost of a bin's column; the loss :math:`\sum_S G_S / (E - 1 + m)` of its ``m`` bins
+    is the next guess. Guesses fall, and the one that its own path repeats is the optimum.
 
     Notes
     -----
-    Labels of prior zero have no say: each goes to the bin of its neighbour, with a multiplier of zero. Cost and
-    memory ``O(k log k)`` a path (:mod:`optrand.solvers.bins.monge`), of which two to four are needed over all labels,
-    and a few more over every 8th, 64th and so on.
+    Labels of prior zero have no effect: each goes to the bin of its neighbour, with a multiplier of zero. Memory
+    ``O(k log k)``, time ``O(k log^2 k)`` a path, of which two to four are needed over all labels, and a few more over
+    every 8th, 64th and so on.
 
     Examples
     --------
@@ -73,91 +64,66 @@ class BinPath(GuardedSolver):
         "log loss: use solve(problem), which knows who takes what"
     )
 
-    gap: float = 2e-10
-    rounds: int = 400
-
     def accepts(self, problem: Problem) -> bool:
         """No bias penalty, a convex loss with a name, and outputs that are not a grid."""
         convex = problem.loss in (losses.squared, losses.absolute, losses.poisson_log)
         return convex and not problem.bias_penalty and not isinstance(problem.outputs, Grid)
 
     def _solution(self, problem: Problem) -> Solution:
-        graph = _without_idle(problem)
-        starts, paths = best_partition(graph)
-        return self._proven(problem, graph, starts, paths)
-
-    def proven(self, problem: Problem, starts: Starts) -> Solution:
-        """Return the solution of a problem whose best bins are known, with its dual.
-
-        Parameters
-        ----------
-        problem : Problem
-        starts : (m,) array of int
-            The first label of each bin.
-        """
-        self._check(problem)
-        begin = time.perf_counter()
-        with solver_failures(self):
-            graph = _without_idle(problem)
-            kept = np.flatnonzero(problem.prior)
-            first = np.unique(np.append(0, np.searchsorted(kept, starts)))
-            solution = self._proven(problem, graph, merge_bins(graph, first[first < kept.size]), 0)
-        return replace(solution, stats=replace(solution.stats, seconds=time.perf_counter() - begin))
-
-    def _proven(self, problem: Problem, graph: BinGraph, starts: Starts, paths: int) -> Solution:
-        """Randomizer and multipliers for bins of the labels of positive prior."""
         kept, total = np.flatnonzero(problem.prior), math.fsum(problem.prior)
+        bins = Bins.of(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept] / total))
+        starts, paths = best_partition(bins)
         alpha = np.zeros(problem.k)
-        alpha[kept] = total * bin_dual(graph, starts, gap=self.gap, rounds=self.rounds)
+        alpha[kept] = total * bin_dual(bins, starts)
         # A label of prior zero joins the bin of the nearest kept label, the upper one of two.
         below, above = problem.labels[kept[starts[1:] - 1]], problem.labels[kept[starts[1:]]]
         first = np.concatenate(([0], np.searchsorted(problem.labels, below + (above - below) / 2)))
         last = np.append(first[1:] - 1, problem.k - 1)
         least = math.exp(-problem.epsilon)
         masses = np.full(starts.size, least / (1 + (starts.size - 1) * least))
-        arcs = Arcs(problem.k, first, last, graph.outputs(starts), masses)
+        arcs = Arcs(problem.k, first, last, bins.allowed_outputs(starts), masses)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
         stats = Stats(repr(self), iterations=paths, status="the path repeats")
         return Solution(problem, randomizer, Dual(alpha, np.zeros(problem.k)), stats)
 
 
-def _without_idle(problem: Problem) -> BinGraph:
-    """Bins of the labels of positive prior."""
-    kept, total = np.flatnonzero(problem.prior), math.fsum(problem.prior)
-    return BinGraph(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept] / total))
-
-
-def best_partition(graph: BinGraph) -> tuple[Starts, int]:
-    """Find the best partition into bins whose outputs increase, and count the shortest paths that it took.
-
-    First bins of whole multiples of some number of labels, then of smaller ones, each search from what the one before
-    has found. Rounding can make two paths of one loss take turns: a search ends as well when a path is no better than
-    the one before it.
-    """
-    k, paths = graph.problem.k, 0
-    strides = [stride for stride in STRIDES if k >= COARSEST * stride] or [1]
-    best = np.arange(0, k, strides[0])
-    for stride in strides:
-        value = graph.value(best)
-        while True:
-            penalty = max(graph.penalty(best), 0.0)
-            found = graph.distances(penalty, best // stride, stride=stride).path() * stride
-            paths += 1
-            better = graph.value(found)
-            if np.array_equal(found, best) or not better < value:
-                break
-            best, value = found, better
-    return merge_bins(graph, best), paths
-
-
-def merge_bins(graph: BinGraph, starts: Starts) -> Starts:
-    """Merge bins of one output into one bin, which is never worse: it saves a column of no bin."""
+def best_partition(bins: Bins) -> tuple[Nodes, int]:
+    """Find the best partition into bins whose outputs increase, and count the shortest paths that it took."""
+    starts, paths = _search(bins, 1)
     while True:
-        outputs = graph.outputs(starts)
-        kept = np.append(True, np.diff(outputs) > 0)
-        if kept.all():
-            return starts
-        starts = starts[kept]
+        # Bins of one output are merged, which is never worse: it saves a column.
+        is_new = np.append(True, np.diff(bins.allowed_outputs(starts)) > 0)
+        if is_new.all():
+            return starts, paths
+        starts = starts[is_new]
+
+
+def _search(bins: Bins, stride: int) -> tuple[Nodes, int]:
+    """Find the best bins that begin at multiples of a number of labels, starting from those of larger multiples.
+
+    Rounding can make two paths of one loss alternate: the search ends as well when a path is no better than the one
+    before it.
+    """
+    nodes = np.append(np.arange(0, bins.problem.k, stride), bins.problem.k)
+    best, paths = _search(bins, COARSER * stride) if nodes.size > COARSEST else (nodes[:-1], 0)
+    value = bins.value(best)
+    while True:
+        found = _shortest_path(bins, nodes, max(bins.penalty(best), 0.0))
+        paths += 1
+        better = bins.value(found)
+        if np.array_equal(found, best) or not better < value:
+            return best, paths
+        best, value = found, better
+
+
+def _shortest_path(bins: Bins, nodes: Nodes, penalty: float) -> Nodes:
+    """Return the nodes of the shortest path over some nodes from the first to the last one, without it."""
+    offers = np.append(0.0, np.full(nodes.size - 1, math.inf))
+    _, before = shortest_paths(lambda i, j: bins.costs(nodes[i], nodes[j]) + penalty, offers)
+    path = [int(before[-1])]
+    while path[-1]:
+        path.append(int(before[path[-1]]))
+    return nodes[path[::-1]]
 
 
 def rr_on_bins(
