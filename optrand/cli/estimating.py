@@ -76,7 +76,7 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     import pyarrow as pa
 
     from optrand.release.batches import find_column
-    from optrand.release.tables import open_table
+    from optrand.release.files import open_table
 
     stated = record.table
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}

@@ -304,7 +304,7 @@ def _tell_warning(message: str) -> None:
     typer.echo(f"warning: {in_options(message)}", err=True)
 
 
-def _tell_diagnosis(found: Any, declared: int) -> None:
+def _tell_diagnosis(found: dict[str, int], declared: int) -> None:
     """Print the faults that a release would refuse to the standard error, for the owner; end with 2 if any."""
     typer.echo(
         "note: these counts are facts about the TRUE labels: no noise is on them, and no budget pays for them. Do not "
@@ -312,14 +312,14 @@ def _tell_diagnosis(found: Any, declared: int) -> None:
         err=True,
     )
     facts = {
-        "rows": found.rows,
-        "missing": found.missing,
-        "no numbers": found.not_numbers,
-        "not declared": f"{found.undeclared} (not among the {declared} labels)",
+        "rows": found["rows"],
+        "missing": found["missing"],
+        "no numbers": found["not_numbers"],
+        "not declared": f"{found['undeclared']} (not among the {declared} labels)",
     }
     show(facts, err=True)
     typer.echo("nothing was released and nothing spent", err=True)
-    if not found.fine:
+    if found["missing"] or found["not_numbers"] or found["undeclared"]:
         raise typer.Exit(WRONG_INPUT)
 
 

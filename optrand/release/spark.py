@@ -119,7 +119,7 @@ class _SparkTable(Table):
 
     def scan(self, reader: Reader, sink: Any, account: Account, listener: Listener) -> Scan:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
-        held = self.broadcast(_Tasks(reader, sink.planned.names, account.secret))
+        held = self.broadcast(_Tasks(reader, sink.names, account.secret))
         found = _Report.collect(self.select(reader.needed), held, _count_labels)
         if found.refused is not None:
             raise InvalidInput(found.refused)
@@ -142,7 +142,7 @@ class _SparkTable(Table):
         listener: Listener,  # noqa: ARG002
     ) -> None:
         """Make the second pass: a file for each partition, under its hidden name."""
-        names, staged = sink.planned.names, sink.staging.table
+        names, staged = sink.names, sink.staging.table
         attempts = sink.staging.folder / "attempts"
         attempts.mkdir(mode=0o700)
         held = self.broadcast(_Tasks(reader, names, account.secret, tuple(drawings), str(attempts)))
