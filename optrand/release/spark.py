@@ -130,7 +130,7 @@ class _SparkTable(Table):
             raise _describe_change()
         sink.rows = found.released
         counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
-        return Scan(found.rows.rows, [counts], [found.rows])
+        return Scan([counts], [found.rows])
 
     def draw(
         self,
