@@ -18,7 +18,6 @@ from optrand.certificates.certificate import Certificate, certify
 from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.table import Table
@@ -60,7 +59,7 @@ def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySou
     if not question.buys_prior:
         return None
     epsilon = question.split(int(counts.sum())).prior
-    pools = pool_groups(np.maximum(counts.sum(axis=1), 1), k=question.k, prior_epsilon=epsilon)
+    pools = _pools(question, counts.sum(axis=1))
     pooled = np.zeros((int(pools.max()) + 1, question.k), dtype=np.int64)
     np.add.at(pooled, pools, counts)
     return np.array([private_histogram(row, epsilon, source=source) for row in pooled], dtype=np.int64)
@@ -179,7 +178,7 @@ class Plan:
     @cached_property
     def noisy_label_loss(self) -> float:
         """Expected loss of a label under the priors; of classes the probability that a label changes."""
-        parts = [noisy_label_loss(one, certify(one)) for one in self.mechanisms]
+        parts = [_expected_loss(one, bias_penalty=0.0) for one in self.mechanisms]
         return float(self.pool_rows @ np.array(parts)) / self.rows
 
     @property
@@ -286,8 +285,8 @@ def _relative_loss(
     """Return the objective under the priors of pools, as a share of that of one mechanism for all rows."""
     total = np.maximum(noisy.sum(axis=0), 1)
     single = _find_best(question, question.problem(epsilon, total / total.sum()))
-    own = sum(size * objective(one, one.problem.prior) for size, one in zip(rows, best, strict=True))
-    common = sum(size * objective(single, one.problem.prior) for size, one in zip(rows, best, strict=True))
+    own = sum(size * _expected_loss(one) for size, one in zip(rows, best, strict=True))
+    common = sum(size * _expected_loss(single, prior=one.problem.prior) for size, one in zip(rows, best, strict=True))
     return float(own / common) if common else 1.0
 
 
@@ -318,17 +317,9 @@ def mechanism_without_prior(name: str, problem: Problem) -> Mechanism:
     return minimax(problem.labels, problem.epsilon, bias_penalty=problem.bias_penalty, outputs=problem.outputs)
 
 
-def noisy_label_loss(mechanism: Mechanism, proof: Certificate) -> float:
-    """Return the expected loss under the prior, rounded up; of classes the probability that a label changes."""
-    problem = mechanism.problem
-    if problem.loss == losses.zero_one:
-        return float_above(1 - Fraction(proof.lower))
-    if problem.bias_penalty == 0:
-        return proof.upper
-    return Mechanism(replace(problem, bias_penalty=0.0), mechanism.table).certificate.upper
-
-
-def objective(mechanism: Mechanism, prior: Floats) -> float:
-    """Return the expected loss and bias penalty under a prior; of classes the probability that a label changes."""
-    proof = Mechanism(replace(mechanism.problem, prior=prior), mechanism.table).certificate
-    return 1 - proof.lower if proof.maximised else proof.upper
+def _expected_loss(mechanism: Mechanism, **changes: Any) -> float:
+    """Return the expected loss and bias penalty, rounded up, after changes to the problem; of classes, 1 - accuracy."""
+    problem = replace(mechanism.problem, **changes)
+    changed = mechanism if problem == mechanism.problem else Mechanism(problem, mechanism.table)
+    proof = changed.certificate
+    return float_above(1 - Fraction(proof.lower)) if proof.maximised else proof.upper
