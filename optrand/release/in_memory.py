@@ -180,8 +180,6 @@ def _check_columns(data: Any, chosen: Sequence[Any], *, framed: bool) -> None:
         raise InvalidInput("a column is named by a text or a number, several by a list of such names")
     if not chosen or len({str(name) for name in chosen}) < len(chosen):
         raise InvalidInput(f"there are {len(chosen)} columns named, expected at least one and no name twice")
-    if framed and chosen == [None]:
-        raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, label=...")
     if not framed and len(chosen) > 1:
         raise InvalidInput(f"labels are of type {type(data).__name__}, which has no columns: give a frame")
 
