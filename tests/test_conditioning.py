@@ -16,6 +16,7 @@ from optrand.release.conditioning import LIMITS, Conditioning, condition
 from optrand.release.groups import noise_variance, shrink_histograms
 from optrand.release.plan import Plan, draw_histograms
 from optrand.release.question import Question
+from optrand.release.record import Estimates
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_histogram
 
@@ -147,14 +148,15 @@ def test_default_releases_all_answer_histograms():
         plan = planned(np.bincount(labels.astype(int), minlength=53), epsilon, number)
         (fit,) = plan.fits
         found = optrand.estimate.histogram(fit.mechanism.sample(labels, source=SeededEntropy(number)), fit.mechanism)
-        assert plan.possible
+        estimates = Estimates.of(plan)
+        assert estimates.histogram
         assert fit.multiple <= LIMITS.multiple * 1.01 or fit.cost == pytest.approx(LIMITS.cost, rel=0.01)
         assert fit.multiple < 36
         # Nothing but what was mixed in separates the mechanism from the optimum, and the record says so.
         gap = max(proof.gap for proof in plan.proofs)
         assert gap <= fit.cost + 1e-6
         assert (gap > 1e-6) == (fit.weight > 0)
-        assert (f"{fit.cost:.2%} of the loss" in plan.histogram_words) == (fit.weight > 0)
+        assert (f"{fit.cost:.2%} of the loss" in estimates.words) == (fit.weight > 0)
         assert (np.abs(found.shares - true) <= 6 * fit.count_errors / math.sqrt(labels.size)).all()
 
 

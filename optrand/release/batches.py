@@ -475,10 +475,10 @@ def make_record(
     # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
     noisy = draw_histograms(question, counts, source)
     plan = Plan.make(question, counts.sum(axis=1), noisy, groups=groups, announce=listener.stage)
-    if not plan.possible:
-        listener.warn(plan.histogram_words)
     listener.stage("proving")
     made = ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
+    if not made.estimates.histogram:
+        listener.warn(made.estimates.words)
     if account.ledger is None:
         return made
     text = made.to_bytes().decode()

@@ -195,27 +195,6 @@ class Plan:
         empty = "; the noise left no count above 0, so it is uniform" if self.noisy.max() <= 0 else ""
         return f"estimated privately{empty}"
 
-    @property
-    def histogram_words(self) -> str:
-        """Precision of the histogram of the labels, in a line."""
-        obstacle = next((fit.obstacle for fit in self.fits if not fit.possible), None)
-        if obstacle is not None:
-            return f"no histogram, no loss of a label: {obstacle}"
-        worst, dearest = max(fit.multiple for fit in self.fits), max(self.fits, key=lambda fit: fit.cost)
-        if math.isnan(worst):
-            return "histogram and losses"
-        mixed = (
-            f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {dearest.lost}"
-            if dearest.weight
-            else ""
-        )
-        return f"histogram and losses, each count within {worst:.3g} times the noise of randomized response{mixed}"
-
-    @property
-    def possible(self) -> bool:
-        """Whether histograms can be estimated."""
-        return all(fit.possible for fit in self.fits)
-
 
 @dataclass(frozen=True, eq=False)
 class Drawing:

@@ -94,18 +94,24 @@ class Estimates:
     def of(cls, plan: Plan) -> Estimates:
         """Return the estimates that a release of a plan admits; the noise of its pools is independent."""
         sizes, labels = plan.pool_rows, plan.question.values
+        obstacle = next((fit.obstacle for fit in plan.fits if not fit.possible), None)
         shares = [float(one.problem.prior @ one.table.variances) for one in plan.mechanisms]
         one = math.sqrt(float(sizes @ np.array(shares)) / plan.rows)
         errors = [fit.count_errors for fit in plan.fits]
         squares = [size * found**2 for size, found in zip(sizes, errors, strict=True) if found is not None]
-        worst = max(fit.multiple for fit in plan.fits)
+        worst, dearest = max(fit.multiple for fit in plan.fits), max(plan.fits, key=lambda fit: fit.cost)
+        words = "histogram and losses" if obstacle is None else f"no histogram, no loss of a label: {obstacle}"
+        if math.isfinite(worst):
+            words += f", each count within {worst:.3g} times the noise of randomized response"
+            if dearest.weight:
+                words += f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {dearest.lost}"
         return cls(
             label=one,
             mean=one / math.sqrt(plan.rows) if plan.bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
-            histogram=plan.possible,
-            counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) and plan.possible else None,
+            histogram=obstacle is None,
+            counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) else None,
             multiple=worst if math.isfinite(worst) else None,
-            words=plan.histogram_words,
+            words=words,
         )
 
 
@@ -396,7 +402,7 @@ class ReleaseRecord(Released):
 
     @classmethod
     def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
-        mechanisms = [_mechanism_of_document(one) for one in content["mechanisms"]]
+        mechanisms = [Mechanism.from_bytes(strict_json.canonical(one)) for one in content["mechanisms"]]
         of_group = content.pop("mechanism_of_group")
         fields = _with_tuples(content)
         for name, kind in PARTS.items():
@@ -499,9 +505,3 @@ def _lines(sealed: dict[str, Any]) -> bytes:
 
 def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
-
-
-def _mechanism_of_document(document: object) -> Mechanism:
-    if not isinstance(document, dict):
-        raise InvalidFile("a mechanism of the file is no object")
-    return Mechanism.from_bytes(strict_json.canonical(document))
