@@ -23,8 +23,7 @@ from benchmarks.priors import weeks
 from optrand import solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
-from optrand.release.conditioning import Conditioning, condition
-from optrand.release.plan import Plan, draw_histograms
+from optrand.release.plan import Conditioning, Plan, condition, draw_histograms
 from optrand.release.question import Question
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_prior, split_budget

@@ -12,9 +12,8 @@ import optrand
 from optrand.data import weeks_worked_path
 from optrand.errors import InvalidInput
 from optrand.mechanism.mixture import mixture
-from optrand.release.conditioning import LIMITS, Conditioning, condition
 from optrand.release.groups import noise_variance, shrink_histograms
-from optrand.release.plan import Plan, draw_histograms
+from optrand.release.plan import LIMITS, Conditioning, Plan, condition, draw_histograms
 from optrand.release.question import Question
 from optrand.release.record import Estimates
 from optrand.sampling.entropy import SeededEntropy
