@@ -23,9 +23,9 @@ from optrand.base.suggestions import same_but_spelling
 from optrand.base.validation import check_flag
 from optrand.errors import InputChanged, InvalidInput, SpentNote
 from optrand.release.cells import LabelColumn, Places, refuse_labels
-from optrand.release.groups import ONE_GROUP, Groups, Indices
+from optrand.release.groups import Groups, Indices
 from optrand.release.ids import Ids, RowSums, UniqueIds, column_ids, row_ids
-from optrand.release.plan import Drawing, Plan, draw_histograms, rehearse
+from optrand.release.plan import Drawing, draw_histograms, find_mechanisms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
 from optrand.sampling.keyed import KeyedEntropy, subkey
@@ -434,7 +434,7 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
     by, ids = questions[0].groups, questions[0].ids
     for public in (*by, *ids):
         find_column(table, public, public=True)
-    groups = Groups.among(by, (batch for _, batch in table.batches(by))) if by else ONE_GROUP
+    groups = Groups.among(by, (batch for _, batch in table.batches(by))) if by else Groups()
     return Reader(columns, groups, account.secret)
 
 
@@ -474,9 +474,10 @@ def make_record(
     source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
     # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
     noisy = draw_histograms(question, counts, source)
-    plan = Plan.make(question, counts.sum(axis=1), noisy, groups=groups, announce=listener.stage)
+    planned = (question, groups, counts.sum(axis=1), noisy)
+    fits, relative_loss = find_mechanisms(*planned, listener.stage)
     listener.stage("proving")
-    made = ReleaseRecord.of(plan, release=charge.id, dataset=account.charged)
+    made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=account.charged)
     if not made.estimates.histogram:
         listener.warn(made.estimates.words)
     if account.ledger is None:
