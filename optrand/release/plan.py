@@ -116,7 +116,7 @@ def find_mechanisms(
     >>> question = Question(labels=range(4), epsilon=1.0)
     >>> (fit,), _ = find_mechanisms(question, Groups(), np.array([3000]), np.array([[1500, 500, 500, 500]]))
     >>> fit.mechanism.labels.size, round(fit.multiple, 1)
-    (4, 1.8)
+    (4, 1.9)
     """
     epsilon = question.split(int(sizes.sum())).labels
     announce("solving")
