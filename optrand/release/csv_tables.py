@@ -13,7 +13,6 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,30 +29,14 @@ LONGEST = 1 << 26
 """Bytes of the longest record."""
 
 
-@dataclass(frozen=True)
-class CsvFormat:
-    r"""Signs of a file of separated values.
-
-    Parameters
-    ----------
-    separator : str
-        One ASCII character between cells.
-    decimal : str
-        The decimal point of labels, ``.`` or ``,``.
-    """
-
-    separator: str = ","
-    decimal: str = "."
-
-    def __post_init__(self) -> None:
-        """Check the characters."""
-        known = len(self.separator) == 1 and self.separator.isascii() and not self.separator.isalnum()
-        if not known or self.separator in '"\r\n.+- \\\0':
-            raise InvalidInput(
-                f"the separator is {self.separator!r}, expected one character such as a comma, ';', '|' or a tab"
-            )
-        if self.decimal not in (".", ","):
-            raise InvalidInput(f"the decimal point is {self.decimal!r}, expected '.' or ','")
+def check_signs(separator: str, decimal: str) -> tuple[str, str]:
+    """Return the character between cells and the decimal point of labels, ``.`` or ``,``, of separated text."""
+    known = len(separator) == 1 and separator.isascii() and not separator.isalnum()
+    if not known or separator in '"\r\n.+- \\\0':
+        raise InvalidInput(f"the separator is {separator!r}, expected one character such as a comma, ';', '|' or a tab")
+    if decimal not in (".", ","):
+        raise InvalidInput(f"the decimal point is {decimal!r}, expected '.' or ','")
+    return separator, decimal
 
 
 class CsvTable(Table):
@@ -64,10 +47,12 @@ class CsvTable(Table):
     """
 
     path: Path
+    decimal: str
 
-    def __init__(self, path: Path, layout: CsvFormat) -> None:
-        self.path, self.layout, self.decimal, self.files = path, layout, layout.decimal, (path,)
-        between = re.escape(layout.separator.encode())
+    def __init__(self, path: Path, separator: str, decimal: str) -> None:
+        self.path, self.files = path, (path,)
+        self.separator, self.decimal = check_signs(separator, decimal)
+        between = re.escape(separator.encode())
         closed = rb'"(?:[^"]++|"")*+"'
         cell = rb"(?:" + closed + rb'|(?!")[^' + between + rb"\r\n]*+)"
         line = rb"(?:" + cell + between + rb")*+"
@@ -77,7 +62,7 @@ class CsvTable(Table):
         self._stray = re.compile(line + closed + rb'[^"' + between + rb"\r\n]")
         text = io.StringIO(next(self._blocks()).decode("utf-8", "surrogateescape"), newline="")
         try:
-            cells = next(csv.reader(text, delimiter=layout.separator))
+            cells = next(csv.reader(text, delimiter=separator))
         except csv.Error:
             raise self._unreadable() from None
         self.header = [cell.encode("utf-8", "surrogateescape") for cell in cells]
@@ -158,7 +143,7 @@ class CsvTable(Table):
         names = [f"f{i}" for i in range(width)]
         read = pa.csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False)
         parse = pa.csv.ParseOptions(
-            delimiter=self.layout.separator,
+            delimiter=self.separator,
             newlines_in_values=True,
             # In a table of one column a blank line is a missing label.
             ignore_empty_lines=width != 1,
@@ -178,7 +163,7 @@ class CsvTable(Table):
             if re.search(r"Expected \d+ columns, got \d+", str(error)):
                 raise InvalidInput(
                     f"{self.path.name} has at least one row with more or fewer cells than its header, which has "
-                    f"{width}: quote cells that hold {self.layout.separator!r}"
+                    f"{width}: quote cells that hold {self.separator!r}"
                 ) from None
             raise self._unreadable() from None
 
@@ -190,8 +175,7 @@ class CsvTable(Table):
 
     def _unreadable(self) -> InvalidInput:
         return InvalidInput(
-            f"{self.path.name} cannot be read as CSV: expected text with a header and {self.layout.separator!r} "
-            "between cells"
+            f"{self.path.name} cannot be read as CSV: expected text with a header and {self.separator!r} between cells"
         )
 
 
@@ -218,24 +202,24 @@ class CsvWriter:
     It is compressed without a name or a time, so that the same table gives the same bytes.
     """
 
-    def __init__(self, path: Path, header: Sequence[bytes], layout: CsvFormat, *, compress: bool) -> None:
+    def __init__(self, path: Path, header: Sequence[bytes], separator: str, decimal: str, *, compress: bool) -> None:
         self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self.stream: Any = (
             gzip.GzipFile(filename="", mode="wb", fileobj=self.file, mtime=0, compresslevel=6)
             if compress
             else self.file
         )
-        self.layout = layout
-        self._special = [b'"', b"\r", b"\n", layout.separator.encode()]
-        self._pattern = '["\r\n' + f"\\x{ord(layout.separator):02x}]"
+        self.separator, self.decimal = separator.encode(), decimal
+        self._special = [b'"', b"\r", b"\n", self.separator]
+        self._pattern = '["\r\n' + f"\\x{ord(separator):02x}]"
         names = self._quote(pa.array([name or None for name in header], pa.binary()))
-        self.stream.write(layout.separator.encode().join(names.to_pylist()) + b"\n")
+        self.stream.write(self.separator.join(names.to_pylist()) + b"\n")
 
     def write(self, part: int, batch: Any) -> None:  # noqa: ARG002
         """Append the rows of a batch."""
         cells = [self._text(column) for column in batch.columns]
         cells[-1] = pc.binary_join_element_wise(cells[-1], pa.scalar(b"\n"), pa.scalar(b""))
-        lines = pc.binary_join_element_wise(*cells, pa.scalar(self.layout.separator.encode()))
+        lines = pc.binary_join_element_wise(*cells, pa.scalar(self.separator))
         self.stream.write(_bytes_of(lines))
 
     def close(self) -> None:
@@ -257,9 +241,7 @@ class CsvWriter:
             kind = kind.value_type
         if pa.types.is_floating(kind):
             encoded = column.cast(pa.float64()).dictionary_encode()
-            texts = [
-                repr(number).replace(".", self.layout.decimal).encode() for number in encoded.dictionary.to_pylist()
-            ]
+            texts = [repr(number).replace(".", self.decimal).encode() for number in encoded.dictionary.to_pylist()]
             return self._quote(pa.array(texts, pa.binary()).take(encoded.indices))
         if not is_bytes(kind):
             column = column.cast(pa.string())

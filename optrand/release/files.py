@@ -25,7 +25,7 @@ from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release.batches import Account, Listener, Rows, Sink, Table, find_column, label_column, release
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
-from optrand.release.csv_tables import CsvFormat, CsvTable, CsvWriter, check_writable
+from optrand.release.csv_tables import CsvTable, CsvWriter, check_writable
 from optrand.release.parquet_tables import (
     ParquetTable,
     ParquetWriter,
@@ -86,14 +86,8 @@ def randomize_table(
         absolute path of a folder on a disk that the driver and all workers share.
     question : Question
         With `ids` for a frame of Spark: frames have no order, so row numbers do not identify records.
-    dataset : str, optional
-        Name under which a ledger charges the release. Without one nothing is charged.
-    ledger : Ledger, path, URL or None
-        By default the user's own. Or a file, or ``postgresql://user@host/database``.
-    again : bool
-        Release a column that was released before. Costs add up.
-    budget : float or Spent, optional
-        Largest total cost of all releases of the dataset.
+    dataset, ledger, again, budget
+        As of :func:`optrand.randomize`.
     keep, drop : sequence of str, optional
         The only other columns to release, or those not to release.
     separator, decimal : str, optional
@@ -209,15 +203,15 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
     raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
 
 
-def format_of(path: Path, separator: str | None = None, decimal: str | None = None) -> CsvFormat | None:
-    """Return the signs of a file of separated values, by default those of its name; None for Parquet."""
+def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
+    """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
     if _is_parquet(path):
         if separator is not None or decimal is not None:
             raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
         return None
     by_name = "\t" if ".tsv" in suffix_of(path) else ","
     chosen = by_name if separator is None else {"\\t": "\t", "tab": "\t"}.get(separator, separator)
-    return CsvFormat(separator=chosen, decimal="." if decimal is None else decimal)
+    return chosen, "." if decimal is None else decimal
 
 
 def _is_parquet(path: Path) -> bool:
@@ -252,12 +246,12 @@ def open_table(
     (20000, 'weeks')
     """
     file = Path(path)
-    layout = format_of(file, separator, decimal)
-    if layout is None and (file.is_dir() or file.is_file()):
+    signs = signs_of(file, separator, decimal)
+    if signs is None and (file.is_dir() or file.is_file()):
         return ParquetTable(file)
-    if layout is None or not file.is_file():
+    if signs is None or not file.is_file():
         raise InvalidInput(f"{file} is {missing(file)}: expected a table")
-    return CsvTable(file, layout)
+    return CsvTable(file, *signs)
 
 
 class FileSink(Sink):
@@ -292,7 +286,7 @@ class FileSink(Sink):
         # A name that is there twice cannot be read by it.
         self.columns = self.names if len(self._names) == len(self.names) else None
         self._files = table.files
-        self._layout: CsvFormat | None = None
+        self._signs: tuple[str, str] | None = None
         self._texts: Any = None
         self._begin: Callable[[], Any]
         self._writer: Any = None
@@ -336,19 +330,19 @@ class FileSink(Sink):
         if any("=" in part for part in table.folders):
             raise InvalidInput(f"{source.name} has columns in the names of its folders: release it as a folder")
         header = [name.encode() for name in self.names]
-        layout = format_of(self.target)
+        signs = signs_of(self.target)
         if isinstance(table, CsvTable):
             header = [raw for raw, name in zip(table.header, table.schema.names, strict=True) if name in self.names]
             if suffix_of(self.target)[:4] == suffix_of(source)[:4]:
-                layout = table.layout
-        if layout is None:
+                signs = (table.separator, table.decimal)
+        if signs is None:
             raise InvalidInput(f"{self.target} is a folder: name a file for the released table")
         for name in self.names:
             if name != self.label:
                 check_writable(table.schema.field(table.schema.names.index(name)).type, name)
-        self._layout = layout
+        self._signs = signs
         packed = suffix_of(self.target).endswith(".gz")
-        self._begin = partial(CsvWriter, self.staging.table, header, layout, compress=packed)
+        self._begin = partial(CsvWriter, self.staging.table, header, *signs, compress=packed)
 
     def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
         """Refuse cells that the format cannot hold."""
@@ -371,7 +365,7 @@ class FileSink(Sink):
         """Finish the table, and return its record."""
         if self._writer is not None:
             self._writer.close()
-        signs = (None, None) if self._layout is None else (self._layout.separator, self._layout.decimal)
+        signs = self._signs or ()
         table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.names, *signs)
         self._record = replace(records[0], table=table)
         return [self._record]
