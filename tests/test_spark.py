@@ -251,7 +251,7 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     planned = (asked, Groups(), np.array([ROWS]), None)
     fits, _ = orchestrator.find_mechanisms(*planned)
     drawing = ReleaseRecord.of(*planned, fits, None, release="0" * 32, dataset=None).drawing(KEY)
-    tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,), str(tmp_path / "attempts"))
+    tasks = _Tasks(reader, ("person", "weeks"), (drawing,), str(tmp_path / "attempts"))
     write = _task(SimpleNamespace(value=tasks), _write_labels)
     batches = table.to_batches(max_chunksize=700)
     with pytest.raises(OSError, match="a disk that all machines share"):

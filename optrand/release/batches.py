@@ -131,7 +131,7 @@ class Reader:
 
     columns: tuple[LabelColumn, ...]
     groups: Groups
-    id_key: bytes = field(repr=False)
+    secret: bytes = field(repr=False)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -157,18 +157,18 @@ class Reader:
             refuse_labels(found, column.question)
             places.append(found)
         if self.id_columns:
-            ids = column_ids([batch.column(name) for name in self.id_columns], self.id_columns, key=self.id_key)
+            ids = column_ids([batch.column(name) for name in self.id_columns], self.id_columns, key=self.secret)
         else:
             ids = row_ids(first_row, batch.num_rows)
         dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
         kept = np.logical_and.reduce(dropping) if dropping else None
         return Rows(tuple(places), ids, self.groups.codes(batch), None if kept is None or kept.all() else kept)
 
-    def sums(self, rows: Rows, key: bytes) -> tuple[RowSums, ...]:
+    def sums(self, rows: Rows) -> tuple[RowSums, ...]:
         """Return keyed sums over the rows of a batch, for each question."""
         # Codes are 0 in a table of one group, and -1 is the place of a missing label.
         return tuple(
-            RowSums.of(key, rows.ids, rows.codes * (question.k + 1) + places)
+            RowSums.of(self.secret, rows.ids, rows.codes * (question.k + 1) + places)
             for places, question in zip(rows.places, self.questions, strict=True)
         )
 
@@ -291,7 +291,7 @@ class Table:
         for batch in chosen.to_batches(max_chunksize=1 << 20):
             yield 0, batch
 
-    def scan(self, reader: Reader, sink: Sink, account: Account, listener: Listener) -> Scan:
+    def scan(self, reader: Reader, sink: Sink, listener: Listener) -> Scan:
         """Make the first pass: count labels, check ids, sum rows."""
         found = Scan.empty(reader)
         columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
@@ -299,29 +299,21 @@ class Table:
             for _, batch in self.batches(columns):
                 rows = reader.read(batch, found.rows)
                 sink.check(batch, rows)
-                found.add(rows, reader.sums(rows, account.secret))
+                found.add(rows, reader.sums(rows))
                 if reader.id_columns:
                     unique.add(rows.ids)
                 listener.rows(found.rows)
             unique.check()
         return found
 
-    def draw(
-        self,
-        reader: Reader,
-        sink: Sink,
-        account: Account,
-        found: Scan,
-        drawings: Sequence[Drawing],
-        listener: Listener,
-    ) -> None:
+    def draw(self, reader: Reader, sink: Sink, found: Scan, drawings: Sequence[Drawing], listener: Listener) -> None:
         """Make the second pass: read again, draw and write."""
         again = Scan.empty(reader)
         wanted = sink.columns
         columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
         for part, batch in self.batches(columns):
             rows = reader.read(batch, again.rows)
-            again.add(rows, reader.sums(rows, account.secret))
+            again.add(rows, reader.sums(rows))
             sink.write(part, batch, reader.draw(rows, drawings), rows)
             listener.rows(again.rows)
         if again.sums != found.sums:
@@ -396,7 +388,7 @@ def release(
     """
     listener.stage("reading the table")
     reader = make_reader(table, questions, account)
-    found = table.scan(reader, sink, account, listener)
+    found = table.scan(reader, sink, listener)
     if not all(counts.any() for counts in found.counts):
         raise InvalidInput("there are no rows with a label: there is nothing to randomize")
     if table.cut and table.path is not None:
@@ -413,7 +405,7 @@ def release(
         ]
         listener.stage("drawing labels")
         drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
-        table.draw(reader, sink, account, found, drawings, listener)
+        table.draw(reader, sink, found, drawings, listener)
         records = sink.close(planned)
         listener.stage("publishing")
         if account.ledger is None:
