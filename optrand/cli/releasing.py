@@ -434,7 +434,6 @@ def ledger(
     """
     from optrand.accounting import Ledger, default_path
     from optrand.accounting.ledger import SCHEMES, check_name
-    from optrand.errors import InvalidInput
 
     chosen = str(default_path()) if path is None else path
     owner = None if dataset is None else check_name(dataset, "--dataset")
@@ -446,7 +445,19 @@ def ledger(
         found.withdraw(withdraw)
         say(f"withdrawn  {withdraw}")
     charges: Sequence[Charge] = () if found is None else found.entries(owner)
-    also(**_document(charges, name))
+    totals = _totals(charges)
+    texts = ("dataset", "label", "begun", "output", "epsilon", "prior_epsilon")
+    also(
+        ledger=name,
+        entries=[
+            {"release": one.id, "state": one.status, **{text: str(getattr(one, text)) for text in texts}}
+            for one in charges
+        ],
+        totals=[
+            {"dataset": table, "label": column, "epsilon": str(total.epsilon)}
+            for (table, column), total in totals.items()
+        ],
+    )
     if not charges:
         lines(f"nothing was spent{'' if owner is None else f' on dataset {owner!r}'}, says {name}")
         return
@@ -454,7 +465,7 @@ def ledger(
         parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())
         told = f"{charge.begun}  {charge.dataset}, column {charge.label!r}: {charge.total} ({parts}); "
         lines(f"{told}{charge.status}; to {charge.output}; release {charge.id}")
-    for (table, column), total in _totals(charges).items():
+    for (table, column), total in totals.items():
         lines(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
 
 
@@ -468,24 +479,3 @@ def _totals(charges: Sequence[Charge]) -> dict[tuple[str, str | None], Spent]:
             totals[unit] = totals.get(unit, Spent()) + charge.total
     several = {table for table, _ in totals if sum(table == other for other, _ in totals) > 2}
     return {unit: total for unit, total in totals.items() if unit[1] is not None or unit[0] in several}
-
-
-def _document(charges: Sequence[Charge], name: str) -> dict[str, Any]:
-    entries = [
-        {
-            "release": charge.id,
-            "dataset": charge.dataset,
-            "label": charge.label,
-            "begun": charge.begun,
-            "state": charge.status,
-            "output": charge.output,
-            "epsilon": str(charge.epsilon),
-            "prior_epsilon": str(charge.prior_epsilon),
-        }
-        for charge in charges
-    ]
-    totals = [
-        {"dataset": table, "label": column, "epsilon": str(total.epsilon)}
-        for (table, column), total in _totals(charges).items()
-    ]
-    return {"ledger": name, "entries": entries, "totals": totals}
