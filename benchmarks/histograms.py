@@ -23,8 +23,8 @@ from benchmarks.priors import weeks
 from optrand import solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
-from optrand.release.conditioning import Conditioning, condition
-from optrand.release.plan import Plan, draw_histograms
+from optrand.release.groups import Groups
+from optrand.release.plan import Conditioning, condition, draw_histograms, find_mechanisms
 from optrand.release.question import Question
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_prior, smoothed_prior, split_budget
@@ -85,7 +85,7 @@ def measure_releases(epsilon: float, releases: int) -> Row:
     question, answers = Question(labels=range(LABELS), epsilon=epsilon), list[dict[str, float]]()
     for seed in range(releases):
         noisy = draw_histograms(question, counts, SeededEntropy(seed))
-        fit = Plan.make(question, counts.sum(axis=1), noisy).fits[0]
+        (fit,), _ = find_mechanisms(question, Groups(), counts.sum(axis=1), noisy)
         optimum = Conditioning(solve(fit.mechanism.problem))
         answers.append({"of_optimum": optimum.multiple, "of_drawn": fit.multiple, "cost": fit.cost})
     row = {name: max(answer[name] for answer in answers) for name in answers[0]}

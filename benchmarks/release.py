@@ -23,8 +23,7 @@ from benchmarks.harness import Benchmark, Row
 from optrand.cli.reading import parse_labels, read_prior
 from optrand.data import weeks_worked_counts_path
 from optrand.release import load_release
-from optrand.release.files import record_path
-from optrand.release.tables import open_table
+from optrand.release.files import open_table, record_path
 
 PROGRAM = """
 import atexit

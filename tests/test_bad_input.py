@@ -16,7 +16,7 @@ from optrand.cli.reading import parse_classes, parse_outputs
 from optrand.errors import InvalidInput, OptrandError
 from optrand.model.randomizer import Randomizer
 from optrand.release import Question, randomize_table
-from optrand.release.csv_tables import CsvFormat
+from optrand.release.csv_tables import check_signs
 from optrand.sampling.keyed import RecordStreams
 from optrand.sampling.priors import private_histogram
 
@@ -326,8 +326,8 @@ BAD_VALUES = {
         lambda bad: Question(labels=SIX, epsilon=1.0, randomizer=bad),
         ("", "RR", "gauss", "laplace", "discrete-laplace", "rr-top-k:7", 7, DiscreteLaplace(SIX, 1.0), RR),
     ),
-    "separator": (lambda bad: CsvFormat(separator=bad), ("", "a", "1", "ab", '"', "\n", "é")),
-    "decimal": (lambda bad: CsvFormat(decimal=bad), ("", ";", "..")),
+    "separator": (lambda bad: check_signs(bad, "."), ("", "a", "1", "ab", '"', "\n", "é")),
+    "decimal": (lambda bad: check_signs(",", bad), ("", ";", "..")),
     "spent": (Spent, (-1.0, math.nan, math.inf, "1", None)),
     "dataset": (lambda bad: from_file(dataset=bad, ledger="default"), ("", " d", "a\n", 1)),
     "ledger": (Ledger, ("in.csv", "labels.txt")),

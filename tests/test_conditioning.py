@@ -12,17 +12,19 @@ import optrand
 from optrand.data import weeks_worked_path
 from optrand.errors import InvalidInput
 from optrand.mechanism.mixture import mixture
-from optrand.release.conditioning import LIMITS, Conditioning, condition
-from optrand.release.groups import noise_variance, shrink_histograms
-from optrand.release.plan import Plan, draw_histograms
+from optrand.release.groups import Groups, noise_variance, shrink_histograms
+from optrand.release.plan import LIMITS, Conditioning, condition, draw_histograms, find_mechanisms
 from optrand.release.question import Question
+from optrand.release.record import ReleaseRecord
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_histogram
 
 
 def planned(counts, epsilon, seed):
     question, table = Question(labels=range(len(counts)), epsilon=epsilon), np.array([counts])
-    return Plan.make(question, table.sum(axis=1), draw_histograms(question, table, SeededEntropy(seed)))
+    given = (question, Groups(), table.sum(axis=1), draw_histograms(question, table, SeededEntropy(seed)))
+    fits, _ = find_mechanisms(*given)
+    return fits[0], ReleaseRecord.of(*given, fits, None, release="0" * 32, dataset=None)
 
 
 def optimum(prior, epsilon, **options):
@@ -106,7 +108,7 @@ def test_errors_of_debiased_randomized_response_are_those_of_its_table(epsilon):
 
 
 def test_errors_of_counts_are_those_of_many_releases():
-    fit = planned([150, 50, 0, 100], 2.0, 1).fits[0]
+    fit, _ = planned([150, 50, 0, 100], 2.0, 1)
     mechanism = fit.mechanism
     prior = mechanism.problem.prior
     rng = np.random.default_rng(3)
@@ -144,17 +146,15 @@ def test_default_releases_all_answer_histograms():
     true = np.bincount(labels.astype(int), minlength=53) / labels.size
     for number in range(20):
         epsilon = 0.5 * 16 ** (number / 19)
-        plan = planned(np.bincount(labels.astype(int), minlength=53), epsilon, number)
-        (fit,) = plan.fits
+        fit, record = planned(np.bincount(labels.astype(int), minlength=53), epsilon, number)
         found = optrand.estimate.histogram(fit.mechanism.sample(labels, source=SeededEntropy(number)), fit.mechanism)
-        assert plan.possible
+        assert record.estimates.histogram
         assert fit.multiple <= LIMITS.multiple * 1.01 or fit.cost == pytest.approx(LIMITS.cost, rel=0.01)
         assert fit.multiple < 36
         # Nothing but what was mixed in separates the mechanism from the optimum, and the record says so.
-        gap = max(proof.gap for proof in plan.proofs)
-        assert gap <= fit.cost + 1e-6
-        assert (gap > 1e-6) == (fit.weight > 0)
-        assert (f"{fit.cost:.2%} of the loss" in plan.histogram_words) == (fit.weight > 0)
+        assert record.gap <= fit.cost + 1e-6
+        assert (record.gap > 1e-6) == (fit.weight > 0)
+        assert (f"{fit.cost:.2%} of the loss" in record.estimates.words) == (fit.weight > 0)
         assert (np.abs(found.shares - true) <= 6 * fit.count_errors / math.sqrt(labels.size)).all()
 
 

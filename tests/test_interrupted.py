@@ -19,7 +19,7 @@ import pytest
 from optrand.accounting import Ledger, State
 from optrand.errors import AlreadySpent, InputChanged, Interrupted, InvalidInput, SpentNote
 from optrand.release import Question, files, load_release, publish, randomize_table
-from optrand.release.batches import Account, Listener, MemoryTable
+from optrand.release.batches import Account, Listener, Table
 
 ROWS = 40_000
 QUESTION = Question(label="y", labels=range(6), epsilon=1.0, ids=("id",), groups=("g",))
@@ -119,16 +119,16 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     ledger = Ledger("ledger.sqlite")
     labels = np.arange(3000) % 4
     question = Question(label="labels", labels=range(4), epsilon=1.0)
+    from optrand.release.batches import begin_release, make_reader, make_record
     from optrand.release.frames import arrow_column
     from optrand.release.in_memory import _MemorySink
-    from optrand.release.run import begin_release, make_reader, make_record
 
     noisy = []
-    table = MemoryTable(pa.table({"labels": arrow_column(labels)}))
+    table = Table(pa.table({"labels": arrow_column(labels)}))
     account = Account.open("d", ledger)
     reader = make_reader(table, [question], account)
     sink = _MemorySink(labels, {"labels": None})
-    found = table.scan(reader, sink, account, Listener())
+    found = table.scan(reader, sink, Listener())
     rows = reader.read(next(table.batches())[1])
     for _ in range(2):
         (charge,) = begin_release(reader, found, sink.output, account)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand.accounting import Odometer, Spent
-from optrand.accounting import odometer as module
+from optrand.accounting import spent as module
 from optrand.errors import InvalidInput, OverBudget
 
 amounts = st.fractions(min_value=0, max_value=50, max_denominator=10**6)

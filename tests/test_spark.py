@@ -21,8 +21,9 @@ import optrand
 from optrand.accounting import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, publish, randomize_table
-from optrand.release import run as orchestrator
-from optrand.release.batches import Account, Listener, MemoryTable
+from optrand.release import batches as orchestrator
+from optrand.release.batches import Account, Listener, Table
+from optrand.release.groups import Groups
 from optrand.release.spark import _task, _Tasks, _write_labels
 
 if MISSING and "CI" not in os.environ:
@@ -246,10 +247,11 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     table, account = private(), Account(None, None)
     mechanism = optrand.rr(range(5), 1.0)
     asked = question(randomizer=mechanism)
-    reader = orchestrator.make_reader(MemoryTable(table), [asked], account)
-    plan = orchestrator.Plan.make(asked, np.array([ROWS]), None)
-    drawing = ReleaseRecord.of(plan, release="0" * 32, dataset=None).drawing(KEY)
-    tasks = _Tasks(reader, ("person", "weeks"), account.secret, (drawing,), str(tmp_path / "attempts"))
+    reader = orchestrator.make_reader(Table(table), [asked], account)
+    planned = (asked, Groups(), np.array([ROWS]), None)
+    fits, _ = orchestrator.find_mechanisms(*planned)
+    drawing = ReleaseRecord.of(*planned, fits, None, release="0" * 32, dataset=None).drawing(KEY)
+    tasks = _Tasks(reader, ("person", "weeks"), (drawing,), str(tmp_path / "attempts"))
     write = _task(SimpleNamespace(value=tasks), _write_labels)
     batches = table.to_batches(max_chunksize=700)
     with pytest.raises(OSError, match="a disk that all machines share"):

@@ -2,7 +2,6 @@
 
 from optrand.accounting.gaussian import delta_of_gaussian, least_sigma
 from optrand.accounting.ledger import Charge, Ledger, State, default_path
-from optrand.accounting.odometer import Odometer
-from optrand.accounting.spent import Spent
+from optrand.accounting.spent import Odometer, Spent
 
 __all__ = ["Charge", "Ledger", "Odometer", "Spent", "State", "default_path", "delta_of_gaussian", "least_sigma"]

@@ -17,11 +17,12 @@ import sqlite3
 import unicodedata
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -119,6 +120,9 @@ class Charge:
         return self.state.value if self.open or self.state is State.COMPLETE else f"{self.state.value}, withdrawn"
 
 
+Execute = Callable[..., Any]
+"""Runs one statement with parameters, as the method of a connection of sqlite3 does."""
+
 FIELDS = tuple(Charge.__dataclass_fields__)
 COLUMNS = ", ".join(FIELDS)
 
@@ -170,68 +174,19 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self._server = _Server(path) if isinstance(path, str) and path.startswith(SCHEMES) else None
-        if self._server is not None:
-            self.name = self._server.name
-            with self._transaction() as database:
-                if database.execute("SELECT to_regclass('secret')").fetchone()[0] is None:
-                    _create(database, serial="rowid BIGSERIAL,", bytes="BYTEA", strict="")
-                (self._secret,) = database.execute("SELECT key FROM secret").fetchone()
-            return
-        self.path = Path(path) if path is not None else default_path()
-        self.name = str(self.path)
-        if path is None:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self.path.parent.is_dir():
-            raise InvalidInput(f"{self.path.parent} is not a folder: make it first, or keep the ledger elsewhere")
-        self._check_file()
-        with self._transaction() as database:
-            if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-                if database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]:
-                    raise InvalidFile(f"{self.path} is the database of another program: name another file")
-                _create(database, serial="", bytes="BLOB", strict="STRICT")
-                database.execute(f"PRAGMA application_id = {APPLICATION}")
-            (self._secret,) = database.execute("SELECT key FROM secret").fetchone()
-
-    def _check_file(self) -> None:
-        """Make the file, readable by its owner alone, or look whether it may be a ledger at all."""
-        try:
-            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            if not self.path.is_file():
-                raise InvalidFile(f"{self.path} is not a file, so it is no ledger") from None
-            with self.path.open("rb") as stream:
-                if stream.read(16) not in (b"", b"SQLite format 3\0"):
-                    raise InvalidFile(f"{self.path} is not a ledger: name another file, or one that is new") from None
-            mode = self.path.stat().st_mode & 0o777
-            if os.name == "posix" and mode & 0o077:
-                raise InvalidFile(
-                    f"{self.path} can be read by other users (mode {mode:o}), and it holds keys: chmod 600 it"
-                ) from None
-
-    def _transaction(self) -> AbstractContextManager[Any]:
-        return self._file_transaction() if self._server is None else self._server.transaction()
-
-    @contextmanager
-    def _file_transaction(self) -> Iterator[sqlite3.Connection]:
-        """Yield a connection that holds the lock of writers; commit at the end, or roll back on an error."""
-        try:
-            with closing(sqlite3.connect(self.path, timeout=60, isolation_level=None)) as database:
-                for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
-                    database.execute(f"PRAGMA {pragma}")
-                database.execute("BEGIN IMMEDIATE")
-                try:
-                    yield database
-                except BaseException:
-                    database.execute("ROLLBACK")
-                    raise
-                database.execute("COMMIT")
-                # The log would keep pages with keys that were erased.
-                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise OSError(f"the ledger {self.path} cannot be used: {error}") from error
-            raise InvalidFile(f"{self.path} is damaged, or no ledger: {error}") from error
+        if isinstance(path, str) and path.startswith(SCHEMES):
+            parts = urlsplit(path)
+            self.name = f"{parts.hostname or 'localhost'}{parts.path}"
+            self._transaction = partial(_server_transaction, path, self.name)
+        else:
+            file = Path(path) if path is not None else default_path()
+            self.name = str(file)
+            if path is None:
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_file(file)
+            self._transaction = partial(_file_transaction, file)
+        with self._transaction() as execute:
+            (self._secret,) = execute("SELECT key FROM secret").fetchone()
 
     @property
     def digest_key(self) -> bytes:
@@ -268,27 +223,27 @@ class Ledger:
         """
         check_flag(again, "again")
         limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
-        with self._transaction() as database:
-            found = [_find_unfinished(database, charge, again=again) for charge in charges]
+        with self._transaction() as execute:
+            found = [_find_unfinished(execute, charge, again=again) for charge in charges]
             new = [charge for charge, old in zip(charges, found, strict=True) if old is None]
             for charge in new:
                 if not again:
-                    _check_first(database, charge)
+                    _check_first(execute, charge)
             if limit is not None and new:
-                _check_budget(_spent(database, new[0].dataset), Spent.total(c.total for c in new), limit, new[0])
+                _check_budget(_spent(execute, new[0].dataset), Spent.total(c.total for c in new), limit, new[0])
             return [
-                old or _insert(database, replace(charge, again=again))
+                old or _insert(execute, replace(charge, again=again))
                 for charge, old in zip(charges, found, strict=True)
             ]
 
     def draw(self, charge: Charge, record: str) -> str:
         """Enter the record that labels are drawn with. Return it, or the record of another run that came first."""
-        with self._transaction() as database:
-            database.execute(
+        with self._transaction() as execute:
+            execute(
                 "UPDATE release SET record = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
                 (record, charge.id),
             )
-            row = database.execute("SELECT record FROM release WHERE id = ?", (charge.id,)).fetchone()
+            row = execute("SELECT record FROM release WHERE id = ?", (charge.id,)).fetchone()
         if row is None or row[0] is None:
             raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
         return str(row[0])
@@ -308,13 +263,13 @@ class Ledger:
             Another run has completed or withdrawn one of them. Nothing was published.
         """
         ids = [(charge.id,) for charge in charges]
-        with self._transaction() as database:
-            if any(_row(database, "id = ? AND key IS NOT NULL", one) is None for one in ids):
+        with self._transaction() as execute:
+            if any(_row(execute, "id = ? AND key IS NOT NULL", one) is None for one in ids):
                 raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
             if publish is not None:
                 publish()
             for one in ids:
-                database.execute("UPDATE release SET state = 'complete', key = NULL, record = NULL WHERE id = ?", one)
+                execute("UPDATE release SET state = 'complete', key = NULL, record = NULL WHERE id = ?", one)
 
     def withdraw(self, release: str) -> None:
         """Give up an unfinished release: its key is erased, and its cost stays spent.
@@ -324,15 +279,15 @@ class Ledger:
         InvalidInput
             There is no unfinished release of that id.
         """
-        with self._transaction() as database:
+        with self._transaction() as execute:
             change = "UPDATE release SET key = NULL, record = NULL WHERE id = ? AND key IS NOT NULL"
-            if database.execute(change, (release,)).rowcount != 1:
+            if execute(change, (release,)).rowcount != 1:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
     def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
         """Return all releases, or those of one dataset, the oldest first."""
-        with self._transaction() as database:
-            rows = database.execute(
+        with self._transaction() as execute:
+            rows = execute(
                 f"SELECT {COLUMNS} FROM release WHERE dataset = COALESCE(?, dataset) ORDER BY rowid",  # noqa: S608
                 (dataset,),
             ).fetchall()
@@ -340,8 +295,8 @@ class Ledger:
 
     def spent(self, dataset: str, label: str | None = None) -> Spent:
         """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
-        with self._transaction() as database:
-            return _spent(database, dataset, label)
+        with self._transaction() as execute:
+            return _spent(execute, dataset, label)
 
 
 def default_path() -> Path:
@@ -365,15 +320,9 @@ def check_name(name: object, what: str) -> str:
     return unicodedata.normalize("NFC", name.casefold())
 
 
-def _create(database: Any, **words: str) -> None:
-    for statement in SCHEMA.format(**words).split(";"):
-        database.execute(statement)
-    database.execute("INSERT INTO secret VALUES (?)", (os.urandom(32),))
-
-
-def _row(database: Any, condition: str, values: Sequence[object]) -> Charge | None:
+def _row(execute: Execute, condition: str, values: Sequence[object]) -> Charge | None:
     query = f"SELECT {COLUMNS} FROM release WHERE {condition} ORDER BY rowid DESC LIMIT 1"  # noqa: S608
-    row = database.execute(query, values).fetchone()
+    row = execute(query, values).fetchone()
     return None if row is None else _charge(row)
 
 
@@ -385,21 +334,21 @@ def _charge(row: Sequence[object]) -> Charge:
     return Charge(**fields)
 
 
-def _insert(database: Any, charge: Charge) -> Charge:
+def _insert(execute: Execute, charge: Charge) -> Charge:
     begun = datetime.now(UTC).isoformat(timespec="seconds")
     made = replace(charge, id=uuid.uuid4().hex, key=os.urandom(32), begun=begun)
     values = [getattr(made, name) for name in FIELDS]
     texts = [str(value) if isinstance(value, Fraction | State) else value for value in values]
-    database.execute(f"INSERT INTO release ({COLUMNS}) VALUES ({', '.join('?' * len(texts))})", texts)  # noqa: S608
+    execute(f"INSERT INTO release ({COLUMNS}) VALUES ({', '.join('?' * len(texts))})", texts)  # noqa: S608
     return made
 
 
-def _find_unfinished(database: Any, charge: Charge, *, again: bool) -> Charge | None:
+def _find_unfinished(execute: Execute, charge: Charge, *, again: bool) -> Charge | None:
     """Find the open release that the request goes on with; with `again`, only one that was itself another release."""
     same = "key IS NOT NULL AND dataset = ? AND label = ? AND question = ? AND output = ? AND again >= ?"
     values = (charge.dataset, charge.label, charge.question, charge.output, int(again))
-    found = _row(database, f"{same} AND input = ?", (*values, charge.input))
-    if found is None and not again and _row(database, same, values) is not None:
+    found = _row(execute, f"{same} AND input = ?", (*values, charge.input))
+    if found is None and not again and _row(execute, same, values) is not None:
         raise InputChanged(
             f"an unfinished release of column {charge.label!r} of dataset {charge.dataset!r} began with other labels "
             "or ids: restore that input, or pay for another release with again=True"
@@ -407,23 +356,23 @@ def _find_unfinished(database: Any, charge: Charge, *, again: bool) -> Charge | 
     return found
 
 
-def _spent(database: Any, dataset: str, label: str | None = None) -> Spent:
-    rows = database.execute(
+def _spent(execute: Execute, dataset: str, label: str | None = None) -> Spent:
+    rows = execute(
         "SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND label = COALESCE(?, label) GROUP BY epsilon",
         (dataset, label),
     )
     return Spent(sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction()))
 
 
-def _check_first(database: Any, charge: Charge) -> None:
-    spent = _spent(database, charge.dataset, charge.label)
+def _check_first(execute: Execute, charge: Charge) -> None:
+    spent = _spent(execute, charge.dataset, charge.label)
     if not spent.epsilon:
         return
     message = (
         f"column {charge.label!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
         f"release adds {charge.total}, to {spent + charge.total}; ask for that with again=True"
     )
-    if _row(database, "dataset = ? AND label = ? AND key IS NOT NULL", (charge.dataset, charge.label)) is not None:
+    if _row(execute, "dataset = ? AND label = ? AND key IS NOT NULL", (charge.dataset, charge.label)) is not None:
         message += ". One of these is unfinished: the command that began it goes on with it, at no further cost"
     raise AlreadySpent(message, spent=spent)
 
@@ -436,52 +385,81 @@ def _check_budget(spent: Spent, cost: Spent, budget: Spent, charge: Charge) -> N
         )
 
 
-class _Server:
-    """A database of PostgreSQL by its URL; libpq finds the password in ``~/.pgpass``.
+def _check_file(path: Path) -> None:
+    """Make the file, readable by its owner alone, or look whether it may be a ledger at all."""
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path.parent} is not a folder: make it first, or keep the ledger elsewhere")
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if not path.is_file():
+            raise InvalidFile(f"{path} is not a file, so it is no ledger") from None
+        with path.open("rb") as stream:
+            if stream.read(16) not in (b"", b"SQLite format 3\0"):
+                raise InvalidFile(f"{path} is not a ledger: name another file, or one that is new") from None
+        mode = path.stat().st_mode & 0o777
+        if os.name == "posix" and mode & 0o077:
+            raise InvalidFile(
+                f"{path} can be read by other users (mode {mode:o}), and it holds keys: chmod 600 it"
+            ) from None
+
+
+@contextmanager
+def _file_transaction(path: Path) -> Iterator[Execute]:
+    """Hold the lock of writers of a file, whose tables are made if it is new; commit, or roll back on an error."""
+    try:
+        with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as database:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+                database.execute(f"PRAGMA {pragma}")
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+                    if database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]:
+                        raise InvalidFile(f"{path} is the database of another program: name another file")
+                    _create(database.execute, serial="", bytes="BLOB", strict="STRICT")
+                    database.execute(f"PRAGMA application_id = {APPLICATION}")
+                yield database.execute
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute("COMMIT")
+            # The log would keep pages with keys that were erased.
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise OSError(f"the ledger {path} cannot be used: {error}") from error
+        raise InvalidFile(f"{path} is damaged, or no ledger: {error}") from error
+
+
+@contextmanager
+def _server_transaction(url: str, name: str) -> Iterator[Execute]:
+    """Do the same on a PostgreSQL server; libpq finds the password in ``~/.pgpass``.
 
     All transactions take one lock, so that they follow each other as those of a file do. The server writes a charge to
-    its disk before it answers (``synchronous_commit``, its default).
-
-    Raises
-    ------
-    MissingExtra
-        psycopg is not installed.
+    its disk before it answers (``synchronous_commit``, its default). A server that cannot be reached, or is busy for a
+    minute, raises OSError.
     """
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingExtra("a ledger on a server needs psycopg: pip install 'optrand[server]'") from error
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
 
-    def __init__(self, url: str) -> None:
-        try:
-            import psycopg
-        except ImportError as error:
-            raise MissingExtra("a ledger on a server needs psycopg: pip install 'optrand[server]'") from error
-        self._psycopg, self._url = psycopg, url
-        parts = urlsplit(url)
-        self.name = f"{parts.hostname or 'localhost'}{parts.path}"
+            def execute(query: str, values: Sequence[object] = ()) -> Any:
+                plain = [int(value) if isinstance(value, bool) else value for value in values]
+                return connection.execute(query.replace("?", "%s"), plain)
 
-    @contextmanager
-    def transaction(self) -> Iterator[_Database]:
-        """Yield a connection that holds the lock; commit at the end, or roll back on an error.
-
-        Raises
-        ------
-        OSError
-            The server cannot be reached, or is busy for a minute.
-        """
-        try:
-            with self._psycopg.connect(self._url, connect_timeout=10) as connection:
-                connection.execute("SET LOCAL lock_timeout = '60s'")
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (APPLICATION,))
-                yield _Database(connection)
-        except self._psycopg.Error as error:
-            raise OSError(f"the ledger {self.name} cannot be used ({type(error).__name__})") from error
+            execute("SET LOCAL lock_timeout = '60s'")
+            execute("SELECT pg_advisory_xact_lock(?)", (APPLICATION,))
+            if execute("SELECT to_regclass('secret')").fetchone()[0] is None:
+                _create(execute, serial="rowid BIGSERIAL,", bytes="BYTEA", strict="")
+            yield execute
+    except psycopg.Error as error:
+        raise OSError(f"the ledger {name} cannot be used ({type(error).__name__})") from error
 
 
-class _Database:
-    """A connection that takes the parameters of SQLite."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    def execute(self, query: str, values: Sequence[object] = ()) -> Any:
-        """Run one statement."""
-        plain = [int(value) if isinstance(value, bool) else value for value in values]
-        return self._connection.execute(query.replace("?", "%s"), plain)
+def _create(execute: Execute, **words: str) -> None:
+    for statement in SCHEMA.format(**words).split(";"):
+        execute(statement)
+    execute("INSERT INTO secret VALUES (?)", (os.urandom(32),))

@@ -12,15 +12,10 @@ from typing import Annotated
 
 import typer
 
-from optrand.cli.auditing import audit
 from optrand.cli.console import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, drop_unwritten, wrong_usage
-from optrand.cli.drawing import plot
-from optrand.cli.estimating import estimate
-from optrand.cli.ledgers import ledger
-from optrand.cli.randomizing import randomize
-from optrand.cli.solving import solve, sweep
-from optrand.cli.theory import theory
-from optrand.cli.verifying import verify
+from optrand.cli.releasing import estimate, ledger, randomize
+from optrand.cli.solving import plot, solve, sweep
+from optrand.cli.verifying import audit, theory, verify
 
 __all__ = ["FAILED", "UNVERIFIED", "WRONG_INPUT", "app", "main"]
 

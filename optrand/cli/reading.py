@@ -1,4 +1,4 @@
-"""Declarations as a user writes them: labels, classes, priors, outputs, losses and numbers.
+"""Options, declarations and files as a user writes them: labels, classes, priors, outputs, losses, numbers, records.
 
 Numbers are the floats nearest to the decimals that are written.
 """
@@ -13,16 +13,51 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from optrand.base.numerals import read_decimal, read_number, read_whole
 from optrand.base.suggestions import missing
 from optrand.base.validation import MAX_INTEGER, Floats, check_epsilon, check_labels, frozen
-from optrand.cli.console import note
-from optrand.errors import InvalidInput
+from optrand.cli.console import note, say
+from optrand.errors import InvalidFile, InvalidInput
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
+
+if TYPE_CHECKING:
+    from optrand.mechanism.mechanism import Mechanism
+    from optrand.programs.mechanism import ProgramMechanism
+    from optrand.release.record import ReleaseRecord
+
+
+def option(name: str, metavar: str, help_: str, *, short: str | None = None) -> Any:
+    """Return an option with an argument."""
+    return typer.Option(*([name] if short is None else [name, short]), metavar=metavar, help=help_)
+
+
+LABEL_FORMS = "LOW:HIGH[:STEP] (both ends included), a list such as 1,2.5,7, or @FILE."
+OUTPUT_FORMS = "line, interval:LOW:HIGH, values:1,2.5,7, or grid:N for N evenly spaced outputs"
+
+Labels = Annotated[str, option("--labels", "SET", f"All numbers that can occur: {LABEL_FORMS}")]
+Epsilon = Annotated[str, option("--epsilon", "NATS", "Privacy budget, above 0 and at most 700.")]
+Prior = Annotated[
+    Path, option("--prior", "FILE", "CSV of two columns, label and count (or probability). It must be PUBLIC.")
+]
+Outputs = Annotated[str, option("--outputs", "SET", f"Where outputs may lie: {OUTPUT_FORMS}.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+Saved = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A saved mechanism, or the record of a release, OUT.release.json.")
+]
+LedgerName = Annotated[
+    str | None,
+    option(
+        "--ledger",
+        "FILE|URL",
+        "Ledger: a file, by default $XDG_STATE_HOME/optrand/ledger.sqlite, or postgresql://USER@HOST/DATABASE.",
+    ),
+]
 
 MAX_LABELS = 100_000
 """A longer range is more likely a slip than a set that a solver can treat."""
@@ -286,3 +321,62 @@ def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> lis
             raise InvalidInput(f"{name} holds {part!r}, expected a finite range that runs upwards")
         found += [low + (high - low) * i / (count - 1) for i in range(count - 1)] + [high]
     return found
+
+
+def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
+    """Read a file by the format that it states, and verify it.
+
+    Raises
+    ------
+    InvalidInput
+        There is no such file.
+    InvalidFile
+        It is no file of optrand, or a damaged one.
+    """
+    from optrand.base.strict_json import read_format
+    from optrand.mechanism.mechanism import Mechanism
+    from optrand.programs.mechanism import ProgramMechanism
+    from optrand.release import FORMAT
+
+    if not path.is_file():
+        raise InvalidInput(f"{path} is {missing(path)}: expected a saved mechanism or the record of a release")
+    data = path.read_bytes()
+    try:
+        kind = read_format(data)
+    except InvalidFile:
+        kind = None
+    if kind is None:
+        raise InvalidFile(f"{path} is no saved mechanism and no record of a release")
+    if kind == FORMAT:
+        # Needs the extra `release`, which a mechanism does not.
+        from optrand.release import load_release
+
+        record: ReleaseRecord = load_release(path)
+        return record
+    return ProgramMechanism.from_bytes(data) if kind == ProgramMechanism.FORMAT else Mechanism.from_bytes(data)
+
+
+def read_mechanism(path: Path) -> Mechanism:
+    """Read a saved mechanism."""
+    from optrand.mechanism.mechanism import Mechanism
+
+    found = read_saved(path)
+    if not isinstance(found, Mechanism):
+        raise InvalidFile(f"{path} is not an optrand mechanism: expected one that was saved by optrand solve")
+    return found
+
+
+def read_record(path: Path) -> ReleaseRecord:
+    """Read the record of a release of one column."""
+    from optrand.release.record import ReleaseRecord
+
+    found = read_saved(path)
+    if not isinstance(found, ReleaseRecord):
+        raise InvalidInput(f"{path} is no record of one release: expected OUT.release.json, which stands beside OUT")
+    return found
+
+
+def tell_total(record: ReleaseRecord | None) -> None:
+    """Print the total epsilon that the release of a record has spent."""
+    if record is not None:
+        say(f"total epsilon  {record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}")

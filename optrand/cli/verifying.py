@@ -1,4 +1,4 @@
-"""``optrand verify``: a saved mechanism or the record of a release, of which nothing is believed."""
+"""``optrand verify``, ``audit`` and ``theory``: mechanisms, releases and papers of which nothing is believed."""
 
 from __future__ import annotations
 
@@ -9,19 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base.numerals import shown_above, shown_below, shown_spent
-from optrand.cli.console import command_line, gap_words, progress, say, show
-from optrand.cli.options import option
-from optrand.cli.reading import parse_gap
-from optrand.cli.saved import read_saved
-from optrand.errors import InvalidInput
+from optrand.cli.console import UNVERIFIED, also, command_line, gap_words, lines, progress, say, show
+from optrand.cli.reading import (
+    LABEL_FORMS,
+    Epsilon,
+    Force,
+    option,
+    parse_epsilon,
+    parse_gap,
+    parse_in_order,
+    read_prior,
+    read_saved,
+)
+from optrand.errors import InvalidInput, NotCertified
 
 if TYPE_CHECKING:
+    from optrand.audits.findings import Audit
     from optrand.certificates.certificate import Certificate
     from optrand.mechanism.mechanism import Mechanism
     from optrand.programs.mechanism import ProgramMechanism
     from optrand.release.record import ReleaseRecord
 
-__all__ = ["proof_facts", "verify"]
+__all__ = ["audit", "proof_facts", "theory", "verify"]
 
 
 @command_line
@@ -117,3 +126,144 @@ def _program_facts(mechanism: ProgramMechanism) -> dict[str, object]:
         "verified gap": gap_words(proof.gap),
         "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",
     }
+
+
+@command_line
+def audit(
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV of probabilities, one row per label. A first row may name outputs, a first column labels.",
+        ),
+    ],
+    epsilon: Epsilon,
+    labels: Annotated[str | None, option("--labels", "SET", f"Labels of the rows, in order: {LABEL_FORMS}")] = None,
+    outputs: Annotated[str | None, option("--outputs", "SET", "Outputs of the columns, in the same forms.")] = None,
+    prior: Annotated[
+        Path | None,
+        option(
+            "--prior", "FILE", "CSV of two columns, label and count (or probability): the losses are computed for it."
+        ),
+    ] = None,
+) -> None:
+    """Audit somebody else's randomizer: its exact epsilon, rows, bias, and distance from the optimum.
+
+    The exit code is 3 if it is not private as stated. Entries of 15 digits or more are taken for printed floats: what
+    their rounding costs, up to a billionth of epsilon, is reported and allowed.
+    """
+    import numpy as np
+
+    from optrand.audits import audit as audited
+    from optrand.audits.reading import read_sheet
+
+    budget, sheet = parse_epsilon(epsilon), read_sheet(table)
+    rows = sheet.labels if labels is None else tuple(parse_in_order(labels).tolist())
+    columns = sheet.outputs if outputs is None else tuple(parse_in_order(outputs).tolist())
+    shares = None
+    if prior is not None:
+        numbers = range(len(sheet.entries)) if rows is None else rows
+        if any(isinstance(name, str) for name in numbers):
+            raise InvalidInput(f"--prior names labels by numbers, and those of {table} are text: give --labels")
+        shares = read_prior(prior, np.array(numbers, dtype=float))
+    with progress() as announce:
+        announce("auditing")
+        found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)
+    lines(str(found))
+    if found.maximal_leakage is not None and found.guess is not None:
+        prior_known = "under the prior" if found.prior is not None else "if all labels are as likely"
+        lines(
+            f"maximal leakage {shown_above(found.maximal_leakage, 6)} nats; the label is guessed with a chance of at "
+            f"most {shown_above(found.guess, 6)} {prior_known}"
+        )
+    also(**_members(found))
+    if not found.private_but_for_rounding:
+        raise NotCertified(f"{table} is not private as stated: {found.findings[-1]}")
+
+
+def _members(found: Audit) -> dict[str, object]:
+    """Return the findings for a JSON answer."""
+    worst = found.worst
+    same = ("private", "private_but_for_rounding", "stated_epsilon", "maximal_leakage", "guess", "findings")
+    members: dict[str, object] = {
+        **{name: getattr(found, name) for name in same},
+        "epsilon": max(found.epsilon, found.normalised_epsilon),
+        "pair_epsilons": None if found.pair_epsilons is None else found.pair_epsilons.tolist(),
+        "delta_at_stated_epsilon": found.delta(found.stated_epsilon),
+        "worst": {
+            "output": worst.output,
+            "likely_label": worst.likely,
+            "unlikely_label": worst.unlikely,
+            "probabilities": [float(worst.largest), float(worst.smallest)],
+        },
+        "row_errors": [float(error) for error in found.row_errors],
+        "largest_bias": found.bias,
+        "biases": None if found.biases is None else [float(bias) for bias in found.biases],
+    }
+    compared = found.comparison
+    if compared is not None:
+        members |= {
+            "value": float(compared.value),
+            "optimum": {
+                "kind": compared.kind,
+                "epsilon": compared.epsilon,
+                "between": [compared.optimum.lower, compared.optimum.upper],
+            },
+            "gap": compared.gap if math.isfinite(compared.gap) else shown_above(compared.gap),
+        }
+    return members
+
+
+@command_line
+def theory(
+    paper: Annotated[
+        str | None, option("--paper", "KEY", "Only the claims of one paper: G21, E22, Z25 or B23.")
+    ] = None,
+    claim: Annotated[
+        str | None,
+        option("--claim", "NAME", "Only one claim, by its printed name ('Lemma 8') or a part of it (LP1), in detail."),
+    ] = None,
+    times: Annotated[
+        int, typer.Option("--times", metavar="N", min=1, help="Try N times as many random instances of each claim.")
+    ] = 1,
+    page: Annotated[Path | None, option("--page", "FILE", "Write all findings as a page of Markdown.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the claims and their statements, and try none.")] = False,
+    force: Force = False,
+) -> None:
+    """Test the numbered claims of the papers and print a finding for each.
+
+    A claim holds, holds as corrected, is refuted by a counterexample, or is undecided because no computation settles
+    one of its quantifiers. Every test must also refute a deliberately false variant of its claim.
+    """
+    from optrand.base.files import refuse_target, write_atomically
+    from optrand.theory import BlindCheck, Finding, check, find, writing
+
+    chosen = find(paper=paper, number=claim)
+    if listed:
+        say("\n".join(f"{each.name}: {each.printed.wording}" for each in chosen))
+        return
+    if page is not None:
+        refuse_target(page, overwrite=force)
+        if not page.parent.is_dir():
+            raise InvalidInput(f"{page.parent} is not a folder: choose another name for the page")
+    findings: list[Finding] = []
+    failed = False
+    with progress() as announce:
+        for number, each in enumerate(chosen, 1):
+            announce(f"{each.name} ({number} of {len(chosen)})")
+            try:
+                finding = check(each, times)
+            except BlindCheck as error:
+                failed = True
+                say(str(error))
+                continue
+            failed = failed or finding.verdict is not each.verdict
+            findings.append(finding)
+            say(writing.one_line(finding) if claim is None else f"{writing.details(finding)}\n")
+    if findings:
+        say(f"{writing.tally(findings)}")
+    if failed:
+        say("at least one claim has another verdict than its code declares, or could not be tried")
+        raise typer.Exit(UNVERIFIED)
+    if page is not None:
+        write_atomically(page, writing.page(findings).encode(), overwrite=force)

@@ -20,8 +20,7 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.accounting.odometer import Odometer
-from optrand.accounting.spent import Spent
+from optrand.accounting.spent import Odometer, Spent
 from optrand.base.records import freeze
 from optrand.base.validation import Floats, check_epsilon, rectangular
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterRelease, ClusterRR

@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from optrand.accounting.odometer import Odometer
-from optrand.accounting.spent import Spent
+from optrand.accounting.spent import Odometer, Spent
 from optrand.base.validation import Floats
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput

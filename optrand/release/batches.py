@@ -1,27 +1,34 @@
-"""Tables as batches: how they are read twice, checked, counted and drawn, and where they go."""
+"""One release of a table, from beginning to end: read and check everything public, charge, plan, draw, publish.
+
+A table is read twice as Arrow batches, which are checked and counted, then drawn and handed to a sink.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.accounting.ledger import Ledger, check_name
+from optrand.accounting.ledger import Charge, Ledger, check_name
 from optrand.accounting.spent import Spent
+from optrand.base.arithmetic import decimal_value
 from optrand.base.suggestions import same_but_spelling
 from optrand.base.validation import check_flag
-from optrand.errors import InputChanged, InvalidInput
+from optrand.errors import InputChanged, InvalidInput, SpentNote
 from optrand.release.cells import LabelColumn, Places, refuse_labels
 from optrand.release.groups import Groups, Indices
 from optrand.release.ids import Ids, RowSums, UniqueIds, column_ids, row_ids
-from optrand.release.plan import Drawing
+from optrand.release.plan import Drawing, draw_histograms, find_mechanisms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
+from optrand.sampling.keyed import KeyedEntropy, subkey
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
@@ -124,7 +131,7 @@ class Reader:
 
     columns: tuple[LabelColumn, ...]
     groups: Groups
-    id_key: bytes = field(repr=False)
+    secret: bytes = field(repr=False)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -150,18 +157,18 @@ class Reader:
             refuse_labels(found, column.question)
             places.append(found)
         if self.id_columns:
-            ids = column_ids([batch.column(name) for name in self.id_columns], self.id_columns, key=self.id_key)
+            ids = column_ids([batch.column(name) for name in self.id_columns], self.id_columns, key=self.secret)
         else:
             ids = row_ids(first_row, batch.num_rows)
         dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
         kept = np.logical_and.reduce(dropping) if dropping else None
         return Rows(tuple(places), ids, self.groups.codes(batch), None if kept is None or kept.all() else kept)
 
-    def sums(self, rows: Rows, key: bytes) -> tuple[RowSums, ...]:
+    def sums(self, rows: Rows) -> tuple[RowSums, ...]:
         """Return keyed sums over the rows of a batch, for each question."""
         # Codes are 0 in a table of one group, and -1 is the place of a missing label.
         return tuple(
-            RowSums.of(key, rows.ids, rows.codes * (question.k + 1) + places)
+            RowSums.of(self.secret, rows.ids, rows.codes * (question.k + 1) + places)
             for places, question in zip(rows.places, self.questions, strict=True)
         )
 
@@ -223,7 +230,6 @@ class Scan:
     Private, except the number of rows.
     """
 
-    rows: int
     counts: list[NDArray[np.intp]]
     sums: list[RowSums]
 
@@ -231,18 +237,22 @@ class Scan:
     def empty(cls, reader: Reader) -> Scan:
         """Return the scan of no rows."""
         shapes = [(len(reader.groups), question.k) for question in reader.questions]
-        return cls(0, [np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums() for _ in shapes])
+        return cls([np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums() for _ in shapes])
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.sums[0].rows
 
     def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
         """Add the rows of a batch."""
-        self.rows += len(rows.ids)
         for number, counts in enumerate(self.counts):
             counts += rows.counts(number, *counts.shape)
             self.sums[number] = self.sums[number] + sums[number]
 
 
 class Table:
-    """A private table that can be read as often as needed.
+    """A private table that can be read as often as needed: columns in memory, or in files.
 
     Attributes
     ----------
@@ -271,11 +281,17 @@ class Table:
         above = 0 if self.path is None else len(self.path.parts)
         return [part for file in self.files for part in file.parts[above:-1]]
 
+    def __init__(self, data: Any) -> None:
+        """Hold an Arrow table in memory."""
+        self._data, self.schema = data, data.schema
+
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """Yield the number of a file and a record batch of its next rows, of some columns, by default of all."""
-        raise NotImplementedError
+        chosen = self._data if columns is None else self._data.select(list(columns))
+        for batch in chosen.to_batches(max_chunksize=1 << 20):
+            yield 0, batch
 
-    def scan(self, reader: Reader, sink: Sink, account: Account, listener: Listener) -> Scan:
+    def scan(self, reader: Reader, sink: Sink, listener: Listener) -> Scan:
         """Make the first pass: count labels, check ids, sum rows."""
         found = Scan.empty(reader)
         columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
@@ -283,48 +299,27 @@ class Table:
             for _, batch in self.batches(columns):
                 rows = reader.read(batch, found.rows)
                 sink.check(batch, rows)
-                found.add(rows, reader.sums(rows, account.secret))
+                found.add(rows, reader.sums(rows))
                 if reader.id_columns:
                     unique.add(rows.ids)
                 listener.rows(found.rows)
             unique.check()
         return found
 
-    def draw(
-        self,
-        reader: Reader,
-        sink: Sink,
-        account: Account,
-        found: Scan,
-        drawings: Sequence[Drawing],
-        listener: Listener,
-    ) -> None:
+    def draw(self, reader: Reader, sink: Sink, found: Scan, drawings: Sequence[Drawing], listener: Listener) -> None:
         """Make the second pass: read again, draw and write."""
         again = Scan.empty(reader)
         wanted = sink.columns
         columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
         for part, batch in self.batches(columns):
             rows = reader.read(batch, again.rows)
-            again.add(rows, reader.sums(rows, account.secret))
+            again.add(rows, reader.sums(rows))
             sink.write(part, batch, reader.draw(rows, drawings), rows)
             listener.rows(again.rows)
         if again.sums != found.sums:
             raise InputChanged(
                 "the table was changed while it was read: nothing was released; start again once nobody writes to it"
             )
-
-
-class MemoryTable(Table):
-    """Columns in memory."""
-
-    def __init__(self, data: Any) -> None:
-        self.data, self.schema = data, data.schema
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
-        """See :meth:`.Table.batches`."""
-        chosen = self.data if columns is None else self.data.select(list(columns))
-        for batch in chosen.to_batches(max_chunksize=1 << 20):
-            yield 0, batch
 
 
 def find_column(table: Table, name: str, *, public: bool = False) -> str:
@@ -375,3 +370,122 @@ def _hint(table: Table, name: str) -> str:
         if signs:
             return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
     return ""
+
+
+def release(
+    table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener
+) -> Sequence[ReleaseRecord]:
+    """Release columns of a table with the same ids and groups, each charged for its epsilon before anything is drawn.
+
+    Raises
+    ------
+    InvalidInput
+        Something public or a label that cannot be released. Nothing was charged.
+    AlreadySpent, OverBudget, InputChanged
+        As from :meth:`.Ledger.begin`, or the table changed while it was read.
+    NotCertified
+        The gap of a mechanism is above that of its question. A note states the epsilon that was spent.
+    """
+    listener.stage("reading the table")
+    reader = make_reader(table, questions, account)
+    found = table.scan(reader, sink, listener)
+    if not all(counts.any() for counts in found.counts):
+        raise InvalidInput("there are no rows with a label: there is nothing to randomize")
+    if table.cut and table.path is not None:
+        listener.warn(
+            f"the last line of {table.path.name} has no end: a copy of the table may have broken off in it and its "
+            "label be cut, as 44 to 4"
+        )
+    sink.rehearse(reader)
+    charges = begin_release(reader, found, sink.output, account)
+    try:
+        planned = [
+            make_record(question, reader.groups, counts, charge, account, listener)
+            for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True)
+        ]
+        listener.stage("drawing labels")
+        drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
+        table.draw(reader, sink, found, drawings, listener)
+        records = sink.close(planned)
+        listener.stage("publishing")
+        if account.ledger is None:
+            sink.publish()
+        else:
+            account.ledger.complete(charges, sink.publish)
+    except BaseException as error:
+        sink.abandon()
+        if not getattr(error, "released", False) and (note := _spent_note(charges, account)):
+            error.add_note(note)
+        raise
+    return records
+
+
+def make_reader(table: Table, questions: Sequence[Question], account: Account) -> Reader:
+    """Check the columns of a table against the questions, and find its groups."""
+    columns = tuple(label_column(table, question) for question in questions)
+    by, ids = questions[0].groups, questions[0].ids
+    for public in (*by, *ids):
+        find_column(table, public, public=True)
+    groups = Groups.among(by, (batch for _, batch in table.batches(by))) if by else Groups()
+    return Reader(columns, groups, account.secret)
+
+
+def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
+    """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
+    charges = []
+    names = json.dumps(reader.groups.names).encode()
+    for question, found, total in zip(reader.questions, scan.counts, scan.sums, strict=True):
+        rows = int(found.sum())
+        rehearse(question, rows)
+        split = question.split(rows)
+        charges.append(
+            Charge(
+                dataset=account.dataset or "",
+                label=question.label,
+                # The decimal of the question. Rounding leaves the labels a little less.
+                epsilon=decimal_value(question.epsilon if split.prior else split.labels),
+                prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
+                question=question.digest,
+                input=total.digest(account.secret, names),
+                output=output,
+            )
+        )
+    if account.ledger is None:
+        return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
+    return account.ledger.begin(charges, again=account.again, budget=account.budget)
+
+
+def make_record(
+    question: Question, groups: Groups, counts: NDArray[Any], charge: Charge, account: Account, listener: Listener
+) -> ReleaseRecord:
+    """Estimate the prior and find the mechanisms, or read them from the ledger if this release has done so before."""
+    if charge.record is not None:
+        return ReleaseRecord.from_bytes(charge.record.encode())
+    listener.stage("estimating the prior")
+    names = {"release": charge.id, "dataset": account.dataset or "", "column": question.label}
+    source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
+    # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
+    noisy = draw_histograms(question, counts, source)
+    planned = (question, groups, counts.sum(axis=1), noisy)
+    fits, relative_loss = find_mechanisms(*planned, listener.stage)
+    listener.stage("proving")
+    made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=account.charged)
+    if not made.estimates.histogram:
+        listener.warn(made.estimates.words)
+    if account.ledger is None:
+        return made
+    text = made.to_bytes().decode()
+    entered = account.ledger.draw(charge, text)
+    return made if entered == text else ReleaseRecord.from_bytes(entered.encode())
+
+
+def _spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
+    """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
+    if account.ledger is None:
+        priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
+        return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None
+    total = Spent.total(charge.total for charge in charges)
+    return SpentNote(
+        f"{total} is charged to dataset {account.dataset!r}, once. Once the cause is gone, the same command goes on "
+        "from there with the same noise, and does not pay for it again"
+    )

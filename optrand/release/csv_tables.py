@@ -13,9 +13,8 @@ import os
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,48 +29,29 @@ LONGEST = 1 << 26
 """Bytes of the longest record."""
 
 
-@dataclass(frozen=True)
-class CsvFormat:
-    r"""Signs of a file of separated values.
-
-    Parameters
-    ----------
-    separator : str
-        One ASCII character between cells.
-    decimal : str
-        The decimal point of labels, ``.`` or ``,``.
-    """
-
-    separator: str = ","
-    decimal: str = "."
-
-    def __post_init__(self) -> None:
-        """Check the characters."""
-        known = len(self.separator) == 1 and self.separator.isascii() and not self.separator.isalnum()
-        if not known or self.separator in '"\r\n.+- \\\0':
-            raise InvalidInput(
-                f"the separator is {self.separator!r}, expected one character such as a comma, ';', '|' or a tab"
-            )
-        if self.decimal not in (".", ","):
-            raise InvalidInput(f"the decimal point is {self.decimal!r}, expected '.' or ','")
+def check_signs(separator: str, decimal: str) -> tuple[str, str]:
+    """Return the character between cells and the decimal point of labels, ``.`` or ``,``, of separated text."""
+    known = len(separator) == 1 and separator.isascii() and not separator.isalnum()
+    if not known or separator in '"\r\n.+- \\\0':
+        raise InvalidInput(f"the separator is {separator!r}, expected one character such as a comma, ';', '|' or a tab")
+    if decimal not in (".", ","):
+        raise InvalidInput(f"the decimal point is {decimal!r}, expected '.' or ','")
+    return separator, decimal
 
 
-class Blocks:
-    """Blocks of whole records of a file, unpacked, with their quotes checked on the way.
+class CsvTable(Table):
+    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
 
     pyarrow reads a quote that is never closed up to the next one, so that labels would become part of a public cell.
-
-    Attributes
-    ----------
-    cut : bool
-        Whether the last record, once it has been read, had no line end.
+    The file is therefore cut into blocks of whole records, whose quotes are checked on the way.
     """
 
-    def __init__(self, stream: BinaryIO, name: str, separator: str) -> None:
-        self.name, self.cut = name, False
-        packed = stream.read(2) == b"\x1f\x8b"
-        stream.seek(0)
-        self._stream: Any = gzip.GzipFile(fileobj=stream) if packed else stream
+    path: Path
+    decimal: str
+
+    def __init__(self, path: Path, separator: str, decimal: str) -> None:
+        self.path, self.files = path, (path,)
+        self.separator, self.decimal = check_signs(separator, decimal)
         between = re.escape(separator.encode())
         closed = rb'"(?:[^"]++|"")*+"'
         cell = rb"(?:" + closed + rb'|(?!")[^' + between + rb"\r\n]*+)"
@@ -80,44 +60,70 @@ class Blocks:
         self._records = re.compile(rb"(?:" + line + cell + rb"(?:\r\n|\n|\r(?!\n|\Z)))*+", re.DOTALL)
         self._last = re.compile(line + cell + rb"(?:\r\n?|\n)?")
         self._stray = re.compile(line + closed + rb'[^"' + between + rb"\r\n]")
+        text = io.StringIO(next(self._blocks()).decode("utf-8", "surrogateescape"), newline="")
+        try:
+            cells = next(csv.reader(text, delimiter=separator))
+        except csv.Error:
+            raise self._unreadable() from None
+        self.header = [cell.encode("utf-8", "surrogateescape") for cell in cells]
+        names = [name.decode("utf-8", "backslashreplace") for name in self.header]
+        self.schema = pa.schema([(name, pa.binary()) for name in names])
 
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield blocks of whole records; the first begins with the header, without a byte-order mark."""
-        held = self._start()
-        piece = held
-        while piece:
-            end = self._whole(held)
-            if end:
-                yield held[:end]
-                held = held[end:]
-            elif len(held) > LONGEST:
-                if b'"' in held:
-                    raise self._describe_misquote()
-                raise InvalidInput(f"{self.name} cannot be read as CSV: a line is longer than {LONGEST} bytes")
-            # A long record is looked at again each time that it has doubled.
-            piece = self._read(max(READ_SIZE, len(held)))
-            held += piece
-        if held:
-            # The pattern of records leaves a last one without a line end, or with a lone carriage return.
-            if self._last.fullmatch(held) is None:
-                raise self._describe_misquote()
-            self.cut = not held.endswith((b"\n", b"\r"))
-            yield held
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield 0, the number of the only file, and batches of some columns, by default of all."""
+        names = self.schema.names
+        wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
+        header, rows = True, 0
+        for block in self._blocks():
+            table = self._parse(block, wanted)
+            if header:
+                table, header = table.slice(1), False
+            rows += table.num_rows
+            self.cut = not block.endswith((b"\n", b"\r"))
+            for batch in table.rename_columns([names[i] for i in wanted]).to_batches():
+                yield 0, batch
+        if rows == 0:
+            raise InvalidInput(f"{self.path.name} has a header and no rows: there is nothing to randomize")
 
-    def _start(self) -> bytes:
-        data = self._read(READ_SIZE)
+    def _blocks(self) -> Iterator[bytes]:
+        """Yield blocks of whole records, unpacked; the first begins with the header, without a byte-order mark."""
+        with self.path.open("rb") as stream:
+            packed = stream.read(2) == b"\x1f\x8b"
+            stream.seek(0)
+            source: Any = gzip.GzipFile(fileobj=stream) if packed else stream
+            held = piece = self._read_start(source)
+            while piece:
+                end = self._whole(held)
+                if end:
+                    yield held[:end]
+                    held = held[end:]
+                elif len(held) > LONGEST:
+                    if b'"' in held:
+                        raise self._misquoted()
+                    raise InvalidInput(f"{self.path.name} cannot be read as CSV: a line is longer than {LONGEST} bytes")
+                # A long record is looked at again each time that it has doubled.
+                piece = self._read(source, max(READ_SIZE, len(held)))
+                held += piece
+            if held:
+                # The pattern of records leaves a last one without a line end, or with a lone carriage return.
+                if self._last.fullmatch(held) is None:
+                    raise self._misquoted()
+                yield held
+
+    def _read_start(self, source: Any) -> bytes:
+        data = self._read(source, READ_SIZE)
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InvalidInput(f"{self.name} is UTF-16 text: save it as UTF-8")
+            raise InvalidInput(f"{self.path.name} is UTF-16 text: save it as UTF-8")
         data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
         if not data.strip():
-            raise InvalidInput(f"{self.name} is empty, expected a header and rows")
+            raise InvalidInput(f"{self.path.name} is empty, expected a header and rows")
         return data
 
-    def _read(self, size: int) -> bytes:
+    def _read(self, source: Any, size: int) -> bytes:
         try:
-            data: bytes = self._stream.read(size)
+            data: bytes = source.read(size)
         except (gzip.BadGzipFile, EOFError, zlib.error):
-            raise InvalidInput(f"{self.name} is a damaged gzip file: it cannot be unpacked") from None
+            raise InvalidInput(f"{self.path.name} is a damaged gzip file: it cannot be unpacked") from None
         return data
 
     def _whole(self, data: bytes) -> int:
@@ -128,52 +134,8 @@ class Blocks:
         match = self._records.match(data)
         end = match.end() if match else 0
         if self._stray.match(data, end):
-            raise self._describe_misquote()
+            raise self._misquoted()
         return end
-
-    def _describe_misquote(self) -> InvalidInput:
-        return InvalidInput(
-            f"{self.name} has a quoted cell that is never closed, or that goes on after its closing quote: write a "
-            'quote inside a quoted cell as ""'
-        )
-
-
-class CsvTable(Table):
-    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes."""
-
-    path: Path
-
-    def __init__(self, path: Path, layout: CsvFormat) -> None:
-        self.path, self.layout, self.decimal, self.cut = path, layout, layout.decimal, False
-        with path.open("rb") as stream:
-            first = next(iter(Blocks(stream, path.name, layout.separator)))
-        text = io.StringIO(first.decode("utf-8", "surrogateescape"), newline="")
-        try:
-            cells = next(csv.reader(text, delimiter=layout.separator))
-        except csv.Error:
-            raise self._unreadable() from None
-        self.header = [cell.encode("utf-8", "surrogateescape") for cell in cells]
-        names = [name.decode("utf-8", "backslashreplace") for name in self.header]
-        self.schema = pa.schema([(name, pa.binary()) for name in names])
-        self.files = (path,)
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield 0, the number of the only file, and batches of some columns, by default of all."""
-        names = self.schema.names
-        wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
-        header, rows = True, 0
-        with self.path.open("rb") as stream:
-            blocks = Blocks(stream, self.path.name, self.layout.separator)
-            for block in blocks:
-                table = self._parse(block, wanted)
-                if header:
-                    table, header = table.slice(1), False
-                rows += table.num_rows
-                for batch in table.rename_columns([names[i] for i in wanted]).to_batches():
-                    yield 0, batch
-            self.cut = blocks.cut
-        if rows == 0:
-            raise InvalidInput(f"{self.path.name} has a header and no rows: there is nothing to randomize")
 
     def _parse(self, block: bytes, wanted: Sequence[int]) -> Any:
         """Parse all records of a block as columns of bytes."""
@@ -181,7 +143,7 @@ class CsvTable(Table):
         names = [f"f{i}" for i in range(width)]
         read = pa.csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False)
         parse = pa.csv.ParseOptions(
-            delimiter=self.layout.separator,
+            delimiter=self.separator,
             newlines_in_values=True,
             # In a table of one column a blank line is a missing label.
             ignore_empty_lines=width != 1,
@@ -201,14 +163,19 @@ class CsvTable(Table):
             if re.search(r"Expected \d+ columns, got \d+", str(error)):
                 raise InvalidInput(
                     f"{self.path.name} has at least one row with more or fewer cells than its header, which has "
-                    f"{width}: quote cells that hold {self.layout.separator!r}"
+                    f"{width}: quote cells that hold {self.separator!r}"
                 ) from None
             raise self._unreadable() from None
 
+    def _misquoted(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self.path.name} has a quoted cell that is never closed, or that goes on after its closing quote: write "
+            'a quote inside a quoted cell as ""'
+        )
+
     def _unreadable(self) -> InvalidInput:
         return InvalidInput(
-            f"{self.path.name} cannot be read as CSV: expected text with a header and {self.layout.separator!r} "
-            "between cells"
+            f"{self.path.name} cannot be read as CSV: expected text with a header and {self.separator!r} between cells"
         )
 
 
@@ -235,24 +202,24 @@ class CsvWriter:
     It is compressed without a name or a time, so that the same table gives the same bytes.
     """
 
-    def __init__(self, path: Path, header: Sequence[bytes], layout: CsvFormat, *, compress: bool) -> None:
+    def __init__(self, path: Path, header: Sequence[bytes], separator: str, decimal: str, *, compress: bool) -> None:
         self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self.stream: Any = (
             gzip.GzipFile(filename="", mode="wb", fileobj=self.file, mtime=0, compresslevel=6)
             if compress
             else self.file
         )
-        self.layout = layout
-        self._special = [b'"', b"\r", b"\n", layout.separator.encode()]
-        self._pattern = '["\r\n' + f"\\x{ord(layout.separator):02x}]"
+        self.separator, self.decimal = separator.encode(), decimal
+        self._special = [b'"', b"\r", b"\n", self.separator]
+        self._pattern = '["\r\n' + f"\\x{ord(separator):02x}]"
         names = self._quote(pa.array([name or None for name in header], pa.binary()))
-        self.stream.write(layout.separator.encode().join(names.to_pylist()) + b"\n")
+        self.stream.write(self.separator.join(names.to_pylist()) + b"\n")
 
     def write(self, part: int, batch: Any) -> None:  # noqa: ARG002
         """Append the rows of a batch."""
         cells = [self._text(column) for column in batch.columns]
         cells[-1] = pc.binary_join_element_wise(cells[-1], pa.scalar(b"\n"), pa.scalar(b""))
-        lines = pc.binary_join_element_wise(*cells, pa.scalar(self.layout.separator.encode()))
+        lines = pc.binary_join_element_wise(*cells, pa.scalar(self.separator))
         self.stream.write(_bytes_of(lines))
 
     def close(self) -> None:
@@ -274,9 +241,7 @@ class CsvWriter:
             kind = kind.value_type
         if pa.types.is_floating(kind):
             encoded = column.cast(pa.float64()).dictionary_encode()
-            texts = [
-                repr(number).replace(".", self.layout.decimal).encode() for number in encoded.dictionary.to_pylist()
-            ]
+            texts = [repr(number).replace(".", self.decimal).encode() for number in encoded.dictionary.to_pylist()]
             return self._quote(pa.array(texts, pa.binary()).take(encoded.indices))
         if not is_bytes(kind):
             column = column.cast(pa.string())

@@ -1,12 +1,17 @@
-"""Releases of tables in files: a table of private labels in, a table of noisy ones and its record out."""
+"""Releases of tables in files: a table of private labels in, a table of noisy ones and its record out.
+
+All that the schema and the options settle about the output is settled before anything is charged. No message repeats
+the content of a cell: a table without a header, or with a stray quote, may have a label anywhere.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +20,28 @@ import pyarrow as pa
 
 from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
+from optrand.base.suggestions import missing
 from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release.batches import Account, Listener, Rows, Sink, label_column
+from optrand.release.batches import Account, Listener, Rows, Sink, Table, find_column, label_column, release
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
-from optrand.release.parquet_tables import conform
+from optrand.release.csv_tables import CsvTable, CsvWriter, check_writable
+from optrand.release.parquet_tables import (
+    ParquetTable,
+    ParquetWriter,
+    check_storable,
+    columns_named_by_pandas,
+    conform,
+    make_schema,
+)
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
-from optrand.release.run import release
 from optrand.release.spark import open_frame
-from optrand.release.tables import Output, open_table, plan_output
 
-__all__ = [
-    "Diagnosis",
-    "FileSink",
-    "check_output",
-    "diagnose_table",
-    "randomize_table",
-    "record_path",
-]
+__all__ = ["FileSink", "check_output", "diagnose_table", "open_table", "randomize_table", "record_path"]
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:
@@ -79,14 +86,8 @@ def randomize_table(
         absolute path of a folder on a disk that the driver and all workers share.
     question : Question
         With `ids` for a frame of Spark: frames have no order, so row numbers do not identify records.
-    dataset : str, optional
-        Name under which a ledger charges the release. Without one nothing is charged.
-    ledger : Ledger, path, URL or None
-        By default the user's own. Or a file, or ``postgresql://user@host/database``.
-    again : bool
-        Release a column that was released before. Costs add up.
-    budget : float or Spent, optional
-        Largest total cost of all releases of the dataset.
+    dataset, ledger, again, budget
+        As of :func:`optrand.randomize`.
     keep, drop : sequence of str, optional
         The only other columns to release, or those not to release.
     separator, decimal : str, optional
@@ -140,9 +141,7 @@ def randomize_table(
             table = jobs.enter_context(open_frame(source, output, question, listener))
         else:
             table = open_table(path, separator=separator, decimal=decimal)
-        planned = plan_output(table, question, output, keep=keep, drop=drop)
-        like = table.files[0] if table.files else None
-        sink = FileSink(staging, planned, output, like, signals, question.label, replace=replaced)
+        sink = FileSink(table, question, staging, signals, keep=keep, drop=drop, replace=replaced)
         (record,) = release(table, [question], sink, account, listener)
     return record
 
@@ -195,44 +194,168 @@ def _is_table_of(record: ReleaseRecord, output: Path) -> bool:
     return True
 
 
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a path, whatever the case of its letters, by which its kind is known."""
+    name = Path(path).name.lower()
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return suffix
+    raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
+
+
+def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
+    """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
+    if _is_parquet(path):
+        if separator is not None or decimal is not None:
+            raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
+        return None
+    by_name = "\t" if ".tsv" in suffix_of(path) else ","
+    chosen = by_name if separator is None else {"\\t": "\t", "tab": "\t"}.get(separator, separator)
+    return chosen, "." if decimal is None else decimal
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1]):
+        return True
+    return suffix_of(path) == ".parquet"
+
+
+def open_table(
+    path: str | os.PathLike[str], *, separator: str | None = None, decimal: str | None = None
+) -> CsvTable | ParquetTable:
+    """Open a table, to be read in batches.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file with a header (``.csv``, ``.tsv``, ``.gz`` added to either), a Parquet file (``.parquet``), or a
+        folder of Parquet files.
+    separator, decimal : str, optional
+        Of separated text, if not those of its name.
+
+    Raises
+    ------
+    InvalidInput
+        No such file, another kind of file, or a damaged one.
+
+    Examples
+    --------
+    >>> from optrand.data import weeks_worked_path
+    >>> table = open_table(weeks_worked_path())
+    >>> sum(batch.num_rows for _, batch in table.batches(["weeks"])), table.schema.names[-1]
+    (20000, 'weeks')
+    """
+    file = Path(path)
+    signs = signs_of(file, separator, decimal)
+    if signs is None and (file.is_dir() or file.is_file()):
+        return ParquetTable(file)
+    if signs is None or not file.is_file():
+        raise InvalidInput(f"{file} is {missing(file)}: expected a table")
+    return CsvTable(file, *signs)
+
+
 class FileSink(Sink):
-    """A table that is written to a staging folder, and published with its record."""
+    """A table that is written to a staging folder, and published with its record.
+
+    The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns of the released table, in their order.
+    rows : int
+        Number of rows that were written.
+    """
 
     def __init__(
         self,
+        table: Table,
+        question: Question,
         staging: Staging,
-        planned: Output,
-        target: Path,
-        like: Path | None,
         signals: Signals,
-        label: str,
         *,
-        replace: bool,
+        keep: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        replace: bool = False,
     ) -> None:
-        self.staging, self.planned, self.target, self.like = staging, planned, target, like
-        self.signals, self.label, self.replace = signals, label, replace
-        self.output, self.folder = str(target.absolute()), staging.folder
-        self.checked = () if planned.texts is None else tuple(planned.texts.names)
-        self._names = set(planned.names)
+        self.staging, self.signals, self.replace = staging, signals, replace
+        self.target, self.label, self.rows = staging.target, question.label, 0
+        self.output, self.folder = str(self.target.absolute()), staging.folder
+        self.names = _select_names(table, self.label, keep, drop)
+        self._names = set(self.names)
         # A name that is there twice cannot be read by it.
-        self.columns = planned.names if len(self._names) == len(planned.names) else None
-        self.rows = 0
+        self.columns = self.names if len(self._names) == len(self.names) else None
+        self._files = table.files
+        self._signs: tuple[str, str] | None = None
+        self._texts: Any = None
+        self._begin: Callable[[], Any]
         self._writer: Any = None
         self._record: ReleaseRecord | None = None
+        if table.path is None:
+            # The workers of Spark write.
+            check_storable(pa.schema([table.schema.field(name) for name in self.names]))
+            return
+        if copies := [name for name in columns_named_by_pandas(table.schema, self.label) if name in self.names]:
+            raise InvalidInput(
+                f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {self.label!r}, like "
+                "the labels: drop it, or save the frame after reset_index(drop=True)"
+            )
+        self._folder = table.path.is_dir() and not self.target.name.lower().endswith(SUFFIXES[:-1])
+        if self._folder or suffix_of(self.target) == ".parquet":
+            self._plan_parquet(table, table.path, question)
+        else:
+            self._plan_csv(table, table.path)
+
+    def _plan_parquet(self, table: Table, source: Path, question: Question) -> None:
+        if self.columns is None:
+            raise InvalidInput(f"{source.name} has two columns of one name: rename them, or write CSV")
+        if len(table.files) > 1 and not self._folder:
+            raise InvalidInput(
+                f"{source.name} is a folder of files: name a folder, or a CSV file, for the released table"
+            )
+        kind = label_column(table, question).released_kind
+        fields = [table.schema.field(name) for name in self.names]
+        if isinstance(table, CsvTable):
+            fields = [pa.field(name, pa.string()) for name in self.names]
+            kind = pa.string() if pa.types.is_binary(kind) else kind
+            self._texts = pa.schema([field for field in fields if field.name != self.label])
+            self.checked = tuple(self._texts.names)
+        schema = make_schema(pa.schema(fields, table.schema.metadata), self.label, kind)
+        check_storable(schema)
+        staged = self.staging.table
+        paths = [staged / file.relative_to(source) for file in table.files] if self._folder else [staged]
+        self._begin = partial(ParquetWriter, schema, paths, distinct=question.ids)
+
+    def _plan_csv(self, table: Table, source: Path) -> None:
+        if any("=" in part for part in table.folders):
+            raise InvalidInput(f"{source.name} has columns in the names of its folders: release it as a folder")
+        header = [name.encode() for name in self.names]
+        signs = signs_of(self.target)
+        if isinstance(table, CsvTable):
+            header = [raw for raw, name in zip(table.header, table.schema.names, strict=True) if name in self.names]
+            if suffix_of(self.target)[:4] == suffix_of(source)[:4]:
+                signs = (table.separator, table.decimal)
+        if signs is None:
+            raise InvalidInput(f"{self.target} is a folder: name a file for the released table")
+        for name in self.names:
+            if name != self.label:
+                check_writable(table.schema.field(table.schema.names.index(name)).type, name)
+        self._signs = signs
+        packed = suffix_of(self.target).endswith(".gz")
+        self._begin = partial(CsvWriter, self.staging.table, header, *signs, compress=packed)
 
     def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
         """Refuse cells that the format cannot hold."""
         if self.checked:
-            conform(batch.select(list(self.checked)), self.planned.texts)
+            conform(batch.select(list(self.checked)), self._texts)
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
         """Write a batch."""
         if self._writer is None:
-            self._writer = self.planned.begin(self.staging.table)
-        chosen = [i for i, name in enumerate(batch.schema.names) if name in self._names]
-        columns = [noisy[0] if batch.schema.names[i] == self.label else batch.column(i) for i in chosen]
-        fields = [pa.field(batch.schema.names[i], column.type) for i, column in zip(chosen, columns, strict=True)]
-        released = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+            self._writer = self._begin()
+        chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in self._names]
+        columns = [noisy[0] if name == self.label else batch.column(i) for i, name in chosen]
+        released = pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen])
         if rows.kept is not None:
             released = released.filter(pa.array(rows.kept))
         self.rows += released.num_rows
@@ -242,9 +365,8 @@ class FileSink(Sink):
         """Finish the table, and return its record."""
         if self._writer is not None:
             self._writer.close()
-        layout = self.planned.layout
-        signs = (None, None) if layout is None else (layout.separator, layout.decimal)
-        table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.planned.names, *signs)
+        signs = self._signs or ()
+        table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.names, *signs)
         self._record = replace(records[0], table=table)
         return [self._record]
 
@@ -258,37 +380,39 @@ class FileSink(Sink):
         if self._record is None:
             raise InvalidInput("there is nothing to publish yet")
         with self.signals.held():
+            like = self._files[0] if self._files else None
             path = record_path(self.target)
-            self.staging.publish(path, self._record.to_bytes(), replace=self.replace, like=self.like)
+            self.staging.publish(path, self._record.to_bytes(), replace=self.replace, like=like)
             self.signals.outcome, self.signals.released = f"the release was complete by then: {self.target}", True
 
 
-@dataclass(frozen=True)
-class Diagnosis:
-    """Exact counts of private labels that a release would refuse. Not private: not to be shared.
-
-    Attributes
-    ----------
-    rows, missing, not_numbers, undeclared : int
-    """
-
-    rows: int = 0
-    missing: int = 0
-    not_numbers: int = 0
-    undeclared: int = 0
-
-    @property
-    def fine(self) -> bool:
-        """Whether every label could be released."""
-        return self.missing == self.not_numbers == self.undeclared == 0
+def _select_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
+    """Select the columns of a released table, in their order."""
+    if keep is not None and drop:
+        raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
+    for given in (keep or (), drop):
+        if len(set(given)) < len(given) or label in given:
+            raise InvalidInput(f"columns to keep or drop are other columns than {label!r}, none of them twice")
+    if table.partitions and (set(drop) | set(keep or ())) & set(table.partitions):
+        raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
+    chosen = {find_column(table, name) for name in (keep if keep is not None else drop)}
+    names = table.schema.names
+    return tuple(name for name in names if name == label or (name in chosen) == (keep is not None))
 
 
 def diagnose_table(
     source: str | os.PathLike[str], question: Question, *, separator: str | None = None, decimal: str | None = None
-) -> Diagnosis:
-    """Count the labels of a table that a release would refuse: for their owner alone, not to be shared."""
+) -> dict[str, int]:
+    """Count the labels of a table that a release would refuse: for their owner alone, not to be shared.
+
+    Returns
+    -------
+    dict of str to int
+        ``rows``, and how many of their labels are ``missing``, ``not_numbers`` or ``undeclared``. Not private.
+    """
     table = open_table(source, separator=separator, decimal=decimal)
     column, counts = label_column(table, question), np.zeros(4, dtype=np.intp)
     for _, batch in table.batches([question.label]):
         counts += np.bincount(-np.minimum(column.places(batch.column(0)), 0), minlength=4)
-    return Diagnosis(int(counts.sum()), *(int(counts[-code]) for code in (MISSING, NO_LABEL, UNDECLARED)))
+    found = {"missing": MISSING, "not_numbers": NO_LABEL, "undeclared": UNDECLARED}
+    return {"rows": int(counts.sum()), **{name: int(counts[-code]) for name, code in found.items()}}

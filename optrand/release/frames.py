@@ -7,9 +7,8 @@ the label's own dictionary are not, since they may hold a figure of the true lab
 
 from __future__ import annotations
 
-import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,18 +21,23 @@ from optrand.errors import InvalidInput
 
 Kept = NDArray[np.bool_]
 
+ARRAYS: Any = np.ndarray | list | tuple | range
+ARROW: Any = pa.Array | pa.ChunkedArray
+PANDAS = ("Series", "Index", "ExtensionArray")
+"""Classes of pandas that are columns."""
+
 
 def is_frame(data: object) -> bool:
     """Decide whether an object has columns, rather than being one."""
-    if isinstance(data, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
-        return True
-    if isinstance(data, np.ndarray | list | tuple | range | pa.Array | pa.ChunkedArray | Mapping):
-        return False
     if _is_of(data, "polars", "LazyFrame"):
         raise InvalidInput("a LazyFrame draws anew each time it is asked: collect it first")
-    if _is_of(data, "pandas", "Series", "Index", "api.extensions.ExtensionArray") or _is_of(data, "polars", "Series"):
+    if (
+        isinstance(data, ARRAYS | ARROW | Mapping)
+        or _is_of(data, "pandas", *PANDAS)
+        or _is_of(data, "polars", "Series")
+    ):
         return False
-    if _is_of(data, "pandas", "DataFrame") or hasattr(data, "__arrow_c_stream__"):
+    if isinstance(data, pa.RecordBatch) or _is_of(data, "pandas", "DataFrame") or hasattr(data, "__arrow_c_stream__"):
         return True
     if hasattr(data, "__arrow_c_array__"):
         return False
@@ -48,16 +52,19 @@ def arrow_column(data: Any, name: Any = None) -> Any:
     if is_frame(data):
         if name is None:
             raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, label=...")
-        return _column_of_frame(data, name)
-    if isinstance(data, pa.Array | pa.ChunkedArray):
-        return _one_chunk(data)
-    if _is_of(data, "pandas", "Series", "Index", "api.extensions.ExtensionArray"):
-        return _from_pandas(data)
+        if _is_of(data, "pandas", "DataFrame"):
+            return arrow_column(data.iloc[:, _single(data.columns, name)])
+        if _is_of(data, "polars", "DataFrame"):
+            return arrow_column(data.to_series(_single(data.columns, name)))
+        table = as_table(data)
+        return _one_chunk(table.column(_single(table.schema.names, name)))
+    if isinstance(data, ARRAYS):
+        return _from_array(_cells(data))
     if _is_of(data, "polars", "Series"):
         return _from_polars(data)
-    if isinstance(data, np.ndarray | list | tuple | range):
-        return _from_array(_cells(data))
-    return _import(lambda: pa.array(data))
+    if str(getattr(data, "dtype", "")).startswith("Sparse"):
+        data = data.astype(data.dtype.subtype)
+    return _one_chunk(data if isinstance(data, ARROW) else _import(pa.array, data))
 
 
 def check_frame(data: Any, label: Any, labels: Any) -> None:
@@ -106,32 +113,28 @@ def replace_labels(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> An
     (labels,) = noisy.values()
     if _is_of(data, "pandas", "Series"):
         return _to_pandas(labels, data if kept is None else data[kept])
-    if _is_of(data, "pandas", "Index", "api.extensions.ExtensionArray"):
+    if _is_of(data, "pandas", *PANDAS):
         return labels.to_pandas().array
     if _is_of(data, "polars", "Series"):
         return _to_polars(labels, data)
-    if isinstance(data, np.ndarray | list | tuple | range):
+    if isinstance(data, ARRAYS):
         return _to_array(labels, data, kept)
     return pa.chunked_array([labels]) if isinstance(data, pa.ChunkedArray) else labels
 
 
-def _is_of(data: object, module: str, *names: str) -> bool:
-    """Decide whether an object is of a class of a library, which is looked at only if it is loaded."""
-    library: Any = sys.modules.get(module)
-    if library is None:
-        return False
-    for name in names:
-        kind = library
-        for part in name.split("."):
-            kind = getattr(kind, part, None)
-        if isinstance(kind, type) and isinstance(data, kind):
-            return True
-    return False
+def _is_of(data: object, library: str, *names: str) -> bool:
+    """Decide whether an object is of a class of a library, which need not be there."""
+    known = ((base.__module__.partition(".")[0], base.__name__) for base in type(data).__mro__)
+    return any(module == library and name in names for module, name in known)
 
 
-def _import(make: Any) -> Any:
+def _import(make: Callable[..., Any], cells: Any, **options: Any) -> Any:
+    """Import cells or a frame to Arrow, UUIDs as bytes."""
+    objects = getattr(getattr(cells, "dtype", None), "kind", "") == "O"
+    if objects and len(cells) and all(isinstance(cell, uuid.UUID) for cell in cells):
+        return pa.array([cell.bytes for cell in cells], pa.binary(16))
     try:
-        return make()
+        return make(cells, **options)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         # The message would quote a cell.
         raise InvalidInput(
@@ -160,16 +163,7 @@ def as_table(data: Any) -> Any:
         return pa.Table.from_batches([data])
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
-    return _import(lambda: pa.table(data))
-
-
-def _column_of_frame(data: Any, name: Any) -> Any:
-    if _is_of(data, "pandas", "DataFrame"):
-        return _from_pandas(data.iloc[:, _single(data.columns, name)])
-    if _is_of(data, "polars", "DataFrame"):
-        return _from_polars(data.to_series(_single(data.columns, name)))
-    table = as_table(data)
-    return _one_chunk(table.column(_single(table.schema.names, name)))
+    return _import(pa.table, data)
 
 
 def _cells(data: Any) -> Any:
@@ -194,9 +188,7 @@ def _from_array(cells: Any) -> Any:
         raise InvalidInput(f"labels are of type {flat.dtype}, expected numbers, booleans or text")
     if not flat.dtype.isnative:
         flat = flat.astype(flat.dtype.newbyteorder("="))
-    if flat.dtype == object and flat.size and all(isinstance(cell, uuid.UUID) for cell in flat):
-        return pa.array([cell.bytes for cell in flat], pa.binary(16))
-    return _import(lambda: pa.array(flat, mask=gaps))
+    return _import(pa.array, flat, mask=gaps)
 
 
 def _to_array(labels: Any, data: Any, kept: Kept | None) -> Any:
@@ -241,14 +233,6 @@ def _replace_in_pandas(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -
     return frame
 
 
-def _from_pandas(series: Any) -> Any:
-    if str(series.dtype).startswith("Sparse"):
-        series = series.astype(series.dtype.subtype)
-    elif series.dtype == object and len(series) and all(isinstance(cell, uuid.UUID) for cell in series):
-        return pa.array([cell.bytes for cell in series], pa.binary(16))
-    return _one_chunk(_import(lambda: pa.array(series, from_pandas=True)))
-
-
 def _to_pandas(labels: Any, like: Any) -> Any:
     """Return a Series with the index and the name of another, and its type unless labels are floats."""
     cells = labels.to_pandas(integer_object_nulls=True)
@@ -266,7 +250,7 @@ def _to_pandas(labels: Any, like: Any) -> Any:
 def _are_equal(level: Any, labels: Any) -> bool:
     """Decide whether a level of an index holds the labels, row by row."""
     try:
-        held = _from_pandas(level.to_series())
+        held = arrow_column(level)
         same = pc.all(pc.equal(held, labels)).as_py() is not False
     except (InvalidInput, pa.ArrowException):
         # Of types that do not compare.

@@ -120,9 +120,6 @@ def _columns_of(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
     return {columns[0]: arrow_column(given)}
 
 
-ONE_GROUP = Groups()
-
-
 def _keys(columns: tuple[str, ...], batch: Any) -> tuple[list[Key], Indices]:
     """Return the distinct groups of a batch, and which of them each row belongs to."""
     keys: list[Key] = [()]

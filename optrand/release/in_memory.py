@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from optrand.accounting.ledger import Ledger
 from optrand.accounting.spent import Spent
 from optrand.errors import InvalidInput
-from optrand.release.batches import Account, Listener, MemoryTable, Reader, Rows, Sink
+from optrand.release.batches import Account, Listener, Reader, Rows, Sink, Table, release
 from optrand.release.frames import arrow_column, check_frame, is_frame, materialize, replace_labels
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
-from optrand.release.run import release
 from optrand.sampling.entropy import without_seed
 
 __all__ = ["Randomized", "randomize"]
@@ -158,7 +157,7 @@ def randomize(
     for what, column in {**id_columns, **group_columns}.items():
         if len(column) != rows:
             raise InvalidInput(f"there are {len(column)} {what} for {rows} labels, expected one for each")
-    table = MemoryTable(pa.table({**private, **id_columns, **group_columns}))
+    table = Table(pa.table({**private, **id_columns, **group_columns}))
     sink = _MemorySink(data, {q.label: name for q, name in zip(questions, chosen, strict=True)})
     records = release(table, questions, sink, account, Listener(warn=_warn))
     by_name = dict(zip(chosen, records, strict=True))
@@ -181,8 +180,6 @@ def _check_columns(data: Any, chosen: Sequence[Any], *, framed: bool) -> None:
         raise InvalidInput("a column is named by a text or a number, several by a list of such names")
     if not chosen or len({str(name) for name in chosen}) < len(chosen):
         raise InvalidInput(f"there are {len(chosen)} columns named, expected at least one and no name twice")
-    if framed and chosen == [None]:
-        raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, label=...")
     if not framed and len(chosen) > 1:
         raise InvalidInput(f"labels are of type {type(data).__name__}, which has no columns: give a frame")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class ParquetTable(Table):
         self.files = _files_below(path) if path.is_dir() else (path,)
         if not self.files:
             raise InvalidInput(f"{path.name} is a folder without files whose names end in .parquet: expected a table")
-        schemas = [self._open(file, lambda opened: opened.schema_arrow) for file in self.files]
+        schemas = [_read_schema(file) for file in self.files]
         try:
             unified = pa.unify_schemas([schema.remove_metadata() for schema in schemas], promote_options="permissive")
             if any(schema.names != unified.names for schema in schemas):
@@ -76,20 +76,20 @@ class ParquetTable(Table):
                             arrays.append(pa.repeat(value, batch.num_rows))
                         yield part, pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *partitions])
             except (pa.ArrowException, OSError):
-                raise self._describe_damage(file) from None
+                raise _describe_damage(file) from None
         if rows == 0:
             raise InvalidInput(f"{self.path.name} has no rows: there is nothing to randomize")
 
-    def _open(self, file: Path, read: Callable[[Any], Any]) -> Any:
-        try:
-            with pa.parquet.ParquetFile(file) as opened:
-                return read(opened)
-        except (pa.ArrowException, OSError):
-            raise self._describe_damage(file) from None
 
-    @staticmethod
-    def _describe_damage(file: Path) -> InvalidInput:
-        return InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind")
+def _read_schema(file: Path) -> Any:
+    try:
+        return pa.parquet.read_schema(file)
+    except (pa.ArrowException, OSError):
+        raise _describe_damage(file) from None
+
+
+def _describe_damage(file: Path) -> InvalidInput:
+    return InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind")
 
 
 def _files_below(folder: Path) -> tuple[Path, ...]:

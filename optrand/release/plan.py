@@ -1,9 +1,25 @@
-"""Mechanisms of a release, one for each pool of groups, computed once the prior has been paid for."""
+r"""Mechanisms of a release, one for each pool of groups, computed once the prior has been paid for.
+
+The optimum for squared loss may draw neighbouring labels from the same distribution. Its counts are compared with
+those of debiased randomized response, which releases every label by an output of its own: with :math:`q = 1 /
+(e^\epsilon + k - 1)` and :math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior
+``h``, the variance
+
+.. math:: \frac{h_y p (1 - p) + (1 - h_y) q (1 - q)}{(p - q)^2}.
+
+If the largest ratio of standard deviations is above :attr:`Limits.multiple`, labels are drawn from debiased randomized
+response with a small probability ``w``. Unbiased values of an indicator, of second moment :math:`S` from the optimum
+and :math:`S'` from the other, then have a combination of at most :math:`((1 - w) / S + w / S')^{-1}`, if outputs tell
+which of the two drew. All of it is a function of the declared labels, epsilon and the prior.
+
+The optimum for classes leaves out those that are rare, often all but one. If its ratio is too large, randomized
+response draws as many labels as cost :attr:`Limits.class_cost` of the probability that a label stays.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -12,28 +28,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.arithmetic import budget_above, decimal_value, float_above, least_reading
-from optrand.base.validation import Floats
+from optrand.base.arithmetic import float_above
+from optrand.base.validation import Floats, frozen
 from optrand.certificates.certificate import Certificate, certify
 from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
+from optrand.closed_forms.response import response_weights
 from optrand.errors import InvalidInput
+from optrand.estimate.averages import UNBIASED
+from optrand.estimate.debiasing import LARGEST as FACTORED
+from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism.mixture import mixture
 from optrand.model import losses
-from optrand.model.outputs import Grid
+from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 from optrand.model.table import Table
 from optrand.release.cells import Places
-from optrand.release.conditioning import Conditioning, condition
-from optrand.release.groups import ONE_GROUP, Groups, Indices, pool_groups, shrink_histograms
+from optrand.release.groups import Groups, Indices, pool_groups, shrink_histograms
 from optrand.release.ids import Ids
 from optrand.release.question import Question
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.keyed import RecordStreams
-from optrand.sampling.priors import BudgetSplit, private_histogram
+from optrand.sampling.priors import private_histogram
 from optrand.solvers import solve
 from optrand.studies import minimax
-
-Announce = Callable[[str], object]
 
 
 def rehearse(question: Question, rows: int) -> None:
@@ -60,17 +78,22 @@ def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySou
     if not question.buys_prior:
         return None
     epsilon = question.split(int(counts.sum())).prior
-    pools = pool_groups(np.maximum(counts.sum(axis=1), 1), k=question.k, prior_epsilon=epsilon)
+    pools = pools_of(question, counts.sum(axis=1))
     pooled = np.zeros((int(pools.max()) + 1, question.k), dtype=np.int64)
     np.add.at(pooled, pools, counts)
     return np.array([private_histogram(row, epsilon, source=source) for row in pooled], dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """Mechanisms of a release. All of it may be published.
+def find_mechanisms(
+    question: Question,
+    groups: Groups,
+    sizes: Indices,
+    noisy: NDArray[np.int64] | None,
+    announce: Callable[[str], object] = lambda _: None,
+) -> tuple[list[Conditioning], float | None]:
+    """Find the mechanism of each pool for noisy histograms. All of the result may be published.
 
-    Attributes
+    Parameters
     ----------
     question : Question
     groups : Groups
@@ -78,144 +101,71 @@ class Plan:
         Labels in each group, public.
     noisy : (pools, k) array of int or None
         The noisy histograms that were paid for.
-    fits : tuple of Conditioning
+    announce : callable
+        Called with the name of each stage.
+
+    Returns
+    -------
+    fits : list of Conditioning
         The mechanism of each pool, and its fitness for histograms.
     relative_loss : float or None
         Of a release by groups: its objective under the noisy priors, as a share of that of one mechanism for all.
+
+    Examples
+    --------
+    >>> question = Question(labels=range(4), epsilon=1.0)
+    >>> (fit,), _ = find_mechanisms(question, Groups(), np.array([3000]), np.array([[1500, 500, 500, 500]]))
+    >>> fit.mechanism.labels.size, round(fit.multiple, 1)
+    (4, 1.9)
     """
+    epsilon = question.split(int(sizes.sum())).labels
+    announce("solving")
+    if not question.needs_prior:
+        given = question.randomizer
+        if isinstance(given, str):
+            given = mechanism_without_prior(given, question.problem(epsilon))
+        return [Conditioning(given)], None
+    # Pools with the same prior share a mechanism.
+    priors, inverse = np.unique(_priors(question, sizes, noisy), axis=0, return_inverse=True)
+    of_pools = inverse.ravel().tolist()
+    best = [_find_best(question, question.problem(epsilon, prior)) for prior in priors]
+    announce("making it fit for histograms")
+    fits = [Conditioning(one) if question.draws_optimum else condition(one) for one in best]
+    relative = None
+    if groups.columns and noisy is not None:
+        rows = np.bincount(pools_of(question, sizes), sizes)
+        relative = _relative_loss(question, epsilon, noisy, [best[place] for place in of_pools], rows)
+    return [fits[place] for place in of_pools], relative
 
-    question: Question
-    groups: Groups
-    sizes: Indices
-    noisy: NDArray[np.int64] | None
-    fits: tuple[Conditioning, ...]
-    relative_loss: float | None = None
 
-    @classmethod
-    def make(
-        cls,
-        question: Question,
-        sizes: NDArray[Any],
-        noisy: NDArray[np.int64] | None,
-        *,
-        groups: Groups = ONE_GROUP,
-        announce: Announce = lambda _: None,
-    ) -> Plan:
-        """Find the mechanisms for noisy histograms.
+def pools_of(question: Question, sizes: Indices) -> Indices:
+    """Return the pool of each group, by the public sizes of all; one pool if no prior is bought."""
+    if not question.buys_prior:
+        return np.zeros(sizes.size, dtype=np.intp)
+    epsilon = question.split(int(sizes.sum())).prior
+    return pool_groups(np.maximum(sizes, 1), k=question.k, prior_epsilon=epsilon)
 
-        Examples
-        --------
-        >>> question = Question(labels=range(4), epsilon=1.0)
-        >>> plan = Plan.make(question, np.array([3000]), np.array([[1500, 500, 500, 500]]))
-        >>> plan.mechanisms[0].labels.size, plan.realised_epsilon <= 1.0
-        (4, True)
-        """
-        epsilon = question.split(int(sizes.sum())).labels
-        announce("solving")
-        if not question.needs_prior:
-            given = question.randomizer
-            if isinstance(given, str):
-                given = mechanism_without_prior(given, question.problem(epsilon))
-            return cls(question, groups, sizes, noisy, (Conditioning(given),))
-        # Pools with the same prior share a mechanism.
-        priors, inverse = np.unique(_priors(question, sizes, noisy), axis=0, return_inverse=True)
-        of_pools = inverse.ravel().tolist()
-        best = [_find_best(question, question.problem(epsilon, prior)) for prior in priors]
-        announce("making it fit for histograms")
-        fits = [Conditioning(one) if question.draws_optimum else condition(one) for one in best]
-        relative = None
-        if groups.columns and noisy is not None:
-            rows = np.bincount(_pools(question, sizes), sizes)
-            relative = _relative_loss(question, epsilon, noisy, [best[place] for place in of_pools], rows)
-        return cls(question, groups, sizes, noisy, tuple(fits[place] for place in of_pools), relative)
 
-    @property
-    def rows(self) -> int:
-        """Number of labels that are drawn."""
-        return int(self.sizes.sum())
+def prove(question: Question, mechanisms: Iterable[Mechanism]) -> list[Certificate]:
+    """Return the certificate of each distinct mechanism; that of minimax bounds the largest loss of all labels."""
+    distinct = {id(one): one for one in mechanisms}.values()
+    if question.randomizer == "minimax":
+        return [certify(one, worst_case=True).require(gap=question.gap) for one in distinct]
+    return [certify(one).require(gap=math.inf) for one in distinct]
 
-    @property
-    def split(self) -> BudgetSplit:
-        """Cost of the prior and of the labels."""
-        return self.question.split(self.rows)
 
-    @property
-    def pools(self) -> Indices:
-        """Pool of each group."""
-        return _pools(self.question, self.sizes) if self.noisy is not None else np.zeros(len(self.groups), np.intp)
-
-    @property
-    def pool_rows(self) -> Indices:
-        """Labels in each pool."""
-        return np.bincount(self.pools, self.sizes, len(self.fits)).astype(np.intp)
-
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        """Mechanism of each pool."""
-        return tuple(fit.mechanism for fit in self.fits)
-
-    @cached_property
-    def proofs(self) -> tuple[Certificate, ...]:
-        """Certificate of the mechanism of each pool."""
-        worst_case = self.question.randomizer == "minimax"
-        gap = self.question.gap if worst_case else math.inf
-        found = {
-            id(one): (certify(one, worst_case=True) if worst_case else certify(one)).require(gap=gap)
-            for one in self.mechanisms
-        }
-        return tuple(found[id(one)] for one in self.mechanisms)
-
-    @property
-    def realised_epsilon(self) -> float:
-        """Upper end of the epsilon that prior and labels spend together, rounded up."""
-        labels = max(Fraction(least_reading(proof.epsilon)) for proof in self.proofs)
-        return budget_above(decimal_value(self.split.prior) + labels)
-
-    @property
-    def bias(self) -> float:
-        """Largest absolute bias over labels and pools."""
-        return max(proof.bias for proof in self.proofs)
-
-    @cached_property
-    def noisy_label_loss(self) -> float:
-        """Expected loss of a label under the priors; of classes the probability that a label changes."""
-        parts = [noisy_label_loss(one, certify(one)) for one in self.mechanisms]
-        return float(self.pool_rows @ np.array(parts)) / self.rows
-
-    @property
-    def prior_words(self) -> str:
-        """Origin of the prior, in words."""
-        if isinstance(self.question.prior, np.ndarray):
-            return "public: trusted as given, nothing spent on it"
-        if self.question.randomizer == "minimax":
-            return "none: minimax, the randomizer whose largest loss of all labels is least"
-        if self.noisy is None:
-            return "none: nothing was estimated from the labels"
-        if self.groups.columns:
-            return f"estimated privately for {len(self.fits)} pool(s) of {len(self.groups)} group(s) of rows"
-        empty = "; the noise left no count above 0, so it is uniform" if self.noisy.max() <= 0 else ""
-        return f"estimated privately{empty}"
-
-    @property
-    def histogram_words(self) -> str:
-        """Precision of the histogram of the labels, in a line."""
-        obstacle = next((fit.obstacle for fit in self.fits if not fit.possible), None)
-        if obstacle is not None:
-            return f"no histogram, no loss of a label: {obstacle}"
-        worst, dearest = max(fit.multiple for fit in self.fits), max(self.fits, key=lambda fit: fit.cost)
-        if math.isnan(worst):
-            return "histogram and losses"
-        mixed = (
-            f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {dearest.lost}"
-            if dearest.weight
-            else ""
-        )
-        return f"histogram and losses, each count within {worst:.3g} times the noise of randomized response{mixed}"
-
-    @property
-    def possible(self) -> bool:
-        """Whether histograms can be estimated."""
-        return all(fit.possible for fit in self.fits)
+def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] | None) -> str:
+    """Return the origin of the prior, in words."""
+    if isinstance(question.prior, np.ndarray):
+        return "public: trusted as given, nothing spent on it"
+    if question.randomizer == "minimax":
+        return "none: minimax, the randomizer whose largest loss of all labels is least"
+    if noisy is None:
+        return "none: nothing was estimated from the labels"
+    if groups.columns:
+        return f"estimated privately for {len(noisy)} pool(s) of {len(groups)} group(s) of rows"
+    empty = "; the noise left no count above 0, so it is uniform" if noisy.max() <= 0 else ""
+    return f"estimated privately{empty}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,17 +207,12 @@ class Drawing:
         return noisy
 
 
-def _pools(question: Question, sizes: NDArray[Any]) -> Indices:
-    epsilon = question.split(int(sizes.sum())).prior
-    return pool_groups(np.maximum(sizes, 1), k=question.k, prior_epsilon=epsilon)
-
-
 def _priors(question: Question, sizes: NDArray[Any], noisy: NDArray[np.int64] | None) -> Floats:
     """Return the prior of each pool."""
     if noisy is None:
         given = question.prior if isinstance(question.prior, np.ndarray) else np.ones(1)
         return given[np.newaxis]
-    rows = np.bincount(_pools(question, sizes), sizes, len(noisy))
+    rows = np.bincount(pools_of(question, sizes), sizes, len(noisy))
     return shrink_histograms(noisy, rows, question.split(int(sizes.sum())).prior)
 
 
@@ -286,8 +231,8 @@ def _relative_loss(
     """Return the objective under the priors of pools, as a share of that of one mechanism for all rows."""
     total = np.maximum(noisy.sum(axis=0), 1)
     single = _find_best(question, question.problem(epsilon, total / total.sum()))
-    own = sum(size * objective(one, one.problem.prior) for size, one in zip(rows, best, strict=True))
-    common = sum(size * objective(single, one.problem.prior) for size, one in zip(rows, best, strict=True))
+    own = sum(size * expected_loss(one) for size, one in zip(rows, best, strict=True))
+    common = sum(size * expected_loss(single, prior=one.problem.prior) for size, one in zip(rows, best, strict=True))
     return float(own / common) if common else 1.0
 
 
@@ -318,17 +263,239 @@ def mechanism_without_prior(name: str, problem: Problem) -> Mechanism:
     return minimax(problem.labels, problem.epsilon, bias_penalty=problem.bias_penalty, outputs=problem.outputs)
 
 
-def noisy_label_loss(mechanism: Mechanism, proof: Certificate) -> float:
-    """Return the expected loss under the prior, rounded up; of classes the probability that a label changes."""
-    problem = mechanism.problem
+def expected_loss(mechanism: Mechanism, **changes: Any) -> float:
+    """Return the expected loss and bias penalty, rounded up, after changes to the problem; of classes, 1 - accuracy."""
+    problem = replace(mechanism.problem, **changes)
+    changed = mechanism if problem == mechanism.problem else Mechanism(problem, mechanism.table)
+    proof = changed.certificate
+    return float_above(1 - Fraction(proof.lower)) if proof.maximised else proof.upper
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of mixing.
+
+    Attributes
+    ----------
+    multiple : float
+        Standard deviation of a count, as a multiple of that of (debiased) randomized response, above which the two
+        are mixed.
+    cost : float
+        Largest share of the loss under the prior that mixing may cost. Together with the smoothing of the prior it is
+        at most 1 %.
+    class_cost : float
+        Share of the probability that a class stays, under the prior, that mixing costs.
+    labels : int
+        Most labels for which errors of counts are computed: as many solutions with a factored table.
+    block : int
+        Values of outputs that are held in memory at a time.
+    """
+
+    multiple: float = 10.0
+    cost: float = 0.008
+    class_cost: float = 0.01
+    labels: int = 2001
+    block: int = 1 << 21
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """Fitness of a mechanism for histograms, and for losses whose noise is undone.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    weight : float
+        Share of labels that (debiased) randomized response draws. 0 if nothing was mixed in.
+    cost : float
+        Share of the loss that this costs under the prior; of classes, of the probability that one stays.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> best = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    >>> found = Conditioning(best)
+    >>> found.possible, round(found.multiple, 3)
+    (True, 1.73)
+    """
+
+    mechanism: Mechanism
+    weight: float = 0.0
+    cost: float = 0.0
+
+    @cached_property
+    def obstacle(self) -> str:
+        """Reason why no histogram can be estimated; empty if one can."""
+        try:
+            _ = self._debiasing
+        except InvalidInput as error:
+            return str(error)
+        return ""
+
+    @property
+    def possible(self) -> bool:
+        """Whether histograms, and losses without the noise's bias, can be estimated."""
+        return not self.obstacle
+
+    @cached_property
+    def count_errors(self) -> Floats | None:
+        """Standard deviation of the noise on each count, shape ``(k,)``, for one row under the prior.
+
+        Times the root of the number of rows it is that of the whole count. None if there is no histogram, or too many
+        labels to compute it.
+        """
+        k = self.mechanism.labels.size
+        if not self.possible or k > LIMITS.labels:
+            return None
+        prior, squares = self._debiasing.prior, np.empty(k)
+        step = max(1, LIMITS.block // self.mechanism.outputs.size)
+        for start in range(0, k, step):
+            block = slice(start, min(start + step, k))
+            values = self._debiasing.values(np.eye(k, block.stop - start, -start))
+            squares[block] = self._debiasing.chances @ values**2
+        return frozen(np.sqrt(np.maximum(squares - prior, 0.0)))
+
+    @cached_property
+    def response_errors(self) -> Floats:
+        """The same for debiased randomized response at the same epsilon."""
+        k, prior = self.mechanism.labels.size, self.mechanism.problem.prior
+        stay, other = response_weights(k, self.mechanism.epsilon)
+        # p - q without cancellation.
+        apart = math.expm1(self.mechanism.epsilon) * other
+        rest = other * (k - 1)
+        return frozen(np.sqrt(prior * stay * rest + (1 - prior) * other * (1 - other)) / apart)
+
+    @property
+    def multiple(self) -> float:
+        """Largest ratio of the two errors; infinite without a histogram, NaN if it was not computed."""
+        if not self.possible:
+            return math.inf
+        if self.count_errors is None:
+            return math.nan
+        if self.mechanism.labels.size == 1:
+            return 1.0
+        return float((self.count_errors / self.response_errors).max())
+
+    @property
+    def lost(self) -> str:
+        """Name of the quantity that :attr:`cost` is a share of."""
+        return "the chance that a class stays" if self.mechanism.problem.loss == losses.zero_one else "the loss"
+
+    @cached_property
+    def _debiasing(self) -> Debiasing:
+        return Debiasing.of(self.mechanism)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Standard deviations of the noise that a release leaves on its estimates, in units of the labels.
+
+    All are expected under the prior; without one, if all declared labels were equally frequent.
+
+    Attributes
+    ----------
+    label : float
+        Of one label.
+    mean : float or None
+        Of the mean of all rows; None if the mechanism is biased.
+    histogram : bool
+        Whether the labels' histogram can be estimated, and with it losses without the noise's bias.
+    counts : tuple of float, optional
+        Of each label's count among all rows; None without a histogram, or if there are too many labels to compute it.
+    multiple : float, optional
+        Largest of them, in those of debiased randomized response at the same epsilon.
+    words : str
+        The same in a line.
+    """
+
+    label: float
+    mean: float | None
+    histogram: bool
+    counts: tuple[float, ...] | None
+    multiple: float | None
+    words: str
+
+    @classmethod
+    def of(cls, fits: Sequence[Conditioning], rows: NDArray[Any], bias: float) -> Estimates:
+        """Return the estimates that a release admits whose pools have some rows each; their noise is independent."""
+        labels, total = fits[0].mechanism.labels, int(rows.sum())
+        obstacle = next((fit.obstacle for fit in fits if not fit.possible), None)
+        variances = [float(fit.mechanism.problem.prior @ fit.mechanism.table.variances) for fit in fits]
+        one = math.sqrt(float(rows @ np.array(variances)) / total)
+        errors = [fit.count_errors for fit in fits]
+        squares = [size * found**2 for size, found in zip(rows, errors, strict=True) if found is not None]
+        worst, dearest = max(fit.multiple for fit in fits), max(fits, key=lambda fit: fit.cost)
+        words = "histogram and losses" if obstacle is None else f"no histogram, no loss of a label: {obstacle}"
+        if math.isfinite(worst):
+            words += f", each count within {worst:.3g} times the noise of randomized response"
+            if dearest.weight:
+                words += f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {dearest.lost}"
+        return cls(
+            label=one,
+            mean=one / math.sqrt(total) if bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
+            histogram=obstacle is None,
+            counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) else None,
+            multiple=worst if math.isfinite(worst) else None,
+            words=words,
+        )
+
+
+def condition(mechanism: Mechanism) -> Conditioning:
+    """Mix randomized response into an optimum if histograms need it.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The optimum for the prior of its problem. Any other than an unbiased one on the line, or one of classes, is left
+        as it is.
+
+    Returns
+    -------
+    Conditioning
+        Of the mechanism to draw from, with a weight just large enough for :attr:`Limits.multiple`, at a cost of at most
+        :attr:`Limits.cost`; of classes a weight that costs :attr:`Limits.class_cost`.
+    """
+    found, problem = Conditioning(mechanism), mechanism.problem
     if problem.loss == losses.zero_one:
-        return float_above(1 - Fraction(proof.lower))
-    if problem.bias_penalty == 0:
-        return proof.upper
-    return Mechanism(replace(problem, bias_penalty=0.0), mechanism.table).certificate.upper
+        return _condition_classes(found)
+    unbiased_on_the_line = mechanism.arcs is not None and problem.outputs == Line() and problem.bias_penalty == math.inf
+    if not unbiased_on_the_line or not found.multiple > LIMITS.multiple:
+        return found
+    response = debiased_rr(mechanism.labels, mechanism.epsilon, prior=problem.prior)
+    least, dearer = (float(problem.prior @ one.losses()) for one in (mechanism, response))
+    weight = min(_find_weight(found), LIMITS.cost * least / (dearer - least)) if dearer > least else 1 / 2
+    mixed = mixture(mechanism, response, weight)
+    return Conditioning(mixed, weight, float(problem.prior @ mixed.losses()) / least - 1)
 
 
-def objective(mechanism: Mechanism, prior: Floats) -> float:
-    """Return the expected loss and bias penalty under a prior; of classes the probability that a label changes."""
-    proof = Mechanism(replace(mechanism.problem, prior=prior), mechanism.table).certificate
-    return 1 - proof.lower if proof.maximised else proof.upper
+def _condition_classes(found: Conditioning) -> Conditioning:
+    """Mix randomized response into a mechanism of classes, unless its table is too large to be debiased."""
+    best = found.mechanism
+    k, prior = best.labels.size, best.problem.prior
+    if k < 2 or k**2 > FACTORED or not found.multiple > LIMITS.multiple:
+        return found
+    response = rr(best.labels, best.epsilon)
+    if response.ratio != best.ratio:
+        return found
+    stays, other = (float(prior @ _stay_probabilities(one)) for one in (best, response))
+    weight = min(1 / 2, LIMITS.class_cost * stays / (stays - other)) if stays > other else 1 / 2
+    mixed = mixture(best, response, weight)
+    return Conditioning(mixed, weight, 1 - float(prior @ _stay_probabilities(mixed)) / stays)
+
+
+def _stay_probabilities(mechanism: Mechanism) -> Floats:
+    """Return the probability that each class is released unchanged, shape ``(k,)``."""
+    table = mechanism.randomizer
+    same: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
+    return same
+
+
+def _find_weight(found: Conditioning) -> float:
+    """Find the weight of debiased randomized response at which no error of a count is above the limit."""
+    prior, other = found.mechanism.problem.prior, found.response_errors**2
+    allowed, best = 1 / (LIMITS.multiple**2 * other + prior), 1 / (other + prior)
+    now = np.zeros_like(prior) if found.count_errors is None else 1 / (found.count_errors**2 + prior)
+    return float(np.max((allowed - now) / (best - now), where=now < allowed, initial=0.0))

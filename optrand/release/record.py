@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -22,25 +22,24 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base import strict_json
-from optrand.base.arithmetic import decimal_above, decimal_value
+from optrand.base.arithmetic import budget_above, decimal_above, decimal_value, least_reading
 from optrand.base.files import write_atomically
 from optrand.base.suggestions import missing
 from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.estimate.averages import UNBIASED
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Drawn, Released
 from optrand.release import FORMAT
 from optrand.release.cells import LabelColumn
 from optrand.release.frames import arrow_column
 from optrand.release.groups import Groups, Indices
-from optrand.release.plan import Drawing, Plan
+from optrand.release.plan import Conditioning, Drawing, Estimates, describe_prior, expected_loss, pools_of, prove
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question
 from optrand.sampling.keyed import subkey
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["ENDING", "Estimates", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
+__all__ = ["ENDING", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
 
 FRAME_FORMAT = "optrand.releases"
 ENDING = ".release.json"
@@ -59,54 +58,6 @@ class TableFile:
     columns: tuple[str, ...] = ()
     separator: str | None = None
     decimal: str | None = None
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """Standard deviations of the noise that a release leaves on its estimates, in units of the labels.
-
-    All are expected under the prior; without one, if all declared labels were equally frequent.
-
-    Attributes
-    ----------
-    label : float
-        Of one label.
-    mean : float or None
-        Of the mean of all rows; None if the mechanism is biased.
-    histogram : bool
-        Whether the labels' histogram can be estimated, and with it losses without the noise's bias.
-    counts : tuple of float, optional
-        Of each label's count among all rows; None without a histogram, or if there are too many labels to compute it.
-    multiple : float, optional
-        Largest of them, in those of debiased randomized response at the same epsilon.
-    words : str
-        The same in a line.
-    """
-
-    label: float
-    mean: float | None
-    histogram: bool
-    counts: tuple[float, ...] | None
-    multiple: float | None
-    words: str
-
-    @classmethod
-    def of(cls, plan: Plan) -> Estimates:
-        """Return the estimates that a release of a plan admits; the noise of its pools is independent."""
-        sizes, labels = plan.pool_rows, plan.question.values
-        shares = [float(one.problem.prior @ one.table.variances) for one in plan.mechanisms]
-        one = math.sqrt(float(sizes @ np.array(shares)) / plan.rows)
-        errors = [fit.count_errors for fit in plan.fits]
-        squares = [size * found**2 for size, found in zip(sizes, errors, strict=True) if found is not None]
-        worst = max(fit.multiple for fit in plan.fits)
-        return cls(
-            label=one,
-            mean=one / math.sqrt(plan.rows) if plan.bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
-            histogram=plan.possible,
-            counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) and plan.possible else None,
-            multiple=worst if math.isfinite(worst) else None,
-            words=plan.histogram_words,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,39 +179,56 @@ class ReleaseRecord(Released):
         return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
 
     @classmethod
-    def of(cls, plan: Plan, *, release: str, dataset: str | None) -> ReleaseRecord:
-        """Return the record of a release of a plan, without its table."""
-        question, mechanisms = plan.question, plan.mechanisms
-        kind = "Mechanism" if len(set(map(id, mechanisms))) == 1 else f"{len(mechanisms)} Mechanisms"
+    def of(
+        cls,
+        question: Question,
+        groups: Groups,
+        sizes: Indices,
+        noisy: NDArray[np.int64] | None,
+        fits: Sequence[Conditioning],
+        relative_loss: float | None,
+        *,
+        release: str,
+        dataset: str | None,
+    ) -> ReleaseRecord:
+        """Return the record of a release that draws from some mechanisms, without its table.
+
+        Parameters are those of :func:`~optrand.release.plan.find_mechanisms`, and its result.
+        """
+        pools, split = pools_of(question, sizes), question.split(int(sizes.sum()))
+        rows = np.bincount(pools, sizes, len(fits))
+        mechanisms = [fit.mechanism for fit in fits]
+        proofs = prove(question, mechanisms)
+        spent = decimal_value(split.prior) + max(Fraction(least_reading(proof.epsilon)) for proof in proofs)
+        bias = max(proof.bias for proof in proofs)
+        losses = np.array([expected_loss(one, bias_penalty=0.0) for one in mechanisms])
+        kind = "Mechanism" if len(proofs) == 1 else f"{len(mechanisms)} Mechanisms"
         named = f"{question.randomizer}: " if isinstance(question.randomizer, str) else ""
         low, high = min(one.outputs[0] for one in mechanisms), max(one.outputs[-1] for one in mechanisms)
-        noisy = None if plan.noisy is None else np.maximum(plan.noisy.sum(axis=0), 0).tolist()
         return cls(
             release=release,
             dataset=dataset,
             label=question.label,
-            epsilon=plan.split.total,
-            parts=plan.split,
-            realised_epsilon=plan.realised_epsilon,
-            rows=plan.rows,
+            epsilon=split.total,
+            parts=split,
+            realised_epsilon=budget_above(spent),
+            rows=int(sizes.sum()),
             labels=tuple(question.values.tolist()),
             classes=question.classes,
             nulls=question.nulls,
             ids=question.ids,
             groups=question.groups,
-            prior=plan.prior_words,
+            prior=describe_prior(question, groups, noisy),
             randomizer=f"{named}{kind}, {max(one.n for one in mechanisms)} outputs from {low:g} to {high:g}",
-            noisy_counts=None if noisy is None else tuple(noisy),
-            estimates=Estimates.of(plan),
-            gap=max(proof.gap for proof in plan.proofs),
-            bias=plan.bias,
+            noisy_counts=None if noisy is None else tuple(np.maximum(noisy.sum(axis=0), 0).tolist()),
+            estimates=Estimates.of(fits, rows, bias),
+            gap=max(proof.gap for proof in proofs),
+            bias=bias,
             variance=max(float(one.table.variances.max()) for one in mechanisms),
-            noisy_label_loss=plan.noisy_label_loss,
-            relative_loss=plan.relative_loss,
+            noisy_label_loss=float(rows @ losses / rows.sum()),
+            relative_loss=relative_loss,
             table=None,
-            mechanisms={
-                name: mechanisms[pool] for name, pool in zip(plan.groups.names, plan.pools.tolist(), strict=True)
-            },
+            mechanisms={name: mechanisms[pool] for name, pool in zip(groups.names, pools.tolist(), strict=True)},
         )
 
     @property
@@ -396,7 +364,7 @@ class ReleaseRecord(Released):
 
     @classmethod
     def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
-        mechanisms = [_mechanism_of_document(one) for one in content["mechanisms"]]
+        mechanisms = [Mechanism.from_bytes(strict_json.canonical(one)) for one in content["mechanisms"]]
         of_group = content.pop("mechanism_of_group")
         fields = _with_tuples(content)
         for name, kind in PARTS.items():
@@ -499,9 +467,3 @@ def _lines(sealed: dict[str, Any]) -> bytes:
 
 def _with_tuples(content: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
-
-
-def _mechanism_of_document(document: object) -> Mechanism:
-    if not isinstance(document, dict):
-        raise InvalidFile("a mechanism of the file is no object")
-    return Mechanism.from_bytes(strict_json.canonical(document))

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from optrand.base.files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, OptrandError
-from optrand.release.batches import Account, Listener, Reader, Rows, Scan, Table
+from optrand.release.batches import Listener, Reader, Rows, Scan, Table
 from optrand.release.ids import RowSums, column_ids
 from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.plan import Drawing
@@ -117,9 +117,9 @@ class _SparkTable(Table):
             cells.append(cell.alias(name))
         return self.frame.select(cells).groupBy([_quote(name) for name in columns]).count()
 
-    def scan(self, reader: Reader, sink: Any, account: Account, listener: Listener) -> Scan:  # noqa: ARG002
+    def scan(self, reader: Reader, sink: Any, listener: Listener) -> Scan:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
-        held = self.broadcast(_Tasks(reader, sink.planned.names, account.secret))
+        held = self.broadcast(_Tasks(reader, sink.names))
         found = _Report.collect(self.select(reader.needed), held, _count_labels)
         if found.refused is not None:
             raise InvalidInput(found.refused)
@@ -130,22 +130,21 @@ class _SparkTable(Table):
             raise _describe_change()
         sink.rows = found.released
         counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
-        return Scan(found.rows.rows, [counts], [found.rows])
+        return Scan([counts], [found.rows])
 
     def draw(
         self,
         reader: Reader,
         sink: Any,
-        account: Account,
         found: Scan,
         drawings: Sequence[Drawing],
         listener: Listener,  # noqa: ARG002
     ) -> None:
         """Make the second pass: a file for each partition, under its hidden name."""
-        names, staged = sink.planned.names, sink.staging.table
+        names, staged = sink.names, sink.staging.table
         attempts = sink.staging.folder / "attempts"
         attempts.mkdir(mode=0o700)
-        held = self.broadcast(_Tasks(reader, names, account.secret, tuple(drawings), str(attempts)))
+        held = self.broadcast(_Tasks(reader, names, tuple(drawings), str(attempts)))
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
         written = _Report.collect(frame, held, _write_labels)
         if written.refused is not None or written.rows != found.sums[0]:
@@ -168,7 +167,6 @@ class _Tasks:
 
     reader: Reader = field(repr=False)
     names: tuple[str, ...]
-    secret: bytes = field(repr=False)
     drawings: tuple[Drawing, ...] = field(default=(), repr=False)
     folder: str = ""
 
@@ -195,7 +193,7 @@ class _Report:
             except InvalidInput as error:
                 self.refused = self.refused or str(error)
                 continue
-            self.rows += tasks.reader.sums(rows, tasks.secret)[0]
+            self.rows += tasks.reader.sums(rows)[0]
             self.released += batch.num_rows if rows.kept is None else int(rows.kept.sum())
             yield batch, rows
 
@@ -243,7 +241,7 @@ def _count_labels(tasks: _Tasks, batches: Batches) -> _Report:
     counts = np.zeros((groups, k), dtype=np.int64)
     for _, rows in report.read(tasks, batches):
         counts += rows.counts(0, groups, k)
-        report.ids += RowSums.of(tasks.secret, rows.ids)
+        report.ids += RowSums.of(tasks.reader.secret, rows.ids)
     report.counts = counts.ravel().tolist()
     return report
 
@@ -255,11 +253,11 @@ def _check_ids(tasks: _Tasks, batches: Batches) -> _Report:
         if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
             report.refused = "at least two records have the same id: ids must be unique over the whole table"
         try:
-            ids = column_ids([batch.column(i) for i in range(len(names))], names, key=tasks.reader.id_key)
+            ids = column_ids([batch.column(i) for i in range(len(names))], names, key=tasks.reader.secret)
         except InvalidInput as error:
             report.refused = str(error)
             continue
-        report.ids += RowSums.of(tasks.secret, ids)
+        report.ids += RowSums.of(tasks.reader.secret, ids)
     return report
 
 

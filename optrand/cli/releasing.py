@@ -1,19 +1,36 @@
-"""``optrand randomize``: a table of private labels in, a table of noisy ones out."""
+"""``optrand randomize``, ``estimate`` and ``ledger``: releases of tables, what they tell and what they cost."""
 
 from __future__ import annotations
 
 import math
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from optrand.base.numerals import shown_above, shown_spent
-from optrand.cli.console import WRONG_INPUT, also, command_line, gap_words, in_options, note_release, progress, show
-from optrand.cli.options import LABEL_FORMS, OUTPUT_FORMS, Epsilon, Force, LedgerName, option
+from optrand.cli.console import (
+    WRONG_INPUT,
+    also,
+    command_line,
+    gap_words,
+    in_options,
+    lines,
+    note_release,
+    progress,
+    say,
+    show,
+)
 from optrand.cli.reading import (
+    LABEL_FORMS,
+    OUTPUT_FORMS,
+    Epsilon,
+    Force,
+    LedgerName,
+    option,
     parse_classes,
     parse_columns,
     parse_epsilon,
@@ -21,15 +38,21 @@ from optrand.cli.reading import (
     parse_outputs,
     parse_penalty,
     read_loss,
+    read_mechanism,
     read_prior,
+    read_record,
+    tell_total,
 )
 from optrand.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optrand.accounting import Charge, Spent
     from optrand.release.question import Question
     from optrand.release.record import ReleaseRecord
 
-__all__ = ["randomize"]
+__all__ = ["estimate", "ledger", "randomize"]
 
 DEMO = "demo"
 """Name under which the bundled table is charged, unless it is given another."""
@@ -176,7 +199,7 @@ def randomize(
         labels=declared,
         classes=names,
         prior=None if prior is None else _prior(prior, declared if names is None else names),
-        randomizer=_randomizer(randomizer),
+        randomizer=read_mechanism(Path(randomizer)) if randomizer and randomizer.endswith(".json") else randomizer,
         loss=read_loss(loss[1:]) if loss is not None and loss.startswith("@") else loss,
         bias_penalty=None if bias_penalty is None else parse_penalty(bias_penalty),
         outputs=None if outputs is None else parse_outputs(outputs),
@@ -224,12 +247,6 @@ def _prior(text: str, labels: Any) -> Any:
     if labels is None:
         return None
     return read_prior(text, labels)
-
-
-def _randomizer(name: str | None) -> Any:
-    from optrand.cli.saved import read_mechanism
-
-    return read_mechanism(Path(name)) if name is not None and name.endswith(".json") else name
 
 
 def _account(
@@ -304,7 +321,7 @@ def _tell_warning(message: str) -> None:
     typer.echo(f"warning: {in_options(message)}", err=True)
 
 
-def _tell_diagnosis(found: Any, declared: int) -> None:
+def _tell_diagnosis(found: dict[str, int], declared: int) -> None:
     """Print the faults that a release would refuse to the standard error, for the owner; end with 2 if any."""
     typer.echo(
         "note: these counts are facts about the TRUE labels: no noise is on them, and no budget pays for them. Do not "
@@ -312,14 +329,14 @@ def _tell_diagnosis(found: Any, declared: int) -> None:
         err=True,
     )
     facts = {
-        "rows": found.rows,
-        "missing": found.missing,
-        "no numbers": found.not_numbers,
-        "not declared": f"{found.undeclared} (not among the {declared} labels)",
+        "rows": found["rows"],
+        "missing": found["missing"],
+        "no numbers": found["not_numbers"],
+        "not declared": f"{found['undeclared']} (not among the {declared} labels)",
     }
     show(facts, err=True)
     typer.echo("nothing was released and nothing spent", err=True)
-    if not found.fine:
+    if found["missing"] or found["not_numbers"] or found["undeclared"]:
         raise typer.Exit(WRONG_INPUT)
 
 
@@ -329,3 +346,136 @@ def _use_system_memory_pool() -> None:
         os.environ[POOL] = "system"
         if (arrow := sys.modules.get("pyarrow")) is not None:
             arrow.set_memory_pool(arrow.system_memory_pool())
+
+
+@command_line
+def estimate(
+    saved: Annotated[Path, typer.Argument(metavar="RECORD", help="Record of the release, OUT.release.json.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, unchanged.")],
+) -> None:
+    """Estimate the mean and the histogram of the labels behind a released table.
+
+    The errors are standard deviations of the noise alone: they do not contain the spread of people. Missing labels are
+    left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place;
+    if it admits neither, the exit code is 2.
+    """
+    from optrand.estimate import histogram, mean
+
+    record = read_record(saved)
+    record.verify_table(table)
+    # Classes are read as their places, numbers like any others.
+    numbered = replace(record, classes=None)
+    counts: list[tuple[str, float, float]] = []
+    with progress() as announce:
+        announce("reading the table")
+        values, groups = _read(table, record)
+        announce("estimating")
+        facts: dict[str, object] = {"rows": record.rows}
+        if record.groups:
+            facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
+        if record.classes is None:
+            try:
+                found = mean(values, numbered, groups=groups)
+                facts["mean"] = f"{found.value:.6g} ± {shown_above(found.noise_error, 3)}"
+            except InvalidInput as error:
+                facts["mean"] = f"not estimated: {error}"
+        try:
+            shares = histogram(values, numbered, groups=groups)
+            names = record.classes or tuple(f"{label:g}" for label in record.labels)
+            errors = shares.noise_errors.tolist()
+            counts = [
+                ("" if name is None else str(name), share, error)
+                for name, share, error in zip(names, shares.shares.tolist(), errors, strict=True)
+            ]
+            facts["largest error"] = f"{shown_above(max(errors), 3)} of a share"
+        except InvalidInput as error:
+            facts["histogram"] = f"not estimated: {error}"
+    tell_total(record)
+    show(facts)
+    if counts:
+        also(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
+        lines("label,share,standard error", *[f"{n},{s:.6g},{shown_above(e, 3)}" for n, s, e in counts])
+    elif "mean" not in facts or str(facts["mean"]).startswith("not estimated"):
+        raise InvalidInput("nothing can be estimated from this release")
+
+
+def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
+    """Return released labels, classes by their places and NaN for missing ones, and the table of their groups."""
+    import numpy as np
+    import pyarrow as pa
+
+    from optrand.release.batches import find_column
+    from optrand.release.files import open_table
+
+    stated = record.table
+    signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}
+    table = open_table(path, **signs)
+    label = find_column(table, record.label)
+    column = record.column(table.schema.field(label).type, table.decimal)
+    parts, groups = [], []
+    for _, batch in table.batches([label, *record.groups]):
+        parts.append(column.numbers(batch.column(batch.schema.get_field_index(label))))
+        if record.groups:
+            groups.append(batch.select(list(record.groups)))
+    return np.concatenate(parts), pa.Table.from_batches(groups) if record.groups else None
+
+
+@command_line
+def ledger(
+    path: LedgerName = None,
+    dataset: Annotated[str | None, option("--dataset", "NAME", "Only releases of this dataset.")] = None,
+    withdraw: Annotated[
+        str | None, option("--withdraw", "ID", "Give up an unfinished release: erase its key. Its cost stays spent.")
+    ] = None,
+) -> None:
+    """List every release with its cost, and the totals of each dataset and column.
+
+    Every release that is listed is spent in full, also if it is unfinished or withdrawn.
+    """
+    from optrand.accounting import Ledger, default_path
+    from optrand.accounting.ledger import SCHEMES, check_name
+
+    chosen = str(default_path()) if path is None else path
+    owner = None if dataset is None else check_name(dataset, "--dataset")
+    found = Ledger(chosen) if chosen.startswith(SCHEMES) or os.path.lexists(chosen) else None
+    name = chosen if found is None else found.name
+    if withdraw is not None:
+        if found is None:
+            raise InvalidInput(f"there is no ledger {name}")
+        found.withdraw(withdraw)
+        say(f"withdrawn  {withdraw}")
+    charges: Sequence[Charge] = () if found is None else found.entries(owner)
+    totals = _totals(charges)
+    texts = ("dataset", "label", "begun", "output", "epsilon", "prior_epsilon")
+    also(
+        ledger=name,
+        entries=[
+            {"release": one.id, "state": one.status, **{text: str(getattr(one, text)) for text in texts}}
+            for one in charges
+        ],
+        totals=[
+            {"dataset": table, "label": column, "epsilon": str(total.epsilon)}
+            for (table, column), total in totals.items()
+        ],
+    )
+    if not charges:
+        lines(f"nothing was spent{'' if owner is None else f' on dataset {owner!r}'}, says {name}")
+        return
+    for charge in charges:
+        parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())
+        told = f"{charge.begun}  {charge.dataset}, column {charge.label!r}: {charge.total} ({parts}); "
+        lines(f"{told}{charge.status}; to {charge.output}; release {charge.id}")
+    for (table, column), total in totals.items():
+        lines(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
+
+
+def _totals(charges: Sequence[Charge]) -> dict[tuple[str, str | None], Spent]:
+    """Return totals of each column, and of each dataset of more than one."""
+    from optrand.accounting import Spent
+
+    totals: dict[tuple[str, str | None], Spent] = {}
+    for charge in charges:
+        for unit in ((charge.dataset, charge.label), (charge.dataset, None)):
+            totals[unit] = totals.get(unit, Spent()) + charge.total
+    several = {table for table, _ in totals if sum(table == other for other, _ in totals) > 2}
+    return {unit: total for unit, total in totals.items() if unit[1] is not None or unit[0] in several}
