@@ -17,8 +17,7 @@ from optrand.errors import InvalidInput
 from optrand.model.problem import classification, regression, unbiased_regression
 from optrand.sampling.entropy import SeededEntropy
 from optrand.solvers import solve
-from optrand.studies.continuous import ContinuousMechanism, continuous_mechanism, knot_sweep
-from optrand.studies.knots import ContinuousPrior, Knots
+from optrand.studies.continuous import ContinuousMechanism, ContinuousPrior, Knots, continuous_mechanism, knot_sweep
 
 PRIOR = ContinuousPrior([0, 0.5, 1.25, 2, 3.5, 7.75, 8], [4, 3, 2, 1, 1, 2, 1])
 

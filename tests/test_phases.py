@@ -1,7 +1,11 @@
-"""One pointer and its delayed copy: times and bins of a public phase, against the table of the mechanism."""
+"""One pointer and its delayed copy (``docs/mathematics.md``, section 12), written down as it stands there.
+
+Times and bins of a public phase against the table of the mechanism, and against its mixture of paths.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from fractions import Fraction
 from itertools import pairwise
 
@@ -9,10 +13,36 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
-from optrand.errors import InvalidInput
+from optrand.closed_forms import debiased_rr, gap_response
 from optrand.mechanism.mechanism import Mechanism
-from optrand.theory.b23.phases import Phases, phases_of
+from optrand.studies import decompose_paths
+
+
+class Phases:
+    """Columns of a mechanism laid end to end along a monotone path, in integers."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        arcs = mechanism.arcs
+        order = np.lexsort((arcs.at, arcs.last, arcs.first))
+        self.labels, self.ratio = mechanism.labels, mechanism.ratio
+        self.first, self.last, self.outputs = arcs.first[order], arcs.last[order], mechanism.outputs[arcs.at[order]]
+        # The path is monotone: neither end of the interval moves back.
+        assert (np.diff(self.first) >= 0).all()
+        assert (np.diff(self.last) >= 0).all()
+        self.times = [0, *np.cumsum(arcs.masses[order]).tolist()]
+        self.total = self.times[-1]
+        labels = np.arange(self.labels.size)
+        self.passing = [self.times[place] for place in np.searchsorted(self.last, labels).tolist()]
+        self.leaving = [self.times[place] for place in np.searchsorted(self.first, labels, side="right").tolist()]
+        self.delay = self.leaving[0]
+
+    def columns(self, theta: int) -> list[int]:
+        """Columns at theta, theta + delay, ..."""
+        return [bisect_right(self.times, time) - 1 for time in range(theta, self.total, self.delay)]
+
+    def weight(self, theta: int) -> int:
+        """Number of bins plus ``ratio - 1``, times the denominator of the ratio."""
+        return self.ratio.denominator * (len(self.columns(theta)) - 1) + self.ratio.numerator
 
 
 def solved(seed: int) -> Mechanism:
@@ -30,12 +60,6 @@ MECHANISMS = {
 }
 
 
-def small() -> Phases:
-    """Three labels, masses of a few units: all draws can be counted."""
-    first, last = np.array([0, 0, 1, 1, 2]), np.array([0, 1, 1, 2, 2])
-    return Phases(np.arange(3.0), first, last, np.array([-2.0, 0.0, 1.0, 2.0, 5.0]), (2, 1, 1, 1, 2), Fraction(5, 2))
-
-
 def pieces(found: Phases) -> list[tuple[int, int]]:
     """Runs of phases with the same bins."""
     ends = sorted({time % found.delay for time in found.times} | {0, found.delay})
@@ -45,7 +69,7 @@ def pieces(found: Phases) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_delay_is_one_for_all_labels_and_is_their_coverage(name):
     mechanism = MECHANISMS[name]
-    found = phases_of(mechanism)
+    found = Phases(mechanism)
     assert {later - time for time, later in zip(found.passing, found.leaving, strict=True)} == {found.delay}
     assert set(mechanism.arcs.coverage) == {found.delay}
     assert list(found.passing) == sorted(found.passing)
@@ -55,59 +79,60 @@ def test_the_delay_is_one_for_all_labels_and_is_their_coverage(name):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_bins_partition_the_labels_where_times_are_the_phase_modulo_the_delay(name):
-    found = phases_of(MECHANISMS[name])
+    found = Phases(MECHANISMS[name])
     for start, end in pieces(found):
         for theta in {start, end - 1}:
-            bins = found.bins(theta)
-            assert (bins.first[0], bins.last[-1]) == (0, found.labels.size - 1)
-            np.testing.assert_array_equal(bins.first[1:], bins.last[:-1] + 1)
+            columns = found.columns(theta)
+            first, last = found.first[columns], found.last[columns]
+            assert (first[0], last[-1]) == (0, found.labels.size - 1)
+            np.testing.assert_array_equal(first[1:], last[:-1] + 1)
             crossed = [
                 (later - 1 - theta) // found.delay != (time - 1 - theta) // found.delay
                 for time, later in pairwise(found.passing)
             ]
-            np.testing.assert_array_equal(np.flatnonzero(crossed) + 1, bins.first[1:])
+            np.testing.assert_array_equal(np.flatnonzero(crossed) + 1, first[1:])
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_mixture_over_phases_is_the_table(name):
     mechanism = MECHANISMS[name]
-    found, table = phases_of(mechanism), np.zeros(mechanism.weights.shape, dtype=object)
+    found, table = Phases(mechanism), np.zeros(mechanism.weights.shape, dtype=object)
     total, low, high = 0, mechanism.ratio.denominator, mechanism.ratio.numerator
     for start, end in pieces(found):
-        bins = found.bins(start)
-        assert found.weight(start) == low * (len(bins) - 1) + high
         total += (end - start) * found.weight(start)
-        for first, last, output in zip(bins.first, bins.last, bins.outputs, strict=True):
-            column = np.searchsorted(mechanism.outputs, output)
+        for place in found.columns(start):
+            column = np.searchsorted(mechanism.outputs, found.outputs[place])
             table[:, column] += (end - start) * low
-            table[first : last + 1, column] += (end - start) * (high - low)
+            table[found.first[place] : found.last[place] + 1, column] += (end - start) * (high - low)
     assert total == mechanism.total
     assert (table == mechanism.weights).all()
 
 
-def test_what_has_no_monotone_path_is_refused():
-    with pytest.raises(InvalidInput, match="a table"):
-        phases_of(rr_with_prior([0.5, 0.3, 0.2], 1.0))
-    wide = np.array([[0, 0], [2, 2], [0, 2], [1, 1]])
-    with pytest.raises(InvalidInput, match=r"labels number 0 to 2, another 1 to 1, inside"):
-        Phases(np.arange(3.0), np.sort(wide[:, 0]), np.array([0, 2, 1, 2]), np.arange(4.0), (1, 1, 1, 1), Fraction(2))
-    for theta in (-1, small().delay, 0.5):
-        with pytest.raises(InvalidInput, match="theta"):
-            small().bins(theta)
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_bins_of_a_phase_are_those_of_the_path_there(name):
+    found, paths = Phases(MECHANISMS[name]), decompose_paths(MECHANISMS[name])
+    assert paths.phases[-1] == found.delay
+    for start, _ in pieces(found):
+        columns, path = found.columns(start), paths[bisect_right(paths.phases, start) - 1]
+        np.testing.assert_array_equal(found.first[columns], path.first)
+        np.testing.assert_array_equal(found.last[columns], path.last)
+        # A path has one of two neighbouring floats between which an output was split.
+        np.testing.assert_allclose(found.outputs[columns], path.outputs, rtol=1e-15)
 
 
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name != "response"])
 def test_the_output_of_an_optimum_has_one_mean_and_one_variance_at_all_phases(name):
     mechanism = MECHANISMS[name]
-    found, ratio, prior = phases_of(mechanism), float(mechanism.ratio), mechanism.problem.prior
+    found, ratio, prior = Phases(mechanism), float(mechanism.ratio), mechanism.problem.prior
     mean = prior @ mechanism.labels
     square = 2 * mechanism.value + prior @ (mechanism.labels - mean) ** 2
     below = np.concatenate(([0], np.cumsum(prior)))
     for start, _ in pieces(found):
-        bins = found.bins(start)
-        likely = (1 + (ratio - 1) * (below[bins.last + 1] - below[bins.first])) / (len(bins) + ratio - 1)
+        bins = found.columns(start)
+        likely = 1 + (ratio - 1) * (below[found.last[bins] + 1] - below[found.first[bins]])
+        likely /= len(bins) + ratio - 1
         assert likely.sum() == pytest.approx(1)
-        apart = bins.outputs - mean
+        apart = found.outputs[bins] - mean
         assert likely @ apart == pytest.approx(0, abs=1e-6 * np.sqrt(square))
         assert likely @ apart**2 == pytest.approx(square, rel=1e-6)
 
@@ -118,9 +143,9 @@ def test_borders_and_outputs_of_many_labels_move_as_a_geodesic():
     shape = 0.3 + np.exp(-0.5 * ((labels - 0.35) / 0.2) ** 2)
     prior = shape / shape.sum()
     mechanism = optrand.solve(optrand.unbiased_regression(labels, prior, 1.0))
-    found, gain = phases_of(mechanism), float(mechanism.ratio) - 1
+    found, gain = Phases(mechanism), float(mechanism.ratio) - 1
     passing, times, delay = (
-        np.array([float(Fraction(found.ratio.denominator * time, found.row_total)) for time in given])
+        np.array([float(Fraction(found.ratio.denominator * time, mechanism.total)) for time in given])
         for given in (found.passing, found.times, [found.delay])
     )
     middles, below = (times[1:] + times[:-1]) / 2, np.concatenate(([0], np.cumsum(prior)))

@@ -32,7 +32,6 @@ from optrand.plotting.structure import Bundles
 from optrand.solvers import design
 from optrand.solvers.gaps import price
 from optrand.studies.paths import decompose_paths, merge_neighbours
-from optrand.theory.b23.phases import phases_of
 from tests.pictures import SIX, WEEKS, collected, legend_texts, line, stairs, windows
 
 THREE = debiased_rr([0, 1, 2], 0.5)
@@ -327,21 +326,12 @@ def test_borders_and_outputs_are_those_of_the_bins_at_each_public_number(mechani
     labels, paths = mechanism.labels, decompose_paths(mechanism)
     tops = np.cumsum(np.array(paths.weights, dtype=float))
     bars = [np.asarray(each) for one in collected(axes, "outputs") for each in one.get_segments()]
-    found = phases_of(mechanism)
-    starts = np.array(sorted({time % found.delay for time in found.times}))
-    density = np.array([float(found.weight(theta)) * found.delay / float(found.row_total) for theta in starts])
-    shares = density * np.diff(np.append(starts, found.delay)).astype(float) / found.delay
     for path, low, high in zip(paths, [0, *tops], tops, strict=False):
         number = (low + high) / 2
         between = (labels[path.first[1:]] + labels[path.last[:-1]]) / 2
         np.testing.assert_allclose(heights(stairs(axes, "border"), number), between)
         shown = sorted(bar[0, 1] for bar in bars if bar[0, 0] <= number <= bar[1, 0])
         np.testing.assert_allclose(shown, path.outputs)
-        # The uniform number is the phase of the mathematics (Proposition 20), through its distribution function.
-        theta = starts[np.searchsorted(np.cumsum(shares), number)]
-        phase = found.bins(int(theta))
-        assert phase.first.tolist() == path.first.tolist()
-        np.testing.assert_allclose(phase.outputs, path.outputs, rtol=1e-12)
     # No border runs along the end of the labels.
     assert max(np.nanmax(each.values) for each in stairs(axes, "border")) < labels[-1]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("public random number", "label, and output (label units)")

@@ -20,7 +20,7 @@ from optrand.model.problem import regression, unbiased_range, unbiased_regressio
 from optrand.sampling.rounding import KnotCells
 from optrand.solvers import design, solve
 from optrand.studies.adaptive import adaptive_outputs, descend, lattice_around, optimum_on
-from optrand.studies.knots import ContinuousPrior, Knots, place_knots
+from optrand.studies.continuous import ContinuousPrior, Knots, place_knots
 from optrand.studies.placement import Placements
 
 point_sets = st.lists(st.integers(-40, 40), min_size=2, max_size=9, unique=True).map(lambda xs: np.sort(xs) / 4)

@@ -27,7 +27,6 @@ from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.table import IntegerArcs, Table
 from optrand.sampling import Sampler
 from optrand.solvers import design
-from optrand.theory.b23.phases import phases_of
 
 PROBLEM = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
 SOLUTION = design(PROBLEM)
@@ -49,7 +48,6 @@ RECORDS: dict[str, Any] = {
     "mechanism of classes": TABLE,
     "table": TABLE.table,
     "dominating pair": DominatingPair(Fraction(3), Fraction(1, 4)),
-    "phases": phases_of(MECHANISM),
     "sampler": Sampler(Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])),
     "exact table": ExactTable.of([["0.75", "0.25"], ["1/4", "3/4"]]),
     "audit": audit([[0.75, 0.25], [0.25, 0.75]], 1.1),

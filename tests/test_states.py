@@ -11,7 +11,7 @@ import pytest
 import optrand
 from optrand.errors import InvalidInput
 from optrand.states import best, capacity, channel_capacity, noise_rate, trigger_states
-from optrand.states.limited import bound_utility
+from optrand.states.optimum import bound_utility
 
 COUNTS = [
     (3, [3] * 8, 2925),

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.e22.curator import weigh_corner, zeros
+from optrand.theory.e22.curator import bound_zeros, final_shares, weigh_corner
 from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, renormalize
 from optrand.theory.e22.peers import copies_law, find_delta, find_labels, mislead_peers, promise
 from optrand.theory.e22.risks import coins_deviate, longest_walk
@@ -53,7 +53,7 @@ class TestCurator:
         share = 1 / (1 + math.expm1(0.5) * 0.25)
         q = algorithm_1((4, 2), 0.25, 2.0, 200_000)[:, 0]
         drawn = (1 - share + share * q) ** 4 * (share * q) ** 2
-        low, high = (zeros(6, 0.5, 0.25, 2, low=low) for low in (True, False))
+        low, high = (bound_zeros(6, 0.5, 0.25, q)[2] for q in final_shares(6, 0.25))
         assert low < high < 1.02 * low
         assert within_five_errors(drawn, (low + high) / 2)
 

@@ -12,16 +12,16 @@ from numbers import Rational, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import Integers, exact_integers, places, scale_to_integers
+from optrand.base.arithmetic import Integers, exact_integers
 from optrand.base.numerals import read_decimal
 from optrand.base.records import Record
 from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidInput
 from optrand.model.table import Table
 
-__all__ = ["TOLERANCE", "ExactTable", "Worst", "deviations", "read_fraction"]
+__all__ = ["TOLERANCE", "ExactTable", "Worst", "read_fraction"]
 
 TOLERANCE = 1e-9
 """Relative tolerance of rows and ratios of a table of floats."""
@@ -132,11 +132,15 @@ class ExactTable(Record):
         InvalidInput
             A probability is negative.
         """
-        totals = self.weights.sum(axis=1).tolist()
-        unit = math.lcm(*totals)
-        rows = zip(self.weights.tolist(), totals, strict=True)
         k, m = self.shape
-        return Table.of_rows(range(k), range(m), [[w * (unit // total) for w in row] for row, total in rows])
+        return self.over(np.arange(k), np.arange(m))
+
+    def over(self, labels: Floats | NDArray[np.intp], outputs: Floats | NDArray[np.intp]) -> Table:
+        """Return the normalised table of distinct numbers in any order, with rows and columns in increasing order."""
+        totals = self.weights.sum(axis=1)
+        whole = self.weights * (math.lcm(*totals.tolist()) // totals)[:, np.newaxis]
+        rows, columns = np.argsort(labels), np.argsort(outputs)
+        return Table.of_rows(labels[rows], outputs[columns], whole[np.ix_(rows, columns)])
 
     @cached_property
     def worst(self) -> Worst:
@@ -148,20 +152,6 @@ class ExactTable(Record):
             if self.weights[y, o] or self.weights[z, o]
         ]
         return max(columns, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
-
-    @cached_property
-    def columns(self) -> list[tuple[Fraction, ...]]:
-        """Probabilities of each output, rows divided by their sums."""
-        rows = zip(self.weights.tolist(), self.weights.sum(axis=1).tolist(), strict=True)
-        return list(zip(*([Fraction(weight, total) for weight in row] for row, total in rows), strict=True))
-
-    @property
-    def normalised_ratio(self) -> Fraction | None:
-        """Largest ratio of two probabilities of an output, rows normalised, as :attr:`Worst.ratio`."""
-        ends = [(min(column), max(column)) for column in self.columns]
-        if any(low < 0 or low == 0 < high for low, high in ends):
-            return None
-        return max(high / low for low, high in ends if high)
 
 
 def _show(probability: Fraction) -> str:
@@ -196,24 +186,3 @@ def _exact(entry: Any, y: int, i: int) -> Fraction:
         raise InvalidInput(f"{where} is {entry}, expected a probability")
     # Floats with more digits than Python's keep all of them.
     return Fraction(*entry.as_integer_ratio()) if isinstance(entry, (Decimal, np.floating)) else Fraction(float(entry))
-
-
-def deviations(
-    weights: Integers, labels: Floats, outputs: Floats, power: int = 1, *, total: int | None = None
-) -> list[Fraction]:
-    """Compute ``E[(v - y)**power]`` of each row of an integer table, over a total, by default the row's own.
-
-    Examples
-    --------
-    >>> table = np.array([[3, 1], [1, 3]], dtype=object), np.array([0.0, 1.0]), np.array([-0.5, 1.5])
-    >>> deviations(*table), deviations(*table, power=2)
-    ([Fraction(0, 1), Fraction(0, 1)], [Fraction(3, 4), Fraction(3, 4)])
-    """
-    digits, totals = max(places(labels), places(outputs)), weights.sum(axis=1)
-    rows, columns = (np.array(scale_to_integers(x, digits), dtype=object) for x in (labels, outputs))
-    if power == 1:
-        sums = weights @ columns - totals * rows
-    else:
-        sums = (weights * (columns - rows[:, np.newaxis]) ** power).sum(axis=1)
-    pairs = zip(sums.tolist(), totals.tolist(), strict=True)
-    return [Fraction(moment, (total or own) << (power * digits)) for moment, own in pairs]

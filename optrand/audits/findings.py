@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.audits.exact_table import TOLERANCE, ExactTable, Worst, deviations
+from optrand.audits.exact_table import TOLERANCE, ExactTable, Worst
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
@@ -30,6 +30,7 @@ from optrand.base.validation import (
 from optrand.certificates.certificate import Certificate
 from optrand.errors import InvalidInput
 from optrand.model.problem import classification, regression
+from optrand.model.table import Table
 from optrand.solvers import solve
 
 __all__ = ["Audit", "Comparison", "Worst", "audit"]
@@ -122,7 +123,11 @@ class Audit(Record):
     @property
     def normalised_epsilon(self) -> float:
         """Epsilon after each row is divided by its sum: the epsilon of a sampler that normalises rows."""
-        return _epsilon(self.table.normalised_ratio)
+        return _epsilon(self._normalised_ratio)
+
+    @property
+    def _normalised_ratio(self) -> Fraction | None:
+        return None if self.table.negative else self.table.normalised.largest_ratio
 
     @cached_property
     def pair_epsilons(self) -> Floats | None:
@@ -177,8 +182,9 @@ class Audit(Record):
             return None
         k = len(self.labels)
         prior = [Fraction(1, k)] * k if self.prior is None else [Fraction(p) for p in self.prior]
-        best = (max(p * share for p, share in zip(prior, column, strict=True)) for column in self.table.columns)
-        return float_above(sum(best, Fraction(0)))
+        table = self.table.normalised
+        best = (max(p * weight for p, weight in zip(prior, column, strict=True)) for column in table.weights.T)
+        return float_above(sum(best, Fraction(0)) / table.total)
 
     @cached_property
     def private(self) -> bool:
@@ -187,7 +193,7 @@ class Audit(Record):
         The decision involves no rounding, but the rows of a table of floats may miss 1 by a billionth.
         """
         return self._probabilities and all(
-            _within(ratio, self.stated_epsilon) for ratio in (self.table.worst.ratio, self.table.normalised_ratio)
+            _within(ratio, self.stated_epsilon) for ratio in (self.table.worst.ratio, self._normalised_ratio)
         )
 
     @property
@@ -226,9 +232,19 @@ class Audit(Record):
     @cached_property
     def biases(self) -> tuple[Fraction, ...] | None:
         """``E[M(y)] - y`` of each row, normalised, exactly; None if labels or outputs are not numbers."""
+        return None if self._numbers is None else self._in_given_order(self._numbers.biases)
+
+    @cached_property
+    def _numbers(self) -> Table | None:
+        """The table over its numbers, in increasing order; None if labels or outputs are not numbers."""
         if not self.numeric or self.table.negative:
             return None
-        return tuple(deviations(self.table.weights, np.array(self.labels, float), np.array(self.outputs, float)))
+        return self.table.over(np.array(self.labels, float), np.array(self.outputs, float))
+
+    def _in_given_order(self, values: Sequence[Fraction]) -> tuple[Fraction, ...]:
+        """Return values of increasing labels in the order of the rows."""
+        ranks = np.argsort(np.argsort(np.array(self.labels, float)))
+        return tuple(values[rank] for rank in ranks)
 
     @property
     def bias(self) -> float | None:
@@ -362,9 +378,9 @@ def _compare(found: Audit, prior: Floats) -> Comparison | None:
     epsilon = max(found.stated_epsilon, found.epsilon, found.normalised_epsilon)
     if epsilon > MAX_EPSILON:
         return None
-    if found.biases is not None and found.bias is not None:
-        labels, outputs = (np.array(names, float) for names in (found.labels, found.outputs))
-        values = [error / 2 for error in deviations(found.table.weights, labels, outputs, 2)]
+    if found._numbers is not None and found.bias is not None:
+        labels = np.array(found.labels, float)
+        values = [error / 2 for error in found._in_given_order(found._numbers.squared_errors)]
         scale = float(np.ptp(labels)) or abs(float(labels[0])) or 1.0
         unbiased = found.bias <= TOLERANCE * scale
         problem = regression(labels, prior, epsilon, bias_penalty=math.inf if unbiased else 0.0)

@@ -195,7 +195,10 @@ def _laws(t: int, size: int, flip: float, flipped: tuple[int, Floats]) -> tuple[
         j = np.arange(max(begin, math.floor(t * part[0]) - half), min(end, math.ceil(t * part[-1]) + half) + 1)
         # A share of 0 or 1 has a logarithm for which only zero ones, or only ones, keep a mass above 1e-300.
         some, none = (np.log(np.maximum(x, LEAST_SHARE)) for x in (part, 1 - part))
-        table = np.exp(_log_choose(t, j) + np.outer(some, j) + np.outer(none, t - j))
+        table = np.outer(some, j)
+        table += np.outer(none, t - j)
+        table += _log_choose(t, j)
+        np.exp(table, out=table)
         mixed[:, j - begin] += (weights[:, at : at + ROWS] / table.sum(axis=1)) @ table
     without, with_one = mixed
     return (1 - flip) * without + flip * with_one, flip * without + (1 - flip) * with_one

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +11,7 @@ from optrand.base.validation import Floats, check_integer, check_real, rectangul
 from optrand.errors import InvalidInput
 from optrand.states.trigger import TriggerStates
 
-__all__ = ["Balance", "balance", "capacity", "channel_capacity", "noise_rate"]
+__all__ = ["bound_capacity", "capacity", "channel_capacity", "noise_rate"]
 
 GAP = 1e-9
 """Accuracy of a capacity, in bits."""
@@ -109,60 +108,34 @@ def channel_capacity(matrix: ArrayLike, *, gap: float = GAP) -> float:
         raise InvalidInput("a channel is a table of probabilities, one row an input")
     if (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InvalidInput("rows of a channel sum to 1: divide them by their sums")
-    return balance(table, gap).upper
+    return bound_capacity(table, gap)
 
 
-@dataclass(frozen=True, eq=False)
-class Balance:
-    """Bounds of a capacity in bits, and the inputs that they are of.
-
-    Attributes
-    ----------
-    inputs : (k,) array
-        Distribution of the inputs that nearly attains the capacity.
-    lower, upper : float
-        The upper bound is rounded up, the lower one is as good as floats are.
-    """
-
-    inputs: Floats
-    lower: float
-    upper: float
-
-
-def balance(table: Floats, gap: float = 0.0, *, limit: float = math.nan, inputs: Floats | None = None) -> Balance:
+def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, inputs: Floats | None = None) -> float:
     """Run the algorithm of Blahut and Arimoto until its bounds are within a gap or on one side of a limit.
 
     Steps are longer by the reciprocal of the largest total variation of two rows: the factor by which the channel
-    contracts the distance of two distributions.
+    contracts the distance of two distributions. Return the upper bound, which is rounded up; `inputs` is the
+    distribution to begin with, by default uniform.
     """
     found = np.full(table.shape[0], 1 / table.shape[0]) if inputs is None else inputs
     largest = float(np.abs(np.log2(table[table > 0])).max(initial=1.0)) + math.log2(table.shape[0] + 1)
     # A sum has as many terms as there are outputs, each the product of a logarithm.
     rounding = UNIT * (table.shape[1] + 8) * largest
-    length = 1 / max(_spread(table), 1e-9)
+    variation = min(1.0, float((table.max(axis=0) - table.min(axis=0)).sum()))
     lower, upper = 0.0, math.inf
     for _ in range(STEPS):
-        bits = _row_bits(table, found @ table)
+        # Divergence of each row from the distribution of the outputs.
+        ratios = np.divide(table, found @ table, out=np.ones_like(table), where=table > 0)
+        bits: Floats = np.einsum("ki,ki->k", table, np.log2(ratios))
         top = float(bits.max())
         lower, upper = max(lower, float(found @ bits)), min(upper, max(0.0, top) + rounding)
         if upper - lower <= gap + 2 * rounding or upper <= limit or lower > limit:
             break
         # Inputs that were dropped may come back.
-        found = np.maximum(found * np.exp2(length * (bits - top)), TINY)
+        found = np.maximum(found * np.exp2((bits - top) / max(variation, 1e-9)), TINY)
         found /= found.sum()
-    return Balance(found, lower, upper)
-
-
-def _spread(table: Floats) -> float:
-    """Bound the total variation of two rows from above."""
-    return float(min(1.0, (table.max(axis=0) - table.min(axis=0)).sum()))
-
-
-def _row_bits(table: Floats, outputs: Floats) -> Floats:
-    """Compute the divergence of each row from a distribution of the outputs, in bits."""
-    ratios = np.divide(table, outputs, out=np.ones_like(table), where=table > 0)
-    bits: Floats = np.einsum("ki,ki->k", table, np.log2(ratios))
-    return bits
+    return upper
 
 
 def _count(states: int | TriggerStates) -> int:

@@ -13,9 +13,16 @@
 """
 
 from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
-from optrand.studies.continuous import ContinuousMechanism, KnotCount, continuous_mechanism, knot_sweep
+from optrand.studies.continuous import (
+    ContinuousMechanism,
+    ContinuousPrior,
+    KnotCount,
+    Knots,
+    continuous_mechanism,
+    knot_sweep,
+    place_knots,
+)
 from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
-from optrand.studies.knots import ContinuousPrior, Knots, place_knots
 from optrand.studies.many import solve_many
 from optrand.studies.paths import Path, Paths, decompose_paths
 from optrand.studies.sweeps import Sweep, SweepRow, sweep

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import chain, product
 from typing import Any, ClassVar
 
@@ -52,7 +52,7 @@ class Comparison:
     scale: Number = 0
     exact: bool = True
 
-    @property
+    @cached_property
     def margin(self) -> float:
         """Distance from failing as a share of the larger side; minus the relative difference for an equality."""
         if self.left == self.right:

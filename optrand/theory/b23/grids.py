@@ -151,7 +151,7 @@ def _squared_excess(mesh: Mesh) -> float:
 
 @claim(
     "B23 Lemma 8: squared loss",
-    *meshes(6, 20),
+    *meshes(6, 12),
     given="halved squared loss; outputs between the ends of debiased randomized response; slopes and loss",
 )
 @false("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2))
@@ -164,7 +164,7 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
 
 @claim(
     "B23 Lemma 8: how loose",
-    *meshes(6, 20),
+    *meshes(6, 12),
     given="halved squared loss; a statement of ours, sharper than the paper, whose bound is linear in the mesh",
 )
 @false("It costs at most 49/50 of that more.", share=Fraction(49, 50))

@@ -278,9 +278,9 @@ def modified_losses_are_unbiased(population: Population, *, alike: bool = True) 
 
 
 def distort(counts: Histogram, threshold: Fraction, scale: float) -> float:
-    """Return the mean distance of noisy shares from the shares, over some 40,000 midpoints of equally likely noise."""
+    """Return the mean distance of noisy shares from the shares, over some 10,000 midpoints of equally likely noise."""
     n, k, tau = sum(counts), len(counts), float(threshold)
-    points, shares = round(40_000 ** (1 / k)), np.array(counts) / n
+    points, shares = round(10_000 ** (1 / k)), np.array(counts) / n
     noise = laplace.ppf((np.arange(points) + 0.5) / points, scale=scale / n)
     mesh = np.stack(np.meshgrid(*[noise] * k, indexing="ij"), axis=-1).reshape(-1, k)
     noisy = renormalize(np.clip(shares + mesh, tau, 1), tau)

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.stats import binom
 
 from optrand.base.arithmetic import exp_bracket
+from optrand.base.validation import Floats
 from optrand.baselines import ClusterRR, PeerToPeer
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import PeerPair
@@ -21,7 +22,7 @@ from optrand.baselines.peer_to_peer import lemma9_at, theorem3, theorem3_flip
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.e22.losses import TOLERANCE, Contest, draw_contest
 from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import bit_sums, largest_ratio, total
 
@@ -150,35 +151,28 @@ def counts_are_centred_where_they_were(n: int, t: int, p: Fraction, square: Frac
 
 
 @cache
-def _pairs(size: int, rate: float) -> list[PeerPair]:
-    """Return the laws at Theorem 3's flip if all other labels are 0, and if half of them are 1."""
-    return [PeerPair.of(size, theorem3_flip(size, rate), rate, ones=ones) for ones in (0, (size - 1) // 2)]
-
-
-def _bound_delta(size: int, rate: float, epsilon: float) -> tuple[float, float]:
-    """Return bounds of delta, from below and above."""
-    lows, highs = zip(*(pair.delta(epsilon) for pair in _pairs(size, rate)), strict=True)
-    return max(lows), max(highs)
+def _pair(size: int, rate: float, ones: int) -> PeerPair:
+    """Return the laws at Theorem 3's flip, if `ones` of the other labels are 1."""
+    return PeerPair.of(size, theorem3_flip(size, rate), rate, ones=ones)
 
 
 @claim(
     "E22 Theorem 3",
-    grid(size=[20_000], rate=[1.0]),
-    grid(size=[11_700], rate=[0.97]),
+    cases("size rate ones", (20_000, 1.0, 0), (20_000, 1.0, 9_999), (11_700, 0.97, 5_849)),
     given="its alpha = 4 sqrt(2) log(s) / sqrt(theta s), at most 1/2; of the others' labels none is 1, or half",
     where=lambda size, rate: theorem3_flip(size, rate) <= 1 / 2,
 )
 @false(
     "The same at an epsilon of theta / sqrt(s): the deviations that delta leaves to epsilon are forgotten.",
-    lambda size, rate: at_most(_bound_delta(size, rate, rate / math.sqrt(size))[0], 1 / size**2),
+    lambda size, rate, ones: at_most(_pair(size, rate, ones).delta(rate / math.sqrt(size))[0], 1 / size**2),
 )
-def many_peers_are_private(size: int, rate: float) -> Comparison:
+def many_peers_are_private(size: int, rate: float, ones: int) -> Comparison:
     """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4).
 
     Tried with what the proof has before its last line.
     """
     epsilon = theorem3(PeerToPeer(theorem3_flip(size, rate), rate), size)
-    return at_most(_bound_delta(size, rate, epsilon)[1], 1 / size**2)
+    return at_most(_pair(size, rate, ones).delta(epsilon)[1], 1 / size**2)
 
 
 def _rates_of_large_clusters(_: int) -> Iterator[dict[str, Any]]:
@@ -284,13 +278,19 @@ def subsampling_alone_amplifies_nothing(flip: Fraction, rate: Fraction, *, ampli
     return equal(largest_ratio(laws), 1 + rate * (odds - 1) if amplified else odds)
 
 
+@cache
+def _minorities(size: int, rate: float) -> Floats:
+    """Return the probability that at most half of the copies in one cluster are 1, by the number of flipped ones."""
+    n = np.arange(size + 1)
+    t = n[:, np.newaxis]
+    chances: Floats = binom.pmf(n, size, rate) @ binom.cdf(t // 2, t, n / size)
+    return chances
+
+
 def mislead_peers(size: int, rate: float, flip: float, ones: float) -> float:
     """Return the probability that at most half of the copies in one cluster are 1, if labels are with `ones`."""
-    n = np.arange(size + 1)
-    flipped = binom.pmf(n, size, flip + (1 - 2 * flip) * ones)
-    sent = binom.pmf(n, size, rate)
-    t = n[:, np.newaxis]
-    return float(sent @ binom.cdf(t // 2, t, n / size) @ flipped)
+    flipped = binom.pmf(np.arange(size + 1), size, flip + (1 - 2 * flip) * ones)
+    return float(_minorities(size, rate) @ flipped)
 
 
 @claim(
@@ -356,7 +356,7 @@ def clusters_of_one_over_phi_epsilon_squared(
 @claim(
     "E22 Section 6: excess risk",
     *(grid(k=[k], size=[size], epsilon=(1.0, 4.0)) for k, size in ((2, 2), (2, 20), (5, 5), (20, 20), (20, 60))),
-    given="60 pure clusters, phi = 0, beta = 0, lambda = 1, tau = 0, sigma = 1 / epsilon",
+    given="20 pure clusters, phi = 0, beta = 0, lambda = 1, tau = 0, sigma = 1 / epsilon",
     undecided=CONSTANT,
 )
 @false("The same with sqrt(K) for K.", power=1 / 2)
@@ -369,11 +369,11 @@ def pure_clusters_cost_labels_over_rows(k: int, size: int, epsilon: float, power
 
 @cache
 def _draw_wrong_labels(k: int, size: int, epsilon: float) -> float:
-    """Return the mean share of other labels in the noisy distributions of 60 clusters of label 0."""
+    """Return the mean share of other labels in the noisy distributions of 20 clusters of label 0."""
     mechanism = ClusterRR(k, threshold=0, noise_scale=1 / epsilon, resampling=1, bias_correction=0)
-    groups = Groups.of_ids(np.repeat(np.arange(60), size))
+    groups = Groups.of_ids(np.repeat(np.arange(20), size))
     release = mechanism.release([0] * groups.n, groups, source=SeededEntropy(7))
-    return 1 - float(total(q[0] for q in release.distributions)) / 60
+    return 1 - float(total(q[0] for q in release.distributions)) / 20
 
 
 def find_labels(k: int, size: int, ratio: Fraction, named: int) -> Fraction:

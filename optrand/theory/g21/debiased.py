@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement, product
 from operator import mul
 from random import Random
@@ -83,10 +83,14 @@ def rademacher(functions: Rows | Table, chances: Sequence[Fraction], size: int) 
 
 def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int]) -> Fraction:
     """Return equation 20. Points that occur more than once share their sum of signs, whose weights are binomial."""
-    found, table = Fraction(0), np.array(functions)
-    for ups in product(*(range(count + 1) for count in counts)):
-        found += math.prod(map(math.comb, counts, ups)) * max(table @ (2 * np.array(ups) - counts))
-    return found / (sum(counts) << sum(counts))
+    scale = math.lcm(*(value.denominator for row in functions for value in row))
+    # In whole numbers, and signs of points that do not occur left out.
+    table = np.array([[int(scale * value) for value in row] for row in functions], dtype=object)
+    seen, found = [at for at, count in enumerate(counts) if count], 0
+    times = [counts[at] for at in seen]
+    for ups in product(*(range(count + 1) for count in times)):
+        found += math.prod(map(math.comb, times, ups)) * max(table[:, seen] @ (2 * np.array(ups) - times))
+    return Fraction(found, scale * sum(counts) << sum(counts))
 
 
 def sum_tail(deviations: Deviations, offset: Fraction, squared: Fraction) -> Fraction:
@@ -284,10 +288,16 @@ def _compare_averages(
     functions: Rows, chances: Row, size: int, beta: Fraction, root: int, complexities: int
 ) -> Comparison:
     """Compare the probability of ``complexities R + sqrt(root log(2 / beta) / (2 n))`` with beta."""
+    off, complexity = _deviations(functions, chances, size)
+    return at_most(sum_tail(off, complexities * complexity, root * log_term(beta, size)), beta)
+
+
+@lru_cache(maxsize=1_000)
+def _deviations(functions: Rows, chances: Row, size: int) -> tuple[Deviations, Fraction]:
+    """Return the largest deviations of averages from means, with probabilities, and the complexity `R`."""
     rows, law = np.array(functions), samples(chances, size)
-    off = ((max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law)
-    complexity = complexities * rademacher(functions, chances, size)
-    return at_most(sum_tail(off, complexity, root * log_term(beta, size)), beta)
+    off = [(max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law]
+    return off, rademacher(functions, chances, size)
 
 
 @claim("G21 Lemma 21", *CLASSES, given=SAMPLES)

@@ -284,8 +284,13 @@ def lose_copies(epsilon: Fraction, n: int, delta: Fraction | None = None) -> flo
     ignorant = copies * math.sqrt(n // copies) / (2 * n)
     if delta is None:
         return ignorant
+    return ignorant * (1 - math.sqrt(_told_by_copies(epsilon, delta, copies)))
+
+
+@cache
+def _told_by_copies(epsilon: Fraction, delta: Fraction, copies: int) -> Fraction:
     ratio = privacy_ratio(float(epsilon))
-    return ignorant * (1 - math.sqrt(known_of_a_sign(ratio**copies, group_delta(ratio, delta, labels=copies))))
+    return known_of_a_sign(ratio**copies, group_delta(ratio, delta, labels=copies))
 
 
 LISTED = ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/21", "1/100", "2/201", "1/1000")
