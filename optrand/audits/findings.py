@@ -17,6 +17,7 @@ from optrand.audits.exact_table import TOLERANCE, ExactTable, Worst, deviations
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import (
     MAX_EPSILON,
     Floats,
@@ -287,6 +288,7 @@ class Audit(Record):
         return "\n".join(lines)
 
 
+@suggest_parameters
 def audit(
     matrix: ArrayLike | Sequence[Sequence[object]],
     epsilon: float,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_labels
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Dual, Problem, classification
@@ -29,6 +30,7 @@ BLOCK = 1 << 20
 """Entries of a batch of priors that are sorted at a time."""
 
 
+@suggest_parameters
 def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
     r"""Randomized response: the label itself, ``exp(epsilon)`` times likelier than each other one.
 
@@ -56,6 +58,7 @@ def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
     return respond_exactly(problem, np.ones(problem.k, dtype=np.bool_))
 
 
+@suggest_parameters
 def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
     r"""RRTop-k, randomized response on the `k` likeliest labels; any other label gives one of these at random.
 
@@ -87,6 +90,7 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
     return respond_exactly(problem, kept)
 
 
+@suggest_parameters
 def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
     r"""RRWithPrior, the optimal randomizer of classes: :func:`rr_top_k` with the `k` that keeps the label most often.
 

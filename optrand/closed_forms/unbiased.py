@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import exp_bracket, places, scale_to_integers
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_labels, check_prior, check_squarable
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 
+@suggest_parameters
 def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Mechanism:
     r"""Randomized response whose outputs are moved apart until it is unbiased.
 

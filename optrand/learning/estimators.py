@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_real
 from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
@@ -226,6 +227,7 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
     True
     """
 
+    @suggest_parameters
     def __init__(
         self,
         estimator: Any,
@@ -347,6 +349,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
     True
     """
 
+    @suggest_parameters
     def __init__(
         self,
         estimator: Any,

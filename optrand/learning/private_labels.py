@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.accounting.odometer import Odometer
 from optrand.accounting.spent import Spent
 from optrand.base.records import freeze
+from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, rectangular
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterRelease, ClusterRR
 from optrand.baselines.groups import Groups
@@ -210,6 +211,14 @@ class _Store:
         raise failure
 
 
+@suggest_attributes(
+    {
+        "budget": "epsilon total",
+        "spent": "remaining",
+        "release(rows, randomizer)": "randomize sample",
+        "domain": "classes labels",
+    }
+)
 class PrivateLabels:
     """True labels, a budget for each row, and nothing else: noisy labels and histograms leave it, labels never.
 
@@ -264,6 +273,7 @@ class PrivateLabels:
 
     __slots__ = ("_rows", "_store")
 
+    @suggest_parameters
     def __init__(
         self,
         y: ArrayLike,

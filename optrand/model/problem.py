@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below, privacy_ratio
 from optrand.base.records import Record
+from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import (
     Floats,
     check_epsilon,
@@ -79,6 +80,17 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
     return float_below(low - overhang), float_above(high + overhang)
 
 
+@suggest_attributes(
+    {
+        "optrand.solve(problem)": "gap is_dcp matrix objective P plot Q solution solve solver status summary",
+        "epsilon": "alpha eps",
+        "bias_penalty": "bias penalty",
+        "labels": "bounds classes domain",
+        "k": "size",
+        "outputs": "grid n variables",
+        "dataclasses.replace(problem, epsilon=1.0)": "copy replace",
+    }
+)
 @dataclass(frozen=True)
 class Problem(Record):
     r"""Problem of minimising the expected loss, and a penalty on bias, over epsilon-DP randomizers.
@@ -324,6 +336,7 @@ def _bias_penalty(given: object) -> float:
     return penalty + 0.0
 
 
+@suggest_parameters
 def regression(
     labels: ArrayLike,
     prior: ArrayLike,
@@ -371,6 +384,7 @@ def regression(
     return problem
 
 
+@suggest_parameters
 def unbiased_regression(
     labels: ArrayLike, prior: ArrayLike, epsilon: float, *, outputs: OutputSet | ArrayLike | None = None
 ) -> Problem:
@@ -386,6 +400,7 @@ def unbiased_regression(
     return regression(labels, prior, epsilon, bias_penalty=math.inf, outputs=outputs)
 
 
+@suggest_parameters
 def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None = None) -> Problem:
     """State the problem of the largest probability that the output is the label (LP1 of [G21]).
 

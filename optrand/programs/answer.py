@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from optrand.base.suggestions import suggest_attributes
 from optrand.base.validation import Floats
 from optrand.programs.certificate import ProgramCertificate, certify_point
 from optrand.programs.model import Model
@@ -22,6 +23,16 @@ class Status(Enum):
     FAILED = "failed"
 
 
+@suggest_attributes(
+    {
+        "value": "fun objective opt_value",
+        "table": "matrix variables x",
+        "duals": "dual dual_value",
+        "certify().gap": "certificate gap",
+        "status": "optimal success",
+        "seconds, iterations": "nit solver_stats",
+    }
+)
 @dataclass(frozen=True, eq=False)
 class Answer:
     """A backend's own answer, in the papers' units and unchecked.

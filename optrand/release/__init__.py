@@ -12,6 +12,7 @@
 import importlib
 from typing import Any
 
+from optrand.base.suggestions import missing_name
 from optrand.errors import missing_extra
 
 _HOMES = {
@@ -31,10 +32,15 @@ FORMAT = "optrand.release"
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing_name(__name__, name, __all__)
     try:
         found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from error
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

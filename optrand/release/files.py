@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release.batches import Account, Listener, Rows, Sink, label_column
@@ -49,6 +50,7 @@ def record_path(target: str | os.PathLike[str]) -> Path:
     return path.with_name(path.name + ENDING)
 
 
+@suggest_parameters
 def randomize_table(
     source: Any,
     target: str | os.PathLike[str],

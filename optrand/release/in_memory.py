@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from optrand.accounting.ledger import Ledger
 from optrand.accounting.spent import Spent
+from optrand.base.suggestions import suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.release.batches import Account, Listener, MemoryTable, Reader, Rows, Sink
 from optrand.release.frames import arrow_column, check_frame, is_frame, materialize, replace_labels
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
 from optrand.release.run import release
-from optrand.sampling.entropy import without_seed
 
 __all__ = ["Randomized", "randomize"]
 
@@ -39,7 +39,7 @@ class Randomized(NamedTuple):
     record: Any
 
 
-@without_seed
+@suggest_parameters
 def randomize(
     data: Any,
     epsilon: float | Mapping[Hashable, float],

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base import strict_json
 from optrand.base.arithmetic import decimal_above, decimal_value
 from optrand.base.files import write_atomically
-from optrand.base.suggestions import missing
+from optrand.base.suggestions import missing, suggest_attributes
 from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.estimate.averages import UNBIASED
@@ -109,6 +109,15 @@ class Estimates:
         )
 
 
+@suggest_attributes(
+    {
+        "epsilon": "eps spent",
+        "mechanism": "certificate certify matrix sample summary",
+        "estimates": "histogram mean",
+        "save(path)": "to_csv to_json",
+        "labels": "domain",
+    }
+)
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRecord(Released):
     """Record of one release of one column.

@@ -9,6 +9,7 @@ from typing import Protocol, cast, overload
 import numpy as np
 
 from optrand.base.numerals import shown_above
+from optrand.base.suggestions import suggest_parameters
 from optrand.certificates.certificate import Certificate
 from optrand.closed_forms.response import kept_labels, respond_exactly
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
@@ -99,6 +100,7 @@ def _iterative(problem: Problem) -> Solver:
 def solve(problem: Problem, solver: Solver | None = ...) -> Mechanism: ...
 @overload
 def solve(problem: Program, solver: str | Backend | None = ...) -> ProgramMechanism: ...
+@suggest_parameters
 def solve(problem: Problem | Program, solver: Solver | str | Backend | None = None) -> Mechanism | ProgramMechanism:
     """Solve a problem or a linear program, and return its best mechanism with the multipliers that prove it.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.suggestions import suggest_parameters
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
@@ -160,6 +161,7 @@ def merge_bins(graph: BinGraph, starts: Starts) -> Starts:
         starts = starts[kept]
 
 
+@suggest_parameters
 def rr_on_bins(
     labels: ArrayLike,
     prior: ArrayLike,
