@@ -83,10 +83,7 @@ def test_a_parameter_of_another_library_is_answered(call: object, answer: str) -
 
 
 def test_every_answer_exists() -> None:
-    paths = [
-        *suggestions.NAMES,
-        *(f"{home}.{name}" for home, each in suggestions.HOMES.items() for name in each.split()),
-    ]
+    inside = [f"{home}.{name}" for home, names in suggestions.HOMES.items() for name in names.split()]
     for path in [*suggestions.NAMES, *inside]:
         assert reduce(getattr, path.split("."), optrand) is not None, path
 

@@ -24,7 +24,7 @@ from optrand.base.suggestions import nearby, public_names
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 
-__all__ = ["Loss", "Tabulated", "absolute", "by_name", "poisson_log", "squared", "unknown", "zero_one"]
+__all__ = ["Loss", "Tabulated", "absolute", "poisson_log", "squared", "zero_one"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_names(__name__, __all__)
