@@ -60,7 +60,7 @@ autodoc_default_options = {
 autodoc_typehints = "none"
 add_module_names = False
 python_maximum_signature_line_length = 88
-# What is copied has neither prompts nor what was printed.
+# Copied code has neither prompts nor outputs.
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"
@@ -69,13 +69,9 @@ napoleon_google_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
 
-# The notebooks, as pages, with what comes out as the site is built.
+# The notebooks, as pages, with the outputs that are committed; tests run them and compare.
 TUTORIALS = Path(__file__).parent / "tutorials"
-nb_execution_mode = "force"
-nb_execution_timeout = 300
-nb_execution_raise_on_error = True
-nb_execution_in_temp = True
-nb_merge_streams = True
+nb_execution_mode = "off"
 
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
@@ -128,7 +124,7 @@ PUBLIC = public_names()
 def known(target: str, module: str | None, owner: str | None) -> str | None:
     """Return the full name that a reference means, seen from the module that it stands in, or None if it means nothing.
 
-    What is public goes by the name that users import, everything else by the name of the module that defines it.
+    A public object goes by the name that users import, any other by the name of the module that defines it.
     """
     # A name in the docstring of a public object is one of the module that defines it.
     ours = sorted(name for name in sys.modules if name.startswith("optrand."))
@@ -183,7 +179,7 @@ def refer(app: Sphinx, tree: nodes.document) -> None:
 
 
 def link(app: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.Element) -> nodes.Element | None:
-    """Link what is named by a shorter name than its own; leave unlinked what exists but is on no page."""
+    """Link shorter names to their objects; leave objects unlinked that exist but are on no page."""
     if node.get("refdomain") != "py":
         return None
     name = known(node["reftarget"], node.get("py:module"), node.get("py:class"))

@@ -183,11 +183,11 @@ _INNER = {
     "sampling",
     "theory",
 }
-"""What is found here, but belongs to no first look at the package."""
+"""Packages that can be imported, but do not belong to an overview of this one."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for, one by one: ``import *`` has none of them."""
+    """Import a name when it is first used, one by one: ``import *`` has none of them."""
     if name not in {**_MODULES, **_HOMES}:
         from optrand.base.suggestions import missing_name
 

@@ -243,7 +243,7 @@ class Audit(Record):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Faults in words; empty if there are none."""
+        """Faults in words; empty if the table has no fault."""
         found = []
         if self.table.negative:
             found.append(f"{self.table.negative} probabilities are negative")

@@ -81,7 +81,7 @@ NAMES = {
     "unbiased_regression": "regress unbiased",
     "unbiased_rounding": "urr round",
 }
-"""Words for what is here under another name, in lower case."""
+"""Public names, and other words for each, in lower case."""
 
 HOMES = {
     "accounting": "Ledger Odometer Spent",

@@ -262,7 +262,7 @@ def lines(*rows: str) -> None:
 
 
 def show(facts: Mapping[str, object], *, err: bool = False) -> None:
-    """Print facts, one a line, under one another; on the standard error if asked."""
+    """Print facts, one per line; on the standard error with `err`."""
     if not err and _answer.get() is not None:
         also(**{name.replace(" ", "_"): fact for name, fact in facts.items()})
         return

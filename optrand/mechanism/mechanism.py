@@ -463,7 +463,7 @@ class Mechanism(ExactMechanism[Certificate]):
         return self.summary()._repr_html_()
 
     def __repr__(self) -> str:
-        """One line, without the tables."""
+        """Return one line, without the tables."""
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
 

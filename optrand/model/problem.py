@@ -209,7 +209,7 @@ class Problem(Record):
     def origin(self) -> float:
         """Origin from which labels are measured without loss: 0, or a middle label where they lie far from zero.
 
-        Of labels within a factor of two of each other the difference of any two is a float (Sterbenz,
+        If labels are within a factor of two of each other, the difference of any two is a float (Sterbenz,
         *Floating-Point Computation*, 1974, Theorem 4.3.1).
         """
         far = max(abs(self.labels[0]), abs(self.labels[-1])) > FAR * (self.labels[-1] - self.labels[0])
@@ -252,7 +252,7 @@ class Problem(Record):
         return self.sign * expected
 
     def __repr__(self) -> str:
-        """One line, without labels and prior."""
+        """Return one line, without labels and prior."""
         bias = "unbiased" if self.unbiased else f"bias penalty {self.bias_penalty:g}"
         return (
             f"<Problem: {self.k} labels, epsilon {self.epsilon:g}, loss {self.loss.name}, {bias}, "
@@ -276,15 +276,15 @@ class Problem(Record):
 
 @dataclass(frozen=True, eq=False)
 class Dual(Record):
-    """Multipliers of the two families of constraints, one of each a label.
+    """Multipliers of the two families of constraints, one of each per label.
 
     Attributes
     ----------
     alpha : (k,) array
-        Of ``sum_i M[y, i] = 1``; in units of the loss.
+        Multipliers of ``sum_i M[y, i] = 1``; in units of the loss.
     beta : (k,) array
-        Of ``E[M(y)] = y`` (or of the definition of the bias, at a finite penalty); loss per unit of the label. Zero
-        where bias is free.
+        Multipliers of ``E[M(y)] = y`` (or of the definition of the bias, at a finite penalty); loss per unit of the
+        label. Zero if bias is free.
     origin : float
         The output from which `beta` is measured: far from zero, floats hold good multipliers only near the labels.
 
@@ -323,7 +323,7 @@ class Dual(Record):
         return hash((self.alpha.tobytes(), self.beta.tobytes(), self.origin))
 
     def __repr__(self) -> str:
-        """One line, without the multipliers."""
+        """Return one line, without the multipliers."""
         return f"<Dual: multipliers of {self.alpha.size} labels>"
 
 

@@ -50,7 +50,7 @@ class Answer:
     point : array
         All variables: the table row by row, and the variables behind it. Empty if there is no point.
     multipliers : array
-        For every row the derivative of the optimal value by its right-hand side. Empty if there are none.
+        For every row the derivative of the optimal value by its right-hand side. Empty if the backend returns none.
     iterations : int
     seconds : float
         Run time of the backend alone.
@@ -87,5 +87,5 @@ class Answer:
         return certify_point(self.program, self.point, self.multipliers, reason=reason)
 
     def __repr__(self) -> str:
-        """One line."""
+        """Return one line."""
         return f"<Answer: {self.backend} says {self.status.value}, value {self.value:.9g}, {self.seconds:.3g} s>"

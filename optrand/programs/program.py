@@ -213,7 +213,7 @@ class Program(Model):
         return self
 
     def __repr__(self) -> str:
-        """One line: sizes, and the names of the blocks."""
+        """Return one line: sizes, and the names of the blocks."""
         aim = "maximise" if self.maximize else "minimise"
         return (
             f"<Program: {aim} over {len(self.variables.names):,} variables, {self.rows:,} rows: "

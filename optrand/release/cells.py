@@ -81,7 +81,7 @@ class LabelColumn:
         return self.question.classes.index(None) if self.question.nulls == "class" else MISSING
 
     def places(self, column: Any) -> Places:
-        """Return the place of each cell in the declared set, negative if there is none."""
+        """Return the place of each cell in the declared set, negative if the set does not contain it."""
         cells, at = distinct_cells(plain(column))
         if pa.types.is_null(cells.type):
             return np.full(len(column), self.missing_place, dtype=np.int32)

@@ -92,7 +92,7 @@ def randomize_table(
     keep, drop : sequence of str, optional
         The only other columns to release, or those not to release.
     separator, decimal : str, optional
-        Of separated text in `source`, if not those of its name.
+        Marks of separated text in `source`, if not those of its name.
     force : bool
         Replace an output that exists.
     listener : Listener, optional

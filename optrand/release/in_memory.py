@@ -30,7 +30,7 @@ class Randomized(NamedTuple):
     Attributes
     ----------
     table : object
-        Of the kind that went in.
+        An object of the kind that went in.
     record : ReleaseRecord or FrameRecord
         The latter of several columns.
     """
@@ -75,7 +75,7 @@ def randomize(
     epsilon : float
         The whole budget of a column in nats, prior included. Several columns each spend it, or their own in a dict.
     label : optional
-        Of a frame the column of labels, or a list of several, which cost the sum: then all options down to `nulls`, and
+        The column of labels of a frame, or a list of several, which cost the sum: then all options down to `nulls`, and
         `gap`, may be dicts by column. Of anything else the name that it has in the record and in the ledger.
     labels, classes, prior, randomizer, loss, bias_penalty, outputs, clip, nulls, gap
         See :class:`~optrand.release.question.Question`. Either `labels` (numbers) or `classes` (names) that can occur

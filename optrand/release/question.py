@@ -213,7 +213,7 @@ class Question:
             raise InvalidInput("the mechanism has outputs that are no classes 0, 1, ...: take one of classes")
 
     def _check_problem(self, order: Any) -> None:
-        """Loss, penalty and outputs; afterwards none of them is None."""
+        """Return the loss, penalty and outputs; afterwards none of them is None."""
         loss, penalty = RANDOMIZERS.get(self.rule, (None, None))
         if loss is not None:
             useless = [name for name in ("loss", "bias_penalty", "outputs") if getattr(self, name) is not None]

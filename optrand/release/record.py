@@ -70,13 +70,13 @@ class Estimates:
     Attributes
     ----------
     label : float
-        Of one label.
+        Standard deviation of one label.
     mean : float or None
-        Of the mean of all rows; None if the mechanism is biased.
+        Standard deviation of the mean of all rows; None if the mechanism is biased.
     histogram : bool
         Whether the labels' histogram can be estimated, and with it losses without the noise's bias.
     counts : tuple of float, optional
-        Of each label's count among all rows; None without a histogram, or if there are too many labels to compute it.
+        Standard deviation of each label's count; None without a histogram or for too many labels.
     multiple : float, optional
         Largest of them, in those of debiased randomized response at the same epsilon.
     words : str
@@ -133,7 +133,7 @@ class ReleaseRecord(Released):
     epsilon : float
         Total in nats: the exact sum of `parts`, rounded up.
     parts : BudgetSplit
-        Of the prior and of the labels.
+        Epsilon of the prior and of the labels.
     realised_epsilon : float
         Verified upper end of the epsilon that was spent.
     rows : int
@@ -155,7 +155,7 @@ class ReleaseRecord(Released):
     noisy_label_loss : float
         Expected loss of a label under the prior; of classes the probability that one changes.
     relative_loss : float, optional
-        Of a release by groups: its objective, as a share of that of one mechanism for all rows.
+        Objective of a release by groups, as a share of that of one mechanism for all rows.
     mechanisms : mapping of str to Mechanism
         Mechanism of each group by the group's name, a JSON list of its values; some may be the same.
     table : TableFile, optional
@@ -231,7 +231,7 @@ class ReleaseRecord(Released):
             raise InvalidInput("a group of the record has not one value for each of its columns")
 
     def __repr__(self) -> str:
-        """One line: the cost, the number of labels, and the estimates that are possible."""
+        """Return one line: the cost, the number of labels, and the estimates that are possible."""
         spent = f"epsilon {self.epsilon!r} (prior {self.parts.prior!r}, labels {self.parts.labels!r})"
         size = f"{self.rows:,} rows, {len(self.labels):,} labels declared"
         return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
@@ -501,7 +501,7 @@ def _read(content: Any) -> ReleaseRecord:
 
 
 def _lines(sealed: dict[str, Any]) -> bytes:
-    """Canonical bytes with line ends between fields, which a person needs and no digest sees."""
+    """Return the canonical bytes with line ends between fields, which a person needs and no digest sees."""
     lines = (strict_json.canonical({name: sealed[name]}).decode().strip()[1:-1] for name in sorted(sealed))
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 

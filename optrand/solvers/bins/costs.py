@@ -47,7 +47,7 @@ Starts = NDArray[np.intp]
 """A partition into bins: the first label of each, increasing from 0."""
 
 Sides = Sequence[tuple[Floats, Floats]]
-"""Of two bins: their outputs, and sums of the coefficients of some of their labels."""
+"""Costs of two bins: their outputs, and sums of the coefficients of some of their labels."""
 
 NEWTON = 60
 """Steps of Newton's method at most."""
@@ -444,7 +444,7 @@ def bin_costs(problem: Problem) -> BinCosts:
 
 
 def spread(amounts: NDArray[Any], starts: Starts, k: int) -> NDArray[Any]:
-    """Amounts of bins, repeated at each of their labels."""
+    """Return the amounts of bins, repeated at each of their labels."""
     return np.repeat(amounts, np.diff(np.append(starts, k)))
 
 

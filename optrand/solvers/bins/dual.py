@@ -234,7 +234,7 @@ def excess(costs: BinCosts, alpha: Floats, slack: Floats, starts: Starts, penalt
     gap, place = gap[order], place[order]
     entered = _running(np.concatenate(entering, axis=1)[:, order], gap)
     remaining = _running(np.concatenate(leaving, axis=1)[:, order[::-1]], gap[::-1])[:, ::-1]
-    # What is to leave at an end is there only before it.
+    # Mass that leaves at an end is present only before it.
     remaining = np.append(remaining[:, 1:], ends[:, :1], axis=1)
     stops = np.append(place[1:], np.inf)
     pieces = np.flatnonzero((place < stops) & (gap == np.append(gap[1:], m + 1)))

@@ -64,7 +64,7 @@ class BinGraph:
         return lengths
 
     def penalty(self, starts: Starts) -> float:
-        r""":math:`\lambda`: what one more bin costs, for a partition."""
+        r""":math:`\lambda`: cost of one more bin, for a partition."""
         return (self.costs.least - math.fsum(self.lengths(starts))) / (self.gain + starts.size)
 
     def value(self, starts: Starts) -> float:
@@ -89,7 +89,7 @@ class BinGraph:
         return distances(lambda i, j: self.costs.between(nodes[i], nodes[j]) + penalty, offers, hint)
 
     def potentials(self, near: Floats, penalty: float, starts: Starts) -> Floats:
-        """Potentials near some others: no arc is shorter than its two ends are apart, and shortest paths are as long.
+        """Return potentials near some others: no arc is shorter than the difference at its ends.
 
         Parameters
         ----------

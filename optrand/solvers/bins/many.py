@@ -1,6 +1,6 @@
 """Shortest paths of randomized response on bins for many priors of the same labels at once.
 
-Each row of costs, and each step of a path, is one call for all priors: ``O(k^2)`` numbers a prior.
+Each row of costs, and each step of a path, is one call for all priors: ``O(k^2)`` numbers per prior.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Batch:
 
     @classmethod
     def of(cls, problem: Problem, priors: Floats, epsilons: Floats) -> _Batch:
-        """Costs under some priors."""
+        """Return the costs under some priors."""
         prior = priors / priors.sum(axis=1, keepdims=True)
         gain, low, high = np.expm1(epsilons), problem.outputs.low, problem.outputs.high
         kinds = {losses.squared.name: _squared, losses.absolute.name: _absolute, losses.poisson_log.name: _poisson}
@@ -91,7 +91,7 @@ class _Batch:
         return cuts
 
     def _shortest(self, chosen: NDArray[np.intp], penalty: Floats) -> tuple[NDArray[np.bool_], Floats]:
-        """Shortest paths under some of the priors, and the sums of ``K`` along them."""
+        """Return the shortest paths under some of the priors, and the sums of ``K`` along them."""
         k, m, every = len(self.rows), chosen.size, np.arange(chosen.size)
         whole = m == self.least.size
         distances, following = np.zeros((m, k + 1)), np.empty((m, k), dtype=np.intp)

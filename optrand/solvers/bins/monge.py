@@ -43,7 +43,7 @@ class Distances:
     before: Places
 
     def path(self) -> Places:
-        """Nodes of the path to the last one, without it."""
+        """Return the nodes of the path to the last one, without it."""
         nodes = [int(self.before[-1])]
         while self.before[nodes[-1]] != nodes[-1]:
             nodes.append(int(self.before[nodes[-1]]))
@@ -51,7 +51,7 @@ class Distances:
 
 
 def best_steps(weights: Weights, known: Floats, nodes: Places, low: int, high: int) -> tuple[Floats, Places]:
-    """Least ``known[i] + w(i, j)`` over ``low <= i <= high``, ``i < j``, for each node ``j``, and the first such ``i``.
+    """Return the least ``known[i] + w(i, j)`` over ``i < j`` in ``low ... high``, for each ``j``, and its first ``i``.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def best_steps(weights: Weights, known: Floats, nodes: Places, low: int, high: i
 
 
 def distances(weights: Weights, offers: Floats, hint: Places) -> Distances:
-    """Shortest paths that begin at any node, at the price of its offer.
+    """Return the shortest paths that begin at any node, at the price of its offer.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def distances(weights: Weights, offers: Floats, hint: Places) -> Distances:
 
 
 def _one_by_one(weights: Weights, lengths: Floats, before: Places, low: int, done: int, stop: int) -> int:
-    """Distances of ``done+1 ... stop``, each from all candidates from `low` on; the last one's best candidate."""
+    """Return the distances of ``done+1 ... stop`` from candidates from `low` on, and the last one's best candidate."""
     nodes, candidates = np.arange(done + 1, stop + 1), np.arange(low, stop)
     rows, columns = np.nonzero(candidates < nodes[:, np.newaxis])
     steps = np.full((nodes.size, candidates.size), np.inf)

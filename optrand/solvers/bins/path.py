@@ -106,7 +106,7 @@ class BinPath(GuardedSolver):
         return replace(solution, stats=replace(solution.stats, seconds=time.perf_counter() - begin))
 
     def _proven(self, problem: Problem, graph: BinGraph, starts: Starts, paths: int) -> Solution:
-        """Randomizer and multipliers for bins of the labels of positive prior."""
+        """Return the randomizer and multipliers for bins of the labels of positive prior."""
         kept, total = np.flatnonzero(problem.prior), math.fsum(problem.prior)
         alpha = np.zeros(problem.k)
         alpha[kept] = total * bin_dual(graph, starts, gap=self.gap, rounds=self.rounds)
@@ -123,7 +123,7 @@ class BinPath(GuardedSolver):
 
 
 def _without_idle(problem: Problem) -> BinGraph:
-    """Bins of the labels of positive prior."""
+    """Return the bins of the labels of positive prior."""
     kept, total = np.flatnonzero(problem.prior), math.fsum(problem.prior)
     return BinGraph(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept] / total))
 
@@ -188,7 +188,7 @@ def rr_on_bins(
     Returns
     -------
     Mechanism
-        Of regression with a bias penalty of 0, one interval column per bin.
+        Solution of regression with a bias penalty of 0, one interval column per bin.
 
     Raises
     ------

@@ -27,11 +27,11 @@ class Half:
     Attributes
     ----------
     mass : array
-        Of the prior.
+        Sums of the prior.
     moment : array
-        Of distances from the middle: the first label right of it.
+        Sums of distances from the middle: the first label right of it.
     own : array
-        Of distances from the label at which the half ends.
+        Sums of distances from the label at which the half ends.
     inner : array
         Half the squared distances from their mean.
     """
@@ -131,20 +131,20 @@ class Spans:
         return mass, self.anchors[b], offset, apart
 
     def masses(self, first: Places, last: Places) -> Floats:
-        """Prior of the labels ``first ... last``."""
+        """Return the prior of the labels ``first ... last``."""
         a, b = self.places(first, last)
         masses: Floats = self.left.mass[a] + self.right.mass[b]
         return masses
 
     def above(self, first: Places, last: Places) -> Floats:
-        """Prior times distance from label `first`, summed over ``first ... last``."""
+        """Return the prior times distance from label `first`, summed over ``first ... last``."""
         a, b = self.places(first, last)
         sums: Floats = self.left.own[a] + self.right.moment[b]
         sums += self.right.mass[b] * (self.anchors[b] - self.labels[first])
         return sums
 
     def below(self, first: Places, last: Places) -> Floats:
-        """Prior times distance from label `last`, summed over ``first ... last``."""
+        """Return the prior times distance from label `last`, summed over ``first ... last``."""
         a, b = self.places(first, last)
         sums: Floats = self.right.own[b] + self.left.moment[a]
         sums += self.left.mass[a] * (self.labels[last] - self.anchors[b])
@@ -152,7 +152,7 @@ class Spans:
 
 
 def _prefixes(labels: Floats, prior: Floats) -> list[list[Floats]]:
-    """Mass, moment, own and inner sums from the start of each block of ``1, 2, 4 ...`` labels to each label."""
+    """Return mass, moment, own and inner sums from the start of each block of ``1, 2, 4 ...`` labels to each label."""
     size = labels.size
     rows = [[prior.copy(), np.zeros(size), np.zeros(size), np.zeros(size)]]
     width = 1
