@@ -34,7 +34,7 @@ NAMES = {
     "baselines.DiscreteLaplace": "geometric",
     "baselines.Laplace": "add_noise laplacian laplace_mechanism make_laplace",
     "baselines.Staircase": "staircase_mechanism",
-    "Mechanism": "compose composition draw mechanism result sample solution",
+    "Mechanism": "compose composition draw result sample solution",
     "Problem": "minimize maximize optimize variable",
     "accounting.Ledger": "budget budget_accountant budget_tracker",
     "accounting.Odometer": "accountant",
@@ -196,7 +196,7 @@ def _found(module: str, name: str, names: Iterable[str]) -> str:
     ours |= {_bare(word): f"optrand.{path}" for path, words in NAMES.items() for word in words.split()}
     known = {**ours, **own}
     near = [_bare(name)] if _bare(name) in known else difflib.get_close_matches(_bare(name), own, n=1, cutoff=0.75)
-    return f": did you mean {known[near[0]]}?" if near else f": see dir({module})"
+    return f": did you mean {known[near[0]]}?" if near else ""
 
 
 def public_names(module: str, names: Iterable[str]) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:

@@ -51,7 +51,7 @@ CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT, 
 IN_OPTIONS = (
     (r"\bagain=True", "--again"),
     (r"\b(?:force|overwrite)=True", "--force"),
-    (r"\bdiagnose\(\)", "--diagnose"),
+    (r"\boptrand\.release\.diagnose_table\(\)", "--diagnose"),
     (r"\bseparator=\.\.\.", "--separator"),
     (r"\bnulls=\.\.\.", "--nulls"),
     (r"\blabels=range\(53\)", "--labels 0:52"),

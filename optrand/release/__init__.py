@@ -4,6 +4,7 @@
 :func:`randomize`           arrays, columns and frames in memory
 :func:`randomize_table`     files and folders of any size, and frames of a Spark cluster
 :func:`load_release`        the record of a release, verified again
+:func:`diagnose_table`      counts of labels that a release would refuse, for their owner
 :class:`Question`           request for one column
 :class:`ReleaseRecord`      record of a release: costs, estimates, mechanisms
 ==========================  ========================================================
@@ -18,6 +19,7 @@ from optrand.errors import missing_extra
 _HOMES = {
     "Question": "question",
     "ReleaseRecord": "record",
+    "diagnose_table": "files",
     "load_release": "record",
     "randomize": "in_memory",
     "randomize_table": "files",

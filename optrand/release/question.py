@@ -151,7 +151,10 @@ class Question:
         check_flag(self.clip, "clip")
         order = None
         if self.classes is None:
-            given = check_labels(_as_array(self.labels, "labels"))
+            given = _as_array(self.labels, "labels")
+            if any(isinstance(each, str) for each in (given if isinstance(given, list) else given.ravel())):
+                raise InvalidInput("labels are numbers: declare names as classes=['yes', 'no']")
+            given = check_labels(given)
             order = np.argsort(given)
             self._set("labels", frozen(given[order]))
         else:
