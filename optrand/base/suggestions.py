@@ -68,7 +68,7 @@ NAMES = {
     "programs.Approximate": "approx approximate_dp",
     "programs.Cvxpy": "clarabel",
     "programs.Highs": "glpk",
-    "randomize": "privatize randomise randomizer release add_privacy",
+    "randomize": "add_privacy privatize randomise randomizer",
     "rr": "binary generalized_randomized_response grr k_ary_randomized_response k_rr krr make_randomized_response "
     "randomized_response uniform_rr",
     "rr_on_bins": "bin_response",
