@@ -379,7 +379,7 @@ def describe(answer: Answer) -> Row:
 class Method:
     """A way to solve: ``solver(problem)`` in another process, judged there by ``judge(problems, answers, optimum)``.
 
-    A peer is not asked beyond `largest` labels.
+    A peer is not run beyond `largest` labels.
     """
 
     name: str
@@ -393,7 +393,7 @@ class Method:
 class Case:
     """Problems to solve one after the other, as one row, and tiny ones of the same kind for the rehearsal.
 
-    `key` holds the columns that name the case. A peer that went over the limit at some `size` is not asked again. With
+    `key` holds the columns that name the case. A peer that went over the limit at some `size` is not run again. With
     `fresh` a process of its own solves the case, so that its peak of memory is known.
     """
 
@@ -439,7 +439,7 @@ def add_setup(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Peer:
-    """Another library in an environment of its own, with pinned versions: made once, asked over a pipe."""
+    """Another library in an environment of its own, with pinned versions: made once, called over a pipe."""
 
     name: str
 

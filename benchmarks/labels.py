@@ -35,7 +35,7 @@ def solve_cubic(problem: Problem) -> tuple[float, int]:
     """
     k, gain = problem.k, math.expm1(problem.epsilon)
     sums = [np.append(0.0, np.cumsum(problem.prior * problem.labels**power)) for power in range(3)]
-    # Of the bin between any two nodes: all labels count once, and those in the bin exp(epsilon) times.
+    # For the bin between any two nodes all labels count once, and those in the bin exp(epsilon) times.
     weight, pull, square = (each[-1] + gain * (each - each[:, np.newaxis]) for each in sums)
     costs = np.where(np.tri(k + 1, dtype=bool), math.inf, (square - pull**2 / weight) / 2)
     best, found = np.append(0.0, np.full(k, math.inf)), list[tuple[float, int]]()

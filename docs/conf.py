@@ -38,6 +38,8 @@ extensions = [
 ]
 exclude_patterns = ["_build", "jupyter_execute"]
 nitpicky = True
+# Papers that only modules inside cite.
+suppress_warnings = ["ref.citation"]
 
 html_theme = "furo"
 html_math_renderer = "mathml"
@@ -50,12 +52,15 @@ html_copy_source = False
 autodoc_default_options = {
     "members": True,
     "member-order": "bysource",
+    "inherited-members": "object, tuple, str, int, BaseException, Enum, Sequence, BaseEstimator, "
+    "ClassifierMixin, RegressorMixin, _MetadataRequester",
     # Routing of metadata, which every estimator of scikit-learn inherits.
     "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",
 }
 autodoc_typehints = "none"
 add_module_names = False
-# What is copied has neither prompts nor what was printed.
+python_maximum_signature_line_length = 88
+# Copied code has neither prompts nor outputs.
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 copybutton_line_continuation_character = "\\"
@@ -64,13 +69,9 @@ napoleon_google_docstring = False
 napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_rtype = False
 
-# The notebooks, as pages, with what comes out as the site is built.
+# The notebooks, as pages, with the outputs that are committed; tests run them and compare.
 TUTORIALS = Path(__file__).parent / "tutorials"
-nb_execution_mode = "force"
-nb_execution_timeout = 300
-nb_execution_raise_on_error = True
-nb_execution_in_temp = True
-nb_merge_streams = True
+nb_execution_mode = "off"
 
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
@@ -101,12 +102,33 @@ def cite(_app: Sphinx, _what: str, _name: str, _it: object, _options: object, li
     lines[:] = [CITED.sub(r"[\1]_", line) for line in lines]
 
 
+def public_names() -> dict[tuple[str, str], str]:
+    """Return the name under which each public object is documented, by the module and the name of its definition."""
+    names: dict[tuple[str, str], str] = {}
+    listed = [("optrand", [name for name in dir(optrand) if not name.startswith("_")])]
+    listed.append(("optrand.losses", optrand.losses.__all__))
+    for page in sorted((Path(__file__).parent / "api").glob("*.rst")):
+        for module in re.findall(r"automodule:: (\S+)", page.read_text()):
+            listed.append((module, getattr(importlib.import_module(module), "__all__", [])))
+    for module, each in listed:
+        for name in each:
+            it = getattr(optrand.losses if module == "optrand.losses" else importlib.import_module(module), name)
+            if hasattr(it, "__module__"):
+                names.setdefault((it.__module__, getattr(it, "__qualname__", name)), f"{module}.{name}")
+    return names
+
+
+PUBLIC = public_names()
+
+
 def known(target: str, module: str | None, owner: str | None) -> str | None:
     """Return the full name that a reference means, seen from the module that it stands in, or None if it means nothing.
 
-    What is imported from elsewhere, as all of ``optrand`` is, goes by the name of the module that defines it.
+    A public object goes by the name that users import, any other by the name of the module that defines it.
     """
-    for prefix in (f"{module}.{owner}", module, None):
+    # A name in the docstring of a public object is one of the module that defines it.
+    ours = sorted(name for name in sys.modules if name.startswith("optrand."))
+    for prefix in (f"{module}.{owner}", module, None, *ours):
         *path, last = (f"{prefix}.{target}" if prefix else target).split(".")
         for cut in range(len(path), 0, -1):
             try:
@@ -116,12 +138,15 @@ def known(target: str, module: str | None, owner: str | None) -> str | None:
             except (ImportError, AttributeError):
                 continue
             if last in getattr(it, "__annotations__", {}):
-                return ".".join((*path, last))
+                owner = PUBLIC.get((getattr(it, "__module__", ""), getattr(it, "__qualname__", "")))
+                return f"{owner}.{last}" if owner else ".".join((*path, last))
             if not hasattr(it, last):
                 continue
-            it = getattr(it, last)
-            home, name = getattr(it, "__module__", None), getattr(it, "__qualname__", None)
-            return f"{home}.{name}" if home and name else ".".join((*path, last))
+            found = getattr(it, last)
+            home, name = getattr(found, "__module__", None), getattr(found, "__qualname__", None)
+            if isinstance(it, type) and (it.__module__, it.__qualname__) in PUBLIC:
+                return f"{PUBLIC[it.__module__, it.__qualname__]}.{last}"
+            return PUBLIC.get((home, name), f"{home}.{name}") if home and name else ".".join((*path, last))
     try:
         return target if importlib.util.find_spec(target) else None
     except ModuleNotFoundError:
@@ -154,7 +179,7 @@ def refer(app: Sphinx, tree: nodes.document) -> None:
 
 
 def link(app: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.Element) -> nodes.Element | None:
-    """Link what is named by a shorter name than its own; leave unlinked what exists but is on no page."""
+    """Link shorter names to their objects; leave objects unlinked that exist but are on no page."""
     if node.get("refdomain") != "py":
         return None
     name = known(node["reftarget"], node.get("py:module"), node.get("py:class"))

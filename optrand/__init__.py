@@ -183,49 +183,15 @@ _INNER = {
     "sampling",
     "theory",
 }
-"""What is found here, but belongs to no first look at the package."""
-
-
-_ELSEWHERE = {
-    "DiscreteLaplace": "baselines.DiscreteLaplace",
-    "Gaussian": "baselines",
-    "Laplace": "baselines.Laplace",
-    "Program": "programs.Program",
-    "Staircase": "baselines.Staircase",
-    "algorithm1": "programs.algorithm1",
-    "bin_response": "rr_on_bins",
-    "compose": "mechanism",
-    "datasets": "data",
-    "fit": "learning",
-    "histogram": "estimate",
-    "k_ary_randomized_response": "rr",
-    "lp1": "programs.lp1",
-    "lp2": "programs.lp2",
-    "minimax": "studies.minimax",
-    "plot": "plotting",
-    "prove": "certify",
-    "randomized_response": "rr",
-    "sweep": "studies.sweep",
-    "verify": "certify",
-}
-"""Words for what is here under another name, or further inside."""
-
-
-def _missing(name: str) -> AttributeError:
-    """Return the error for a name that is not here, with the nearest one that is."""
-    near = _ELSEWHERE.get(name)
-    if near is None and not name.startswith("_"):
-        from difflib import get_close_matches
-
-        near = next(iter(get_close_matches(name, [*_HOMES, *_MODULES], n=1, cutoff=0.75)), None)
-    hint = f": did you mean optrand.{near}?" if near else ""
-    return AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
+"""Packages that can be imported, but do not belong to an overview of this one."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for, one by one: ``import *`` has none of them."""
+    """Import a name when it is first used, one by one: ``import *`` has none of them."""
     if name not in {**_MODULES, **_HOMES}:
-        raise _missing(name)
+        from optrand.base.suggestions import missing_name
+
+        raise missing_name(__name__, name, [*_HOMES, *_MODULES])
     try:
         module = importlib.import_module(_MODULES.get(name) or _HOMES[name])
     except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
 """Exceptions, one class for each thing that can go wrong, under one base.
 
 Bad arguments raise :class:`InvalidInput` (also a ``ValueError``). The outcome of a solve is data, not an exception;
-only asking for a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages state the
+only requiring a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages state the
 given value, the expected one and the remedy, and never repeat a private label.
 """
 
@@ -170,7 +170,7 @@ class SomeFailed(OptrandError):
 
 
 def _travels(value: object) -> bool:
-    """Whether a value can be pickled."""
+    """Return whether a value can be pickled."""
     try:
         pickle.dumps(value)
     except Exception:

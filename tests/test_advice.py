@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import optrand
 from optrand.accounting.ledger import Ledger
+from optrand.base.suggestions import HOMES, NAMES
 from optrand.cli import app
 from optrand.cli.console import IN_OPTIONS, in_options
 from optrand.errors import OptrandError
@@ -130,7 +131,7 @@ def test_advice_is_in_the_language_of_its_reader(name: str) -> None:
         call()
     said = "; ".join((str(raised.value), *getattr(raised.value, "__notes__", ())))
     named = set(PARAMETER.findall(said))
-    assert named or "diagnose()" in said, said
+    assert named or "diagnose_table()" in said, said
     assert named <= signatures(*called), said
     assert not OPTION.findall(said), said
 
@@ -184,7 +185,7 @@ def test_words_that_are_no_advice_are_left() -> None:
         assert in_options(words) == words
 
 
-@pytest.mark.parametrize("name", sorted(optrand._ELSEWHERE))
+@pytest.mark.parametrize("name", sorted(" ".join([*NAMES.values(), *HOMES.values()]).split()))
 def test_a_name_that_is_elsewhere_is_said_to_be_there(name):
     with pytest.raises(AttributeError) as refused:
         getattr(optrand, name)

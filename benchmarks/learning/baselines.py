@@ -1,7 +1,7 @@
 """DP-SGD (Opacus) and PATE beside label privacy, on the same rows and with the same linear model.
 
 Classes are no week, some weeks and all 52. DP-SGD protects a whole row, features and label, with a delta: for the same
-epsilon it promises more. So does PATE, but for the features of the rows that it asks about. Its noisy votes (GNMax,
+epsilon it promises more. So does PATE, except for the features of the rows that it queries. Its noisy votes (GNMax,
 Papernot et al., 2018) are drawn here, in floats.
 """
 

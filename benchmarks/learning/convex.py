@@ -42,7 +42,7 @@ class Law:
     points : (P, d) array
         Features, equally likely.
     chances : (P, K) array
-        Of labels at each point.
+        Variance of the labels at each point.
     loss : LinearLoss
     best : (m, d) array
         Its risk has no gradient.

@@ -2,7 +2,7 @@
 
 [Z25], Table 1 (bits with binary cross entropy), [MEMP21] (ALIBI with soft labels) and [G21], Table 4 (one stage against
 two), with one small network for all. [E22], Figures 1 and 2, with a linear model: labels randomized in public clusters,
-those of k-means on training pixels. The paper states neither phi nor the digit that its binary MNIST tells from others:
+those of k-means on training pixels. The paper states neither phi nor which digit its binary MNIST separates:
 phi is the default of the plan, and the digit is in the settings. An error is the percentage of test images that are
 wrong. The printed ones are of larger networks, trained longer; [Z25] says that each method has its own best parameters,
 and ignores the cost of choosing them.

@@ -190,7 +190,7 @@ def judge_promises(setup: Setup, errors: Errors) -> bool:
             kept &= held or not told
             verdict = "kept" if held else "NOT KEPT"
             if not told:
-                verdict = f"not to be told: {one['theirs']} loses no more than chance"
+                verdict = f"undecided: {one['theirs']} loses no more than chance"
             elif held and found.high > one["most"]:
                 verdict += ", the interval reaches beyond"
             lines.append([words, one["model"], one["of"], f"{epsilon:g}", f"{one['most']:g}", str(found), verdict])

@@ -161,7 +161,7 @@ class LPRRSGD:
     printed : bool
         Steps of [G21], Theorem 9, for epsilon below 1, instead of those by the smaller bound of the gradient.
     seed : int
-        Of the order of rows. It protects nothing.
+        Seed of the order of rows. It protects nothing.
 
     Notes
     -----
@@ -219,7 +219,7 @@ class LPRRSGD:
             Public features.
         labels : PrivateLabels
         loss : LinearLoss
-            Of the classes, or the numbers, of their domain.
+            Values of the classes, or the numbers, of their domain.
         priors : (n, K) array, optional
             By default uniform. Priors that are uniform on the `k` likeliest labels of each row, public or of earlier
             releases, make RRTop-k of RRWithPrior: a label that is not kept responds with one of these ([G21],
@@ -259,7 +259,7 @@ class LPNormalSGD:
     diameter : float
         `D` of the ball of weights around 0.
     seed : int
-        Of the order of rows. It protects nothing.
+        Seed of the order of rows. It protects nothing.
 
     Notes
     -----
@@ -332,7 +332,7 @@ def add_projected_noise(features: Floats, codes: NDArray[np.intp], sigma: float,
     rng = np.random.default_rng(source.words(8))
 
     def estimate(place: int, coefficients: Floats) -> Floats:
-        # Of noise on all weights, the part along the features is noise on the scores.
+        # Noise on all weights is, along the features, noise on the scores.
         noise = rng.normal(0, sigma, coefficients.shape[1]) @ np.linalg.pinv(coefficients) @ coefficients
         norm = float(np.linalg.norm(features[place]))
         return np.asarray(coefficients[codes[place]] + (noise / norm if norm else 0.0))

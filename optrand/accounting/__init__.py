@@ -1,7 +1,13 @@
 """Accounts of privacy: exact sums, an odometer for rows, and a durable ledger of releases."""
 
+from typing import TYPE_CHECKING
+
 from optrand.accounting.gaussian import delta_of_gaussian, least_sigma
 from optrand.accounting.ledger import Charge, Ledger, State, default_path
 from optrand.accounting.spent import Odometer, Spent
+from optrand.base.suggestions import public_names
 
 __all__ = ["Charge", "Ledger", "Odometer", "Spent", "State", "default_path", "delta_of_gaussian", "least_sigma"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

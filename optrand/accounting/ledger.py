@@ -74,7 +74,7 @@ class Charge:
     id : str
         UUID of the release, in hexadecimal.
     again : bool
-        Whether the user asked for another release of the same labels.
+        Whether the user requested another release of the same labels.
     begun : str
         Time of the charge, in UTC.
     state : State

@@ -88,11 +88,11 @@ class Spent:
         return cls(max(part.epsilon for part in every), max(part.delta for part in every), exact=exact)
 
     def within(self, budget: Spent) -> bool:
-        """Whether neither epsilon nor delta exceeds a budget's, exactly."""
+        """Return whether neither epsilon nor delta exceeds a budget's, exactly."""
         return self.epsilon <= budget.epsilon and self.delta <= budget.delta
 
     def __str__(self) -> str:
-        """Amounts rounded up, delta only where there is one."""
+        """Return the amounts rounded up, delta only where there is one."""
         words = f"epsilon {_shown(self.epsilon)}"
         if self.delta:
             words += f", delta {_shown(self.delta)}"
@@ -109,7 +109,7 @@ def _amount(value: object, name: str) -> Fraction:
 
 
 def _shown(amount: Fraction) -> str:
-    """Shortest decimal that is not below an amount and at most :data:`ABOVE` of it above; else one of 17 digits."""
+    """Return the shortest decimal from an amount to :data:`ABOVE` of it above it, or one of 17 digits."""
     for digits in range(1, 18):
         context = decimal.Context(digits, decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
         numeral = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))

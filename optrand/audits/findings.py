@@ -17,6 +17,7 @@ from optrand.audits.exact_table import TOLERANCE, ExactTable, Worst
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import (
     MAX_EPSILON,
     Floats,
@@ -258,7 +259,7 @@ class Audit(Record):
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """Faults in words; empty if there are none."""
+        """Faults in words; empty if the table has no fault."""
         found = []
         if self.table.negative:
             found.append(f"{self.table.negative} probabilities are negative")
@@ -303,6 +304,7 @@ class Audit(Record):
         return "\n".join(lines)
 
 
+@suggest_parameters
 def audit(
     matrix: ArrayLike | Sequence[Sequence[object]],
     epsilon: float,

@@ -86,7 +86,7 @@ def read_sheet(path: Path) -> Sheet:
 
 
 def _lines(path: Path) -> list[list[str]]:
-    """Cells of the lines. All lines have one length, except that the first may have one cell less."""
+    """Return the cells of the lines. All lines have one length, except that the first may have one cell less."""
     if not path.is_file():
         raise InvalidInput(f"{path} is {'no file' if path.exists() else 'not there'}: expected a CSV of probabilities")
     try:
@@ -115,7 +115,7 @@ def _lines(path: Path) -> list[list[str]]:
 
 
 def _is_probabilities(lines: Sequence[Line]) -> bool:
-    """Whether lines of numbers hold probabilities throughout, and neither names above them nor labels on the left."""
+    """Return whether lines of numbers are all probabilities, without names above them or labels on the left."""
     first, rows = lines[0], lines[1:]
     if len(first) > 1 and list(first) in _counts(len(first)):
         return False
@@ -126,7 +126,7 @@ def _is_probabilities(lines: Sequence[Line]) -> bool:
 
 
 def _are_names(first: Line, rows: Sequence[Line]) -> bool:
-    """Whether a first line, not all of it numbers, holds names and no probability."""
+    """Return whether a first line, not all of it numbers, holds names and no probability."""
     title, rest = first[0].lower(), first[1:]
     numbers = [number for number in map(_number, first) if number is not None]
     like_probabilities = len(first) > 1 and all(map(_may_be_probability, rest))
@@ -143,7 +143,7 @@ def _are_names(first: Line, rows: Sequence[Line]) -> bool:
 
 
 def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
-    """Whether the first column below a line of names holds labels; None if that is ambiguous."""
+    """Return whether the first column below a line of names holds labels; None if that is ambiguous."""
     cells, title = [row[0] for row in rows], first[0].lower()
     numbers = [number for number in map(_number, cells) if number is not None]
     outputs, labels = _read_both_ways(rows)
@@ -163,7 +163,7 @@ def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
 
 
 def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
-    """Whether rows are probabilities with the first column, and without it; if both may be, only if exact."""
+    """Return whether rows are probabilities with the first column, and without it; if both may be, only if exact."""
     outputs, labels = _largest_miss(rows), _largest_miss([row[1:] for row in rows])
     both = outputs is not None and labels is not None and max(outputs, labels) < NEARLY_ONE
     if both and outputs is not None and labels is not None and min(outputs, labels) <= TOLERANCE < max(outputs, labels):
@@ -172,13 +172,13 @@ def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
 
 
 def _sums_to_one(rows: Sequence[Line]) -> bool:
-    """Whether all entries are numbers, and every row nearly sums to 1."""
+    """Return whether all entries are numbers, and every row nearly sums to 1."""
     miss = _largest_miss(rows)
     return miss is not None and miss < NEARLY_ONE
 
 
 def _largest_miss(rows: Sequence[Line]) -> Fraction | None:
-    """Largest distance of the sum of a row from 1; None if an entry is not a number."""
+    """Return the largest distance of the sum of a row from 1; None if an entry is not a number."""
     largest = Fraction(0)
     for row in rows:
         numbers = [_number(cell) for cell in row]
@@ -190,12 +190,12 @@ def _largest_miss(rows: Sequence[Line]) -> Fraction | None:
 
 
 def _counts(length: int) -> list[list[str]]:
-    """Names of outputs that are numbered, from 0 or from 1."""
+    """Return the names of outputs that are numbered, from 0 or from 1."""
     return [[str(start + i) for i in range(length)] for start in (0, 1)]
 
 
 def _may_be_probability(cell: str) -> bool:
-    """Whether a cell is a number from 0 to 1, or text that somebody may have written for one: 5 %, <0.001, 0,5, nan."""
+    """Return whether a cell is a number from 0 to 1, or text that may stand for one: 5 %, <0.001, 0,5, nan."""
     number = _number(cell)
     if number is not None:
         return 0 <= number <= 1

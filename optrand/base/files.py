@@ -1,4 +1,4 @@
-"""Atomic writes; never overwrites unless asked."""
+"""Atomic writes, which overwrite a file only on request."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def rectangular(given: ArrayLike | Sequence[object], name: str, dtype: type | No
 
 
 def has_masked_cells(given: object) -> bool:
-    """Whether an array, an object that becomes one, or a list of such has cells behind a mask.
+    """Return whether an array, an object that becomes one, or a list of such has cells behind a mask.
 
     Examples
     --------

@@ -1,5 +1,8 @@
 """The randomizers that the papers compare with, and those that are not finite channels over labels."""
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.baselines.additive import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterPriors, ClusterRelease, ClusterRR
 from optrand.baselines.groups import Groups
@@ -34,3 +37,6 @@ __all__ = [
     "lemma9",
     "theorem3",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

@@ -372,7 +372,7 @@ def _bound_overstatement(
     outside : pair
         Values and slopes at the nearest places to the left and to the right of it; None if there are no such places.
     form, curve
-        The curve, or the first of two. It is consulted if a slope does not tell where it falls.
+        The curve, or the first of two. It is evaluated if a slope does not show whether it falls.
     """
     worst = ZERO
     for value, _ in inside:

@@ -25,6 +25,7 @@ from typing import NoReturn, Protocol, Self, TypeVar
 
 from optrand.base.arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
 from optrand.base.numerals import shown_above, shown_below
+from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import check_flag, expect
 from optrand.certificates import bound as dual_bound
 from optrand.errors import InvalidInput, NotCertified
@@ -36,6 +37,15 @@ from optrand.model.table import Table
 __all__ = ["Certificate", "Proof", "certify", "certify_table", "exact_objective", "expected_loss", "lower_bound"]
 
 
+@suggest_attributes(
+    {
+        "require(gap=1e-9)": "check is_valid ok optimal passed private status unbiased valid verify",
+        "epsilon": "eps",
+        "lower": "dual lower_bound",
+        "upper": "primal upper_bound",
+        "gap": "duality_gap relative_gap",
+    }
+)
 @dataclass(frozen=True, kw_only=True)
 class Proof:
     """Interval that holds an optimum, between the value of an answer and a bound that no answer passes.
@@ -156,6 +166,7 @@ class Certifying(Protocol[AnyProof]):
         ...
 
 
+@suggest_parameters
 def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> AnyProof:
     """Certify privacy, unbiasedness and optimality of a mechanism; a bad one gives findings, not an exception.
 

@@ -51,7 +51,7 @@ CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT, 
 IN_OPTIONS = (
     (r"\bagain=True", "--again"),
     (r"\b(?:force|overwrite)=True", "--force"),
-    (r"\bdiagnose\(\)", "--diagnose"),
+    (r"\boptrand\.release\.diagnose_table\(\)", "--diagnose"),
     (r"\bseparator=\.\.\.", "--separator"),
     (r"\bnulls=\.\.\.", "--nulls"),
     (r"\blabels=range\(53\)", "--labels 0:52"),
@@ -262,7 +262,7 @@ def lines(*rows: str) -> None:
 
 
 def show(facts: Mapping[str, object], *, err: bool = False) -> None:
-    """Print facts, one a line, under one another; on the standard error if asked."""
+    """Print facts, one per line; on the standard error with `err`."""
     if not err and _answer.get() is not None:
         also(**{name.replace(" ", "_"): fact for name, fact in facts.items()})
         return

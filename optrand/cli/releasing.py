@@ -180,7 +180,7 @@ def randomize(
     OUT.release.json beside OUT records the budget that was spent, the estimates that are possible, and the mechanisms
     with their proofs. The commands verify, plot and estimate read it. All other columns are copied unchanged: drop
     those that were computed from the labels. Nothing printed or saved is computed from the true labels except the
-    prior, which is paid for, the number of rows, and whether all labels are declared. Only --diagnose tells more.
+    prior, which is paid for, the number of rows, and whether all labels are declared. Only --diagnose prints more.
 
     All of epsilon is charged to the ledger before anything is drawn, and never refunded. A second release of the same
     column of the same dataset is refused unless you add --again. To continue an interrupted run, repeat the command: it

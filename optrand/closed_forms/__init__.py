@@ -15,6 +15,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.closed_forms.batch import RRWithPriorBatch, rr_with_prior_batch
 from optrand.closed_forms.narrowest import two_ends
 from optrand.closed_forms.response import rr, rr_top_k, rr_with_prior
@@ -31,3 +34,6 @@ __all__ = [
     "rr_with_prior_batch",
     "two_ends",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

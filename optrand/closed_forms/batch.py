@@ -53,7 +53,7 @@ class RRWithPriorBatch:
     kept: NDArray[np.bool_] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the priors and find what each row keeps."""
+        """Check the priors and find the labels that each row keeps."""
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "priors", _check_priors(self.priors))
         kept = kept_labels(self.priors, self.epsilon)
@@ -95,7 +95,7 @@ class RRWithPriorBatch:
         return members, starts
 
     def sample(self, labels: ArrayLike, *, source: EntropySource | None = None) -> Counts:
-        r"""One output a row, drawn with no float on the path.
+        r"""Return one output a row, drawn with no float on the path.
 
         With the rational :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels, a kept
         label stays with probability :math:`(R - 1) / (R + k - 1)`; otherwise the output is one of the kept labels, each
@@ -115,7 +115,7 @@ class RRWithPriorBatch:
         Raises
         ------
         InvalidInput
-            Labels of a wrong number or type, or outside ``0 ... K-1``; the message tells neither which nor how many.
+            Labels of a wrong number or type, or outside ``0 ... K-1``; the message states neither which nor how many.
 
         Notes
         -----
@@ -164,7 +164,7 @@ class RRWithPriorBatch:
 
 
 def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
-    """:func:`~optrand.closed_forms.rr_with_prior` for every row of a matrix of priors.
+    """Return :func:`~optrand.closed_forms.rr_with_prior` for every row of a matrix of priors.
 
     Parameters
     ----------

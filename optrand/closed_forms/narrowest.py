@@ -44,7 +44,7 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     Returns
     -------
     Mechanism
-        Of unbiased regression with outputs in this interval, of value :math:`\tfrac12 \sum_y p_y (y - L) (U - y)`.
+        For unbiased regression with outputs in this interval, of value :math:`\tfrac12 \sum_y p_y (y - L) (U - y)`.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def design_two_ends(problem: Problem) -> Solution:
 
 
 def _dual(problem: Problem) -> Dual | None:
-    """Multipliers of :func:`two_ends`; None where floats cannot hold them."""
+    """Return the multipliers of :func:`two_ends`; None where floats cannot hold them."""
     origin = float(problem.outputs.low + GOLDEN * (problem.outputs.high - problem.outputs.low))
     prior, epsilon = problem.prior, problem.epsilon
     labels, low, high = problem.labels - origin, problem.outputs.low - origin, problem.outputs.high - origin

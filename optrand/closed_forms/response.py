@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_labels
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Dual, Problem, classification
@@ -29,8 +30,9 @@ BLOCK = 1 << 20
 """Entries of a batch of priors that are sorted at a time."""
 
 
+@suggest_parameters
 def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
-    r"""Randomized response: the label itself, ``exp(epsilon)`` times likelier than each other one.
+    r"""Return randomized response: the label itself, ``exp(epsilon)`` times likelier than each other one.
 
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1}
 
@@ -56,8 +58,9 @@ def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
     return respond_exactly(problem, np.ones(problem.k, dtype=np.bool_))
 
 
+@suggest_parameters
 def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
-    r"""RRTop-k, randomized response on the `k` likeliest labels; any other label gives one of these at random.
+    r"""Return RRTop-k: randomized response on the `k` likeliest labels; others give one of these at random.
 
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1} \quad (y \in Y_k), \qquad
               \Pr[v \mid y] = \frac{1}{k} \quad (y \notin Y_k), \qquad v \in Y_k
@@ -87,8 +90,9 @@ def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
     return respond_exactly(problem, kept)
 
 
+@suggest_parameters
 def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
-    r"""RRWithPrior, the optimal randomizer of classes: :func:`rr_top_k` with the `k` that keeps the label most often.
+    r"""Return RRWithPrior, the optimal randomizer of classes: :func:`rr_top_k` with the best `k` for the prior.
 
     With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21],
 
@@ -146,7 +150,7 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
     Parameters
     ----------
     problem : Problem
-        Of classification over the labels.
+        For classification over the labels.
     kept : (k,) array of bool
     """
     ratio = privacy_ratio(problem.epsilon)
@@ -168,7 +172,7 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
 
 
 def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
-    """Labels that :func:`rr_with_prior` keeps, for each row of a (b, K) array of priors; cost ``O(b K log K)``.
+    """Return the labels that :func:`rr_with_prior` keeps, for each row of (b, K) priors; cost ``O(b K log K)``.
 
     Examples
     --------
@@ -190,7 +194,7 @@ def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
 
 
 def response_weights(k: int, epsilon: float) -> tuple[float, float]:
-    """Probabilities of the label itself and of each other one under randomized response on `k` labels.
+    """Return the probabilities of the label itself and of each other one under randomized response on `k` labels.
 
     Examples
     --------
@@ -212,7 +216,7 @@ def _respond(problem: Problem, kept: NDArray[np.intp]) -> Randomizer:
 
 
 def _dual(problem: Problem) -> Dual:
-    """Multipliers of :func:`rr_with_prior`."""
+    """Return the multipliers of :func:`rr_with_prior`."""
     kept = kept_labels(problem.prior[np.newaxis], problem.epsilon)[0]
     p = problem.prior[kept]
     surplus = p - p.min()

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import exp_bracket, places, scale_to_integers
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_labels, check_prior, check_squarable
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -32,8 +33,9 @@ __all__ = [
 ]
 
 
+@suggest_parameters
 def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Mechanism:
-    r"""Randomized response whose outputs are moved apart until it is unbiased.
+    r"""Return randomized response whose outputs are moved apart until it is unbiased.
 
     The outputs for :math:`k` labels with mean :math:`\bar y` are
 
@@ -52,7 +54,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     Returns
     -------
     Mechanism
-        Of unbiased regression on the real line under the prior. Under the uniform one its value is :math:`x (x + 2) s^2
+        Unbiased regression on the real line under the prior. Under the uniform one its value is :math:`x (x + 2) s^2
         / 2` with :math:`s^2` the mean of :math:`(y - \bar y)^2`.
 
     Raises
@@ -102,7 +104,7 @@ def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | 
 
 
 def _from_mean(labels: Floats) -> Floats:
-    """Labels less their mean, by way of the lowest label so that labels far from zero lose no digits."""
+    """Return the labels less their mean, by way of the lowest label so that labels far from zero lose no digits."""
     with np.errstate(over="ignore"):
         above = labels - labels[0]
     if not np.isfinite(above).all():
@@ -112,7 +114,7 @@ def _from_mean(labels: Floats) -> Floats:
 
 
 def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
-    """Multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
+    """Return the multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
     prior, x = problem.prior, problem.k / gain
     with np.errstate(over="ignore", invalid="ignore"):
         mean, square = prior @ offsets, prior @ offsets**2
@@ -136,7 +138,7 @@ FEASIBLE = "feasible"
 
 
 def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
-    r"""Public random gap between two labels, and binary randomized response to the bit "is the label above it?".
+    r"""Draw a public gap between two labels, then answer "is the label above it?" by binary randomized response.
 
     With :math:`E = e^\epsilon`, :math:`F_j` the prior of the labels before :math:`y_j` and :math:`d_j = y_j - y_{j-1}`,
     let :math:`P_j = 1 + (E - 1) F_j`, :math:`Q_j = E + 1 - P_j`, :math:`r_j = \sqrt{P_j Q_j}`, :math:`L = \sum_j d_j
@@ -158,7 +160,7 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
     Returns
     -------
     Mechanism
-        Of unbiased regression on the real line, of value :math:`\tfrac12 ((L / (E - 1))^2 - \operatorname{Var} Y)`,
+        For unbiased regression on the real line, of value :math:`\tfrac12 ((L / (E - 1))^2 - \operatorname{Var} Y)`,
         with its dual, at every epsilon. It is the best one if :func:`gap_response_is_optimal`, else one that is private
         and unbiased.
 
@@ -193,7 +195,7 @@ def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> 
 
 
 def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> bool:
-    r"""Whether :func:`gap_response` is the best unbiased randomizer on the line, decided exactly.
+    r"""Return whether :func:`gap_response` is the best unbiased randomizer on the line, decided exactly.
 
     It is if and only if
 
@@ -225,7 +227,7 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
 
 
 def condition_holds(problem: Problem) -> bool:
-    """Whether the condition of :func:`gap_response_is_optimal` holds for the labels, prior and epsilon of a problem."""
+    """Return whether the condition of :func:`gap_response_is_optimal` holds for a problem."""
     if problem.k < 3:
         return True
     clear = _clearly(problem)
@@ -258,7 +260,7 @@ def _clearly(problem: Problem) -> bool | None:
 
 
 def _sides(ratio: Fraction, below: Fraction, above: Fraction, inner: Fraction) -> tuple[Fraction, Fraction, Fraction]:
-    """Left side of the condition without its root, and the squares `a`, `b` under it; all increase with the ratio."""
+    """Return the left side of the condition without its root, and the squares `a`, `b` under it; all grow."""
     square = (ratio - 1) ** 2
     a, b = (ratio + square * end * (1 - end) for end in (below, above))
     return square * inner**2 + a + b - 1, a, b
@@ -312,7 +314,7 @@ class _Gaps:
         return cls(prior, total, gain, e, d, below, above, past, left, rho, _dot(d, rho))
 
     def solution(self, problem: Problem) -> Solution:
-        """Randomizer and dual."""
+        """Return the randomizer and dual."""
         origin = problem.origin
         mean = (problem.labels[0] - origin) + _dot(self.d, self.above)
         tilt = np.sqrt((1 + self.gain * self.above) / (1 + self.gain * self.below))
@@ -334,7 +336,7 @@ class _Gaps:
         return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response", status=status))
 
     def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
-        """Multipliers that make every column in use cost nothing; None where floats cannot hold them."""
+        """Return the multipliers that make every column in use cost nothing; None where floats cannot hold them."""
         d, e, rho, reach, below, above = self.d, self.e, self.rho, self.reach, self.below, self.above
         apart = (problem.labels - origin) - mean
         alpha, beta = self.prior * (apart**2 + reach**2) / 2, np.empty(problem.k)
@@ -355,7 +357,7 @@ class _Gaps:
     def _end(
         below: Floats, above: Floats, past: Floats, d: Floats, e: float, rho: Floats, reach: float
     ) -> tuple[float, float]:
-        """Multipliers of the first label, measured from the mean."""
+        """Return the multipliers of the first label, measured from the mean."""
         own, others = below[0], above[0]
         products = rho[0] * rho + own * above
         slopes = e / products * (e + own * others + below * above) + own / products * above * past

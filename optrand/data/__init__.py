@@ -24,7 +24,7 @@ def weeks_worked_path() -> Path:
 
 
 def weeks_worked_counts_path() -> Path:
-    """Path of the counts of each label among all 199,523 people of the file that the table was drawn from.
+    """Return the path of the counts of each label among all 199,523 people of the file that the table was drawn from.
 
     Two columns, ``label`` and ``count``, as ``--prior`` and ``--public-prior`` read them.
 

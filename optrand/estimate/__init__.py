@@ -3,6 +3,9 @@
 All are post-processing of the outputs and of the :class:`~optrand.Mechanism` that drew them, and cost no privacy.
 """
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.estimate.averages import average, mean, output_numbers
 from optrand.estimate.debiasing import Debiasing
 from optrand.estimate.histograms import Histogram, histogram, project_to_simplex
@@ -27,3 +30,6 @@ __all__ = [
     "top_k_loss_weights",
     "unbiased_values",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

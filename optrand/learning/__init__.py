@@ -16,6 +16,9 @@ All of it needs scikit-learn (``pip install 'optrand[learning]'``), networks tor
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.errors import MissingExtra
 
 try:
@@ -68,3 +71,6 @@ __all__ = [
     "Target",
     "TwoStages",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

@@ -69,7 +69,7 @@ class Domain:
         if isinstance(labels, Domain):
             return labels
         array = rectangular(labels, "labels") if isinstance(labels, np.ndarray) else _objects(labels)
-        # Of pandas and polars, too, whose cells are doubles by now.
+        # Also of pandas and polars, whose cells are doubles by now.
         kind = str(getattr(labels, "dtype", "")).lower()
         if kind in ("float16", "float32"):
             array = as_doubles(array.astype(kind))

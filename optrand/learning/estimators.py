@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_real
 from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
@@ -183,9 +184,9 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         ``fit_likelihood(X, table)``, which is enough if clusters have no priors, and ``check_input(X, k)`` to refuse
         features before anything is drawn. It is cloned. None for :class:`~optrand.learning.NearestNeighbour`.
     epsilon : float, optional
-        What one fit charges each row, in nats. Not needed for releases, which cost nothing further.
+        Charge of one fit for each row, in nats. Not needed for releases, which cost nothing further.
     plan : Plan, optional
-        Which rows are asked by which randomizer; by default ``Stages(1)``.
+        Which rows are released by which randomizer; by default ``Stages(1)``.
     target : str or Target, optional
         "likelihood", "labels", "debiased", "soft" or "bits", or a record such as
         :class:`~optrand.learning.Likelihood`.
@@ -226,6 +227,7 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
     True
     """
 
+    @suggest_parameters
     def __init__(
         self,
         estimator: Any,
@@ -303,7 +305,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
     estimator : regressor
         With `fit` and `predict`; for plans of two stages also with `sample_weight`. It is cloned.
     epsilon : float, optional
-        What one fit charges each row, in nats. Not needed for releases, which cost nothing further.
+        Charge of one fit for each row, in nats. Not needed for releases, which cost nothing further.
     plan : Plan, optional
         :class:`~optrand.learning.OnePrior`, :class:`~optrand.learning.PublicClusters`,
         :class:`~optrand.learning.TwoStages` or :class:`~optrand.learning.RowPriors`; by default two stages from 8,000
@@ -347,6 +349,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
     True
     """
 
+    @suggest_parameters
     def __init__(
         self,
         estimator: Any,
@@ -432,7 +435,7 @@ def rehearsal_rows(X: Any) -> NDArray[np.intp]:
 
 
 def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
-    """Return the numbers of rows with a missing or infinite entry, as far as that can be told."""
+    """Return the numbers of rows with a missing or infinite entry, as far as numpy can decide it."""
     if sparse.issparse(X):
         entries: Any = sparse.coo_array(X)  # type: ignore[call-overload]
         return np.unique(entries.row[~np.isfinite(entries.data)]).astype(np.intp)

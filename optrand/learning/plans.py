@@ -1,4 +1,4 @@
-"""Plans: which rows are asked, by which randomizer, in which order, and what a row pays for it.
+"""Plans: which rows are released, by which randomizer, in which order, and the charge of a row.
 
 ==========================  =================================  ======================================================
 plan of classes             of                                 a row pays
@@ -469,7 +469,7 @@ class Clusters(_InClusters):
     smallest : int
         As in :class:`DomainPrior`.
     pilot : float
-        Share of the rows that are asked by randomized response if phi is measured.
+        Share of the rows that are released by randomized response to measure phi.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """Private labels: the only object that sees them, and their releases.
 
 =======================  =========================================================================
-:class:`PrivateLabels`   holds the true labels and an exact account of what each row has paid
+:class:`PrivateLabels`   holds the true labels and an exact account of the charges of each row
 :class:`LabelRelease`    noisy labels, with their likelihood and their weights of losses
 :class:`PriorRelease`    a noisy histogram
 =======================  =========================================================================
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.accounting.spent import Odometer, Spent
 from optrand.base.records import freeze
+from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, rectangular
 from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterRelease, ClusterRR
 from optrand.baselines.groups import Groups
@@ -54,7 +55,7 @@ class LabelRelease:
     domain : Domain
         The declared labels. Its order is that of the columns of :attr:`likelihood` and :attr:`loss_weights`.
     spent : Spent
-        What each row has paid for it.
+        Charge of each row for it.
     groups : Groups, optional
         Public clusters of all rows that took part, if the randomizer learned from clusters.
     """
@@ -138,7 +139,7 @@ class PriorRelease:
     counts : tuple of int
         Noisy counts, which may be negative, of each label or bin.
     epsilon : float
-        In nats; what each counted row has paid.
+        Charge of each counted row, in nats.
     trust : "central"
         The labels were counted by somebody who saw them.
     """
@@ -208,6 +209,14 @@ class _Store:
         raise failure
 
 
+@suggest_attributes(
+    {
+        "budget": "epsilon total",
+        "spent": "remaining",
+        "release(rows, randomizer)": "randomize sample",
+        "domain": "classes labels",
+    }
+)
 class PrivateLabels:
     """True labels, a budget for each row, and nothing else: noisy labels and histograms leave it, labels never.
 
@@ -229,7 +238,7 @@ class PrivateLabels:
     Raises
     ------
     InvalidInput
-        Labels that are not declared, or missing; the message tells neither which nor how many.
+        Labels that are not declared, or missing; the message states neither which nor how many.
 
     Notes
     -----
@@ -262,6 +271,7 @@ class PrivateLabels:
 
     __slots__ = ("_rows", "_store")
 
+    @suggest_parameters
     def __init__(
         self,
         y: ArrayLike,
@@ -315,7 +325,7 @@ class PrivateLabels:
         return int(self._rows.size)
 
     def __getitem__(self, rows: Any) -> PrivateLabels:
-        """Rows by places, a slice or a mask: a view that charges the same account."""
+        """Return the rows by places, a slice or a mask: a view that charges the same account."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             # As scikit-learn indexes the first axis of an array.
             rows = rows[0]
@@ -380,7 +390,7 @@ class PrivateLabels:
         labels : sequence
             The declared labels, in the order that counts are wanted in.
         epsilon : float
-            In nats; what each of the rows pays.
+            Charge of each of the rows, in nats.
         bins : (K,) array of int, optional
             A coarser histogram: the bin, from 0, of each of `labels`.
 

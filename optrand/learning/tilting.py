@@ -63,7 +63,7 @@ def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[A
 
 
 def _within(prior: Floats, places: Floats, means: Floats, shares: Floats, tau: float) -> float:
-    """Average variance of the tilted priors."""
+    """Return the average variance of the tilted priors."""
     rows = _tilt(prior, places, means, tau)
     return float(shares @ (rows @ places**2 - (rows @ places) ** 2))
 

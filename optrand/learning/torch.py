@@ -54,7 +54,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     warm_start : bool, optional
         Whether a later stage goes on with the network of the stage before.
     seed : int, optional
-        Of batches, mixing and dropout. It protects nothing.
+        Seed of batches, mixing and dropout. It protects nothing.
 
     Notes
     -----
@@ -133,19 +133,19 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._train(X, bits, lambda scores, each: entropy(scores, each, reduction="none").sum(1), flooded=False)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Probabilities of the classes, shape ``(n, K)``."""
+        """Return the probabilities of the classes, shape ``(n, K)``."""
         check_is_fitted(self)
         rows: Floats = _torch().softmax(_scores(self.network_, _tensor(X)).double(), 1).numpy()
         return rows
 
     def predict_bits(self, X: ArrayLike) -> Floats:
-        """Probabilities that the noisy bits are 1, by a network of :meth:`fit_bits`; shape ``(n, K)``."""
+        """Return the probabilities that the noisy bits are 1, by a network of :meth:`fit_bits`; shape ``(n, K)``."""
         check_is_fitted(self)
         rows: Floats = _torch().sigmoid(_scores(self.network_, _tensor(X)).double()).numpy()
         return rows
 
     def predict(self, X: ArrayLike) -> NDArray[np.intp]:
-        """Likeliest class numbers, shape ``(n,)``."""
+        """Return the likeliest class numbers, shape ``(n,)``."""
         numbers: NDArray[np.intp] = self.predict_proba(X).argmax(axis=1)
         return numbers
 

@@ -38,7 +38,7 @@ class Completion:
     low, high : float
         The outputs.
     at_low, at_high : list of Fraction
-        Their probabilities, one a label.
+        Their probabilities, one per label.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Completion:
         ratio : Fraction
             Above 1.
         origin : Fraction
-            Of labels and means; `ends` are not measured from it.
+            Origin of labels and means; `ends` are not measured from it.
         monotone : bool
             Whether probabilities must not fall (or not rise) with the label, so that they are sums of interval columns.
         """
@@ -120,11 +120,11 @@ class Completion:
         return cls(1 - share, low, high, [share - chance for chance in at_high], at_high)
 
     def is_private(self, ratio: Fraction) -> bool:
-        """Whether all probabilities are positive, and those of an output within the ratio."""
+        """Return whether all probabilities are positive, and those of an output within the ratio."""
         return all(min(chances) > 0 and max(chances) <= ratio * min(chances) for chances in (self.at_low, self.at_high))
 
     def is_monotone(self) -> bool:
-        """Whether a higher label is at least as likely to get the high output, and at most as likely the low one."""
+        """Return whether a higher label is at least as likely to get the high output, and no likelier the low one."""
         rising = all(before <= after for before, after in pairwise(self.at_high))
         return rising and all(before >= after for before, after in pairwise(self.at_low))
 

@@ -24,7 +24,7 @@ from optrand.base.arithmetic import Integers, check_ratio, float_above, float_be
 from optrand.base.files import write_atomically
 from optrand.base.records import Record
 from optrand.base.strict_json import Document
-from optrand.base.suggestions import missing
+from optrand.base.suggestions import missing, suggest_attributes, suggest_parameters
 from optrand.base.validation import Floats, check_values, exactly
 from optrand.certificates.certificate import Certificate, Proof, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
@@ -40,7 +40,7 @@ from optrand.model.randomizer import Arcs, Randomizer
 from optrand.model.table import IntegerArcs, Table
 from optrand.sampling import Sampler
 from optrand.sampling.draw import LabelIndex
-from optrand.sampling.entropy import EntropySource, RecordEntropy, without_seed
+from optrand.sampling.entropy import EntropySource, RecordEntropy
 
 __all__ = ["ExactMechanism", "Mechanism", "load", "read_file"]
 
@@ -54,6 +54,27 @@ LARGEST = 10**strict_json.MAX_DIGITS
 AnyProof = TypeVar("AnyProof", bound=Proof, covariant=True)
 
 
+@suggest_attributes(
+    {
+        "certificate": "optimal proof status",
+        "certificate.gap": "duality_gap gap relative_gap",
+        "certificate.lower": "bound lower lower_bound",
+        "certificate.upper": "upper upper_bound",
+        "certify()": "audit check is_private prove verify",
+        "epsilon": "eps",
+        "value": "cost expected_loss fun loss mse objective opt_value",
+        "summary()": "rmse std variance",
+        "matrix": "channel design kernel P pmf proba probabilities Q T to_numpy transition_matrix",
+        "outputs": "support values",
+        "labels": "classes classes_ domain",
+        "dual": "alpha dual_value duals multipliers",
+        "sample(values)": "add_noise apply draw predict privatize randomise randomize release rvs transform",
+        "save(path)": "dump dumps to_dict to_json",
+        "optrand.plotting.pmf_figure(mechanism)": "plot show",
+        "pandas.DataFrame(mechanism.matrix, mechanism.labels, mechanism.outputs)": "to_csv to_frame to_pandas",
+        "privacy_loss_distribution()": "compose pld privacy_loss",
+    }
+)
 class ExactMechanism(Record, ABC, Generic[AnyProof]):
     """Base of mechanisms: an exact table with its proof, which is drawn from and saved.
 
@@ -111,7 +132,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
         """Sampler of the table; prepared once."""
         return Sampler(self.table)
 
-    @without_seed
+    @suggest_parameters
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """Draw one output for every label in `values`, with exactly the probabilities of the table.
 
@@ -442,7 +463,7 @@ class Mechanism(ExactMechanism[Certificate]):
         return self.summary()._repr_html_()
 
     def __repr__(self) -> str:
-        """One line, without the tables."""
+        """Return one line, without the tables."""
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
 

@@ -12,7 +12,7 @@ from optrand.mechanism.mechanism import Mechanism
 __all__ = ["mixture"]
 
 LARGEST_DENOMINATOR = 1 << 10
-"""Of the ratio of the two masses, which decides how many digits they gain."""
+"""Digits of the ratio of the two masses, which decide how many digits they gain."""
 
 
 def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:

@@ -59,7 +59,7 @@ class DominatingPair(Record):
 
     Examples
     --------
-    A bit, told truthfully with probability 3/4, a hundred times:
+    A bit, answered truthfully with probability 3/4, a hundred times:
 
     >>> bit = DominatingPair(Fraction(3), Fraction(1, 4))
     >>> [round(bit.delta(epsilon), 9) for epsilon in (0, math.log(2), 2)]

@@ -75,7 +75,7 @@ class Summary:
         value : float
             Objective.
         biases, variances : (k,) arrays
-            Of the output of each label.
+            Variance of the output of each label.
         rows : int
             Number of released labels whose mean is described.
 
@@ -116,7 +116,7 @@ class Summary:
         return asdict(self)
 
     def __str__(self) -> str:
-        """One fact a line."""
+        """Return one fact a line."""
         width = max(map(len, self.facts))
         return "\n".join(f"{name:<{width}}   {fact}" for name, fact in self.facts.items())
 

@@ -282,7 +282,7 @@ def _move_within(problem: Problem, columns: ExactColumns, movable: NDArray[np.bo
 
 
 def _complete(problem: Problem, columns: ExactColumns, rough: Table) -> Iterator[Table]:
-    """Generate mixtures of a table with two outputs that take out its biases, as far as the outputs leave room.
+    """Generate mixtures of a table with two outputs that take out its biases, as far as the outputs allow it.
 
     The two are the ends of the allowed outputs. On the line they are the table's own, or any if its sets are not
     intervals. If they are, the first mixture is a sum of intervals as well: the probabilities of the two outputs rise

@@ -14,16 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from optrand.base.arithmetic import log_bracket
 from optrand.base.records import Record
-from optrand.base.suggestions import nearby
+from optrand.base.suggestions import nearby, public_names
 from optrand.base.validation import Floats, frozen
 from optrand.errors import InvalidInput
 
-__all__ = ["Loss", "Tabulated", "absolute", "by_name", "poisson_log", "squared", "unknown", "zero_one"]
+__all__ = ["Loss", "Tabulated", "absolute", "poisson_log", "squared", "zero_one"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class Grid(Record):
         return float(self.values[-1])
 
     def __repr__(self) -> str:
-        """One line; of many values the number and both ends."""
+        """Return one line; of many values the number and both ends."""
         if self.values.size <= SHOWN:
             return f"Grid({self.values.tolist()})"
         return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
@@ -152,7 +152,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     Returns
     -------
     Grid
-        Of a single label that label alone, which is the best grid whatever `n` is.
+        For a single label that label alone, which is the best grid for every `n`.
 
     Raises
     ------

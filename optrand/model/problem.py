@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below, privacy_ratio
 from optrand.base.records import Record
+from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import (
     Floats,
     check_epsilon,
@@ -79,6 +80,17 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
     return float_below(low - overhang), float_above(high + overhang)
 
 
+@suggest_attributes(
+    {
+        "optrand.solve(problem)": "gap is_dcp matrix objective P plot Q solution solve solver status summary",
+        "epsilon": "alpha eps",
+        "bias_penalty": "bias penalty",
+        "labels": "bounds classes domain",
+        "k": "size",
+        "outputs": "grid n variables",
+        "dataclasses.replace(problem, epsilon=1.0)": "copy replace",
+    }
+)
 @dataclass(frozen=True)
 class Problem(Record):
     r"""Problem of minimising the expected loss, and a penalty on bias, over epsilon-DP randomizers.
@@ -197,7 +209,7 @@ class Problem(Record):
     def origin(self) -> float:
         """Origin from which labels are measured without loss: 0, or a middle label where they lie far from zero.
 
-        Of labels within a factor of two of each other the difference of any two is a float (Sterbenz,
+        If labels are within a factor of two of each other, the difference of any two is a float (Sterbenz,
         *Floating-Point Computation*, 1974, Theorem 4.3.1).
         """
         far = max(abs(self.labels[0]), abs(self.labels[-1])) > FAR * (self.labels[-1] - self.labels[0])
@@ -240,7 +252,7 @@ class Problem(Record):
         return self.sign * expected
 
     def __repr__(self) -> str:
-        """One line, without labels and prior."""
+        """Return one line, without labels and prior."""
         bias = "unbiased" if self.unbiased else f"bias penalty {self.bias_penalty:g}"
         return (
             f"<Problem: {self.k} labels, epsilon {self.epsilon:g}, loss {self.loss.name}, {bias}, "
@@ -264,15 +276,15 @@ class Problem(Record):
 
 @dataclass(frozen=True, eq=False)
 class Dual(Record):
-    """Multipliers of the two families of constraints, one of each a label.
+    """Multipliers of the two families of constraints, one of each per label.
 
     Attributes
     ----------
     alpha : (k,) array
-        Of ``sum_i M[y, i] = 1``; in units of the loss.
+        Multipliers of ``sum_i M[y, i] = 1``; in units of the loss.
     beta : (k,) array
-        Of ``E[M(y)] = y`` (or of the definition of the bias, at a finite penalty); loss per unit of the label. Zero
-        where bias is free.
+        Multipliers of ``E[M(y)] = y`` (or of the definition of the bias, at a finite penalty); loss per unit of the
+        label. Zero if bias is free.
     origin : float
         The output from which `beta` is measured: far from zero, floats hold good multipliers only near the labels.
 
@@ -311,7 +323,7 @@ class Dual(Record):
         return hash((self.alpha.tobytes(), self.beta.tobytes(), self.origin))
 
     def __repr__(self) -> str:
-        """One line, without the multipliers."""
+        """Return one line, without the multipliers."""
         return f"<Dual: multipliers of {self.alpha.size} labels>"
 
 
@@ -324,6 +336,7 @@ def _bias_penalty(given: object) -> float:
     return penalty + 0.0
 
 
+@suggest_parameters
 def regression(
     labels: ArrayLike,
     prior: ArrayLike,
@@ -371,6 +384,7 @@ def regression(
     return problem
 
 
+@suggest_parameters
 def unbiased_regression(
     labels: ArrayLike, prior: ArrayLike, epsilon: float, *, outputs: OutputSet | ArrayLike | None = None
 ) -> Problem:
@@ -386,6 +400,7 @@ def unbiased_regression(
     return regression(labels, prior, epsilon, bias_penalty=math.inf, outputs=outputs)
 
 
+@suggest_parameters
 def classification(prior: ArrayLike, epsilon: float, *, labels: ArrayLike | None = None) -> Problem:
     """State the problem of the largest probability that the output is the label (LP1 of [G21]).
 

@@ -25,7 +25,7 @@ class Moments:
     biases : (k,) array
         ``E[M(y)] - y``, in units of the labels; for vectors the length of that difference.
     variances : (k,) array
-        Of the released number; for vectors the sum over the coordinates. Infinite where there is none.
+        Variance of the released number; for vectors the sum over the coordinates. Infinite if it does not exist.
 
     Examples
     --------

@@ -237,7 +237,7 @@ class Randomizer(Record):
         return hash((self.labels.tobytes(), self.outputs.tobytes(), self.epsilon))
 
     def __repr__(self) -> str:
-        """One line, without the table."""
+        """Return one line, without the table."""
         return f"<Randomizer: {self.k} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
     @cached_property
@@ -429,7 +429,7 @@ class Solution(Record):
         return hash((self.problem, self.randomizer))
 
     def __repr__(self) -> str:
-        """One line, without the table."""
+        """Return one line, without the table."""
         proof = "with" if self.dual is not None else "without"
         return (
             f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
@@ -454,6 +454,6 @@ def _distinct_outputs(arcs: Arcs) -> Floats:
     """Return the distinct outputs of arcs in increasing order. Raise `InvalidInput` if one is not finite."""
     outputs: Floats = np.unique(arcs.outputs) + 0.0
     if not (outputs.size and math.isfinite(outputs[0]) and math.isfinite(outputs[-1])):
-        raise InvalidInput("the arcs' outputs hold NaN or infinite entries, or there are none: expected finite numbers")
+        raise InvalidInput("the arcs' outputs are empty, or hold NaN or infinite entries: expected finite numbers")
     outputs.flags.writeable = False
     return outputs

@@ -362,7 +362,7 @@ class Table(Record):
         return np.array([float(error - bias * bias) for error, bias in pairs])
 
     def arcs(self, ratio: Fraction) -> IntegerArcs | None:
-        """Return the interval columns of one ratio that add up to a multiple of this table. None if there are none.
+        """Return the interval columns of one ratio that add up to a multiple of this table, or None without them.
 
         Examples
         --------
@@ -412,7 +412,7 @@ class Table(Record):
         return hash(self.columns)
 
     def __repr__(self) -> str:
-        """One line."""
+        """Return one line."""
         return f"<Table: {self.k} labels, {self.n} outputs>"
 
 

@@ -24,6 +24,9 @@ Examples
 (3, 3, 6)
 """
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.plotting.comparisons import (
     composition_figure,
     frontier_figure,
@@ -53,3 +56,6 @@ __all__ = [
     "shares_figure",
     "times_figure",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

@@ -291,7 +291,7 @@ class Ranks:
         return number_texts(self.outputs[ticks], float(np.ptp(self.outputs)) / 100)
 
     def _ticks(self, *, vertical: bool) -> Indices:
-        """Return the ranks that have a tick: the ends of each part between breaks, and more if there is room."""
+        """Return the ranks that have a tick: the ends of each part between breaks, and others that fit in."""
         longest = max(map(len, self._texts(spread(self.outputs.size, 12))))
         apart = LIMITS.tick_line if vertical else LIMITS.tick_letter * (longest + 1.5)
         unit = self.length / (self.places[-1] + 1)
@@ -299,7 +299,7 @@ class Ranks:
         for part in np.split(np.arange(self.outputs.size), self.breaks + 1):
             count = 1 + int((part.size - 1) * unit / apart)
             ticks += part[spread(part.size, count)].tolist() if count > 1 else [int(part[part.size // 2])]
-        # Places in proportion may be closer than ranks: keep each tick that has room after the one before.
+        # Places in proportion may be closer than ranks: keep each tick that does not overlap with the one before.
         kept = ticks[:1]
         for tick in ticks[1:]:
             if (self.places[tick] - self.places[kept[-1]]) * unit >= 0.9 * apart:

@@ -111,7 +111,7 @@ def _frontier(curve: Sequence[SweepRow]) -> tuple[list[float], list[float]]:
 
 
 def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float, float]) -> None:
-    """Write the penalty beside each mark that has room for it, the largest penalties first."""
+    """Write the penalty beside each mark if it overlaps with no other, the largest penalties first."""
     x_unit = 72 * size[0] / float(np.ptp(axes.get_xlim()))
     y_unit = 72 * size[1] / float(np.ptp(axes.get_ylim()))
     taken: list[tuple[float, float]] = []
@@ -429,7 +429,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
     Parameters
     ----------
     histogram : Histogram
-        Of :func:`optrand.estimate.histogram`.
+        Result of :func:`optrand.estimate.histogram`.
     truth : (k,) array, optional
         Shares of the labels in the table itself, in an experiment.
 

@@ -157,7 +157,7 @@ def report_page(
     ----------
     mechanism : Mechanism
     certificate : Certificate
-        Of this mechanism: :func:`optrand.certify`.
+        Certificate of this mechanism: :func:`optrand.certify`.
     name : str
         File that readers are to verify.
     parts : BudgetSplit, optional

@@ -18,6 +18,9 @@
 ====================================  =================================================================================
 """
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.programs.answer import Answer, Status
 from optrand.programs.backends import Cvxpy, Highs, Scipy
 from optrand.programs.certificate import ProgramCertificate
@@ -56,3 +59,6 @@ __all__ = [
     "lp1",
     "lp2",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from optrand.base.suggestions import suggest_attributes
 from optrand.base.validation import Floats
 from optrand.programs.certificate import ProgramCertificate, certify_point
 from optrand.programs.model import Model
@@ -22,6 +23,16 @@ class Status(Enum):
     FAILED = "failed"
 
 
+@suggest_attributes(
+    {
+        "value": "fun objective opt_value",
+        "table": "matrix variables x",
+        "duals": "dual dual_value",
+        "certify().gap": "certificate gap",
+        "status": "optimal success",
+        "seconds, iterations": "nit solver_stats",
+    }
+)
 @dataclass(frozen=True, eq=False)
 class Answer:
     """A backend's own answer, in the papers' units and unchecked.
@@ -39,7 +50,7 @@ class Answer:
     point : array
         All variables: the table row by row, and the variables behind it. Empty if there is no point.
     multipliers : array
-        For every row the derivative of the optimal value by its right-hand side. Empty if there are none.
+        For every row the derivative of the optimal value by its right-hand side. Empty if the backend returns none.
     iterations : int
     seconds : float
         Run time of the backend alone.
@@ -76,5 +87,5 @@ class Answer:
         return certify_point(self.program, self.point, self.multipliers, reason=reason)
 
     def __repr__(self) -> str:
-        """One line."""
+        """Return one line."""
         return f"<Answer: {self.backend} says {self.status.value}, value {self.value:.9g}, {self.seconds:.3g} s>"

@@ -161,7 +161,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
         return mechanism
 
     def __repr__(self) -> str:
-        """One line."""
+        """Return one line."""
         notions = ", ".join(type(notion).__name__ for notion in self.program.privacy)
         return f"<ProgramMechanism: {self.table.k} labels, {self.table.n} outputs, {notions}>"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import check_epsilon, check_prior
 from optrand.programs.constraints import Unbiased
 from optrand.programs.privacy import Pure
@@ -14,6 +15,7 @@ from optrand.programs.rows import Rows, Sense
 __all__ = ["algorithm1", "lp1", "lp2"]
 
 
+@suggest_parameters
 def lp1(prior: ArrayLike, epsilon: float, *, form: str = "pairwise") -> Program:
     r"""Return LP1 of [G21], proof of Theorem 3: the largest probability that the output is the label.
 
@@ -40,6 +42,7 @@ def lp1(prior: ArrayLike, epsilon: float, *, form: str = "pairwise") -> Program:
     return Program(classes, shares, classes, loss=np.eye(shares.size), privacy=Pure(epsilon, form=form), maximize=True)
 
 
+@suggest_parameters
 def lp2(prior: ArrayLike, epsilon: float) -> Program:
     r"""Return LP2 of [G21], proof of Theorem 3: a relaxation of LP1 with the diagonal ``q[y] = M[y, y]`` alone.
 
@@ -73,6 +76,7 @@ def lp2(prior: ArrayLike, epsilon: float) -> Program:
     return Program.without_table((f"q[y={y}]" for y in classes), shares, [rows], maximize=True)
 
 
+@suggest_parameters
 def algorithm1(
     labels: ArrayLike, prior: ArrayLike, epsilon: float, outputs: ArrayLike, *, form: str = "pairwise"
 ) -> Program:

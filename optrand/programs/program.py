@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import Floats, check_flag, check_labels, check_prior, check_values, rectangular
 from optrand.errors import InvalidInput
 from optrand.model import losses
@@ -39,6 +40,16 @@ LARGEST = 50_000_000
 """Most coefficients of a program: about 1.6 GB while it is built."""
 
 
+@suggest_attributes(
+    {
+        "add(name, coefficients, sense, bound)": "add_constraint subject_to",
+        "solve().value": "gap objective optimal_value status value",
+        "solve().duals": "dual dual_value duals",
+        "cvxpy()": "to_cvxpy variables",
+        "highs()": "to_highs",
+        "write(path)": "save to_mps",
+    }
+)
 class Program(Model):
     """A linear program over the table ``M[y, o]`` of a randomizer.
 
@@ -202,7 +213,7 @@ class Program(Model):
         return self
 
     def __repr__(self) -> str:
-        """One line: sizes, and the names of the blocks."""
+        """Return one line: sizes, and the names of the blocks."""
         aim = "maximise" if self.maximize else "minimise"
         return (
             f"<Program: {aim} over {len(self.variables.names):,} variables, {self.rows:,} rows: "
@@ -259,6 +270,7 @@ class Program(Model):
         """
         backends.write_model(self, Path(path))
 
+    @suggest_parameters
     def solve(self, backend: str | backends.Backend = "highs") -> Answer:
         """Return a backend's own answer, unchecked. :meth:`~optrand.programs.answer.Answer.certify` proves a bound.
 

@@ -4,6 +4,7 @@
 :func:`randomize`           arrays, columns and frames in memory
 :func:`randomize_table`     files and folders of any size, and frames of a Spark cluster
 :func:`load_release`        the record of a release, verified again
+:func:`diagnose_table`      counts of labels that a release would refuse, for their owner
 :class:`Question`           request for one column
 :class:`ReleaseRecord`      record of a release: costs, estimates, mechanisms
 ==========================  ========================================================
@@ -12,11 +13,13 @@
 import importlib
 from typing import Any
 
+from optrand.base.suggestions import missing_name
 from optrand.errors import missing_extra
 
 _HOMES = {
     "Question": "question",
     "ReleaseRecord": "record",
+    "diagnose_table": "files",
     "load_release": "record",
     "randomize": "in_memory",
     "randomize_table": "files",
@@ -31,10 +34,15 @@ FORMAT = "optrand.release"
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used."""
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise missing_name(__name__, name, __all__)
     try:
         found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from error
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

@@ -81,7 +81,7 @@ class LabelColumn:
         return self.question.classes.index(None) if self.question.nulls == "class" else MISSING
 
     def places(self, column: Any) -> Places:
-        """Return the place of each cell in the declared set, negative if there is none."""
+        """Return the place of each cell in the declared set, negative if the set does not contain it."""
         cells, at = distinct_cells(plain(column))
         if pa.types.is_null(cells.type):
             return np.full(len(column), self.missing_place, dtype=np.int32)
@@ -141,7 +141,7 @@ def refuse_labels(places: Places, question: Question) -> None:
     lowest = int(places.min(initial=0))
     if lowest == 0 or (lowest == MISSING and question.nulls in ("drop", "pass")):
         return
-    advice = "nothing was released or spent; the owner of the labels can count what is wrong with diagnose()"
+    advice = "nothing was released or spent; their owner can count such labels, optrand.release.diagnose_table()"
     if (places == NO_LABEL).any() or (question.nulls == "refuse" and (places == MISSING).any()):
         what = "missing" if question.names is not None else "missing or no finite number that floats can tell apart"
         raise InvalidInput(
@@ -149,6 +149,8 @@ def refuse_labels(places: Places, question: Question) -> None:
             f"missing labels, nulls=...; {advice}"
         )
     remedy = "round them first" if question.clip else "declare all that may occur, or clip those beyond its ends"
+    if question.names is None and question.k == 2:
+        remedy += ". Two numbers are two labels; a range is labels=range(0, 53)"
     raise InvalidInput(f"at least one label is not among the {question.k} declared ones: {remedy}; {advice}")
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from optrand.accounting.ledger import Charge
 from optrand.accounting.spent import Spent
-from optrand.base.suggestions import missing
+from optrand.base.suggestions import missing, suggest_parameters
 from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release.batches import Account, Listener, Rows, Sink, Table, find_column, label_column, release
@@ -56,6 +56,7 @@ def record_path(target: str | os.PathLike[str]) -> Path:
     return path.with_name(path.name + ENDING)
 
 
+@suggest_parameters
 def randomize_table(
     source: Any,
     target: str | os.PathLike[str],
@@ -91,7 +92,7 @@ def randomize_table(
     keep, drop : sequence of str, optional
         The only other columns to release, or those not to release.
     separator, decimal : str, optional
-        Of separated text in `source`, if not those of its name.
+        Marks of separated text in `source`, if not those of its name.
     force : bool
         Replace an output that exists.
     listener : Listener, optional

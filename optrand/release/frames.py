@@ -30,7 +30,7 @@ PANDAS = ("Series", "Index", "ExtensionArray")
 def is_frame(data: object) -> bool:
     """Decide whether an object has columns, rather than being one."""
     if _is_of(data, "polars", "LazyFrame"):
-        raise InvalidInput("a LazyFrame draws anew each time it is asked: collect it first")
+        raise InvalidInput("a LazyFrame is computed again at each use: collect it first")
     if (
         isinstance(data, ARRAYS | ARROW | Mapping)
         or _is_of(data, "pandas", *PANDAS)
@@ -177,7 +177,7 @@ def _cells(data: Any) -> Any:
         cells = np.asarray(data)
     except ValueError:
         raise InvalidInput("labels are a ragged list: expected as many in each row") from None
-    # Of cells of several types in a list numpy would make one, as True and 7 to 1 and 7.
+    # numpy would make one type of several in a list, such as 1 and 7 of True and 7.
     return cells if isinstance(data, np.ndarray) else np.array(data, dtype=object)
 
 
@@ -253,7 +253,7 @@ def _are_equal(level: Any, labels: Any) -> bool:
         held = arrow_column(level)
         same = pc.all(pc.equal(held, labels)).as_py() is not False
     except (InvalidInput, pa.ArrowException):
-        # Of types that do not compare.
+        # The types do not compare.
         return False
     return bool(same and held.null_count < len(held) and held.is_null().equals(labels.is_null()))
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from optrand.accounting.ledger import Ledger
 from optrand.accounting.spent import Spent
+from optrand.base.suggestions import suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.release.batches import Account, Listener, Reader, Rows, Sink, Table, release
 from optrand.release.frames import arrow_column, check_frame, is_frame, materialize, replace_labels
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
-from optrand.sampling.entropy import without_seed
 
 __all__ = ["Randomized", "randomize"]
 
@@ -29,7 +29,7 @@ class Randomized(NamedTuple):
     Attributes
     ----------
     table : object
-        Of the kind that went in.
+        An object of the kind that went in.
     record : ReleaseRecord or FrameRecord
         The latter of several columns.
     """
@@ -38,7 +38,7 @@ class Randomized(NamedTuple):
     record: Any
 
 
-@without_seed
+@suggest_parameters
 def randomize(
     data: Any,
     epsilon: float | Mapping[Hashable, float],
@@ -74,7 +74,7 @@ def randomize(
     epsilon : float
         The whole budget of a column in nats, prior included. Several columns each spend it, or their own in a dict.
     label : optional
-        Of a frame the column of labels, or a list of several, which cost the sum: then all options down to `nulls`, and
+        The column of labels of a frame, or a list of several, which cost the sum: then all options down to `nulls`, and
         `gap`, may be dicts by column. Of anything else the name that it has in the record and in the ledger.
     labels, classes, prior, randomizer, loss, bias_penalty, outputs, clip, nulls, gap
         See :class:`~optrand.release.question.Question`. Either `labels` (numbers) or `classes` (names) that can occur

@@ -1,6 +1,6 @@
 """Tables as Parquet, one file or a partitioned folder: every column but the labels keeps its type and its values.
 
-Of the metadata only those of other columns are written again: the rest may hold a figure of the true labels.
+Only the metadata of other columns are written again: the rest may hold a statistic of the true labels.
 """
 
 from __future__ import annotations

@@ -151,7 +151,10 @@ class Question:
         check_flag(self.clip, "clip")
         order = None
         if self.classes is None:
-            given = check_labels(_as_array(self.labels, "labels"))
+            given = _as_array(self.labels, "labels")
+            if any(isinstance(each, str) for each in (given if isinstance(given, list) else given.ravel())):
+                raise InvalidInput("labels are numbers: declare names as classes=['yes', 'no']")
+            given = check_labels(given)
             order = np.argsort(given)
             self._set("labels", frozen(given[order]))
         else:
@@ -213,7 +216,7 @@ class Question:
             raise InvalidInput("the mechanism has outputs that are no classes 0, 1, ...: take one of classes")
 
     def _check_problem(self, order: Any) -> None:
-        """Loss, penalty and outputs; afterwards none of them is None."""
+        """Return the loss, penalty and outputs; afterwards none of them is None."""
         loss, penalty = RANDOMIZERS.get(self.rule, (None, None))
         if loss is not None:
             useless = [name for name in ("loss", "bias_penalty", "outputs") if getattr(self, name) is not None]

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base import strict_json
 from optrand.base.arithmetic import budget_above, decimal_above, decimal_value, least_reading
 from optrand.base.files import write_atomically
-from optrand.base.suggestions import missing
+from optrand.base.suggestions import missing, suggest_attributes
 from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -60,6 +60,15 @@ class TableFile:
     decimal: str | None = None
 
 
+@suggest_attributes(
+    {
+        "epsilon": "eps spent",
+        "mechanism": "certificate certify matrix sample summary",
+        "estimates": "histogram mean",
+        "save(path)": "to_csv to_json",
+        "labels": "domain",
+    }
+)
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRecord(Released):
     """Record of one release of one column.
@@ -75,7 +84,7 @@ class ReleaseRecord(Released):
     epsilon : float
         Total in nats: the exact sum of `parts`, rounded up.
     parts : BudgetSplit
-        Of the prior and of the labels.
+        Epsilon of the prior and of the labels.
     realised_epsilon : float
         Verified upper end of the epsilon that was spent.
     rows : int
@@ -97,7 +106,7 @@ class ReleaseRecord(Released):
     noisy_label_loss : float
         Expected loss of a label under the prior; of classes the probability that one changes.
     relative_loss : float, optional
-        Of a release by groups: its objective, as a share of that of one mechanism for all rows.
+        Objective of a release by groups, as a share of that of one mechanism for all rows.
     mechanisms : mapping of str to Mechanism
         Mechanism of each group by the group's name, a JSON list of its values; some may be the same.
     table : TableFile, optional
@@ -173,7 +182,7 @@ class ReleaseRecord(Released):
             raise InvalidInput("a group of the record has not one value for each of its columns")
 
     def __repr__(self) -> str:
-        """One line: the cost, the number of labels, and the estimates that are possible."""
+        """Return one line: the cost, the number of labels, and the estimates that are possible."""
         spent = f"epsilon {self.epsilon!r} (prior {self.parts.prior!r}, labels {self.parts.labels!r})"
         size = f"{self.rows:,} rows, {len(self.labels):,} labels declared"
         return f"<ReleaseRecord: {spent}, {size}; {self.estimates.words}>"
@@ -460,7 +469,7 @@ def _read(content: Any) -> ReleaseRecord:
 
 
 def _lines(sealed: dict[str, Any]) -> bytes:
-    """Canonical bytes with line ends between fields, which a person needs and no digest sees."""
+    """Return the canonical bytes with line ends between fields, which a person needs and no digest sees."""
     lines = (strict_json.canonical({name: sealed[name]}).decode().strip()[1:-1] for name in sorted(sealed))
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 

@@ -201,7 +201,7 @@ class Thresholds:
     def __init__(self, weights: Weights, table: Table, width: int) -> None:
         levels = weights.starts.shape[1]
         size = len(weights.masses)
-        # The running sums may be many times the total: use only the leading bits of a word that leave room for them.
+        # The running sums may be many times the total: use only as many leading bits of a word as keep them in range.
         bits = min(width, 62 - (sum(weights.masses) // table.total).bit_length())
         scaled = ((mass << bits) // table.total for mass in accumulate(weights.masses, initial=0))
         edges = np.append(np.fromiter(scaled, np.int64, size + 1), np.iinfo(np.int64).max)

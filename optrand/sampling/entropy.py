@@ -7,9 +7,7 @@ release noise drawn from the same words.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import wraps
-from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +25,6 @@ __all__ = [
     "check_first_words",
     "check_width",
     "check_words",
-    "without_seed",
 ]
 
 Words = NDArray[np.uint64]
@@ -37,24 +34,6 @@ MAX_WIDTH = 64
 
 BLOCK_BYTES = 1 << 20
 """Largest number of bytes in one request to the operating system."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def without_seed(function: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a function to refuse ``seed=``, which other libraries have, and name the two sources of noise."""
-
-    @wraps(function)
-    def refusing(*args: P.args, **options: P.kwargs) -> T:
-        if "seed" in options:
-            raise InvalidInput(
-                "there is no seed: noise that others can draw again is not private; leave it out, or in an experiment "
-                "pass source=optrand.sampling.entropy.SeededEntropy(seed)"
-            )
-        return function(*args, **options)
-
-    return refusing
 
 
 @runtime_checkable
@@ -166,7 +145,7 @@ def check_width(source: EntropySource | RecordEntropy) -> int:
     if not hasattr(source, "width"):
         raise InvalidInput(
             f"source is of type {type(source).__name__}, expected a source of random words: leave it out, or in an "
-            "experiment pass SeededEntropy(seed) of optrand.sampling.entropy"
+            "experiment pass optrand.sampling.SeededEntropy(seed)"
         )
     return check_integer(source.width, "the width of the entropy source's words", 1, MAX_WIDTH)
 

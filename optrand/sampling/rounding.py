@@ -157,7 +157,7 @@ def _round(values: Floats, knots: Floats, source: EntropySource) -> Floats:
 
 
 def _is_below(value: float, ends: tuple[float, float], word: int, source: EntropySource) -> bool:
-    """Whether a uniform number that begins with `word` is below the exact probability of the upper end."""
+    """Return whether a uniform number that begins with `word` is below the exact probability of the upper end."""
     low, high = map(Fraction, ends)
     share = (Fraction(value) - low) / (high - low)
     return settle([share.numerator], share.denominator, (word, source.width), source) == 0

@@ -6,6 +6,9 @@
 for a worst prior as well.
 """
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.solvers.bins.path import BinPath, rr_on_bins
 from optrand.solvers.closed_form import ClosedForm
 from optrand.solvers.dispatch import Solver, choose, design, solve
@@ -29,3 +32,6 @@ __all__ = [
     "rr_on_bins",
     "solve",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

@@ -1,4 +1,4 @@
-"""Problems whose answer is a formula: one list of closed forms, asked in order before any iterative solver."""
+"""Problems whose answer is a formula: one list of closed forms, tried in order before any iterative solver."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 LIGHTEST = 1e-2
-"""Of a lighter label, times ``E``, no response of its own is best."""
+"""Share below which, times ``E``, a label has no response of its own at the optimum."""
 
 NARROWEST = 1e-10
 """Share of its width by which an interval may exceed the narrowest one for :func:`two_ends_within` to be evaluated."""
@@ -53,7 +53,7 @@ class ClosedForm:
     """
 
     def accepts(self, problem: Problem) -> bool:
-        """Whether a closed form answers the problem; the formulas are evaluated to tell."""
+        """Return whether a closed form answers the problem; the formulas are evaluated to decide it."""
         return is_over_labels(problem) or self.answer(problem) is not None
 
     def answer(self, problem: Problem) -> Solution | None:
@@ -86,7 +86,7 @@ class ClosedForm:
 
 
 def is_over_labels(problem: Problem) -> bool:
-    """Whether a problem is classification whose outputs are the labels themselves."""
+    """Return whether a problem is classification whose outputs are the labels themselves."""
     if problem.loss != losses.zero_one or not isinstance(problem.outputs, Grid):
         return False
     return np.array_equal(problem.outputs.values, problem.labels)
@@ -133,7 +133,7 @@ def nearly_two_ends(problem: Problem) -> Solution | None:
 
 
 def feasible_answer(problem: Problem) -> Solution:
-    """Return a private and, where that is asked, unbiased randomizer in closed form, optimal or not.
+    """Return a private and, if the problem requires it, unbiased randomizer in closed form, optimal or not.
 
     It is the answer when time is over: a gap and a bit, or the two outputs that an unbiased randomizer needs if these
     are not allowed, or with a price of bias the best constant output. Its multipliers are the better ones of its own
@@ -157,7 +157,7 @@ def feasible_answer(problem: Problem) -> Solution:
 
 
 def _is_unbiased_off_grids(problem: Problem) -> bool:
-    """Whether a problem is unbiased regression of squared loss on two labels or more, and not on a grid."""
+    """Return whether a problem is unbiased regression of squared loss on two labels or more, and not on a grid."""
     squared = problem.loss == losses.squared and problem.unbiased
     return squared and problem.k > 1 and not isinstance(problem.outputs, Grid)
 
@@ -250,4 +250,4 @@ CLOSED_FORMS: tuple[Callable[[Problem], Solution | None], ...] = (
     priced_rr_within,
     two_ends_within,
 )
-"""Functions that return the answer to a problem, or None if they cannot prove it optimal, in the order of asking."""
+"""Functions that return the answer to a problem, or None if they cannot prove it optimal, in the order of trial."""

@@ -75,8 +75,8 @@ class ConeOptions:
     violation : float
         Reduced cost, in units of the loss, below which an arc is added.
     floor : float
-        ``k`` times a lower bound of an unknown prior on coarse levels: where a prior is zero no price tells which arcs
-        are next.
+        ``k`` times a lower bound of an unknown prior on coarse levels: if a prior is zero, no reduced cost shows which
+        arcs are next.
     """
 
     tolerance: float = 1e-12
@@ -193,7 +193,7 @@ class ConeProgram:
         return sparse.csr_array((entries, (rows, columns)), shape=(n, m))
 
     def _label_rows(self) -> Rows:
-        """Amount of each label, from its sums at coarse nodes."""
+        """Return the amount of each label, from its sums at coarse nodes."""
         return sparse.csr_array(self.prolongation[1:, 1:] - self.prolongation[:-1, 1:])
 
     def build(self) -> ConicProgram:

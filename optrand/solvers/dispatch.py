@@ -9,6 +9,7 @@ from typing import Protocol, cast, overload
 import numpy as np
 
 from optrand.base.numerals import shown_above
+from optrand.base.suggestions import suggest_parameters
 from optrand.certificates.certificate import Certificate
 from optrand.closed_forms.response import kept_labels, respond_exactly
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
@@ -54,7 +55,7 @@ class Solver(Protocol):
     """An algorithm and its options: a frozen record, called on a problem."""
 
     def accepts(self, problem: Problem) -> bool:
-        """Whether the problem is of the kind that this solver answers."""
+        """Return whether the problem is of the kind that this solver answers."""
         ...
 
     def __call__(self, problem: Problem) -> Solution:
@@ -66,7 +67,7 @@ def choose(problem: Problem) -> Solver:
     """Return the solver that :func:`solve` uses by default.
 
     1. A problem that a closed form is proven to answer (:data:`optrand.solvers.closed_form.CLOSED_FORMS`):
-       `ClosedForm`. The formulas are evaluated to tell.
+       `ClosedForm`. The formulas are evaluated to decide it.
     2. Squared loss without bias or at a bias penalty, and outputs on the line or an interval: `ReducedDual`.
     3. Outputs on the line or an interval and a bias penalty of 0: `BinPath`.
     4. The same on a grid: `GridDual`.
@@ -99,6 +100,7 @@ def _iterative(problem: Problem) -> Solver:
 def solve(problem: Problem, solver: Solver | None = ...) -> Mechanism: ...
 @overload
 def solve(problem: Program, solver: str | Backend | None = ...) -> ProgramMechanism: ...
+@suggest_parameters
 def solve(problem: Problem | Program, solver: Solver | str | Backend | None = None) -> Mechanism | ProgramMechanism:
     """Solve a problem or a linear program, and return its best mechanism with the multipliers that prove it.
 
@@ -237,7 +239,7 @@ def _reduce_and_solve(problem: Problem, solver: Solver | None) -> Solution:
 def _proven(problem: Problem) -> Solution:
     """Solve by a closed form if there is one, or else by default.
 
-    Where outputs leave hardly any room, return the better solution of that and of the two ends.
+    If the interval of outputs is nearly the narrowest, return the better solution of that and of the two ends.
     """
     closed = ClosedForm().answer(problem)
     if closed is not None:

@@ -193,7 +193,7 @@ def _differences(sign: Floats, label: NDArray[np.intp], k: int) -> sparse.csr_ar
 
 def _decisive_pairs(used: Staircase) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return pairs of a label and a column whose slackness implies that of the others, as losses are convex."""
-    # Of a label's own columns those of the lowest and the highest output; of the others the neighbours outside.
+    # From a label's own columns those of the lowest and the highest output; from the others the neighbours outside.
     pairs = []
     for label, own in enumerate(used.members):
         columns = np.flatnonzero(own)

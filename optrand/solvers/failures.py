@@ -89,11 +89,11 @@ class GuardedSolver(ABC):
     """A solver that refuses problems that it does not accept, and states its time."""
 
     refusal: ClassVar[str]
-    """What it takes, in the words of an error."""
+    """Problems that the solver takes, in the words of an error."""
 
     @abstractmethod
     def accepts(self, problem: Problem) -> bool:
-        """Whether the problem is of the kind that this solver answers."""
+        """Return whether the problem is of the kind that this solver answers."""
 
     def _check(self, problem: Problem) -> None:
         """Refuse problems that are not to be solved."""
@@ -118,7 +118,7 @@ class GuardedSolver(ABC):
         start = time.perf_counter()
         with _SINGLE_THREAD, solver_failures(self):
             solution = self._solution(problem)
-        # The answer of a solver that this one has asked keeps that one's name.
+        # The answer of a solver that this one called keeps the name of that solver.
         name = solution.stats.solver or repr(self)
         stats = replace(solution.stats, solver=name, seconds=time.perf_counter() - start)
         return replace(solution, stats=stats)

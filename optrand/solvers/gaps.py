@@ -74,11 +74,11 @@ class Prices:
         return float(self.costs.min())
 
     def signatures(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Membership in the set ``S`` of the best column at the chosen outputs, shape ``(k, len(chosen))``."""
+        """Return membership in the set ``S`` of the best column at the chosen outputs, shape ``(k, len(chosen))``."""
         return _compute_reduced_costs(self.problem, self.dual, self.outputs[chosen]) < 0
 
     def improving(self, tolerance: float) -> NDArray[np.intp]:
-        """Positions of the local minima of :math:`f` below ``-tolerance``."""
+        """Return the positions of the local minima of :math:`f` below ``-tolerance``."""
         padded = np.concatenate(([math.inf], self.costs, [math.inf]))
         dips = (padded[1:-1] <= padded[:-2]) & (padded[1:-1] <= padded[2:]) & (self.costs < -tolerance)
         return np.flatnonzero(dips)
@@ -117,7 +117,7 @@ def price(problem: Problem, dual: Dual) -> Prices:
 
 
 def _candidates(problem: Problem) -> Floats:
-    """Labels and ends of the outputs: between them the price of absolute loss is concave."""
+    """Return the labels and ends of the outputs: between them the price of absolute loss is concave."""
     low, high = problem.outputs.low, problem.outputs.high
     return np.union1d(np.clip(problem.labels, low, high), [x for x in (low, high) if math.isfinite(x)])
 
@@ -193,7 +193,7 @@ class _Pieces:
         return cls._of(center, left, (places, steps))
 
     def prices(self, problem: Problem, dual: Dual, points: Floats | None) -> Prices:
-        """Prices at some points, or else the least on every piece."""
+        """Return the prices at some points, or else the least on every piece."""
         center, bottom, top = self.center, problem.outputs.low, problem.outputs.high
         if points is not None:
             x = points.astype(np.longdouble) - center
@@ -211,7 +211,7 @@ class _Pieces:
         return Prices(problem, dual, outputs, least, rounding)
 
     def _at(self, sums: Extended, x: Extended) -> tuple[Floats, Floats]:
-        """Values of some pieces, each at a place of its own, and about how large their rounding errors are."""
+        """Return the values of some pieces, each at a place of its own, and estimates of their rounding errors."""
         a, b, c = sums
         terms = (b * x, -np.where(a == 0, 0, a * np.log(x)), c) if self.pulled else (a * x * x, b * x, c)
         size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
@@ -228,14 +228,14 @@ def _center(problem: Problem, dual: Dual) -> tuple[float, Extended, Extended]:
 
 
 def _of_ranges(problem: Problem, curves: Extended, starts: Extended, ends: Extended) -> tuple[Extended, Extended]:
-    """Places and changes of coefficients where each curve begins and ceases to count E times."""
+    """Return the places and changes of coefficients where each curve begins and ceases to count E times."""
     some = starts < ends
     steps = np.expm1(np.longdouble(problem.epsilon)) * curves[:, some]
     return np.concatenate((starts[some], ends[some])), np.concatenate((steps, -steps), axis=1)
 
 
 def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
-    """Range where each :math:`h_y` of Poisson log loss is negative: an open interval a label, or ``(nan, nan)``.
+    """Return the range of negative :math:`h_y` of Poisson log loss: an open interval per label, or ``(nan, nan)``.
 
     ``v - y log v < alpha / p`` for ``beta = 0``: Newton's method from outside, where it is monotone.
     """
@@ -252,7 +252,7 @@ def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
 
 
 def _poisson_roots(y: Floats, level: Floats) -> tuple[Floats, Floats]:
-    """Roots of ``v - y log v`` at a level that is above its least value, on either side of ``y``."""
+    """Return the roots of ``v - y log v`` at a level that is above its least value, on either side of ``y``."""
     low = np.where(y > 0, np.maximum(np.exp(-level / y), TINY), 0.0)
     high = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, TINY)))) + TINY
     for _ in range(100):
@@ -266,7 +266,7 @@ def _poisson_roots(y: Floats, level: Floats) -> tuple[Floats, Floats]:
 
 
 def _prices_of_classes(problem: Problem, dual: Dual, grid: Floats) -> Prices:
-    """Prices of ``zero_one``, where an output gains at one label at most; cost ``O(k + n log k)``."""
+    """Return the prices of ``zero_one``, where an output gains at one label at most; cost ``O(k + n log k)``."""
     more, alpha = np.expm1(np.longdouble(problem.epsilon)), dual.alpha.astype(np.longdouble)
     elsewhere = -alpha + more * np.minimum(-alpha, 0)
     own = -problem.prior - alpha
@@ -321,7 +321,7 @@ def decide_gap(solution: Solution, estimate: float | None = None) -> float:
 
     It is estimated in floats, and computed in exact arithmetic if floats leave open whether it is at most
     :data:`PROVEN`: at small gaps, at an epsilon above 20, and if outputs end nearer to those that unbiased answers need
-    than floats can tell. `estimate` is :func:`estimated_gap` of the answer, if it is known.
+    than floats can resolve. `estimate` is :func:`estimated_gap` of the answer, if it is known.
 
     Examples
     --------
@@ -398,7 +398,7 @@ def estimated_bound(problem: Problem, dual: Dual) -> float:
 
 
 def _value(solution: Solution) -> float:
-    """Objective of the minimisation; infinite for randomizers that are off, and for other problems."""
+    """Return the objective of the minimisation; infinite for randomizers that are off, and for other problems."""
     problem, randomizer = solution.problem, solution.randomizer
     arcs, is_grid = randomizer.arcs, isinstance(problem.outputs, Grid)
     if arcs is not None and problem.loss == losses.squared:
@@ -419,7 +419,7 @@ def _value(solution: Solution) -> float:
 
 
 def _squared_loss(problem: Problem, arcs: Arcs) -> float:
-    """Squared loss of arcs in extended precision: without bias, at a price of it, or free of it."""
+    """Return the squared loss of arcs in extended precision: without bias, at a price of it, or free of it."""
     if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
         return math.inf
     if isinstance(problem.outputs, Grid) and not np.isin(arcs.outputs, problem.outputs.values).all():
@@ -449,7 +449,7 @@ def _squared_loss(problem: Problem, arcs: Arcs) -> float:
 
 
 def _has_room(problem: Problem, error: float) -> bool:
-    """Whether outputs may lie further out than some unbiased randomizer needs, by more than an error of its means."""
+    """Return whether outputs may lie further out than some unbiased randomizer needs, by more than rounding."""
     if isinstance(problem.outputs, Line):
         return True
     low, high = unbiased_range(problem.labels, problem.epsilon)

@@ -69,7 +69,7 @@ class WorstPrior(GuardedSolver):
     )
 
     def accepts(self, problem: Problem) -> bool:
-        """Whether the loss is squared, the bias penalty positive, and outputs are not on a grid."""
+        """Return whether the loss is squared, the bias penalty positive, and outputs are not on a grid."""
         squared = problem.loss == losses.squared and problem.bias_penalty > 0
         return squared and not isinstance(problem.outputs, Grid) and problem.k > 1
 

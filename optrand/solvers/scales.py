@@ -40,12 +40,12 @@ def typical_loss(problem: Problem, outputs: Floats) -> float:
 def attainable_loss(problem: Problem) -> float:
     """Return the least half squared error, bias charged, of some closed-form randomizers, an estimate of the optimum.
 
-    Of the two end labels' unbiased randomizer, of debiased randomized response ([B23], Section 3.1), and where bias
-    has a price of the constant output. Outputs are taken to be free, since this is a unit and not a bound; but it is no
-    less than what labels beyond the ends of the outputs cost anybody.
+    These are the unbiased randomizer of the two end labels, debiased randomized response ([B23], Section 3.1), and at a
+    finite bias penalty the constant output. Outputs are taken to be free, as this is a unit and not a bound. The result
+    is not below the loss of labels beyond the ends of the outputs, which no randomizer avoids.
     """
     apart = problem.labels - problem.labels[0]
-    # Of labels next to the largest floats some randomizers' losses overflow.
+    # Some randomizers' losses overflow if labels are next to the largest floats.
     with np.errstate(over="ignore", invalid="ignore"):
         losses = np.stack(_compute_losses(problem, float(problem.prior @ apart)))
         attained = np.nan_to_num(losses @ problem.prior, nan=LARGEST, posinf=LARGEST)
@@ -53,7 +53,7 @@ def attainable_loss(problem: Problem) -> float:
 
 
 def attainable_largest_loss(problem: Problem) -> float:
-    """Least of the largest losses over labels, as :func:`attainable_loss` but without a prior."""
+    """Return the least of the largest losses over labels, as :func:`attainable_loss` but without a prior."""
     middle = float(np.ptp(problem.labels)) / 2
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.stack(_compute_losses(problem, middle)).max(axis=1)

@@ -9,6 +9,9 @@
 ==========================  ===========================================================================
 """
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.states.channel import capacity, channel_capacity, noise_rate
 from optrand.states.optimum import BestRandomizer, best
 from optrand.states.trigger import TriggerStates, trigger_states
@@ -22,3 +25,6 @@ __all__ = [
     "noise_rate",
     "trigger_states",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

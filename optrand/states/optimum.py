@@ -150,7 +150,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
 
     Examples
     --------
-    Of three states only the first is rare; how many bits are its report worth?
+    Only the first of three states is rare; how many bits are its report worth?
 
     >>> found = best(np.eye(3), [0.2, 0.4, 0.4], 2.0)
     >>> f"{found.lower:.6f}", found.gap < 1e-9, f"{found.capacity:.4f}"

@@ -79,7 +79,7 @@ class TriggerStates(Sequence[State]):
                     sum(after[free - more][had + more] for more in range(min(free, limit - had) + 1))
                     for had in range(limit + 1)
                 ]
-                # What the datum before has had does not count.
+                # The share of the datum before does not count.
                 rows.append(ways if window else ways[:1] * (most + 1))
             after = rows
             table.append(after)

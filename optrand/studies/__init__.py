@@ -12,6 +12,9 @@
 ============================  ====================================================================
 """
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
 from optrand.studies.continuous import (
     ContinuousMechanism,
@@ -49,3 +52,6 @@ __all__ = [
     "solve_many",
     "sweep",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

@@ -9,6 +9,7 @@ from concurrent.futures import Executor, as_completed
 from contextlib import closing
 from typing import Literal, NamedTuple, overload
 
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import check_real
 from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
 from optrand.mechanism.mechanism import Mechanism
@@ -53,6 +54,7 @@ def solve_many(
     time_limit: float = ...,
     progress: ProgressCallback | None = ...,
 ) -> list[Mechanism | OptrandError]: ...
+@suggest_parameters
 def solve_many(
     problems: Iterable[Problem],
     solver: Solver | None = None,

@@ -142,7 +142,7 @@ class Paths:
         return len(self.phases) - 1
 
     def __getitem__(self, number: int) -> Path:
-        """Path by its index; cost ``O(bins log n)``."""
+        """Return the path by its index; cost ``O(bins log n)``."""
         count = len(self)
         if not -count <= number < count:
             raise IndexError(f"there are {count} paths, and none has the number {number}")
@@ -156,7 +156,7 @@ class Paths:
         return Path(np.array(arcs), first, last, outputs, self.masses[number % count], self.ratio)
 
     def __iter__(self) -> Iterator[Path]:
-        """Paths one after the other."""
+        """Return the paths one after the other."""
         return (self[number] for number in range(len(self)))
 
     @property
@@ -181,7 +181,7 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
     Parameters
     ----------
     subject : Mechanism, Randomizer or Solution
-        Of an exact mechanism made of arcs the masses are its own, those of an interval at two neighbouring floats as
+        The masses of an exact mechanism made of arcs are its own, those of an interval at two neighbouring floats as
         one (:func:`merge_neighbours`). Of anything else they are rounded to integers first
         (:func:`optrand.mechanism.tabulation.round_randomizer`).
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import expect
 from optrand.certificates.certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["Sweep", "SweepRow", "sweep"]
 
 
+@suggest_attributes(
+    {
+        "sweep.results": "mechanism randomizer solution",
+    }
+)
 @dataclass(frozen=True)
 class SweepRow:
     """One problem of a sweep: its parameters, and the certificate of its exact mechanism.
@@ -93,6 +99,13 @@ class SweepRow:
         )
 
 
+@suggest_attributes(
+    {
+        "pandas.DataFrame(sweep.records)": "to_csv to_frame to_pandas",
+        "results": "mechanisms solutions",
+        "arrays": "values",
+    }
+)
 @dataclass(frozen=True)
 class Sweep(Sequence[SweepRow]):
     """Rows in the order of the parameters; ``pandas.DataFrame(sweep)`` is the table.
@@ -147,6 +160,7 @@ class Sweep(Sequence[SweepRow]):
         return f"<Sweep: {len(self.rows)} rows, {proven} certified>"
 
 
+@suggest_parameters
 def sweep(
     problem: Problem,
     *,

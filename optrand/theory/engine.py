@@ -171,7 +171,7 @@ class Form:
     where: Hypothesis | None = None
 
     def speaks_of(self, instance: Any) -> bool:
-        """Whether the instance fulfils the hypothesis."""
+        """Return whether the instance fulfils the hypothesis."""
         return self.where is None or bool(_apply(self.where, instance))
 
 

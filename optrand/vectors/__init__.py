@@ -5,8 +5,14 @@ gradients. :func:`unbiased_vectors` minimises their noise. :func:`best_decoder` 
 any channel.
 """
 
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 from optrand.vectors.decoders import Decoder, best_decoder
 from optrand.vectors.optimum import unbiased_vectors
 from optrand.vectors.subsets import UnbiasedVectors
 
 __all__ = ["Decoder", "UnbiasedVectors", "best_decoder", "unbiased_vectors"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)

@@ -118,7 +118,7 @@ class UnbiasedVectors(Record):
     dual: VectorDual | None = field(repr=False, default=None)
 
     def __repr__(self) -> str:
-        """One line, without the subsets."""
+        """Return one line, without the subsets."""
         size = f"{self.prior.size:,} classes, {len(self.masses):,} types of subsets"
         return f"<UnbiasedVectors: {size}, epsilon {self.epsilon:g}>"
 

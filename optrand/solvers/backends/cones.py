@@ -64,7 +64,7 @@ class ConicSolution:
     equal_dual : array
         The derivative of the minimum by the right-hand side of each equation.
     cone_slack, cone_dual : (n, 3) arrays
-        What lies in the cones, and the multipliers, which lie in them too.
+        Slacks in the cones, and the multipliers, which lie in them too.
     status : str
         The engine's own word; information, not proof.
     iterations : int

@@ -1,4 +1,4 @@
-"""Problems on a grid, by staircase columns made when the certificate asks for them."""
+"""Problems on a grid, by generation of staircase columns with negative reduced cost."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class ColumnGeneration(GuardedSolver):
         return other if lower_bound(problem, other) > best.bound else best.dual
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
-        """Phases: whether the simplex method solves the masters, and the gap at which to go on or to stop."""
+        """Return the phases: whether the simplex method solves the masters, and the gap at which each ends."""
         if problem.unbiased or not problem.bias_penalty:
             return [(False, CENTRAL_UNTIL), (True, self.gap)]
         return [(False, self.gap)]
@@ -184,7 +184,7 @@ def _merge(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Col
 
 
 def _first_columns(problem: Problem, grid: Floats) -> Columns:
-    """Columns that make the master feasible, and those that the problem between the ends of the grid would use."""
+    """Return the columns that make the master feasible, and those of the problem between the ends of the grid."""
     k = problem.k
     upward = np.tri(k, dtype=bool)
     everything = np.ones((k, 1), dtype=bool)
@@ -224,7 +224,7 @@ def _widen(arcs: Arcs, by: int) -> Arcs:
 
 
 def _best_intervals(problem: Problem, grid: Floats) -> Columns:
-    """Intervals of labels, each at its best output: all that are needed for a convex loss where bias is free."""
+    """Return the intervals of labels, each at its best output: enough for a convex loss if bias is free."""
     if problem.bias_penalty or problem.k > MAX_ALL_INTERVALS:
         singles = np.eye(problem.k, dtype=bool)
         members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))

@@ -101,7 +101,7 @@ class GridDual(GuardedSolver):
     )
 
     def accepts(self, problem: Problem) -> bool:
-        """Whether the loss is squared, the bias penalty positive, and the grid has two values or more."""
+        """Return whether the loss is squared, the bias penalty positive, and the grid has two values or more."""
         squared = problem.loss == losses.squared and problem.bias_penalty > 0
         return squared and isinstance(problem.outputs, Grid) and problem.outputs.values.size > 1 and problem.k > 1
 

@@ -77,7 +77,7 @@ class GridScale:
         )
 
     def rows(self, table: sparse.csr_array) -> tuple[sparse.csr_array, Floats]:
-        """Normalisation, then unbiasedness if asked for, as equations on variables whose table is ``table @ x``."""
+        """Return the equations of normalisation, and of unbiasedness if required, for the table ``table @ x``."""
         k = self.problem.k
         sums = sparse.kron(sparse.eye_array(k), np.ones((1, self.outputs.size)))
         if not self.problem.unbiased:
@@ -86,7 +86,7 @@ class GridScale:
         return sparse.csr_array(sparse.vstack((sums, means)) @ table), np.concatenate((np.ones(k), self.labels))
 
     def dual(self, multipliers: Floats) -> Dual:
-        """Multipliers of :meth:`rows` in the units of the problem."""
+        """Return the multipliers of :meth:`rows` in the units of the problem."""
         k = self.problem.k
         alpha = self.unit * multipliers[:k]
         if not self.problem.unbiased:
@@ -147,7 +147,7 @@ class LinearProgram(GuardedSolver):
     Attributes
     ----------
     backend : Backend
-        Of :mod:`optrand.programs.backends`: `Highs`, `Scipy` or `Cvxpy`.
+        Backend of :mod:`optrand.programs.backends`: `Highs`, `Scipy` or `Cvxpy`.
 
     Examples
     --------

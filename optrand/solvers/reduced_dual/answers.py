@@ -305,7 +305,7 @@ def _restore_jointly(
 
 
 def _is_cut(mass: Floats, growth: Floats) -> bool:
-    """Whether some mass would change by more than it may."""
+    """Return whether some mass would change by more than it may."""
     return bool(np.any((mass > 0) & (np.abs(growth) > CUT)))
 
 
@@ -375,7 +375,7 @@ class _End:
         """Generate candidate multipliers, those that most often prove the answer first.
 
         They are those of the interior point in floats, the same in extended precision, and those of groups of labels
-        that the arcs in use do not tell apart. With a price of bias the first of the groups come first: those of the
+        that the arcs in use do not separate. With a price of bias the first of the groups come first: those of the
         interior point then prove one answer in five.
         """
         sums, arcs = Sums(self.terms.before, *self.point[:2]), (self.arcs.first, self.arcs.end, outputs)

@@ -116,7 +116,7 @@ class Point(NamedTuple):
     slack: Floats
 
     def is_finite(self) -> bool:
-        """Whether all sums and masses are finite."""
+        """Return whether all sums and masses are finite."""
         return all(bool(np.isfinite(numbers).all()) for numbers in self[:3])
 
     def move(self, step: Point, to_slack: float, to_mass: float) -> Point:
@@ -288,7 +288,7 @@ def _add_total(
 
 
 def _factorize_corner(corner: Floats, least: Floats) -> None:
-    """Cholesky factor in place of a matrix; an unknown whose pivot is no larger than `least` is fixed at zero."""
+    """Replace a matrix by its Cholesky factor; an unknown whose pivot is at most `least` is fixed at zero."""
     for j in range(least.size):
         column = corner[j:, j] - corner[j:, :j] @ corner[j, :j]
         if column[0] > least[j]:

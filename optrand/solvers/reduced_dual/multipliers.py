@@ -1,4 +1,4 @@
-r"""Multipliers of neighbouring labels that no column in use tells apart.
+r"""Multipliers of neighbouring labels that no column in use separates.
 
 At a finite bias penalty the columns in use fix the sums :math:`b_j`, and of the sums :math:`c_j` those of the nodes at
 which they begin or end; in between, the interior point ends in the middle of all that leaves no *interval* too cheap.

@@ -67,7 +67,7 @@ class Attempt:
         again, and more labels just as long.
     floor : float
         Share of the prior that is spread evenly over the labels on coarse levels: where a prior is zero, reduced costs
-        do not tell which arcs are next.
+        do not show which arcs are next.
     gap, least : float
         Complementarity of the finest level, as a share of the minimum, and its lower bound.
     coarse : float
@@ -334,7 +334,7 @@ class ReducedDual(GuardedSolver):
     )
 
     def accepts(self, problem: Problem) -> bool:
-        """Squared loss, a positive bias penalty, outputs that are not a grid, and at least two labels."""
+        """Return the squared loss, a positive bias penalty, outputs that are not a grid, and at least two labels."""
         squared = problem.loss == losses.squared and problem.bias_penalty > 0
         return squared and not isinstance(problem.outputs, Grid) and problem.k > 1
 

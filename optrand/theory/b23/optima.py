@@ -218,7 +218,7 @@ INTERIOR_POINT = 1e-6
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
     where=lambda mesh: mesh.setting.k > 2,
 )
-@false("The same where privacy is asked of neighbouring labels only.", apart=1)
+@false("The same if privacy holds between neighbouring labels only.", apart=1)
 def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
     """The program, solved as printed, has the loss of the best sum of staircase columns on its outputs."""
     problem, outputs = pose(mesh.setting, mesh.in_floats), mesh.in_floats.values

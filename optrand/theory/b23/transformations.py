@@ -328,7 +328,7 @@ def the_step_gains(
 def _draw_ordered(number: int) -> Channel:
     """Return any randomizer whose means increase with the label; it is unbiased for its means as labels."""
     draw = Random(number)  # noqa: S311
-    # Labels not far from even and a ratio between 1.1 and 100: floats can tell which columns are used.
+    # Labels not far from even and a ratio between 1.1 and 100: floats can decide which columns are used.
     k = draw.randint(2, 4)
     labels = accumulate([Fraction(draw.randint(2, 6), 2) for _ in range(k - 1)], initial=Fraction(draw.randint(-9, 9)))
     ratio = 1 + Fraction(draw.randint(1, 99), draw.choice((1, 10)))

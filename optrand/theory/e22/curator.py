@@ -79,7 +79,7 @@ def _draw_cluster(draw: Random) -> dict[str, Any]:
     "E22 Theorem 1",
     _small_clusters,
     draws(6, _draw_cluster),
-    given="beta above 0, so that the noisy distribution is told; as ratios",
+    given="beta above 0, so that the noisy distribution is defined; as ratios",
 )
 @corrected("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False)
@@ -249,7 +249,7 @@ def uniform_response_spends_epsilon(shares: Distribution, ratio: Fraction, less:
 
 
 SMALL_RATIOS = Fraction(33, 20), Fraction(17, 15)
-"""Of budgets of about 1/2 and 1/8."""
+"""Settings with budgets of about 1/2 and 1/8."""
 
 
 @claim(

@@ -26,7 +26,7 @@ from optrand.theory.instances import prior, shares
 from optrand.theory.sums import push_forward, times, total
 
 TOLERANCE = 1e-9
-"""Of sums, quantiles, logarithms and inverses in floats."""
+"""Relative error of sums, quantiles, logarithms and inverses in floats."""
 
 Distribution = tuple[Fraction, ...]
 Histogram = tuple[int, ...]

@@ -77,7 +77,7 @@ def _peers(_: int) -> Iterator[dict[str, Any]]:
 
 
 def _is_decided(size: int, flip: Fraction, rate: Fraction, reach: Fraction, *, lesser: bool = False) -> bool:
-    """Whether the lemma speaks of these peers, and promises deltas that binomial sums can tell from 0."""
+    """Return whether the lemma speaks of these peers, and promises deltas that binomial sums can separate from 0."""
     least = min(flip, 1 - flip)
     promised = min(promise(size, each, rate, reach)[1] for each in (flip, least))
     return size * (least if lesser else flip) >= 2 and promised >= 1e-20
@@ -204,7 +204,7 @@ def mean_copy(labels: Labels, flip: Fraction) -> Fraction:
 
 
 def copies_law(labels: Labels, flip: Fraction, rate: Fraction) -> dict[Labels, Fraction]:
-    """Return the law of what the users of one cluster send by Algorithm 2: 0, 1, or -1 for nothing."""
+    """Return the law of the messages of one cluster's users in Algorithm 2: 0, 1, or -1 for nothing."""
     n, found = len(labels), {}
     flipped = bit_sums(np.array([1 - flip if y else flip for y in labels]))
     for copies in product((-1, 0, 1), repeat=n):
@@ -237,7 +237,7 @@ def copies_are_independent(labels: Labels, flip: Fraction, chance: Any = lambda 
 
 
 def _views(users: int, flip: Fraction) -> list[dict[tuple[int, int], Fraction]]:
-    """Return the laws of whom one user asked and which label they were told, for either label of the first user."""
+    """Return the laws of whom one user queried and which label they received, for either label of the first user."""
     told = {0: (1 - flip) / users, 1: flip / users}
     views = list(product(range(users), (0, 1)))
     return [{(j, seen): told[abs(seen - first * (j == 0))] for j, seen in views} for first in (0, 1)]
@@ -348,7 +348,7 @@ def clusters_of_one_over_phi_epsilon_squared(
     size = more * math.ceil(math.pow(heterogeneity, -of_phi) * math.pow(epsilon, -of_epsilon))
     rate = float(epsilon / 2)
     mechanism = PeerToPeer(theorem3_flip(size, rate), rate)
-    # What is lost where the flip just tempts to another hypothesis.
+    # Loss if the flip just tempts to another hypothesis.
     lost, order = mechanism.flip / (1 - mechanism.flip), 16 * math.log(size) * float(heterogeneity)
     return at_most([theorem3(mechanism, size), lost], [float(epsilon), order])
 

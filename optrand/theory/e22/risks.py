@@ -205,7 +205,7 @@ def means_are_bounded_by_means(
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
     risks, looks = (ones, 1 - ones), look(counts, noisy, noise, beta)
     best = risks.index(min(risks))
-    # Of two hypotheses that look alike, "always 0" is chosen.
+    # If two hypotheses look alike, "always 0" is chosen.
     chosen = [(mass, losses, losses.index(min(losses))) for mass, losses in looks]
     deviations = total(mass * (risks[h] - losses[h] + losses[best] - risks[best]) for mass, losses, h in chosen)
     gaps = total(mass * max(abs(losses[h] - risks[h]) for h in (0, 1)) for mass, losses in looks)

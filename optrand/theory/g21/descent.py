@@ -75,7 +75,7 @@ def _draw_gradients(draw: Random, ratios: tuple[Fraction, ...]) -> dict[str, Any
 
 
 SMALL_RATIOS = tuple(Fraction(text) for text in ("2", "11/10", "4/3", "271/100", "1000001/1000000"))
-"""Of budgets between 0 and 1, for which the theorem speaks."""
+"""Settings with budgets between 0 and 1, which the theorem is about."""
 
 ANY = (
     *_signs(RATIOS),

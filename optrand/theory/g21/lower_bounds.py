@@ -5,7 +5,7 @@ times the inner product with the parameter, under that sign; parameters are a ba
 ``D L / (2 sqrt(n)) (1 - correlation)`` with the correlation of the parameter and the signs, which is at most the root
 mean square of what an algorithm knows of each sign. That argues about all algorithms and is sharper than the paper.
 
-For bounds that grow as epsilon falls directions are repeated: `j` occurrences of one tell of its sign as much as a
+For bounds that grow as epsilon falls directions are repeated: `j` occurrences of one reveal as much of its sign as a
 budget of ``j epsilon`` allows. Losses are then in units of ``D L``.
 """
 
@@ -148,7 +148,7 @@ def _attain(n: int, ratio: Fraction, delta: Fraction) -> float:
 def private_risk_exceeds_the_least(n: int, ratio: Fraction, delta: Fraction) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.
 
-    Of any algorithm, over fair labels; the bound is the last line of the proof.
+    Bound for any algorithm, over fair labels; it is the last line of the proof.
     """
     most = float(known_of_a_sign(ratio, delta))
     return at_most([_attain(n, ratio, delta) ** 2, most], [most, float((ratio + delta) / (ratio + 1))], tolerance=1e-12)

@@ -88,7 +88,7 @@ SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,),
     grid(k=[3], stages=[SPLITS[1]], epsilon=EPSILONS[:2], model=[arbitrary]),
     given="stages chosen without a look at labels, any training algorithm",
 )
-@false("The same where the last stage asks for the label of row 0 again.", again=(0,))
+@false("The same if the last stage releases the label of row 0 again.", again=(0,))
 def stages_cost_epsilon_once(
     k: int, epsilon: float, stages: Stages, model: Model, coins: bool = False, again: tuple[int, ...] = ()
 ) -> Comparison:

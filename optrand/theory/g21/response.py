@@ -1,6 +1,6 @@
 r"""Randomized response on the likeliest labels is private and optimal ([G21], Lemma 1, Corollary 2 and Theorem 3).
 
-Algorithms 1 and 2 as printed, in fractions; the other modules of this paper use both. LP1 asks for the ``K x K`` table
+Algorithms 1 and 2 as printed, in fractions; the other modules of this paper use both. LP1 is over the ``K x K`` table
 of an epsilon-DP randomizer, LP2 for its diagonal only. Both optima are :math:`S = \max_{\emptyset \neq Y} E / (E + |Y|
 - 1) \sum_{y \in Y} p_y`, here the largest over all subsets.
 """
@@ -162,7 +162,7 @@ def with_prior_is_private(prior: Row, ratio: Fraction) -> Comparison:
 @claim("G21 Section 4: one stage", k=(1, 2, 3, 7, 10, 25), ratio=RATIOS, given="a flat first prior")
 @false("The same where the model finds the first label half as likely as each other one.", first=1)
 def one_stage_is_randomized_response(k: int, ratio: Fraction, first: int = 2) -> Comparison:
-    """One stage of training, whose model gives all labels equal probabilities, asks by randomized response on all."""
+    """One stage of training, whose model gives all labels equal probabilities, uses randomized response on all."""
     everything = (np.ones((k, k), dtype=int) + np.eye(k, dtype=int) * (ratio - 1)) / (ratio + k - 1)
     return equal(np.array(with_prior_rows(shares([first] + [2] * (k - 1)), ratio)), everything)
 
