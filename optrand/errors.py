@@ -26,6 +26,7 @@ __all__ = [
     "SolverFailed",
     "SomeFailed",
     "SpentNote",
+    "UnknownParameter",
 ]
 
 
@@ -44,6 +45,10 @@ class OptrandError(Exception):
 
 class InvalidInput(OptrandError, ValueError):
     """An argument that is invalid for the call."""
+
+
+class UnknownParameter(InvalidInput, TypeError):
+    """A keyword that the function does not have. The message names the parameter that it may mean."""
 
 
 class Infeasible(InvalidInput):

@@ -14,7 +14,7 @@ from functools import wraps
 from pathlib import Path
 from typing import NoReturn, ParamSpec, TypeVar
 
-from optrand.errors import InvalidInput
+from optrand.errors import UnknownParameter
 
 __all__ = [
     "missing",
@@ -250,7 +250,7 @@ def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
 
     Raises
     ------
-    InvalidInput
+    UnknownParameter
         By the wrapped function: a keyword that is no parameter.
 
     Examples
@@ -258,7 +258,7 @@ def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
     >>> import optrand
     >>> optrand.rr([0, 1], eps=1.0)
     Traceback (most recent call last):
-    optrand.errors.InvalidInput: rr() has no parameter 'eps': did you mean 'epsilon'?
+    optrand.errors.UnknownParameter: rr() has no parameter 'eps': did you mean 'epsilon'?
     """
     parameters = [each for each in inspect.signature(function).parameters if each != "self"]
 
@@ -267,7 +267,7 @@ def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
         for name in options:
             if name not in parameters:
                 where = function.__qualname__.removesuffix(".__init__")
-                raise InvalidInput(f"{where}() has no parameter {name!r}: {_advise(name, parameters)}")
+                raise UnknownParameter(f"{where}() has no parameter {name!r}: {_advise(name, parameters)}")
         return function(*args, **options)
 
     return call
