@@ -9,12 +9,13 @@ convex program whose masses are the Lagrange multipliers of ``slack >= 0``. Each
 * complementarity, ``mass * slack = barrier parameter``.
 
 Masses and slacks are eliminated first. The remaining system is symmetric, positive definite, and banded in a
-suitable order of the nodes, with a dense border for hub nodes. Source: Mehrotra (1992) for the predictor and the
-corrector. Centrality corrections (Gondzio 1996) were tried: they save a tenth of the iterations and cost more.
+suitable order of the nodes, with a dense border for hub nodes. Sources: Mehrotra (1992) for the predictor and the
+corrector, Gondzio (1996) for centrality corrections.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -78,6 +79,8 @@ class KernelOptions:
         Row residual below which an iterate may be the best one.
     damping : float
         Share of the way to the boundary that a step may go.
+    corrections : int
+        Largest number of centrality corrections. A third one seldom pays for its solve.
     cautious : bool
         Whether steps that overestimate concave slacks are halved. It proves the few problems of two to four labels that
         fail otherwise, and loses some tight intervals.
@@ -95,6 +98,7 @@ class KernelOptions:
     slack_weight: float = 1e-3
     near: float = 1e-3
     damping: float = 0.995
+    corrections: int = 2
     cautious: bool = False
     overestimate: float = 0.01
     halvings: int = 12
@@ -418,7 +422,7 @@ class _Kernel:
         return Status.INFEASIBLE if self.idle == options.patience else None
 
     def direction(self, point: Point, residuals: Residuals) -> Step:
-        """Return the step of the predictor and the corrector.
+        """Return the step of the predictor, the corrector and the centrality corrections.
 
         Raises
         ------
@@ -429,8 +433,12 @@ class _Kernel:
         ratio = mass / slack
         pull = ratio * residuals.output
         factors = factorize(arcs, self.terms, pull * residuals.output + mass * residuals.bend, -pull, ratio)
+
+        def step_to(target: Target) -> Step:
+            return newton_step(arcs, self.terms.excess, factors, point, residuals, target)
+
         # Predictor: aim at complementarity zero. How far it gets decides the barrier parameter (Mehrotra's cube rule).
-        trial = newton_step(arcs, self.terms.excess, factors, point, residuals, self.none)
+        trial = step_to(self.none)
         to_slack, to_mass = min(1.0, trial.to_slack), min(1.0, trial.to_mass)
         total = mass @ slack
         reached = float((mass + to_mass * trial.change.mass) @ (slack + to_slack * trial.change.slack))
@@ -443,7 +451,31 @@ class _Kernel:
             both * trial.change.mass * trial.moved * residuals.bend,
             to_slack * to_slack * trial.moved * trial.moved * residuals.bend / 2,
         )
-        return newton_step(arcs, self.terms.excess, factors, point, residuals, target)
+        return self.centralize(point, step_to(target), target, barrier, step_to)
+
+    def centralize(
+        self, point: Point, taken: Step, target: Target, barrier: float, step_to: Callable[[Target], Step]
+    ) -> Step:
+        """Return a step after centrality corrections (Gondzio 1996), as long as they lengthen it.
+
+        Products of masses and slacks that a longer step would leave outside a tenth to ten times the barrier
+        parameter are aimed at the nearer end of that range.
+        """
+        for _ in range(self.options.corrections):
+            to_slack, to_mass = min(1.0, taken.to_slack), min(1.0, taken.to_mass)
+            length = min(to_slack, to_mass)
+            if length > 0.9:
+                break
+            to_slack, to_mass = min(1.0, 1.08 * to_slack + 0.08), min(1.0, 1.08 * to_mass + 0.08)
+            product = (point.mass + to_mass * taken.change.mass) * (point.slack + to_slack * taken.change.slack)
+            lowest, highest = 0.1 * barrier, 10 * barrier
+            strays = np.maximum(np.minimum(np.maximum(product, lowest), highest) - product, -highest)
+            target = target._replace(products=target.products + strays)
+            trial = step_to(target)
+            if min(1.0, trial.to_slack, trial.to_mass) < length + 0.01:
+                break
+            taken = trial
+        return taken
 
     def advance(self, point: Point, step: Step, slack_residual: float) -> Point:
         """Return the next point, after a damped step; a cautious one is halved while slacks are overestimated.
