@@ -116,7 +116,7 @@ def test_a_ratio_to_what_may_be_nothing_is_no_verdict(tmp_path, capsys) -> None:
     promise = {"ours": "ours", "theirs": "theirs", "model": "ridge", "of": "excess", "epsilons": [1.0], "most": 0.5}
     assert judge_promises(Setup("made", {"promises": [promise]}, tmp_path), Errors(rows))
     out = capsys.readouterr().out.lower()
-    assert "not to be told" in out
+    assert "undecided" in out
     assert "kept" not in out
 
 
