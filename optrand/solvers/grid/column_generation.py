@@ -20,7 +20,6 @@ from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.model.staircase import Staircase
 from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.backends.linear import solve_linear
 from optrand.solvers.bins.path import BinPath
 from optrand.solvers.cones import cone_support
 from optrand.solvers.dual_repair import randomizer_of, repair, snap
@@ -134,8 +133,12 @@ class ColumnGeneration(GuardedSolver):
 
     def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
         if simplex:
-            vertex = solve_linear(master.linear(), self.backend)
-            return *master.read(vertex.x, vertex.equal_dual), vertex.status
+            vertex = self.backend.run(master.linear())
+            if not (vertex.x.size and vertex.multipliers.size):
+                raise SolverFailed(
+                    f"{self.backend.name} ended with the status {vertex.message!r} and no answer to read"
+                )
+            return *master.read(vertex.x, vertex.multipliers), vertex.message
         central = self.engine.solve(master.conic())
         return *master.read(central.x, central.equal_dual), central.status
 
