@@ -13,7 +13,7 @@ from optrand import Interval, Problem
 from optrand.model.problem import regression, unbiased_range
 from optrand.solvers import ReducedDual
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.cones import ConeOptions, ConeProgram, _interpolation, _levels, all_arcs, cone_support, solve_cones
+from optrand.solvers.cones import ConeOptions, ConeProgram, _interpolation, _levels, all_arcs, solve_cones
 from optrand.solvers.gaps import decide_gap
 from optrand.solvers.optimality import candidates
 
@@ -115,10 +115,3 @@ def test_coarse_programs_stay_feasible() -> None:
         first, end = all_arcs(21)
         a, b, c = (side[end] - side[first] + whole.excess * side[-1] for side in answer.sums)
         assert (c - b**2 / (2 * a)).min() > -1e-6
-
-
-def test_columns_in_use_are_few_and_private_at_many_labels() -> None:
-    problem = unbiased(90, 1.0, 4)
-    arcs = cone_support(problem)
-    assert arcs.n < 3 * 90
-    assert np.ptp(arcs.coverage) < 1e-3 * arcs.coverage.max()

@@ -17,7 +17,7 @@ from optrand.model.randomizer import Randomizer
 from optrand.programs import Cvxpy, Highs, Program, Pure, Scipy, Unbiased, lp1, lp2
 from optrand.solvers import LinearProgram, ReducedDual, solve
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.grid.linear_program import Floor, read_table
+from optrand.solvers.grid.linear_program import read_table
 from optrand.solvers.grid.master import Master
 from optrand.solvers.scales import attainable_loss
 from tests.oracle import largest_ratio
@@ -174,7 +174,6 @@ def test_the_unit_of_flows_is_attained(penalty, epsilon):
 
 
 def test_programs_on_a_grid_refuse_anything_else():
-    with pytest.raises(InvalidInput, match="needs outputs on a grid"):
-        Floor().build(regression(LABELS, PRIOR, 1.0))
-    with pytest.raises(InvalidInput, match=r"takes a bias penalty of 0 or math\.inf"):
-        Floor().build(regression(LABELS, PRIOR, 1.0, bias_penalty=1.0, outputs=mesh(1.0)))
+    for outputs, penalty in ((None, math.inf), (mesh(1.0), 1.0)):
+        with pytest.raises(InvalidInput, match="takes outputs on a grid and a bias penalty of 0 or infinity"):
+            LinearProgram()(regression(LABELS, PRIOR, 1.0, bias_penalty=penalty, outputs=outputs))

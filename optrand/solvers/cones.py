@@ -50,7 +50,7 @@ from optrand.solvers.reduced_dual.arcs import (
 )
 from optrand.solvers.scales import attainable_largest_loss, attainable_loss
 
-__all__ = ["ConeAnswer", "ConeOptions", "ConeProgram", "cone_support", "only", "solve_cones"]
+__all__ = ["ConeAnswer", "ConeOptions", "ConeProgram", "only", "solve_cones"]
 
 Rows = sparse.csr_array
 
@@ -333,20 +333,6 @@ def solve_cones(
             if not (problem.unbiased and isinstance(problem.outputs, Line)):
                 nodes = unite_arcs(nodes, end_arcs(sums.shape[1] - 1))
     return program, answer, calls
-
-
-def cone_support(problem: Problem) -> Arcs:
-    """Return the columns in use at a rough answer, under the problem's prior; nothing is proven.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> arcs = cone_support(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
-    >>> arcs.n, arcs.outputs.round(1).tolist()
-    (4, [-1.4, -0.9, 2.8, 3.5])
-    """
-    program, answer, _ = solve_cones(problem, options=ConeOptions(tolerance=1e-8, violation=1e-6))
-    return program.arcs(answer, answer.masses > answer.slacks)
 
 
 def only(program: ConeProgram, used: NDArray[np.bool_], options: ConeOptions) -> tuple[ConeProgram, ConeAnswer]:

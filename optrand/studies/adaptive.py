@@ -32,6 +32,7 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution
 from optrand.solvers import LinearProgram, design
 from optrand.solvers.dispatch import exact_mechanism
+from optrand.solvers.gaps import PROVEN
 from optrand.studies.placement import Placements
 
 __all__ = ["AdaptiveOutputs", "adaptive_outputs", "descend", "optimum_on"]
@@ -395,7 +396,8 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
         found = optimum_on(problem, positions)
         if found is None:
             return WORSE, np.zeros(x.size)
-        if best is None or found.value < best.value:
+        # Values of a linear program are accurate to its tolerance: what improves them by less is no improvement.
+        if best is None or found.value < best.value - PROVEN * scale:
             best = found
             if best.value <= until:
                 raise StopIteration

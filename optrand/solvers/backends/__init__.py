@@ -1,1 +1,1 @@
-"""Cone programs on Clarabel, and the linear programs of grids on HiGHS (:mod:`optrand.programs.backends`)."""
+"""Cone programs on Clarabel."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import lower_bound
-from optrand.errors import SolverFailed
+from optrand.errors import OptrandError, SolverFailed
 from optrand.model import losses
 from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid, Interval
@@ -20,14 +20,13 @@ from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.model.staircase import Staircase
 from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.backends.linear import solve_linear
 from optrand.solvers.bins.path import BinPath
-from optrand.solvers.cones import cone_support
 from optrand.solvers.dual_repair import randomizer_of, repair, snap
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.feasibility import balance_arcs, mend_masses
 from optrand.solvers.gaps import price
 from optrand.solvers.grid.master import Master, all_intervals
+from optrand.solvers.reduced_dual.solver import ReducedDual
 
 __all__ = ["ColumnGeneration"]
 
@@ -54,8 +53,8 @@ CENTRAL_UNTIL = 1e-6
 class ColumnGeneration(GuardedSolver):
     """Solve over few columns, price all others with the certificate, add the cheap ones, repeat.
 
-    The first columns come from the problem with outputs anywhere between the ends of the grid (and squared loss, where
-    a cone program needs it), moved to the neighbouring values. Masters are solved by an interior-point method, whose
+    The first columns come from the problem of squared loss with outputs anywhere between the ends of the grid, moved to
+    the neighbouring values. Masters are solved by an interior-point method, whose
     central multipliers need a few rounds where vertices would need hundreds; the last ones by the simplex method, so
     that the answer is a vertex.
 
@@ -123,6 +122,7 @@ class ColumnGeneration(GuardedSolver):
             return best.dual
         if not problem.bias_penalty:
             return repair(problem, arcs, best.dual, gap=self.gap)
+        # They prove more where a loss is nothing but rounding.
         other = snap(problem, arcs, best.dual)
         return other if lower_bound(problem, other) > best.bound else best.dual
 
@@ -134,8 +134,12 @@ class ColumnGeneration(GuardedSolver):
 
     def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
         if simplex:
-            vertex = solve_linear(master.linear(), self.backend)
-            return *master.read(vertex.x, vertex.equal_dual), vertex.status
+            vertex = self.backend.run(master.linear())
+            if not (vertex.x.size and vertex.multipliers.size):
+                raise SolverFailed(
+                    f"{self.backend.name} ended with the status {vertex.message!r} and no answer to read"
+                )
+            return *master.read(vertex.x, vertex.multipliers), vertex.message
         central = self.engine.solve(master.conic())
         return *master.read(central.x, central.equal_dual), central.status
 
@@ -196,12 +200,10 @@ def _first_columns(problem: Problem, grid: Floats) -> Columns:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
     arcs: Arcs | None = None
-    if problem.bias_penalty:
+    if problem.bias_penalty or problem.k > MAX_ALL_INTERVALS:
         # Without an answer near by the first columns are the generic ones.
-        with suppress(SolverFailed):
-            arcs = cone_support(between)
-    elif problem.k > MAX_ALL_INTERVALS:
-        arcs = BinPath()(between).randomizer.arcs
+        with suppress(OptrandError):
+            arcs = (ReducedDual() if problem.bias_penalty else BinPath())(between).randomizer.arcs
     if arcs is None:
         return columns
     if not problem.unbiased:

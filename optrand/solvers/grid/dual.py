@@ -56,7 +56,7 @@ class GridOptions:
         in a hundred, the others none.
     """
 
-    rough: float = 1e-6
+    rough: float = 1e-3
     accuracy: float = 1e-15
     least: float = 1e-18
     rounds: int = 12

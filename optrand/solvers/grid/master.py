@@ -19,8 +19,8 @@ from scipy import sparse
 from optrand.base.validation import Floats
 from optrand.model.problem import Dual, Problem
 from optrand.model.staircase import Staircase
+from optrand.programs.backends import Form
 from optrand.solvers.backends.cones import ConicProgram
-from optrand.solvers.backends.linear import LP
 from optrand.solvers.scales import reach, typical_loss
 
 __all__ = ["Master", "all_intervals", "undo_differences"]
@@ -84,11 +84,10 @@ class Master:
             np.concatenate([magnify * np.diff(part, prepend=0.0) for part in right]),
         )
 
-    def linear(self) -> LP:
-        """Return the program as an LP, for a bias penalty of 0 or infinity."""
+    def linear(self) -> Form:
+        """Return the program for a linear backend, for a bias penalty of 0 or infinity."""
         rows, right = self._equations()
-        nothing = sparse.csr_array((0, self.outputs.size))
-        return LP(self.costs / self.unit, sparse.csr_array(rows), right, nothing, np.zeros(0))
+        return Form(self.costs / self.unit, sparse.csr_array(rows), right, right, np.full(self.outputs.size, np.inf))
 
     def conic(self) -> ConicProgram:
         """Return the program for the interior-point engine, for any bias penalty."""
