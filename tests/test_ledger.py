@@ -236,6 +236,15 @@ def test_the_database_of_another_program_and_a_damaged_one_are_refused(path: Pat
         Ledger(path).entries()
 
 
+def test_a_ledger_that_is_removed_meanwhile_does_not_begin_anew(path: Path) -> None:
+    ledger = Ledger(path)
+    finish(ledger, charge())
+    path.unlink()
+    with pytest.raises(OSError, match="cannot be used"):
+        ledger.begin([charge()])
+    assert not path.exists()
+
+
 def test_a_ledger_that_others_may_read_or_a_missing_folder_is_refused(path: Path) -> None:
     Ledger(path)
     assert path.stat().st_mode & 0o777 == 0o600

@@ -291,7 +291,7 @@ class FileSink(Sink):
         self._texts: Any = None
         self._begin: Callable[[], Any]
         self._writer: Any = None
-        self._record: ReleaseRecord | None = None
+        self._record: ReleaseRecord
         if table.path is None:
             # The workers of Spark write.
             check_storable(pa.schema([table.schema.field(name) for name in self.names]))
@@ -378,8 +378,6 @@ class FileSink(Sink):
 
     def publish(self) -> None:
         """Give the record its name, then the table."""
-        if self._record is None:
-            raise InvalidInput("there is nothing to publish yet")
         with self.signals.held():
             like = self._files[0] if self._files else None
             path = record_path(self.target)
