@@ -350,17 +350,14 @@ class FileSink(Sink):
         if self.checked:
             conform(batch.select(list(self.checked)), self._texts)
 
-    def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:
         """Write a batch."""
         if self._writer is None:
             self._writer = self._begin()
         chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in self._names]
         columns = [noisy[0] if name == self.label else batch.column(i) for i, name in chosen]
-        released = pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen])
-        if rows.kept is not None:
-            released = released.filter(pa.array(rows.kept))
-        self.rows += released.num_rows
-        self._writer.write(part, released)
+        self.rows += batch.num_rows
+        self._writer.write(part, pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
 
     def close(self, records: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
         """Finish the table, and return its record."""

@@ -214,7 +214,7 @@ class _MemorySink(Sink):
         self.table: Any = None
         self._kept: list[NDArray[np.bool_]] = []
         self._dropped = False
-        self._noisy: list[list[Any]] = []
+        self._noisy: list[Sequence[Any]] = []
 
     def check(self, batch: Any, rows: Rows) -> None:
         """Note which rows are released."""
@@ -248,10 +248,9 @@ class _MemorySink(Sink):
                     f"({type(error).__name__}): pass an array, or a plain frame"
                 ) from None
 
-    def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:  # noqa: ARG002
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:  # noqa: ARG002
         """Keep the noisy labels of a batch."""
-        kept = None if rows.kept is None else pa.array(rows.kept)
-        self._noisy.append([one if kept is None else one.filter(kept) for one in noisy])
+        self._noisy.append(noisy)
 
     def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
         """Put the noisy labels in place of the private ones."""
