@@ -391,6 +391,8 @@ def _check_file(path: Path) -> None:
         raise InvalidInput(f"{path.parent} is not a folder: make it first, or keep the ledger elsewhere")
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except ValueError:
+        raise InvalidInput("the path of the ledger is no text that can name a file") from None
     except FileExistsError:
         if not path.is_file():
             raise InvalidFile(f"{path} is not a file, so it is no ledger") from None

@@ -35,7 +35,7 @@ from optrand.release.parquet_tables import (
     make_schema,
 )
 from optrand.release.publish import Signals, Staging, check_place, digest_of
-from optrand.release.question import Question
+from optrand.release.question import Question, check_names
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
 from optrand.release.spark import open_frame
 
@@ -128,8 +128,11 @@ def randomize_table(
     (20000, 1.0)
     """
     check_flag(force, "force")
-    path = Path(source) if isinstance(source, str | os.PathLike) else None
-    output, listener = Path(target), listener or Listener(warn=warnings.warn)
+    kinds: tuple[tuple[object, Any], ...] = ((question, Question), (listener, Listener | None))
+    if not all(isinstance(given, kind) for given, kind in kinds):
+        raise InvalidInput("a table is released for a Question, and a Listener hears of it")
+    path = _check_path(source, "source") if isinstance(source, str | os.PathLike) else None
+    output, listener = _check_path(target, "target"), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)
     check_place(output, path)
     with Signals() as signals, Staging(output) as staging, ExitStack() as jobs:
@@ -145,6 +148,15 @@ def randomize_table(
         sink = FileSink(table, question, staging, signals, keep=keep, drop=drop, replace=replaced)
         (record,) = release(table, [question], sink, account, listener)
     return record
+
+
+def _check_path(given: object, what: str) -> Path:
+    try:
+        path = Path(given)  # type: ignore[arg-type]
+        os.fsencode(path)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} is of type {type(given).__name__}, expected a path that can name a file") from None
+    return path
 
 
 def check_output(
@@ -206,6 +218,8 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 
 def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
     """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
+    if not all(isinstance(each, str | None) for each in (separator, decimal)):
+        raise InvalidInput("separator and decimal are one character each, expected text")
     if _is_parquet(path):
         if separator is not None or decimal is not None:
             raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
@@ -384,14 +398,14 @@ class FileSink(Sink):
 
 def _select_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
     """Select the columns of a released table, in their order."""
-    if keep is not None and drop:
+    given = check_names(drop, "drop") if keep is None else check_names(keep, "keep")
+    if keep is not None and len(drop):
         raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
-    for given in (keep or (), drop):
-        if len(set(given)) < len(given) or label in given:
-            raise InvalidInput(f"columns to keep or drop are other columns than {label!r}, none of them twice")
-    if table.partitions and (set(drop) | set(keep or ())) & set(table.partitions):
+    if label in given:
+        raise InvalidInput(f"columns to keep or drop are other columns than {label!r}, none of them twice")
+    if set(given) & set(table.partitions):
         raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
-    chosen = {find_column(table, name) for name in (keep if keep is not None else drop)}
+    chosen = {find_column(table, name) for name in given}
     names = table.schema.names
     return tuple(name for name in names if name == label or (name in chosen) == (keep is not None))
 
