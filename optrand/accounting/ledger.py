@@ -281,22 +281,23 @@ class Ledger:
         """
         with self._transaction() as execute:
             change = "UPDATE release SET key = NULL, record = NULL WHERE id = ? AND key IS NOT NULL"
-            if execute(change, (release,)).rowcount != 1:
+            if execute(change, (check_name(release, "the release"),)).rowcount != 1:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
     def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
         """Return all releases, or those of one dataset, the oldest first."""
+        name = None if dataset is None else check_name(dataset, "the dataset")
         with self._transaction() as execute:
             rows = execute(
                 f"SELECT {COLUMNS} FROM release WHERE dataset = COALESCE(?, dataset) ORDER BY rowid",  # noqa: S608
-                (dataset,),
+                (name,),
             ).fetchall()
         return tuple(_charge(row) for row in rows)
 
     def spent(self, dataset: str, label: str | None = None) -> Spent:
         """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
         with self._transaction() as execute:
-            return _spent(execute, dataset, label)
+            return _spent(execute, check_name(dataset, "the dataset"), label)
 
 
 def default_path() -> Path:
