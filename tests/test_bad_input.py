@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -260,6 +261,10 @@ def question(**options):
     return Question(**{"labels": range(3), "epsilon": 1.0, **options})
 
 
+def question_record():
+    return optrand.randomize([0, 1] * 50, 1.0, labels=[0, 1]).record
+
+
 def from_file(source="in.csv", target="out.csv", asked=QUESTION, **options):
     return randomize_table(source, target, asked, **{"ledger": None, **options})
 
@@ -307,19 +312,28 @@ BAD_VALUES = {
     ),
     "outputs": (
         lambda bad: question(outputs=bad),
-        ("line", optrand.Interval(0, 2), optrand.Grid([0, 1, 2]), 1, 0, True, 2.5),
+        ("line", optrand.Interval(0, 2), optrand.Grid([0, 1, 2]), 1, 0, True, 2.5, 2**63, 10**400),
     ),
-    "bias_penalty": (lambda bad: question(bias_penalty=bad), (-1.0, math.nan, "inf")),
+    "bias_penalty": (
+        lambda bad: question(bias_penalty=bad),
+        (-1.0, math.nan, "inf", "", [], {}, False, np.zeros(0), pd.Series([1, 2])),
+    ),
     "prior": (
         lambda bad: question(prior=bad),
         (1.0, 0.0, "0.1", True, [0.5, 0.5], [0.5, 0.4, 0.05], [0.5, 0.5, 5e-324], {0: 1.0}),
     ),
     "loss": (lambda bad: question(loss=bad), ("", "hinge", "zero_one", 7, math.hypot)),
-    "nulls": (lambda bad: question(nulls=bad), ("", "Drop", "class", None, 1)),
-    "groups": (lambda bad: question(groups=bad), (("a", "a"), ("",), (7,), ("labels",))),
+    "nulls": (lambda bad: question(nulls=bad), ("", "Drop", "class", None, 1, np.zeros(2), pd.NA)),
+    "groups": (lambda bad: question(groups=bad), (("a", "a"), ("",), (7,), ("labels",), 7, {"a": 1}, ("\ud800",))),
     "ids": (lambda bad: question(ids=bad), (("a", "a"), ("",), (7,), "labels")),
     "gap": (lambda bad: question(gap=bad), (-1.0, "1", None, math.nan)),
-    "label": (lambda bad: question(label=bad), ("", None, 7)),
+    "label": (lambda bad: question(label=bad), ("", None, 7, "\ud800")),
+    "label of an array": (lambda bad: optrand.randomize([0, 1], 1.0, labels=[0, 1], label=bad), (7, ["a"], Odd())),
+    "label of a frame": (
+        lambda bad: optrand.randomize(pd.DataFrame({"y": [0, 1]}), 1.0, labels=[0, 1], label=bad),
+        (None, "", 7, pd.NA, [], ["y", "y"]),
+    ),
+    "released values": (lambda bad: optrand.estimate.mean(bad, question_record()), ({}, {"a": 1}, None, Odd())),
     "parse_classes": (parse_classes, ("", ",", '"', "a\nb", "@")),
     "parse_outputs": (parse_outputs, ("", "grid", "interval:1:0", "no")),
     "randomizer": (
@@ -327,12 +341,18 @@ BAD_VALUES = {
         ("", "RR", "gauss", "laplace", "discrete-laplace", "rr-top-k:7", 7, DiscreteLaplace(SIX, 1.0), RR),
     ),
     "separator": (lambda bad: check_signs(bad, "."), ("", "a", "1", "ab", '"', "\n", "é")),
+    "separator of a table": (lambda bad: from_file(separator=bad), (7, [], np.zeros(2))),
+    "decimal of a table": (lambda bad: from_file(decimal=bad), (7, [], np.zeros(2))),
+    "keep": (lambda bad: from_file(keep=bad), (7, "none", [7], np.zeros(2), ["\ud800"], [["a"]], "y")),
+    "drop": (lambda bad: from_file(drop=bad), (None, 7, "none", [7], ["\ud800"], "y")),
+    "question": (lambda bad: from_file(asked=bad), (None, "y", {})),
+    "listener": (lambda bad: from_file(listener=bad), (0, "", print)),
     "decimal": (lambda bad: check_signs(",", bad), ("", ";", "..")),
     "spent": (Spent, (-1.0, math.nan, math.inf, "1", None)),
     "dataset": (lambda bad: from_file(dataset=bad, ledger="default"), ("", " d", "a\n", 1)),
-    "ledger": (Ledger, ("in.csv", "labels.txt")),
+    "ledger": (Ledger, ("in.csv", "labels.txt", "\ud800")),
     "input": (lambda bad: from_file(bad), ("none.csv", "in.txt", ".")),
-    "output": (lambda bad: from_file(target=bad), ("out.txt", "in.csv", "no/out.csv")),
+    "output": (lambda bad: from_file(target=bad), ("out.txt", "in.csv", "no/out.csv", None, 7, "\ud800")),
     "without a ledger": (
         lambda bad: from_file(**bad),
         ({"again": True}, {"budget": 1.0}, {"ledger": "ledger.sqlite"}, {"ledger": 7}),

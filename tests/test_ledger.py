@@ -236,6 +236,15 @@ def test_the_database_of_another_program_and_a_damaged_one_are_refused(path: Pat
         Ledger(path).entries()
 
 
+def test_a_ledger_that_is_removed_meanwhile_does_not_begin_anew(path: Path) -> None:
+    ledger = Ledger(path)
+    finish(ledger, charge())
+    path.unlink()
+    with pytest.raises(OSError, match="cannot be used"):
+        ledger.begin([charge()])
+    assert not path.exists()
+
+
 def test_a_ledger_that_others_may_read_or_a_missing_folder_is_refused(path: Path) -> None:
     Ledger(path)
     assert path.stat().st_mode & 0o777 == 0o600
@@ -257,10 +266,11 @@ def test_the_default_is_in_the_folder_of_state(tmp_path: Path, monkeypatch: pyte
     assert default_path() == Path.home() / ".local/state/optrand/ledger.sqlite"
 
 
-@pytest.mark.parametrize("name", ["", " a", "a ", "a\nb", "a\x00", "x" * 201, 7, None])
-def test_names_are_short_and_printable(name: object) -> None:
-    with pytest.raises(InvalidInput):
-        check_name(name, "the dataset")
+@pytest.mark.parametrize("name", ["", " a", "a ", "a\nb", "a\x00", "\ud800", "x" * 201, 7, None])
+def test_names_are_short_and_printable(path: Path, name: Any) -> None:
+    for call in (lambda: check_name(name, "the dataset"), lambda: Ledger(path).spent(name)):
+        with pytest.raises(InvalidInput):
+            call()
 
 
 def test_composed_and_decomposed_names_are_one() -> None:
@@ -272,6 +282,8 @@ def test_names_that_differ_in_case_are_one(path: Path) -> None:
     optrand.randomize([0, 1] * 50, 1.0, dataset="Census", **options)
     with pytest.raises(AlreadySpent):
         optrand.randomize([0, 1] * 50, 1.0, dataset="CENSUS", **options)
+    assert Ledger(path).spent("Census") == Ledger(path).spent("CENSUS", "labels") == Spent(1)
+    assert len(Ledger(path).entries("cEnsus")) == 1
     assert json.loads(invoked("--ledger", path, "--dataset", "census", "--json").stdout)["totals"] == [
         {"dataset": "census", "label": "labels", "epsilon": "1"}
     ]

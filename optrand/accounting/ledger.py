@@ -185,7 +185,7 @@ class Ledger:
                 file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _check_file(file)
             self._transaction = partial(_file_transaction, file)
-        with self._transaction() as execute:
+        with self._transaction(create=True) as execute:
             (self._secret,) = execute("SELECT key FROM secret").fetchone()
 
     @property
@@ -281,22 +281,23 @@ class Ledger:
         """
         with self._transaction() as execute:
             change = "UPDATE release SET key = NULL, record = NULL WHERE id = ? AND key IS NOT NULL"
-            if execute(change, (release,)).rowcount != 1:
+            if execute(change, (check_name(release, "the release"),)).rowcount != 1:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
     def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
         """Return all releases, or those of one dataset, the oldest first."""
+        name = None if dataset is None else check_name(dataset, "the dataset")
         with self._transaction() as execute:
             rows = execute(
                 f"SELECT {COLUMNS} FROM release WHERE dataset = COALESCE(?, dataset) ORDER BY rowid",  # noqa: S608
-                (dataset,),
+                (name,),
             ).fetchall()
         return tuple(_charge(row) for row in rows)
 
     def spent(self, dataset: str, label: str | None = None) -> Spent:
         """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
         with self._transaction() as execute:
-            return _spent(execute, dataset, label)
+            return _spent(execute, check_name(dataset, "the dataset"), label)
 
 
 def default_path() -> Path:
@@ -391,6 +392,8 @@ def _check_file(path: Path) -> None:
         raise InvalidInput(f"{path.parent} is not a folder: make it first, or keep the ledger elsewhere")
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except ValueError:
+        raise InvalidInput("the path of the ledger is no text that can name a file") from None
     except FileExistsError:
         if not path.is_file():
             raise InvalidFile(f"{path} is not a file, so it is no ledger") from None
@@ -405,15 +408,17 @@ def _check_file(path: Path) -> None:
 
 
 @contextmanager
-def _file_transaction(path: Path) -> Iterator[Execute]:
-    """Hold the lock of writers of a file, whose tables are made if it is new; commit, or roll back on an error."""
+def _file_transaction(path: Path, *, create: bool = False) -> Iterator[Execute]:
+    """Hold the lock of writers of a file; commit, or roll back on an error. Make the tables of a new file if asked."""
     try:
-        with closing(sqlite3.connect(path, timeout=60, isolation_level=None)) as database:
+        # A file that was removed meanwhile is no new ledger: what it had counted is spent.
+        address = f"{path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, uri=True, timeout=60, isolation_level=None)) as database:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
                 database.execute(f"PRAGMA {pragma}")
             database.execute("BEGIN IMMEDIATE")
             try:
-                if database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+                if create and database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
                     if database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]:
                         raise InvalidFile(f"{path} is the database of another program: name another file")
                     _create(database.execute, serial="", bytes="BLOB", strict="STRICT")
@@ -432,7 +437,7 @@ def _file_transaction(path: Path) -> Iterator[Execute]:
 
 
 @contextmanager
-def _server_transaction(url: str, name: str) -> Iterator[Execute]:
+def _server_transaction(url: str, name: str, *, create: bool = False) -> Iterator[Execute]:
     """Do the same on a PostgreSQL server; libpq finds the password in ``~/.pgpass``.
 
     All transactions take one lock, so that they follow each other as those of a file do. The server writes a charge to
@@ -452,7 +457,7 @@ def _server_transaction(url: str, name: str) -> Iterator[Execute]:
 
             execute("SET LOCAL lock_timeout = '60s'")
             execute("SELECT pg_advisory_xact_lock(?)", (APPLICATION,))
-            if execute("SELECT to_regclass('secret')").fetchone()[0] is None:
+            if create and execute("SELECT to_regclass('secret')").fetchone()[0] is None:
                 _create(execute, serial="rowid BIGSERIAL,", bytes="BYTEA", strict="")
             yield execute
     except psycopg.Error as error:

@@ -103,7 +103,7 @@ def _amount(value: object, name: str) -> Fraction:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):
         raise InvalidInput(f"{name} is of type {type(value).__name__}, expected a Fraction or a float")
-    if not (math.isfinite(value) and value >= 0):
+    if not value >= 0 or value == math.inf:
         raise InvalidInput(f"{name} is {value}, expected a finite amount of at least 0")
     return decimal_value(value) if isinstance(value, float) else Fraction(value)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from optrand.accounting.ledger import Charge, Ledger, check_name
@@ -172,14 +173,17 @@ class Reader:
             for places, question in zip(rows.places, self.questions, strict=True)
         )
 
-    def draw(self, rows: Rows, drawings: Sequence[Drawing]) -> list[Any]:
-        """Return the noisy labels of a batch, an Arrow array for each question."""
+    def draw(self, batch: Any, rows: Rows, drawings: Sequence[Drawing]) -> tuple[Any, list[Any]]:
+        """Return the rows of a batch that are released, and their noisy labels, an Arrow array for each question."""
         noisy = []
         for number, column in enumerate(self.columns):
             places = rows.drawn_places(number)
             drawn = drawings[number](places, rows.ids, rows.codes)
             noisy.append(column.to_arrow(drawn, places < 0))
-        return noisy
+        if rows.kept is None:
+            return batch, noisy
+        kept = pa.array(rows.kept)
+        return batch.filter(kept), [each.filter(kept) for each in noisy]
 
 
 class Sink:
@@ -208,8 +212,8 @@ class Sink:
     def rehearse(self, reader: Reader) -> None:
         """Refuse labels that cannot be written, before anything is charged."""
 
-    def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
-        """Write a batch of the second pass with noisy labels."""
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:
+        """Write the released rows of a batch of the second pass with noisy labels."""
         raise NotImplementedError
 
     def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
@@ -314,7 +318,7 @@ class Table:
         for part, batch in self.batches(columns):
             rows = reader.read(batch, again.rows)
             again.add(rows, reader.sums(rows))
-            sink.write(part, batch, reader.draw(rows, drawings), rows)
+            sink.write(part, *reader.draw(batch, rows, drawings))
             listener.rows(again.rows)
         if again.sums != found.sums:
             raise InputChanged(

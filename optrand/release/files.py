@@ -35,7 +35,7 @@ from optrand.release.parquet_tables import (
     make_schema,
 )
 from optrand.release.publish import Signals, Staging, check_place, digest_of
-from optrand.release.question import Question
+from optrand.release.question import Question, check_names
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
 from optrand.release.spark import open_frame
 
@@ -128,8 +128,11 @@ def randomize_table(
     (20000, 1.0)
     """
     check_flag(force, "force")
-    path = Path(source) if isinstance(source, str | os.PathLike) else None
-    output, listener = Path(target), listener or Listener(warn=warnings.warn)
+    kinds: tuple[tuple[object, Any], ...] = ((question, Question), (listener, Listener | None))
+    if not all(isinstance(given, kind) for given, kind in kinds):
+        raise InvalidInput("a table is released for a Question, and a Listener hears of it")
+    path = _check_path(source, "source") if isinstance(source, str | os.PathLike) else None
+    output, listener = _check_path(target, "target"), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)
     check_place(output, path)
     with Signals() as signals, Staging(output) as staging, ExitStack() as jobs:
@@ -145,6 +148,15 @@ def randomize_table(
         sink = FileSink(table, question, staging, signals, keep=keep, drop=drop, replace=replaced)
         (record,) = release(table, [question], sink, account, listener)
     return record
+
+
+def _check_path(given: object, what: str) -> Path:
+    try:
+        path = Path(given)  # type: ignore[arg-type]
+        os.fsencode(path)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} is of type {type(given).__name__}, expected a path that can name a file") from None
+    return path
 
 
 def check_output(
@@ -206,6 +218,8 @@ def suffix_of(path: str | os.PathLike[str]) -> str:
 
 def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
     """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
+    if not all(isinstance(each, str | None) for each in (separator, decimal)):
+        raise InvalidInput("separator and decimal are one character each, expected text")
     if _is_parquet(path):
         if separator is not None or decimal is not None:
             raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
@@ -291,7 +305,7 @@ class FileSink(Sink):
         self._texts: Any = None
         self._begin: Callable[[], Any]
         self._writer: Any = None
-        self._record: ReleaseRecord | None = None
+        self._record: ReleaseRecord
         if table.path is None:
             # The workers of Spark write.
             check_storable(pa.schema([table.schema.field(name) for name in self.names]))
@@ -350,17 +364,14 @@ class FileSink(Sink):
         if self.checked:
             conform(batch.select(list(self.checked)), self._texts)
 
-    def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:
         """Write a batch."""
         if self._writer is None:
             self._writer = self._begin()
         chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in self._names]
         columns = [noisy[0] if name == self.label else batch.column(i) for i, name in chosen]
-        released = pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen])
-        if rows.kept is not None:
-            released = released.filter(pa.array(rows.kept))
-        self.rows += released.num_rows
-        self._writer.write(part, released)
+        self.rows += batch.num_rows
+        self._writer.write(part, pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
 
     def close(self, records: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
         """Finish the table, and return its record."""
@@ -378,8 +389,6 @@ class FileSink(Sink):
 
     def publish(self) -> None:
         """Give the record its name, then the table."""
-        if self._record is None:
-            raise InvalidInput("there is nothing to publish yet")
         with self.signals.held():
             like = self._files[0] if self._files else None
             path = record_path(self.target)
@@ -389,14 +398,14 @@ class FileSink(Sink):
 
 def _select_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
     """Select the columns of a released table, in their order."""
-    if keep is not None and drop:
+    given = check_names(drop, "drop") if keep is None else check_names(keep, "keep")
+    if keep is not None and len(drop):
         raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
-    for given in (keep or (), drop):
-        if len(set(given)) < len(given) or label in given:
-            raise InvalidInput(f"columns to keep or drop are other columns than {label!r}, none of them twice")
-    if table.partitions and (set(drop) | set(keep or ())) & set(table.partitions):
+    if label in given:
+        raise InvalidInput(f"columns to keep or drop are other columns than {label!r}, none of them twice")
+    if set(given) & set(table.partitions):
         raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
-    chosen = {find_column(table, name) for name in (keep if keep is not None else drop)}
+    chosen = {find_column(table, name) for name in given}
     names = table.schema.names
     return tuple(name for name in names if name == label or (name in chosen) == (keep is not None))
 

@@ -31,11 +31,7 @@ def is_frame(data: object) -> bool:
     """Decide whether an object has columns, rather than being one."""
     if _is_of(data, "polars", "LazyFrame"):
         raise InvalidInput("a LazyFrame is computed again at each use: collect it first")
-    if (
-        isinstance(data, ARRAYS | ARROW | Mapping)
-        or _is_of(data, "pandas", *PANDAS)
-        or _is_of(data, "polars", "Series")
-    ):
+    if isinstance(data, ARRAYS | ARROW) or _is_of(data, "pandas", *PANDAS) or _is_of(data, "polars", "Series"):
         return False
     if isinstance(data, pa.RecordBatch) or _is_of(data, "pandas", "DataFrame") or hasattr(data, "__arrow_c_stream__"):
         return True
@@ -149,10 +145,11 @@ def _one_chunk(column: Any) -> Any:
 
 
 def _single(columns: Sequence[Any], wanted: Any) -> int:
-    names = list(columns)
-    if names.count(wanted) != 1:
-        raise InvalidInput(f"there are {names.count(wanted)} columns named {wanted!r} among {len(names)}, expected one")
-    return names.index(wanted)
+    # pandas.NA equals nothing, and says so by a mask.
+    places = [place for place, name in enumerate(columns) if type(name == wanted) is bool and name == wanted]
+    if len(places) != 1:
+        raise InvalidInput(f"there are {len(places)} columns named {wanted!r} among {len(columns)}, expected one")
+    return places[0]
 
 
 def as_table(data: Any) -> Any:

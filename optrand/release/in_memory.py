@@ -125,7 +125,7 @@ def randomize(
     data, framed = materialize(data), is_frame(data)
     several = isinstance(label, list)
     chosen = label if several else [label]
-    _check_columns(data, chosen, framed=framed)
+    _check_columns(data, label, chosen, framed=framed)
     given = {
         "epsilon": epsilon,
         "labels": labels,
@@ -175,13 +175,16 @@ def _options_of(given: Mapping[str, Any], name: Any) -> dict[str, Any]:
     return options
 
 
-def _check_columns(data: Any, chosen: Sequence[Any], *, framed: bool) -> None:
+def _check_columns(data: Any, label: Any, chosen: Sequence[Any], *, framed: bool) -> None:
     if not all(isinstance(name, Hashable) for name in chosen):
         raise InvalidInput("a column is named by a text or a number, several by a list of such names")
     if not chosen or len({str(name) for name in chosen}) < len(chosen):
         raise InvalidInput(f"there are {len(chosen)} columns named, expected at least one and no name twice")
-    if not framed and len(chosen) > 1:
-        raise InvalidInput(f"labels are of type {type(data).__name__}, which has no columns: give a frame")
+    if not framed and not isinstance(label, str | None):
+        raise InvalidInput(
+            f"labels are of type {type(data).__name__}, which has no columns: give a frame, or as label the text by "
+            "which the record names them"
+        )
 
 
 def _name(data: Any, label: Any) -> str:
@@ -214,7 +217,7 @@ class _MemorySink(Sink):
         self.table: Any = None
         self._kept: list[NDArray[np.bool_]] = []
         self._dropped = False
-        self._noisy: list[list[Any]] = []
+        self._noisy: list[Sequence[Any]] = []
 
     def check(self, batch: Any, rows: Rows) -> None:
         """Note which rows are released."""
@@ -248,10 +251,9 @@ class _MemorySink(Sink):
                     f"({type(error).__name__}): pass an array, or a plain frame"
                 ) from None
 
-    def write(self, part: int, batch: Any, noisy: Sequence[Any], rows: Rows) -> None:  # noqa: ARG002
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:  # noqa: ARG002
         """Keep the noisy labels of a batch."""
-        kept = None if rows.kept is None else pa.array(rows.kept)
-        self._noisy.append([one if kept is None else one.filter(kept) for one in noisy])
+        self._noisy.append(noisy)
 
     def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
         """Put the noisy labels in place of the private ones."""

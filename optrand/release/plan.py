@@ -203,7 +203,7 @@ class Drawing:
         for number, (mechanism, streams) in enumerate(zip(self.mechanisms, self._streams, strict=True)):
             rows = np.flatnonzero(chosen == number)
             if rows.size:
-                noisy[rows] = mechanism.sample_records(self.values[places[rows]], ids[rows], streams)
+                noisy[rows] = mechanism.sample_records(self.values[places[rows]], np.take(ids, rows, axis=0), streams)
         return noisy
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,12 +144,15 @@ class Question:
                 "declare which labels can occur, from public knowledge: labels=range(53) for numbers, or "
                 "classes=['yes', 'no'] for names"
             )
-        if self.nulls not in get_args(Nulls):
+        nulls: object = self.nulls
+        if not isinstance(nulls, str) or nulls not in get_args(Nulls):
             raise InvalidInput(f"nulls is {self.nulls!r}, expected one of {', '.join(get_args(Nulls))}")
-        label: object = self.label
-        if not isinstance(label, str) or not label:
+        if not _is_text(self.label):
             raise InvalidInput("label is the name of the column of labels, expected text")
         check_flag(self.clip, "clip")
+        penalty: object = self.bias_penalty
+        if penalty is not None and not (isinstance(penalty, float) and penalty == math.inf):
+            self._set("bias_penalty", check_real(penalty, "bias_penalty"))
         order = None
         if self.classes is None:
             given = _as_array(self.labels, "labels")
@@ -173,10 +177,7 @@ class Question:
 
     def _check_columns(self) -> None:
         for name in ("groups", "ids"):
-            columns = getattr(self, name)
-            columns = (columns,) if isinstance(columns, str) else tuple(columns)
-            if not all(isinstance(column, str) and column for column in columns) or len(set(columns)) < len(columns):
-                raise InvalidInput(f"{name} are names of columns, none of them twice")
+            columns = check_names(getattr(self, name), name)
             if self.label in columns:
                 raise InvalidInput(f"column {self.label!r} holds the labels, which are private: {name} are public")
             self._set(name, columns)
@@ -325,6 +326,27 @@ def class_text(name: ClassName) -> str | None:
     return str(name).lower() if isinstance(name, bool) else None if name is None else str(name)
 
 
+def check_names(given: object, what: str) -> tuple[str, ...]:
+    """Return names of columns, of which text alone is one."""
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, tuple | list) or not all(map(_is_column_name, names)) or len(set(names)) < len(names):
+        raise InvalidInput(f"{what} are names of columns, none of them twice")
+    return tuple(names)
+
+
+def _is_column_name(name: object) -> bool:
+    """Decide whether a name is text; bytes of another encoding than UTF-8 may be escaped in it."""
+    try:
+        return isinstance(name, str) and bool(os.fsencode(name))
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_text(name: object) -> bool:
+    """Decide whether a name is text that is not empty and valid Unicode."""
+    return isinstance(name, str) and name != "" and not any("\ud800" <= each <= "\udfff" for each in name)
+
+
 def _as_array(given: Any, name: str) -> Any:
     """Return declared numbers as an array or a list."""
     if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
@@ -349,7 +371,7 @@ def _check_classes(given: Any) -> tuple[ClassName, ...]:
     named = [name for name in names if name is not None]
     if not named or len({type(name) for name in named}) > 1 or not isinstance(named[0], str | int):
         raise InvalidInput("classes are of several types or of none, expected all text, all integers or all booleans")
-    if isinstance(named[0], str) and any("\ud800" <= character <= "\udfff" for name in named for character in name):
+    if isinstance(named[0], str) and not all(_is_text(name) or name == "" for name in named):
         raise InvalidInput("a class is no valid Unicode text: rename it")
     if len(set(names)) < len(names):
         raise InvalidInput(f"there are {len(names)} classes, expected no name twice")
@@ -375,6 +397,6 @@ def _check_outputs(given: Any) -> OutputSet | int:
         return given
     if isinstance(given, int | np.integer) and not isinstance(given, bool):
         return check_integer(
-            given, "the size of the grid of outputs", 2, why=": no single output is unbiased for two labels"
+            given, "the size of the grid of outputs", 2, 10**7, why=": no single output is unbiased for two labels"
         )
     return Grid(check_labels(_as_array(given, "outputs")))

@@ -271,13 +271,12 @@ def _write_labels(tasks: _Tasks, batches: Batches) -> _Report:
     writer = None
     try:
         for batch, rows in report.read(tasks, batches):
-            (noisy,) = reader.draw(rows, tasks.drawings)
-            label = reader.questions[0].label
-            arrays = [noisy if name == label else batch.column(name) for name in tasks.names]
-            table = pa.RecordBatch.from_arrays(arrays, names=list(tasks.names))
-            table = table if rows.kept is None else table.filter(pa.array(rows.kept))
-            if table.num_rows == 0:
+            kept, (noisy,) = reader.draw(batch, rows, tasks.drawings)
+            if kept.num_rows == 0:
                 continue
+            label = reader.questions[0].label
+            arrays = [noisy if name == label else kept.column(name) for name in tasks.names]
+            table = pa.RecordBatch.from_arrays(arrays, names=list(tasks.names))
             if writer is None:
                 if not folder.is_dir():
                     raise OSError(f"{folder} is not there: the output must be on a disk that all machines share")
