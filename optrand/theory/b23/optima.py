@@ -27,7 +27,7 @@ from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies.paths import count_outputs
 from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings, shares
-from optrand.theory.sums import total
+from optrand.theory.sums import dot, total
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
@@ -51,11 +51,6 @@ class Column:
 def sets(k: int) -> list[Members]:
     """Return all sets of labels except the empty and the full one."""
     return [members for members in product((False, True), repeat=k) if 0 < sum(members) < k]
-
-
-def dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
-    """Return the sum of products."""
-    return total(a * b for a, b in zip(first, second, strict=True))
 
 
 def half_square(output: Fraction, label: Fraction) -> Fraction:

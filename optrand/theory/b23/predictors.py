@@ -18,9 +18,10 @@ import numpy as np
 
 import optrand
 from optrand.solvers import design
-from optrand.theory.b23.optima import PROVEN, Cost, Row, absolute, dot, exact_law, half_square, pose, prove
+from optrand.theory.b23.optima import PROVEN, Cost, Row, absolute, exact_law, half_square, pose, prove
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import Setting, prior, shares
+from optrand.theory.sums import dot
 
 Law = tuple[Row, tuple[Row, ...]]
 """Outputs, and a row of probabilities for each label."""

@@ -22,13 +22,12 @@ from optrand.theory.b23.optima import (
     Members,
     Row,
     absolute,
-    dot,
     half_square,
     sets,
 )
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, shares
-from optrand.theory.sums import push_forward
+from optrand.theory.sums import dot, push_forward
 
 FLOATS = 1e-6
 """Tolerance for cone programs in floats, as a share of the range of the outputs."""

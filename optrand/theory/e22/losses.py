@@ -83,7 +83,8 @@ Table = Any
 
 def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
     """Return the probability of a noisy label, given the true one and the distribution of its cluster."""
-    return (1 - resampling) * (out == true) + resampling * distribution[out]
+    drawn = resampling * distribution[out]
+    return drawn + 1 - resampling if out == true else drawn
 
 
 def label_laws(distribution: Distribution, beta: Fraction) -> list[list[Fraction]]:
