@@ -106,7 +106,7 @@ TWO = [
     for epsilon in (math.log(2), 0.01, 10.0)
     for release in (debiased, response, bins)
 ]
-NOISES = (lambda _: TWO), draws(40, lambda draw: _draw_noise(draw.randint(0, 10**9)))
+NOISES = (lambda _: TWO), draws(25, lambda draw: _draw_noise(draw.randint(0, 10**9)))
 
 
 @claim(

@@ -267,7 +267,7 @@ def _draw_population(draw: Random) -> Population:
     )
 
 
-POPULATIONS = _sure_populations, draws(12, _draw_population)
+POPULATIONS = _sure_populations, draws(8, _draw_population)
 
 
 @claim("E22 Lemma 3", *POPULATIONS, given=NOISE)
@@ -326,7 +326,7 @@ def another_correction_costs_both_distances(population: Population, noises: int 
 
 @dataclass(frozen=True, eq=False)
 class Contest(Examples):
-    """The losses of two hypotheses: the one is chosen that is better by what is seen of the labels."""
+    """The losses of two hypotheses, of which the one with the smaller loss on the labels seen is chosen."""
 
     losses: Table
 

@@ -79,10 +79,10 @@ SMALL_RATIOS = tuple(Fraction(text) for text in ("2", "11/10", "4/3", "271/100",
 
 ANY = (
     *_signs(RATIOS),
-    draws(60, lambda draw: _draw_gradients(draw, RATIOS)),
+    draws(40, lambda draw: _draw_gradients(draw, RATIOS)),
     grid(vectors=[np.array([[Fraction(1)]])], ratio=RATIOS),
 )
-BOUNDED = *_signs(SMALL_RATIOS), draws(60, lambda draw: _draw_gradients(draw, SMALL_RATIOS))
+BOUNDED = *_signs(SMALL_RATIOS), draws(40, lambda draw: _draw_gradients(draw, SMALL_RATIOS))
 SMALL = "gradients of norm at most L, at least two labels, epsilon between 0 and 1"
 
 
