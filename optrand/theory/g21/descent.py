@@ -251,7 +251,7 @@ def four_times_the_rows_halve_the_excess(descent: Descent, by: int = 2) -> Compa
     """The rate as a trend: four times the rows divide the distance from the least risk by 2, logarithms apart."""
     n, k = descent.steps, len(descent.law)
     (before, error), (after, other) = (
-        with_responses(replace(descent, steps=steps), 0.99, k, runs=1_600) for steps in (n, 4 * n)
+        with_responses(replace(descent, steps=steps), 0.99, k, runs=1_000) for steps in (n, 4 * n)
     )
     share = math.log(4 * n) / (by * math.log(n))
     return at_most(after, share * before + 5 * math.hypot(other, share * error))
