@@ -39,7 +39,8 @@ def _sum_quotients(quotients: Sequence[tuple[int, int]]) -> Fraction:
 
 def times(numbers: Iterable[Fraction]) -> Fraction:
     """Return the product of fractions, a fraction even of no numbers."""
-    return math.prod(numbers, start=Fraction(1))
+    pairs = [number.as_integer_ratio() for number in numbers]
+    return Fraction(math.prod(numerator for numerator, _ in pairs), math.prod(denominator for _, denominator in pairs))
 
 
 def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fraction]]) -> Fraction | float:

@@ -30,12 +30,12 @@ from optrand.theory.sums import times, total
 class Debiased(TopK):
     """Randomized response on the likeliest labels, and the loss that [G21] makes for it."""
 
-    @property
+    @cached_property
     def other(self) -> Fraction:
         """The probability that a kept label becomes any one other: ``p = 1 / (E + k - 1)``."""
         return 1 / (self.ratio + self.k - 1)
 
-    @property
+    @cached_property
     def left(self) -> Fraction:
         """``1 - k p``."""
         return 1 - self.k * self.other
