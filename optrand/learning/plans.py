@@ -1,30 +1,8 @@
 """Plans: which rows are released, by which randomizer, in which order, and the charge of a row.
 
-==========================  =================================  ======================================================
-plan of classes             of                                 a row pays
-==========================  =================================  ======================================================
-:class:`Stages`             [G21], Algorithm 3 (LP-MST)        epsilon in its stage + 0 in the others
-:class:`DomainPrior`        [G21], Algorithm 4                 ``share * epsilon`` (histogram) + the rest (label)
-:class:`Bits`               [Z25], Section 4                   epsilon
-:class:`NearestNeighbour`   [Z25], Appendix C                  epsilon
-:class:`Alibi`              [MEMP21], on a lattice             epsilon
-:class:`Clusters`           [E22], Algorithm 1                 ``share * epsilon`` (shares) + the rest (label)
-:class:`Peers`              [E22], Algorithm 2                 epsilon (flip), whether or not its label is sent
-==========================  =================================  ======================================================
-
-A row of the pilot of :class:`Clusters` pays epsilon there, and nothing else. A first stage with a domain prior pays as
-:class:`DomainPrior` does.
-
-=======================  ==================================================  ========================================
-plan of numbers          randomizers, each optimal for its prior [B23]       a row pays
-=======================  ==================================================  ========================================
-:class:`OnePrior`        one, for a private prior of all rows                prior + rest = epsilon
-:class:`PublicClusters`  one a cluster, for its private prior                prior of its cluster + rest = epsilon
-:class:`TwoStages`       stage 1: unbiased, for a private prior of its rows  in stage 1: prior + rest = epsilon
-                         stage 2: one for each group of like predictions     in stage 2: prior of its group + rest
-:class:`RowPriors`       stage 1: as above                                   in stage 1: prior + rest = epsilon
-                         stage 2: one for each row's predicted distribution  in stage 2: epsilon, for its label
-=======================  ==================================================  ========================================
+Plans of classes are those of [G21], [Z25], [MEMP21] and [E22]. Plans of numbers have randomizers that are each optimal
+for its prior ([B23]). ``docs/learning.md`` has tables of all plans and of what a row pays, which is in one stage, one
+group and one cluster.
 
 Shares are rounded so that the exact sum of the two floats is at most epsilon.
 """

@@ -1,12 +1,4 @@
-r"""How a classifier learns from releases: by their likelihood, or by the losses of the papers.
-
-============================  ================================================================================
-:class:`Likelihood`           :math:`-\log \sum_y \Pr[z \mid y] \, p(y \mid x)`, by expectation maximisation
-:class:`NoisyLabels`          noisy labels as they are ([G21], Algorithm 3)
-:class:`Debiased`             losses at all labels, with weights that undo the noise on average ([G21], [E22])
-:class:`SoftLabels`           posteriors under the uniform prior ([Z25], eq. 29: ALIBI without a model)
-:class:`BinaryBits`           a model for each bit, the largest estimate wins ([Z25], Section 4)
-============================  ================================================================================
+"""How a classifier learns from releases: by their likelihood, or by the losses of the papers.
 
 A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with the
 methods ``fit_likelihood(X, table)``, ``fit_weights(X, weights)`` or ``fit_bits(X, bits)``, such as

@@ -452,8 +452,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
     >>> figure.get_suptitle()
     'Shares of 3 labels from 10,000 released values: noise error at most 0.013'
     """
-    if not isinstance(histogram, Histogram):
-        raise InvalidInput(f"histogram is of type {type(histogram).__name__}, expected that of optrand.estimate")
+    expect(histogram, Histogram, "histogram", "that of optrand.estimate")
     labels, shares, errors = histogram.labels, histogram.shares, histogram.noise_errors
     edges = line_edges(labels)
     low, high = shares - LIMITS.errors * errors, shares + LIMITS.errors * errors

@@ -20,6 +20,7 @@ from optrand.base.validation import (
     check_real,
     check_squarable,
     check_values,
+    expect,
     frozen,
     rectangular,
 )
@@ -247,8 +248,7 @@ class ContinuousMechanism:
 
     def __post_init__(self) -> None:
         """Raise unless the mechanism has an interval between its labels."""
-        if not isinstance(self.mechanism, Mechanism):
-            raise InvalidInput(f"mechanism is of type {type(self.mechanism).__name__}, expected a Mechanism")
+        expect(self.mechanism, Mechanism, "mechanism", "a Mechanism")
         if self.mechanism.labels.size < 2:
             raise InvalidInput("the mechanism has one label, expected at least two: the ends of an interval")
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Literal, NamedTuple, overload
 
 from optrand.base.suggestions import suggest_parameters
-from optrand.base.validation import check_real
+from optrand.base.validation import check_real, expect
 from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.problem import Problem
@@ -180,11 +180,8 @@ def _check_problems(problems: Iterable[Problem]) -> list[Problem]:
         raise InvalidInput(f"problems is of type {type(problems).__name__}, expected a list of them")
     given = list(problems)
     for i, problem in enumerate(given):
-        if not isinstance(problem, Problem):
-            raise InvalidInput(
-                f"problem number {i} is of type {type(problem).__name__}, expected one of optrand.regression, "
-                "optrand.unbiased_regression or optrand.classification"
-            )
+        way = "one of optrand.regression, optrand.unbiased_regression or optrand.classification"
+        expect(problem, Problem, f"problem number {i}", way)
     return given
 
 

@@ -60,8 +60,9 @@ class Comparison:
         if math.inf in (abs(self.left), abs(self.right)):
             room = 1.0 if self.left < self.right else -1.0
         else:
-            left, right = Fraction(self.left), Fraction(self.right)
-            room = float((right - left) / max(abs(left), abs(right), Fraction(self.scale)))
+            (a, b), (c, d) = self.left.as_integer_ratio(), self.right.as_integer_ratio()
+            unit = Fraction(self.scale) * b * d if self.scale else 0
+            room = float((b * c - a * d) / max(abs(a * d), abs(b * c), unit))
         return -abs(room) if self.alike else room
 
     @property

@@ -77,4 +77,5 @@ def prior(draw: Random, k: int) -> tuple[Fraction, ...]:
 
 def shares(weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
     """Return weights as parts of their sum."""
-    return tuple(Fraction(weight) / sum(weights) for weight in weights)
+    whole = sum(weights)
+    return tuple(Fraction(weight, whole) for weight in weights)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["bit_sums", "largest_ratio", "push_forward", "times", "total"]
+__all__ = ["bit_sums", "dot", "largest_ratio", "push_forward", "times", "total"]
 
 Key = TypeVar("Key", bound=Hashable)
 Image = TypeVar("Image", bound=Hashable)
@@ -21,18 +21,26 @@ Chances = NDArray[Any]
 
 
 def total(numbers: Iterable[Fraction]) -> Fraction:
-    """Return the sum of fractions, a fraction even of no numbers.
+    """Return the sum of fractions, a fraction even of no numbers."""
+    return _sum_quotients([number.as_integer_ratio() for number in numbers])
 
-    Over one common denominator, which is several times faster than fraction by fraction.
-    """
-    pairs = [number.as_integer_ratio() for number in numbers]
-    whole = math.lcm(*(denominator for _, denominator in pairs))
-    return Fraction(sum(numerator * (whole // denominator) for numerator, denominator in pairs), whole)
+
+def dot(first: Iterable[Fraction | int], second: Iterable[Fraction | int]) -> Fraction:
+    """Return the sum of products."""
+    pairs = zip(first, second, strict=True)
+    return _sum_quotients([(a.numerator * b.numerator, a.denominator * b.denominator) for a, b in pairs])
+
+
+def _sum_quotients(quotients: Sequence[tuple[int, int]]) -> Fraction:
+    """Sum over one common denominator, several times faster than fraction by fraction."""
+    whole = math.lcm(*(denominator for _, denominator in quotients))
+    return Fraction(sum(numerator * (whole // denominator) for numerator, denominator in quotients), whole)
 
 
 def times(numbers: Iterable[Fraction]) -> Fraction:
     """Return the product of fractions, a fraction even of no numbers."""
-    return math.prod(numbers, start=Fraction(1))
+    pairs = [number.as_integer_ratio() for number in numbers]
+    return Fraction(math.prod(numerator for numerator, _ in pairs), math.prod(denominator for _, denominator in pairs))
 
 
 def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fraction]]) -> Fraction | float:

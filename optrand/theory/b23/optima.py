@@ -27,7 +27,7 @@ from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies.paths import count_outputs
 from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings, shares
-from optrand.theory.sums import total
+from optrand.theory.sums import dot, total
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
@@ -51,11 +51,6 @@ class Column:
 def sets(k: int) -> list[Members]:
     """Return all sets of labels except the empty and the full one."""
     return [members for members in product((False, True), repeat=k) if 0 < sum(members) < k]
-
-
-def dot(first: Sequence[Fraction], second: Sequence[Fraction]) -> Fraction:
-    """Return the sum of products."""
-    return total(a * b for a, b in zip(first, second, strict=True))
 
 
 def half_square(output: Fraction, label: Fraction) -> Fraction:
@@ -214,7 +209,7 @@ INTERIOR_POINT = 1e-6
 
 @claim(
     "B23 Algorithm 1",
-    *meshes(4, 8),
+    *meshes(4, 6),
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
     where=lambda mesh: mesh.setting.k > 2,
 )
@@ -240,7 +235,7 @@ def _draw_setting(draw: Random) -> Setting:
 @claim(
     "B23 Theorem 6: outputs",
     lambda _: [Setting((Fraction(3),), (Fraction(1),), Fraction(2)), *settings(0)(1)][::5],
-    draws(12, _draw_setting),
+    draws(8, _draw_setting),
     given="halved squared loss, any finite labels and prior, epsilon above 0 and at most log(3000); optima on the real "
     "line, proven to 1e-9",
     where=lambda setting: setting.ratio <= 3000,
@@ -386,7 +381,7 @@ def _is_end(members: Members) -> bool:
 @claim(
     "B23 Claim 11: on a grid",
     _extreme_meshes,
-    *meshes(4, 8),
+    *meshes(4, 6),
     given="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
 )
 @false("The same of outputs that favour all labels up to one, or from one on.", kept=_is_end)

@@ -18,9 +18,10 @@ import numpy as np
 
 import optrand
 from optrand.solvers import design
-from optrand.theory.b23.optima import PROVEN, Cost, Row, absolute, dot, exact_law, half_square, pose, prove
+from optrand.theory.b23.optima import PROVEN, Cost, Row, absolute, exact_law, half_square, pose, prove
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import Setting, prior, shares
+from optrand.theory.sums import dot
 
 Law = tuple[Row, tuple[Row, ...]]
 """Outputs, and a row of probabilities for each label."""
@@ -105,7 +106,7 @@ TWO = [
     for epsilon in (math.log(2), 0.01, 10.0)
     for release in (debiased, response, bins)
 ]
-NOISES = (lambda _: TWO), draws(40, lambda draw: _draw_noise(draw.randint(0, 10**9)))
+NOISES = (lambda _: TWO), draws(25, lambda draw: _draw_noise(draw.randint(0, 10**9)))
 
 
 @claim(

@@ -22,13 +22,12 @@ from optrand.theory.b23.optima import (
     Members,
     Row,
     absolute,
-    dot,
     half_square,
     sets,
 )
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, shares
-from optrand.theory.sums import push_forward
+from optrand.theory.sums import dot, push_forward
 
 FLOATS = 1e-6
 """Tolerance for cone programs in floats, as a share of the range of the outputs."""
@@ -178,7 +177,7 @@ def _draw_channel(draw: Random) -> Channel:
     return any_randomizer(draw, Setting(label_set(draw, k), prior(draw, k), ratio))
 
 
-CHANNELS = _first_channels, draws(50, _draw_channel)
+CHANNELS = _first_channels, draws(35, _draw_channel)
 
 
 def _root(output: Fraction, label: Fraction) -> Fraction:
@@ -206,7 +205,7 @@ Labels = tuple[int, ...]
 def _discretize(labels: Labels, epsilon: float) -> Channel:
     """Return the additive staircase mechanism of the package, constant from jump to jump.
 
-    A piece counts at its middle, and what is below 1e-8 is left out.
+    A piece counts at its middle, and pieces with probabilities below 1e-8 are left out.
     """
     noise, length = Staircase(list(labels), epsilon).noise, labels[-1] - labels[0]
     stairs = product(range(int(20 / epsilon) + 2), (Fraction(0), Fraction(noise.jump)), labels, (-1, 1))
@@ -338,7 +337,7 @@ def _draw_ordered(number: int) -> Channel:
     return Channel(replace(found.setting, labels=means), found.outputs, tuple(rows))
 
 
-ORDERED = draws(64, lambda draw: _draw_ordered(draw.randint(0, 10**9)))
+ORDERED = draws(48, lambda draw: _draw_ordered(draw.randint(0, 10**9)))
 DIFFERENT = "any randomizer whose means differ, with three outputs or more, unbiased for labels that are its means"
 
 

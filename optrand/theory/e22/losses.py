@@ -83,7 +83,8 @@ Table = Any
 
 def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
     """Return the probability of a noisy label, given the true one and the distribution of its cluster."""
-    return (1 - resampling) * (out == true) + resampling * distribution[out]
+    drawn = resampling * distribution[out]
+    return drawn + 1 - resampling if out == true else drawn
 
 
 def label_laws(distribution: Distribution, beta: Fraction) -> list[list[Fraction]]:
@@ -266,7 +267,7 @@ def _draw_population(draw: Random) -> Population:
     )
 
 
-POPULATIONS = _sure_populations, draws(12, _draw_population)
+POPULATIONS = _sure_populations, draws(8, _draw_population)
 
 
 @claim("E22 Lemma 3", *POPULATIONS, given=NOISE)
@@ -325,7 +326,7 @@ def another_correction_costs_both_distances(population: Population, noises: int 
 
 @dataclass(frozen=True, eq=False)
 class Contest(Examples):
-    """The losses of two hypotheses: the one is chosen that is better by what is seen of the labels."""
+    """The losses of two hypotheses, of which the one with the smaller loss on the labels seen is chosen."""
 
     losses: Table
 

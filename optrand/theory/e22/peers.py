@@ -68,7 +68,7 @@ def _peers(_: int) -> Iterator[dict[str, Any]]:
     """
     flips = map(Fraction, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"))
     rates, reaches = (Fraction(1), Fraction(1, 10)), (HALF, Fraction(1), Fraction(1, 10))
-    for size, flip, rate, reach in product((3, 4, 5, 10), flips, rates, reaches):
+    for size, flip, rate, reach in product((3, 5, 10), flips, rates, reaches):
         for users in (size, 2 * size + 1) if size <= 5 else (size,):
             yield {"size": size, "flip": flip, "rate": rate, "reach": reach, "users": users}
     for size, flip in ((60, Fraction(1, 10)), (60, Fraction(9, 10)), (400, Fraction(1, 50))):
@@ -169,7 +169,7 @@ def _pair(size: int, rate: float, ones: int) -> PeerPair:
 def many_peers_are_private(size: int, rate: float, ones: int) -> Comparison:
     """Delta is at most 1/s**2 at an epsilon of order theta + theta**(3/2) / (sqrt(s) log s) + theta**(3/4) / s**(1/4).
 
-    Tried with what the proof has before its last line.
+    Tried with the bound that precedes the last line of the proof.
     """
     epsilon = theorem3(PeerToPeer(theorem3_flip(size, rate), rate), size)
     return at_most(_pair(size, rate, ones).delta(epsilon)[1], 1 / size**2)

@@ -49,7 +49,7 @@ def kept_labels(prior: Row, k: int) -> tuple[int, ...]:
 def top_k_rows(prior: Row, k: int, ratio: Fraction, others: Row | None = None) -> Rows:
     """Return [G21], Algorithm 1, as a table. Labels that are not kept give kept ones alike, or by the law `others`."""
     kept, labels, chance = kept_labels(prior, k), range(len(prior)), 1 / (ratio + k - 1)
-    own = {(y, v): (ratio if v == y else 1) * chance for y, v in product(kept, repeat=2)}
+    own = dict.fromkeys(product(kept, repeat=2), chance) | {(y, y): ratio * chance for y in kept}
     drawn = others or tuple(Fraction(v in kept, k) for v in labels)
     return tuple(tuple(own.get((y, v), Fraction(0)) for v in labels) if y in kept else drawn for y in labels)
 

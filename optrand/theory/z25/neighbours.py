@@ -300,7 +300,7 @@ def excess_falls(size: int, after: int, epsilon: float, square: int = 2) -> Comp
     cases(
         "excess size after epsilon gamma",
         *((excess_with_two_classes, n, 4 * n, epsilon, 1) for n in (256, 1_024) for epsilon in (1.0, 0.5)),
-        (excess_with_ties, 4_096, 16_384, 1.0, 2),
+        (excess_with_ties, 2_048, 8_192, 1.0, 2),
     ),
     given=f"{TWO_CLASSES}; or three classes, eta_1 = eta_2 = min(1/3 + x, 1/2), for which any gamma is as printed",
     undecided="constants without a name, all distributions with such a margin",
