@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 CONSTRAINTS = ROOT / "constraints.txt"
 
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """Versions of Python that the classifiers promise."""
 
 TESTS = [f"tests/test_{name}.py" for name in ("certificate", "draw", "mechanism", "saved")]

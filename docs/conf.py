@@ -58,7 +58,7 @@ autodoc_default_options = {
     "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",
 }
 autodoc_typehints = "none"
-add_module_names = False
+add_module_names = True
 python_maximum_signature_line_length = 88
 # Copied code has neither prompts nor outputs.
 copybutton_prompt_text = r">>> |\.\.\. "
