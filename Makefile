@@ -91,7 +91,7 @@ format: $(STAMP)
 
 docs: $(STAMP)
 	$(RUN)python -m sphinx -W --keep-going -q -j auto -b html docs docs/_build
-	$(RUN)python -m pytest -q -n 2 -m docs tests/test_docs.py tests/test_readme_commands.py
+	$(RUN)python -m pytest -q -n 2 -m docs tests/test_docs.py tests/test_readme_commands.py tests/test_notebooks.py
 
 notebooks: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'

@@ -160,7 +160,7 @@ def histogram(
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> mechanism = optrand.rr([0, 1, 2], 1.0)
     >>> optrand.certify(mechanism).epsilon
     1.0

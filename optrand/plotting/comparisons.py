@@ -445,7 +445,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> mechanism = optrand.rr([0, 1, 2], 1.0)
     >>> released = mechanism.sample(np.repeat([0, 1, 2], [5000, 3000, 2000]), source=SeededEntropy(1))
     >>> figure = shares_figure(optrand.estimate.histogram(released, mechanism), truth=[0.5, 0.3, 0.2])

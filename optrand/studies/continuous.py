@@ -233,7 +233,7 @@ class ContinuousMechanism:
     Examples
     --------
     >>> import optrand
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> prior = ContinuousPrior(np.arange(101) / 10)
     >>> wages = continuous_mechanism(prior, 1.0, knots=4)
     >>> optrand.certify(wages.mechanism).require(gap=1e-9).epsilon <= 1.0, wages.bias < 1e-13
