@@ -67,6 +67,7 @@ copybutton_line_continuation_character = "\\"
 napoleon_google_docstring = False
 # Fields of dataclasses are documented together, several on one line where they belong together.
 napoleon_custom_sections = [("Attributes", "params_style")]
+napoleon_use_param = False
 napoleon_use_rtype = False
 
 # The notebooks, as pages, with the outputs that are committed; tests run them and compare.
