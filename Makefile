@@ -17,7 +17,7 @@ help:
 	@echo "make floors       some tests with the lowest versions of what is needed, in $(FLOORS)/"
 	@echo "make newest       some of them with the newest versions, in $(NEWEST)/"
 	@echo "make package      wheel and source archive into dist/, and the wheel tried in a fresh environment"
-	@echo "make pythons      the same, and some tests, with each of Python 3.11 to 3.13 that is on this machine"
+	@echo "make pythons      the same, and some tests, with each of Python 3.11 to 3.14 that is on this machine"
 	@echo "make setup        what all of these need, in $(VENV)/"
 	@echo "make lint         look at format and lint only; make format mends them"
 	@echo "make docs         build the documentation into docs/_build, warnings are errors, and run its examples"
@@ -91,7 +91,7 @@ format: $(STAMP)
 
 docs: $(STAMP)
 	$(RUN)python -m sphinx -W --keep-going -q -j auto -b html docs docs/_build
-	$(RUN)python -m pytest -q -n 2 -m docs tests/test_docs.py tests/test_readme_commands.py
+	$(RUN)python -m pytest -q -n 2 -m docs tests/test_docs.py tests/test_readme_commands.py tests/test_notebooks.py
 
 notebooks: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[notebooks]'

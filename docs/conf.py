@@ -44,7 +44,7 @@ suppress_warnings = ["ref.citation"]
 html_theme = "furo"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
-html_css_files = ["formulas.css"]
+html_css_files = ["pages.css"]
 html_title = f"optrand {release}"
 html_show_sourcelink = False
 html_copy_source = False
@@ -58,7 +58,7 @@ autodoc_default_options = {
     "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",
 }
 autodoc_typehints = "none"
-add_module_names = False
+add_module_names = True
 python_maximum_signature_line_length = 88
 # Copied code has neither prompts nor outputs.
 copybutton_prompt_text = r">>> |\.\.\. "
@@ -67,6 +67,7 @@ copybutton_line_continuation_character = "\\"
 napoleon_google_docstring = False
 # Fields of dataclasses are documented together, several on one line where they belong together.
 napoleon_custom_sections = [("Attributes", "params_style")]
+napoleon_use_param = False
 napoleon_use_rtype = False
 
 # The notebooks, as pages, with the outputs that are committed; tests run them and compare.

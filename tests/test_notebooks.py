@@ -108,7 +108,7 @@ def test_notebooks_with_their_pictures_are_small():
     assert sum(path.stat().st_size for path in NOTEBOOKS) < LARGEST
 
 
-@pytest.mark.nightly
+@pytest.mark.docs
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_what_is_committed(path, run, written, tmp_path):
     committed = read(path)

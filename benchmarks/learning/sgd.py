@@ -173,7 +173,7 @@ class LPRRSGD:
     Examples
     --------
     >>> from optrand.learning import PrivateLabels
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> X = np.column_stack([np.linspace(-1, 1, 2000), np.ones(2000)])
     >>> y = (X[:, 0] > 0).astype(int)
     >>> labels = PrivateLabels(y, 1.0, [0, 1], source=SeededEntropy(1))
@@ -272,7 +272,7 @@ class LPNormalSGD:
     Examples
     --------
     >>> from optrand.learning import PrivateLabels
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> X = np.column_stack([np.linspace(-1, 1, 2000), np.ones(2000)])
     >>> y = (X[:, 0] > 0).astype(int)
     >>> labels = PrivateLabels(y, 1.0, [0, 1], delta=1e-5, allow_inexact=True, source=SeededEntropy(1))

@@ -159,8 +159,15 @@ class Ledger:
     Examples
     --------
     >>> import tempfile
-    >>> charge = Charge(dataset="census", label="weeks", epsilon=Fraction(1), prior_epsilon=Fraction(0),
-    ...     question="q", input="i", output="out.csv")
+    >>> charge = Charge(
+    ...     dataset="census",
+    ...     label="weeks",
+    ...     epsilon=Fraction(1),
+    ...     prior_epsilon=Fraction(0),
+    ...     question="q",
+    ...     input="i",
+    ...     output="out.csv",
+    ... )
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger(f"{folder}/ledger.sqlite")
     ...     [begun] = ledger.begin([charge])

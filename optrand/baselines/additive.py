@@ -406,7 +406,7 @@ class DiscreteLaplace(LatticeAdditive):
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> mechanism = DiscreteLaplace([0, 1, 2, 3], 1.0, clip=Interval(0, 3))
     >>> mechanism.sample([0, 0, 3, 3], source=SeededEntropy(4)).tolist()
     [0.0, 3.0, 0.0, 2.0]

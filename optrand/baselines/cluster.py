@@ -134,7 +134,7 @@ class ClusterRR:
     >>> mechanism = ClusterRR(2, threshold=0.25, noise_scale=4, resampling=0.8)
     >>> round(mechanism.epsilon, 6), round(mechanism.printed_epsilon, 6)
     (1.193147, 0.943147)
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> labels, groups = [0, 0, 0, 1, 1, 1], Groups.of_ids([7, 7, 7, 9, 9, 9])
     >>> release = mechanism.release(labels, groups, source=SeededEntropy(1))
     >>> release.labels.size, release.loss_weights().sum(axis=1).round(9).tolist()
@@ -318,7 +318,7 @@ class ClusterPriors:
 
         Examples
         --------
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
         >>> priors = ClusterPriors.learn([2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1))
         >>> priors.probabilities.round(2).tolist()
@@ -420,7 +420,7 @@ class ClusterPriorRR:
 
         Examples
         --------
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> from optrand.sampling.priors import split_at
         >>> mechanism = ClusterPriorRR(3, split_at(2.0, 0.5))
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)

@@ -19,7 +19,7 @@ def octets(source: EntropySource, count: int) -> Octets:
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> octets(SeededEntropy(0), 3).tolist()
     [112, 138, 120]
     """
@@ -49,7 +49,7 @@ def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> drawn = coins(Fraction(1, 3), 100_000, SeededEntropy(0))
     >>> round(float(np.unpackbits(drawn).mean()), 3)
     0.333

@@ -298,7 +298,7 @@ def draw_uniforms(source: EntropySource, count: int) -> Floats:
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> draw_uniforms(SeededEntropy(0), 3).round(3).tolist()
     [0.85, 0.555, 0.076]
     """

@@ -230,7 +230,7 @@ class PeerToPeer:
 
         Examples
         --------
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> groups = Groups.of_ids(["a", "a", "a", "b", "b", "b"])
         >>> release = PeerToPeer(0.1, 0.5).release([0, 0, 0, 1, 1, 1], groups, source=SeededEntropy(1))
         >>> release.rows.tolist(), release.labels.tolist()

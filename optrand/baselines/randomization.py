@@ -161,7 +161,7 @@ class LabelRandomization(Record):
 
         Examples
         --------
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
         >>> channel.sample([0, 0, 0, 1, 1, 1], source=SeededEntropy(5)).tolist()
         [1, 0, 0, 1, 1, 1]

@@ -94,7 +94,7 @@ class UnaryBits(OneHot):
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> from optrand.base.arithmetic import log_above
     >>> randomizer = UnaryBits(5, 2.0)
     >>> log_above(randomizer.ratio)
@@ -153,7 +153,7 @@ class UnaryBits(OneHot):
 
         Examples
         --------
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> UnaryBits(10, 2.0).sample_packed([9, 0], source=SeededEntropy(1)).tolist()
         [[64, 192], [168, 64]]
         """
@@ -218,7 +218,7 @@ class UnaryBits(OneHot):
 
         Examples
         --------
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> randomizer = UnaryBits(3, 1.0)
         >>> packed = randomizer.sample_packed([0] * 30_000 + [2] * 10_000, source=SeededEntropy(2))
         >>> randomizer.frequencies(packed).round(2).tolist(), round((randomizer.variance / 40_000) ** 0.5, 3)
@@ -283,7 +283,7 @@ class Alibi(OneHot):
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> randomizer = Alibi(3, 8.0)
     >>> noisy = randomizer.sample([2], source=SeededEntropy(1))
     >>> noisy.round(3).tolist()
@@ -371,7 +371,7 @@ class LatticeAlibi(OneHot):
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> randomizer = LatticeAlibi(3, 8.0, steps=4)
     >>> noisy = randomizer.sample([2], source=SeededEntropy(1))
     >>> noisy.tolist(), randomizer.soft_labels(noisy).round(3).tolist()

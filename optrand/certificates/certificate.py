@@ -262,7 +262,8 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
     >>> import optrand
     >>> problem = optrand.classification([0.5, 0.5], 1.0)
     >>> lower_bound(problem, optrand.Dual([-0.5, -0.5], [0, 0])) <= lower_bound(
-    ...     problem, optrand.Dual([-0.36552929, -0.36552929], [0, 0]))
+    ...     problem, optrand.Dual([-0.36552929, -0.36552929], [0, 0])
+    ... )
     True
     """
     expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")

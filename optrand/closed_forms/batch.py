@@ -126,7 +126,7 @@ class RRWithPriorBatch:
 
         Examples
         --------
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2]] * 8, 1.0)
         >>> batch.sample([0, 0, 0, 0, 1, 1, 1, 2], source=SeededEntropy(1)).max() <= 1
         np.True_

@@ -100,7 +100,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> weeks = np.repeat([0, 1, 2], [5000, 3000, 2000])
     >>> mechanism = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
     >>> optrand.certify(mechanism).require(gap=1e-9).bias < 1e-14
@@ -169,7 +169,7 @@ def average(
     Share of the second class, released by randomized response, which is biased:
 
     >>> import numpy as np, optrand
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> mechanism = optrand.rr([0, 1, 2], 1.0)
     >>> optrand.certify(mechanism).epsilon
     1.0

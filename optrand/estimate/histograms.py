@@ -160,13 +160,17 @@ def histogram(
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> mechanism = optrand.rr([0, 1, 2], 1.0)
     >>> optrand.certify(mechanism).epsilon
     1.0
     >>> classes = np.repeat([0, 1, 2], [5000, 5000, 0])
     >>> found = histogram(mechanism.sample(classes, source=SeededEntropy(1)), mechanism)
-    >>> found.shares.round(3).tolist(), found.noise_errors.round(3).tolist(), found.projected.round(3).tolist()
+    >>> (
+    ...     found.shares.round(3).tolist(),
+    ...     found.noise_errors.round(3).tolist(),
+    ...     found.projected.round(3).tolist(),
+    ... )
     ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
     """
     return Histogram(

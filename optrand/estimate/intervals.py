@@ -87,7 +87,9 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
 
     Examples
     --------
-    >>> round(empirical_bernstein(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6)
+    >>> round(
+    ...     empirical_bernstein(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6
+    ... )
     0.074377
     """
     log = math.log(4 / (1 - confidence))
@@ -115,7 +117,10 @@ class Estimate:
     Examples
     --------
     >>> found = Estimate(2.0, 10_000, sample_variance=5.0, noise_variance=4.0, low=-3.0, high=5.0, bias=0.0)
-    >>> [round(end, 4) for end in found.interval(0.95)], [round(end, 4) for end in found.table_interval(0.95)]
+    >>> (
+    ...     [round(end, 4) for end in found.interval(0.95)],
+    ...     [round(end, 4) for end in found.table_interval(0.95)],
+    ... )
     ([1.9562, 2.0438], [1.9608, 2.0392])
     >>> [round(end, 4) for end in found.interval(0.95, method=hoeffding)]
     [1.8914, 2.1086]

@@ -217,7 +217,7 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
     >>> from optrand.learning import LabelDPClassifier, PrivateLabels, Stages
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> X, y = load_iris(return_X_y=True)
     >>> labels = PrivateLabels(y, 2.0, [0, 1, 2], source=SeededEntropy(1))
     >>> model = LabelDPClassifier(LogisticRegression(max_iter=1000), 2.0, plan=Stages(2), random_state=0)
@@ -337,7 +337,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
     --------
     >>> from sklearn.linear_model import Ridge
     >>> from optrand.learning import LabelDPRegressor, PrivateLabels, TwoStages
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(2000, 1))
     >>> y = np.clip(np.rint(10 + 3 * X[:, 0] + rng.normal(size=2000)), 0, 20)

@@ -590,7 +590,9 @@ class Peers(_InClusters):
         --------
         >>> from optrand.learning import PrivateLabels
         >>> labels = PrivateLabels([0, 1] * 15, 2.0, [0, 1])
-        >>> release = labels.release(slice(None), PeerToPeer(0.2, 0.5), groups=Groups.of_ids([0] * 10 + [1] * 20))
+        >>> release = labels.release(
+        ...     slice(None), PeerToPeer(0.2, 0.5), groups=Groups.of_ids([0] * 10 + [1] * 20)
+        ... )
         >>> round(float(labels.spent.epsilon), 4), round(Peers.towards_learner(release, 1e-4).epsilon, 4)
         (1.3863, 0.6599)
         """

@@ -92,7 +92,7 @@ class LabelRelease:
         --------
         >>> from optrand.baselines import UnaryBits
         >>> from optrand.learning import PrivateLabels
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> labels = PrivateLabels(["b", "a"], 4.0, ["a", "b", "c"], source=SeededEntropy(1))
         >>> release = labels.release([0, 1], UnaryBits(3, 4.0))
         >>> release.values.tolist(), release.likelihood.round(3).tolist()
@@ -120,7 +120,7 @@ class LabelRelease:
         >>> import math
         >>> from optrand.baselines import UniformRR
         >>> from optrand.learning import PrivateLabels
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> labels = PrivateLabels([0, 1], 2.0, [0, 1, 2], source=SeededEntropy(0))
         >>> labels.release([0, 1], UniformRR(3, math.log(3))).loss_weights.round(9).tolist()
         [[-0.5, -0.5, 2.0], [-0.5, 2.0, -0.5]]
@@ -401,7 +401,7 @@ class PrivateLabels:
 
         Examples
         --------
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> labels = PrivateLabels([2] * 60 + [0] * 40, 1.0, [0, 1, 2], source=SeededEntropy(1))
         >>> labels.prior(slice(None), [0, 1, 2], 0.5).counts
         (43, 1, 70)

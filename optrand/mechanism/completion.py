@@ -44,8 +44,14 @@ class Completion:
     --------
     >>> means = [Fraction(1, 10**6), Fraction(1)]
     >>> found = Completion.of((-math.inf, math.inf), [Fraction(0), Fraction(1)], means, Fraction(3))
-    >>> found.kept < 1, [found.low * u + found.high * w + found.kept * mean for u, w, mean in
-    ...                  zip(found.at_low, found.at_high, means)] == [0, 1]
+    >>> (
+    ...     found.kept < 1,
+    ...     [
+    ...         found.low * u + found.high * w + found.kept * mean
+    ...         for u, w, mean in zip(found.at_low, found.at_high, means)
+    ...     ]
+    ...     == [0, 1],
+    ... )
     (True, True)
     """
 

@@ -176,7 +176,9 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
 
     >>> import optrand
     >>> ends = feasible_output_set([0, 1, 2], math.log(3), 2)
-    >>> coin = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], math.log(3), outputs=ends))
+    >>> coin = optrand.solve(
+    ...     optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], math.log(3), outputs=ends)
+    ... )
     >>> coin.n, coin.bias, f"{coin.value:.6f}"
     (2, 0.0, '2.775000')
     """

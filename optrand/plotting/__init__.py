@@ -19,7 +19,9 @@ Examples
 >>> page = Figure(figsize=(7, 3), layout="constrained")
 >>> left, right = page.subplots(1, 2)
 >>> shape = pmf_figure(optrand.debiased_rr([0, 1, 2], 1.0), ax=left)
->>> noise = pmf_figure(optrand.baselines.Laplace(optrand.Interval(0, 2), 1.0), labels=[0, 1, 2], ax=right)
+>>> noise = pmf_figure(
+...     optrand.baselines.Laplace(optrand.Interval(0, 2), 1.0), labels=[0, 1, 2], ax=right
+... )
 >>> len(shape.axes), len(noise.axes), len(page.axes)
 (3, 3, 6)
 """

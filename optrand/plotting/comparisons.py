@@ -185,7 +185,9 @@ def moments_figure(
     >>> labels, prior = [0, 1, 2], [0.5, 0.3, 0.2]
     >>> optimal = lambda epsilon: optrand.solve(optrand.unbiased_regression(labels, prior, epsilon))
     >>> debiased = lambda epsilon: optrand.debiased_rr(labels, epsilon)
-    >>> figure = moments_figure({"optimal unbiased": optimal, "debiased RR": debiased}, prior, epsilons=[0.5, 1, 2])
+    >>> figure = moments_figure(
+    ...     {"optimal unbiased": optimal, "debiased RR": debiased}, prior, epsilons=[0.5, 1, 2]
+    ... )
     >>> loss = figure.axes[0]
     >>> [f"{line.get_label()}: {line.get_ydata()[1]:.6f}" for line in loss.lines]
     ['optimal unbiased: 1.945447', 'debiased RR: 2.209143']
@@ -445,7 +447,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
     Examples
     --------
     >>> import numpy as np, optrand
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> mechanism = optrand.rr([0, 1, 2], 1.0)
     >>> released = mechanism.sample(np.repeat([0, 1, 2], [5000, 3000, 2000]), source=SeededEntropy(1))
     >>> figure = shares_figure(optrand.estimate.histogram(released, mechanism), truth=[0.5, 0.3, 0.2])
@@ -511,7 +513,10 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
     Examples
     --------
     >>> rows = [{"method": "LP", "mesh": mesh, "seconds": mesh**2 * 1e-4} for mesh in (50, 100, 200)]
-    >>> rows += [{"method": "LP", "mesh": 400, "seconds": None}, {"method": "flow", "mesh": None, "seconds": 0.03}]
+    >>> rows += [
+    ...     {"method": "LP", "mesh": 400, "seconds": None},
+    ...     {"method": "flow", "mesh": None, "seconds": 0.03},
+    ... ]
     >>> figure = times_figure(rows, by="mesh", series="method")
     >>> [line.get_label() for line in figure.axes[0].lines if line.get_label()[0] != "_"]
     ['LP', 'flow']

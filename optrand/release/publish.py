@@ -30,9 +30,11 @@ def digest_of(path: str | os.PathLike[str]) -> str:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "a").write_bytes(b"abc")
-    ...     digest_of(f"{folder}/a")[:8], digest_of(folder) == hashlib.sha256(
-    ...         f"{digest_of(f'{folder}/a')}  a\n".encode()
-    ...     ).hexdigest()
+    ...     (
+    ...         digest_of(f"{folder}/a")[:8],
+    ...         digest_of(folder)
+    ...         == hashlib.sha256(f"{digest_of(f'{folder}/a')}  a\n".encode()).hexdigest(),
+    ...     )
     ('ba7816bf', True)
     """
     target = Path(path)

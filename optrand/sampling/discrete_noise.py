@@ -135,7 +135,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> discrete_laplace(Fraction(3, 2), 8, source=SeededEntropy(0))
     (-3, -3, 3, 0, 2, 0, 1, 0)
     """
@@ -176,7 +176,7 @@ def discrete_staircase(
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> discrete_staircase(Fraction(1), 8, sensitivity=4, rise=2, source=SeededEntropy(0))
     (8, -1, 0, -2, 1, -7, -8, -3)
     """

@@ -341,7 +341,7 @@ class Sampler(Record):
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> coin = Sampler(Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]))
     >>> coin.sample([0, 0, 0, 0, 1, 1, 1, 1], source=SeededEntropy(3)).tolist()
     [1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0]
@@ -549,7 +549,7 @@ def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> draw_integers(np.array([1, 6, 6, 100]), SeededEntropy(2)).tolist()
     [0, 0, 0, 35]
     """

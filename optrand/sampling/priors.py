@@ -148,7 +148,7 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> private_histogram([1000, 10, 0], 1.0, source=SeededEntropy(1))
     (999, 14, 5)
     """
@@ -202,7 +202,7 @@ def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | 
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> private_prior([1000, 10, 0], 1.0, source=SeededEntropy(1)).probabilities.round(4).tolist()
     [0.9813, 0.0138, 0.0049]
     >>> private_prior([0, 0, 0], 1.0, source=SeededEntropy(0)).uniform

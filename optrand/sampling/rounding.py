@@ -115,7 +115,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
 
     Examples
     --------
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> unbiased_rounding([0, 2.5, 2.5, 2.5, 4], [0, 1, 4], source=SeededEntropy(1)).tolist()
     [0.0, 4.0, 1.0, 1.0, 4.0]
     """

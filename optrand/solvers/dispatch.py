@@ -107,14 +107,12 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     Parameters
     ----------
     problem : Problem or Program
-        The mechanism of a :class:`~optrand.programs.Program` keeps every row; see
-        :func:`~optrand.programs.mechanism.solve_program`.
+        The mechanism of a :class:`~optrand.programs.Program` keeps every row.
     solver : Solver, optional
-        One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.dispatch.choose` picks it. First
-        :mod:`optrand.solvers.reductions` measures labels far from zero from one of them, and
-        :mod:`optrand.solvers.reductions` drops idle labels. In an interval that is nearly the narrowest, the answer is
-        its two ends unless the solver's answer has a smaller gap. For a program, a backend as in
-        :meth:`~optrand.programs.Program.solve`.
+        One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.choose` picks it. Labels far from zero are
+        measured from one of them, and labels without weight are dropped and given rows afterwards. In an interval that
+        is nearly the narrowest, the answer is its two ends unless the solver's answer has a smaller gap. For a
+        program, a backend as in :meth:`~optrand.programs.Program.solve`.
 
     Returns
     -------

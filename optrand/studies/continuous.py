@@ -234,7 +234,7 @@ class ContinuousMechanism:
     Examples
     --------
     >>> import optrand
-    >>> from optrand.sampling.entropy import SeededEntropy
+    >>> from optrand.sampling import SeededEntropy
     >>> prior = ContinuousPrior(np.arange(101) / 10)
     >>> wages = continuous_mechanism(prior, 1.0, knots=4)
     >>> optrand.certify(wages.mechanism).require(gap=1e-9).epsilon <= 1.0, wages.bias < 1e-13
@@ -407,7 +407,9 @@ def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int])
     --------
     >>> prior = ContinuousPrior(np.arange(101), np.exp(-np.arange(101) / 10))
     >>> for row in knot_sweep(prior, 1.0, counts=[2, 3, 5, 9, 17]):
-    ...     print(f"{row.knots:2d} {row.added:7.3f} {row.randomizer:8.3f} {row.total:8.3f} {row.gap < 1e-9}")
+    ...     print(
+    ...         f"{row.knots:2d} {row.added:7.3f} {row.randomizer:8.3f} {row.total:8.3f} {row.gap < 1e-9}"
+    ...     )
      2 380.296 4603.368 4983.664 True
      3  61.871 4796.858 4858.730 True
      5  13.077 4778.710 4791.787 True

@@ -208,7 +208,11 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
     >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 2.0)
     >>> paths = decompose_paths(optrand.solve(problem))
     >>> for path, weight in zip(paths, paths.weights):
-    ...     print(path.first.tolist(), path.outputs.round(2).tolist(), f"{float(weight):.3f} {float(path.keeps):.3f}")
+    ...     print(
+    ...         path.first.tolist(),
+    ...         path.outputs.round(2).tolist(),
+    ...         f"{float(weight):.3f} {float(path.keeps):.3f}",
+    ...     )
     [0, 1, 2] [-0.75, 0.84, 3.29] 0.229 0.787
     [0, 1, 3] [-0.75, 1.3, 4.02] 0.540 0.787
     [0, 2] [-0.22, 3.29] 0.232 0.881

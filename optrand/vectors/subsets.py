@@ -233,7 +233,7 @@ class UnbiasedVectors(Record):
         Examples
         --------
         >>> import optrand
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> randomizer = optrand.unbiased_vectors([0.25] * 4, 1.0)
         >>> randomizer.sample([2, 0], source=SeededEntropy(1)).round(3).tolist()
         [[-0.582, -0.582, 2.746, -0.582], [2.746, -0.582, -0.582, -0.582]]
@@ -248,7 +248,7 @@ class UnbiasedVectors(Record):
         Examples
         --------
         >>> import optrand
-        >>> from optrand.sampling.entropy import SeededEntropy
+        >>> from optrand.sampling import SeededEntropy
         >>> randomizer = optrand.unbiased_vectors([0.25] * 4, 1.0)
         >>> sets = randomizer.sample_sets([2, 0], source=SeededEntropy(1))
         >>> bool((randomizer.decode(sets) == randomizer.sample([2, 0], source=SeededEntropy(1))).all())

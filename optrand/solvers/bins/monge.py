@@ -100,7 +100,9 @@ def best_steps(lengths: Lengths, known: Floats, nodes: Nodes, low: int, high: in
 
     Examples
     --------
-    >>> totals, before = best_steps(lambda i, j: (j - i) ** 2.0, np.array([0.0, 3.0]), np.array([2, 3]), 0, 1)
+    >>> totals, before = best_steps(
+    ...     lambda i, j: (j - i) ** 2.0, np.array([0.0, 3.0]), np.array([2, 3]), 0, 1
+    ... )
     >>> totals.tolist(), before.tolist()
     ([4.0, 7.0], [0, 1])
     """

@@ -69,7 +69,9 @@ class ColumnGeneration(GuardedSolver):
     --------
     >>> import numpy as np
     >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=np.linspace(-3, 5, 10_001))
+    >>> problem = optrand.unbiased_regression(
+    ...     [0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=np.linspace(-3, 5, 10_001)
+    ... )
     >>> proof = optrand.solve(problem, ColumnGeneration()).certificate
     >>> proof.gap < 1e-8, round(proof.upper, 6)
     (True, 1.945447)

@@ -85,7 +85,9 @@ class GridDual(GuardedSolver):
     --------
     >>> import numpy as np
     >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=np.linspace(-3, 5, 801))
+    >>> problem = optrand.unbiased_regression(
+    ...     [0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=np.linspace(-3, 5, 801)
+    ... )
     >>> proof = optrand.solve(problem, GridDual()).certificate
     >>> proof.gap < 1e-9, round(proof.upper, 6)
     (True, 1.945453)

@@ -45,7 +45,9 @@ class LinearProgram(GuardedSolver):
     Examples
     --------
     >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=[-2, -1, 0, 1, 2, 3, 4])
+    >>> problem = optrand.unbiased_regression(
+    ...     [0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=[-2, -1, 0, 1, 2, 3, 4]
+    ... )
     >>> proof = optrand.solve(problem, LinearProgram()).certificate
     >>> proof.gap < 1e-9, round(proof.upper, 6)
     (True, 2.003059)
