@@ -257,15 +257,15 @@ class ExactColumns:
         common = math.gcd(*masses)
         if common > 1:
             masses = [mass // common for mass in masses]
-        pairs = zip(masses[::2], masses[1::2], strict=True)
         columns = dict[float, Column]()
-        for runs, (neighbours, _, _), pair in zip(self.sets.runs(), parts, pairs, strict=True):
-            for output, mass in zip(neighbours, pair, strict=True):
+        pieces = zip(self.sets.runs(), parts, masses[::2], masses[1::2], strict=True)
+        for runs, ((below, above), _, _), under, over in pieces:
+            for output, mass in ((below, under), (above, over)):
                 if mass:
                     column = _column(runs, low * mass, more * mass, k)
                     columns[output] = add_columns((columns[output], column)) if output in columns else column
         outputs = sorted(columns)
-        return Table(labels, outputs, tuple(columns[v] for v in outputs))  # type: ignore[arg-type]
+        return Table(labels, np.array(outputs), tuple(columns[v] for v in outputs))
 
     def _split(self) -> tuple[list[tuple[tuple[float, float], int, int]], int]:
         """Return floats around each output, the mass of the upper one over a power of two, and the largest power."""
@@ -294,10 +294,11 @@ class ExactColumns:
 
 def _column(runs: list[tuple[int, int]], weight: int, more: int, k: int) -> Column:
     """Return the column of a weight for all labels, and more for those of some runs."""
-    if len(runs) == 1:  # by far the most, and quicker so
-        ((start, stop),) = runs
-        head = ((0, weight), (start, more)) if start else ((0, weight + more),)
-        return (*head, (stop, -more)) if stop < k else head
+    if len(runs) == 1:  # nearly always, and quicker than the sum below
+        start, stop = runs[0]
+        if start:
+            return ((0, weight), (start, more), (stop, -more)) if stop < k else ((0, weight), (start, more))
+        return ((0, weight + more), (stop, -more)) if stop < k else ((0, weight + more),)
     steps = [(at, step) for run in runs for at, step in zip(run, (more, -more), strict=True) if at < k]
     return add_columns([((0, weight),), steps])
 

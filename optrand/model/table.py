@@ -240,7 +240,7 @@ class Table(Record):
                 columns.setdefault(v, []).append(tuple((y, scale * height) for y, height in column))
         sums = {v: add_columns(columns[v]) for v in sorted(columns)}
         used = [v for v, column in sums.items() if column]
-        return Table(self.labels, used, tuple(sums[v] for v in used))  # type: ignore[arg-type]
+        return Table(self.labels, np.array(used), tuple(sums[v] for v in used))
 
     @property
     def matrix(self) -> Floats:
