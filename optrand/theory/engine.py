@@ -176,6 +176,12 @@ class Form:
         return self.where is None or bool(_apply(self.where, instance))
 
 
+@cache
+def _list_instances(space: Space, times: int) -> list[Any]:
+    """List a space once, so that claims which share it share what its instances have computed."""
+    return list(space(times))
+
+
 @dataclass(eq=False)
 class Claim:
     """A claim of a paper, as :func:`claim` declares it.
@@ -227,7 +233,7 @@ class Claim:
 
     def instances(self, times: int = 1) -> Iterator[Any]:
         """Yield the instances, whether or not the hypothesis holds for them; the same each time."""
-        return chain.from_iterable(space(times) for space in self.spaces)
+        return chain.from_iterable(_list_instances(space, times) for space in self.spaces)
 
 
 def claim(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain, combinations, product
 from operator import mul
 from random import Random
@@ -181,6 +181,7 @@ def kept_by(prior: Row, ratio: Fraction, kept: Sequence[int], *, others: int = -
     return ratio * total(prior[y] for y in kept) / (ratio + len(kept) + others)
 
 
+@cache
 def best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Fraction:
     """Return `S`, over all subsets of labels."""
     subsets = chain(*(combinations(range(len(prior)), k) for k in range(1, len(prior) + 1)))
