@@ -64,10 +64,10 @@ NAMES = {
     "plotting.matrix_figure": "matrix",
     "plotting.pmf_figure": "pmf",
     "plotting.save_figure": "save save_fig",
-    "programs": "constraints cvxpy highspy linprog linear_program",
+    "programs": "constraints linprog linear_program",
     "programs.Approximate": "approx approximate_dp",
     "programs.Cvxpy": "clarabel",
-    "programs.Highs": "glpk",
+    "programs.Highs": "glpk highspy",
     "randomize": "add_privacy privatize randomise randomizer",
     "rr": "binary generalized_randomized_response grr k_ary_randomized_response k_rr krr make_randomized_response "
     "randomized_response uniform_rr",
@@ -90,7 +90,7 @@ HOMES = {
     "learning": "LabelDPClassifier LabelDPRegressor PrivateLabels",
     "losses": "absolute poisson_log squared zero_one",
     "plotting": "frontier_figure matrix_figure pmf_figure save_figure",
-    "programs": "Program algorithm1 lp1 lp2",
+    "programs": "Cvxpy Highs Program Scipy algorithm1 lp1 lp2",
     "solvers": "LinearProgram ReducedDual",
     "studies": "minimax smallest_epsilon sweep",
 }

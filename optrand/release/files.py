@@ -246,7 +246,7 @@ def open_table(
         A CSV file with a header (``.csv``, ``.tsv``, ``.gz`` added to either), a Parquet file (``.parquet``), or a
         folder of Parquet files.
     separator, decimal : str, optional
-        Of separated text, if not those of its name.
+        Marks of separated text, if not those of its name.
 
     Raises
     ------

@@ -112,7 +112,7 @@ class ParquetWriter:
     Parameters
     ----------
     schema : pyarrow.Schema
-        Of the batches.
+        Columns of the batches.
     paths : sequence of path
         A new file for each part, which only its owner can read; folders are made.
     distinct : tuple of str

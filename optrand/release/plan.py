@@ -109,7 +109,7 @@ def find_mechanisms(
     fits : list of Conditioning
         The mechanism of each pool, and its fitness for histograms.
     relative_loss : float or None
-        Of a release by groups: its objective under the noisy priors, as a share of that of one mechanism for all.
+        Objective of a release by groups under the noisy priors, as a share of that of one mechanism for all.
 
     Examples
     --------
@@ -398,13 +398,13 @@ class Estimates:
     Attributes
     ----------
     label : float
-        Of one label.
+        Standard deviation of one label.
     mean : float or None
-        Of the mean of all rows; None if the mechanism is biased.
+        Standard deviation of the mean of all rows; None if the mechanism is biased.
     histogram : bool
         Whether the labels' histogram can be estimated, and with it losses without the noise's bias.
     counts : tuple of float, optional
-        Of each label's count among all rows; None without a histogram, or if there are too many labels to compute it.
+        Standard deviation of each label's count; None without a histogram or for too many labels.
     multiple : float, optional
         Largest of them, in those of debiased randomized response at the same epsilon.
     words : str
@@ -455,7 +455,7 @@ def condition(mechanism: Mechanism) -> Conditioning:
     Returns
     -------
     Conditioning
-        Of the mechanism to draw from, with a weight just large enough for :attr:`Limits.multiple`, at a cost of at most
+        Parts of the mechanism, with a weight just large enough for :attr:`Limits.multiple`, at a cost of at most
         :attr:`Limits.cost`; of classes a weight that costs :attr:`Limits.class_cost`.
     """
     found, problem = Conditioning(mechanism), mechanism.problem

@@ -280,9 +280,9 @@ class ReleaseRecord(Released):
         Parameters
         ----------
         released : array
-            Of all rows of the release, or of some.
+            Values of all rows of the release, or of some.
         groups : array or frame, optional
-            Of a release by groups: their column, or an object that has their columns by name.
+            For a release by groups: their column, or an object that has their columns by name.
 
         Raises
         ------

@@ -133,7 +133,7 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
     Returns
     -------
     tuple of int
-        Of length k; entries may be negative.
+        Counts of the k labels; entries may be negative.
 
     Raises
     ------

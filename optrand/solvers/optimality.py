@@ -190,7 +190,7 @@ class _Errors:
         Sum of amounts of the arcs at the first label, then its change from each label to the next.
     masses, outputs : (n,) arrays
     sums, means, losses : (k,) arrays
-        Of each label.
+        Values of each label.
     """
 
     problem: Problem

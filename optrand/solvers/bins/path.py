@@ -152,7 +152,7 @@ def rr_on_bins(
     Returns
     -------
     Mechanism
-        Of regression with a bias penalty of 0, one interval column per bin.
+        Solution of regression with a bias penalty of 0, one interval column per bin.
 
     Raises
     ------

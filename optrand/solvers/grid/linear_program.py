@@ -40,7 +40,7 @@ class LinearProgram(GuardedSolver):
     Attributes
     ----------
     backend : Backend
-        Of :mod:`optrand.programs.backends`: `Highs`, `Scipy` or `Cvxpy`.
+        Backend of :mod:`optrand.programs.backends`: `Highs`, `Scipy` or `Cvxpy`.
 
     Examples
     --------
