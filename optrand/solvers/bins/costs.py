@@ -126,9 +126,12 @@ class Bins(ABC):
         Labels less `origin`.
     gain : float
         ``exp(epsilon) - 1``.
+    best : float
+        The best constant output, less `origin`.
     """
 
     loss: ClassVar[Loss]
+    best: float
 
     def __init__(self, problem: Problem, origin: float = 0.0) -> None:
         self.problem = problem
@@ -164,11 +167,6 @@ class Bins(ABC):
         if problem.labels[-1] == 0 and problem.outputs.low <= 0:
             raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
         return _PoissonLog(problem)
-
-    @property
-    @abstractmethod
-    def best(self) -> float:
-        """The best constant output."""
 
     @abstractmethod
     def outputs(self, starts: Nodes) -> Floats:
@@ -230,24 +228,13 @@ class Bins(ABC):
 class _Means(Bins):
     """Losses whose best output is a weighted mean."""
 
-    @cached_property
-    def mean(self) -> float:
-        """Mean of all labels."""
-        return math.fsum(self.prior * self.labels)
-
-    @cached_property
-    def best(self) -> float:
-        return float(self.clip(np.array(self.mean)))
-
-    @cached_property
-    def sums(self) -> RunSums:
-        """Sums over runs of labels."""
-        return RunSums(self.labels, self.prior)
-
-    @cached_property
-    def bounds(self) -> Floats:
-        """The allowed outputs nearest to the label before each node and to the one after it, shape ``(k + 2,)``."""
-        return self.clip(np.concatenate(([-math.inf], self.labels, [math.inf])))
+    def __init__(self, problem: Problem, origin: float = 0.0) -> None:
+        super().__init__(problem, origin)
+        self.mean = math.fsum(self.prior * self.labels)
+        self.best = float(self.clip(np.array(self.mean)))
+        self.sums = RunSums(self.labels, self.prior)
+        # The allowed outputs nearest to the label before each node, and to the one after it.
+        self.bounds = self.clip(np.concatenate(([-math.inf], self.labels, [math.inf])))
 
     def pull(self, mass: Floats, mean: Floats) -> Floats:
         """Return the mean of all labels under the weights of bins of some mass and mean."""
@@ -314,44 +301,19 @@ class _Absolute(Bins):
 
     loss = losses.absolute
 
-    @cached_property
-    def mass(self) -> Floats:
-        """The mass before each node, shape ``(k + 1,)``."""
-        return _prefix_sums(self.prior)
-
-    @cached_property
-    def median(self) -> float:
-        """Median of all labels."""
-        return float(self.labels[np.searchsorted(self.mass[1:-1], 0.5)])
-
-    @cached_property
-    def best(self) -> float:
-        return float(self.clip(np.array(self.median)))
-
-    @cached_property
-    def candidates(self) -> Floats:
-        """The allowed output nearest to each label."""
-        return self.clip(self.labels)
-
-    @cached_property
-    def sums(self) -> RunSums:
-        """Sums over runs of the candidates, measured from the first one."""
-        return RunSums(self.candidates - self.candidates[0], self.prior)
-
-    @cached_property
-    def fixed(self) -> Floats:
-        """The loss before each node that no output avoids: the distances of labels from their candidates."""
-        return _prefix_sums(self.prior * np.abs(self.labels - self.candidates))
-
-    @cached_property
-    def prices(self) -> Floats:
-        """The price of each candidate: what all labels lose there beyond the least, over the gain."""
-        return self.excess(self.candidates) / self.gain
-
-    @cached_property
-    def moment(self) -> Floats:
-        """First moment of the labels before each node about the median, which keeps it of the size of the loss."""
-        return _prefix_sums(self.prior * (self.labels - self.median))
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        # The mass before each node, and the first moment about the median, which keeps it of the size of the loss.
+        self.mass = _prefix_sums(self.prior)
+        self.median = float(self.labels[np.searchsorted(self.mass[1:-1], 0.5)])
+        self.moment = _prefix_sums(self.prior * (self.labels - self.median))
+        self.best = float(self.clip(np.array(self.median)))
+        # The allowed output nearest to each label, and the loss before each node that no output avoids.
+        self.candidates = self.clip(self.labels)
+        self.fixed = _prefix_sums(self.prior * np.abs(self.labels - self.candidates))
+        self.sums = RunSums(self.candidates - self.candidates[0], self.prior)
+        # The price of each candidate: what all labels lose there beyond the least, over the gain.
+        self.prices = self.excess(self.candidates) / self.gain
 
     def medians(self, first: Nodes, after: Nodes) -> Nodes:
         """Find the label at which the weights of a bin and of all labels below it reach half of their total."""
