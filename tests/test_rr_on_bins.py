@@ -20,7 +20,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Arcs, Randomizer
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.solvers.bins.costs import Bins, RunSums
-from optrand.solvers.bins.dual import bin_dual, potentials
+from optrand.solvers.bins.dual import bin_dual, extremes, potentials
 from optrand.solvers.bins.monge import best_steps, shortest_paths
 from optrand.solvers.bins.path import BinPath, best_partition
 
@@ -452,11 +452,14 @@ def test_potentials_are_near_and_no_arc_is_too_short(loss, trial):
     total = math.fsum(bins.lengths(starts)) + starts.size * penalty
     unit = float(np.abs(lengths[np.isfinite(lengths)]).max())
     near = np.linspace(0, total, k + 1) + 0.01 * unit * np.random.default_rng(trial).standard_normal(k + 1)
-    found = potentials(bins, near, penalty)
+    between = extremes(bins, penalty)
+    found = potentials(bins, near, penalty, between)
+    assert (between[0] - 1e-13 * unit <= found).all()
+    assert (found <= between[1] + 1e-13 * unit).all()
     assert (found - found[:k, np.newaxis] <= lengths + 1e-13 * unit)[np.isfinite(lengths)].all()
     nodes = np.append(starts, k)
     assert np.diff(found[nodes]) == pytest.approx(lengths[nodes[:-1], nodes[1:]], abs=1e-12 * unit)
-    assert potentials(bins, found, penalty) == pytest.approx(found, abs=1e-12 * unit)
+    assert potentials(bins, found, penalty, between) == pytest.approx(found, abs=1e-12 * unit)
 
 
 def test_bins_of_one_output_are_one_bin():

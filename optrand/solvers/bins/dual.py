@@ -17,6 +17,7 @@ regression under the prior), and the totals to potentials again, by turns.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from optrand.solvers.bins.costs import Bins, Nodes
 from optrand.solvers.bins.monge import shortest_paths
 from optrand.solvers.gaps import LARGE, estimated_bound
 
-__all__ = ["bin_dual", "potentials"]
+__all__ = ["bin_dual", "extremes", "potentials"]
 
 GAP = 2e-10
 """Estimated share of the loss by which the bound may fall short of it."""
@@ -68,25 +69,24 @@ def bin_dual(bins: Bins, starts: Nodes) -> Floats:
     return shares.alpha(best)
 
 
-def potentials(bins: Bins, near: Floats, penalty: float) -> Floats:
-    """Return potentials near given ones: no arc is shorter than its ends are apart, and shortest paths are as long.
+def extremes(bins: Bins, penalty: float) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest potentials of each node: no arc is shorter than its ends are apart.
 
-    Distances from the first node are the largest potentials, and distances to the last one, negative, the smallest. Of
-    the wanted ones, clipped between these, the largest potentials below and the smallest above are shortest and longest
-    distances as well; the answer is halfway between.
-
-    Parameters
-    ----------
-    bins : Bins
-    near : (k + 1,) array
-        Wanted potential of each node.
-    penalty : float
-        The length of each arc is the cost of its bin, and this.
+    They are the distances to the last node, negative, and those from the first one; the length of each arc is the cost
+    of its bin, and the penalty. Both are equal at the nodes of shortest paths.
     """
-    far = np.full(near.size - 1, np.inf)
+    far = np.full(bins.problem.k, np.inf)
     largest = _below(bins, np.append(0.0, far), penalty)
-    smallest = _above(bins, np.append(-far, largest[-1]), penalty)
-    clipped = np.clip(near, smallest, largest)
+    return _above(bins, np.append(-far, largest[-1]), penalty), largest
+
+
+def potentials(bins: Bins, near: Floats, penalty: float, between: tuple[Floats, Floats]) -> Floats:
+    """Return potentials near some numbers, which are clipped between the extremes.
+
+    The largest potentials below them and the smallest above are shortest and longest distances as well, on paths that
+    begin at any node; the answer is halfway between.
+    """
+    clipped = np.clip(near, *between)
     halfway: Floats = (_below(bins, clipped, penalty) + _above(bins, clipped, penalty)) / 2
     return halfway
 
@@ -120,6 +120,14 @@ class _Shares:
     lowest: Floats
     widths: Floats
     sums: Floats
+
+    @cached_property
+    def penalty(self) -> float:
+        return max(self.bins.penalty(self.starts), 0.0)
+
+    @cached_property
+    def extremes(self) -> tuple[Floats, Floats]:
+        return extremes(self.bins, self.penalty)
 
     @classmethod
     def of(cls, bins: Bins, starts: Nodes) -> _Shares:
@@ -162,7 +170,7 @@ class _Shares:
     def mend(self, position: Floats) -> Floats:
         """Move positions so that no interval has a negative reduced cost."""
         totals = np.concatenate(([0.0], np.cumsum(self.alpha(position))))
-        alpha = np.diff(potentials(self.bins, totals, max(self.bins.penalty(self.starts), 0.0)))
+        alpha = np.diff(potentials(self.bins, totals, self.penalty, self.extremes))
         return self.balance(_quotient(alpha - self.lowest, self.widths))
 
     def order(self, position: Floats) -> Floats:
