@@ -4,7 +4,7 @@ On the line an arc (an interval of favoured labels) answers at its best output, 
 the output, is least. On a grid it answers at a grid value, and since the parabola is convex, only the two values beside
 that best output can be optimal at the given multipliers. So the columns are pairs of an arc and a grid value: first the
 two values for each arc near the path of the problem without the grid, then, after each solve, the two values beside the
-new best outputs and the columns that :func:`~optrand.solvers.gaps.price` finds with a negative reduced cost. The
+new best outputs and the cheapest interval at each grid value, if its reduced cost is negative. The
 kernel is that of :class:`~optrand.solvers.ReducedDual`, with the two bounds of each arc's output equal.
 """
 
@@ -24,10 +24,10 @@ from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid, Interval
-from optrand.model.problem import Problem
+from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap, price
+from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.reduced_dual.answers import IDLE, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
@@ -37,6 +37,9 @@ from optrand.solvers.reduced_dual.multipliers import Groups, Sums
 from optrand.solvers.reduced_dual.solver import FIRST, Descent, TooWide
 
 __all__ = ["GridDual", "GridOptions"]
+
+BLOCK = 1 << 20
+"""Reduced costs of labels at grid values that are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class GridOptions:
     accuracy: float = 1e-15
     least: float = 1e-18
     rounds: int = 12
-    patience: int = 2
+    patience: int = 6
     candidates: int = 3
 
 
@@ -217,16 +220,32 @@ class GridProblem:
         return Columns(first, end, np.where(first == 0, 0, self.values.size - 1))
 
     def find_violated(self, solution: Solution) -> Columns:
-        """Find the columns of a negative reduced cost that favour an interval."""
+        """Find the cheapest interval of labels at each grid value, where its column has a negative reduced cost.
+
+        The cheapest set of labels need not be an interval, and then does not point at the intervals that are missing.
+        """
+        found, k = [Columns(*np.zeros((3, 0), np.int64))], self.problem.k
         if solution.dual is None:
-            return Columns(*np.zeros((3, 0), np.int64))
-        prices = price(self.problem, solution.dual)
-        at = np.flatnonzero(prices.costs < 0)
-        members = prices.signatures(at)
-        edges = np.diff(np.pad(members.astype(np.int8), ((1, 1), (0, 0))), axis=0)
-        interval = ((edges > 0).sum(axis=0) == 1) & ~members.all(axis=0)
-        first, end = (edges > 0).argmax(axis=0), (edges < 0).argmax(axis=0)
-        return Columns(*(part[interval].astype(np.int64) for part in (first, end, at)))
+            return found[0]
+        for start in range(0, self.grid.size, max(1, BLOCK // k)):
+            at = np.arange(start, min(start + max(1, BLOCK // k), self.grid.size))
+            sums = self._sum_reduced_costs(solution.dual, self.grid[at])
+            highest = np.maximum.accumulate(sums[:-1], axis=0)
+            # The best first node for each end node, then the best end node.
+            firsts = np.maximum.accumulate(np.where(sums[:-1] == highest, np.arange(k)[:, np.newaxis], 0), axis=0)
+            ends, each = (sums[1:] - highest).argmin(axis=0), np.arange(at.size)
+            first, lowest = firsts[ends, each], (sums[1:] - highest)[ends, each]
+            cheap = sums[-1] + math.expm1(self.problem.epsilon) * lowest < 0
+            cheap &= (first > 0) | (ends < k - 1)
+            found.append(Columns(first[cheap], ends[cheap] + 1, at[cheap]))
+        return Columns(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def _sum_reduced_costs(self, dual: Dual, outputs: Floats) -> Floats:
+        """Return the sums of the labels' reduced costs at some outputs up to each node, shape ``(k + 1, n)``."""
+        problem = self.problem
+        costs = problem.prior[:, np.newaxis] * problem.loss_table(outputs) - dual.alpha[:, np.newaxis]
+        costs -= dual.beta[:, np.newaxis] * (outputs - dual.origin)
+        return np.concatenate((np.zeros((1, outputs.size)), np.cumsum(costs, axis=0)))
 
     def best_candidate(
         self, arcs: ArcOrder, columns: Columns, point: Point, gap: float
