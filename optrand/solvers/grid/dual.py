@@ -53,7 +53,8 @@ class GridOptions:
     accuracy, least : float
         Gap of the problem over some columns, as a share of the objective, and its lower bound.
     rounds, patience : int
-        Largest number of solves with added columns; after the latter each must converge and halve the gap.
+        Largest number of solves with added columns. After `patience` solves each must converge, and every `patience` of
+        them must halve the gap. Some problems of 200 to 400 labels need 30.
     candidates : int
         Number of multipliers from the support that are evaluated at a finite bias penalty: the third proves one problem
         in a hundred, the others none.
@@ -62,7 +63,7 @@ class GridOptions:
     rough: float = 1e-3
     accuracy: float = 1e-15
     least: float = 1e-18
-    rounds: int = 12
+    rounds: int = 40
     patience: int = 6
     candidates: int = 3
 
@@ -186,21 +187,23 @@ class GridProblem:
         _, point, count, _ = descent.solve(self.terms, nodes, self.options.rough, start, whole=whole)
         columns = self.beside(nodes, point).unite([self.feasible_columns()])
         accuracy = max(self.options.least, self.options.accuracy * self.reduced.share)
-        best, least, steps = None, math.inf, steps + count
+        best, gaps, steps = None, [math.inf], steps + count
         for number in range(self.options.rounds):
             ends, start = columns[:2], (point.slopes, point.costs)
             values = self.values[columns.at]
             arcs, point, count, failed = descent.solve(self.terms, ends, accuracy, start, whole=whole, values=values)
             steps += count
-            found, last = self.best_candidate(arcs, columns, point, gap), least
+            found = self.best_candidate(arcs, columns, point, gap)
             if found is None:
                 break
-            if best is None or found[1] < least:
-                best, least = found
+            if best is None or found[1] < gaps[-1]:
+                best = found[0]
+            gaps.append(min(gaps[-1], found[1]))
             before = columns.at.size
             columns = columns.unite([self.beside(nodes, point), self.find_violated(found[0])])
-            stalled = number >= self.options.patience and (failed or not least < last / 2)
-            if least <= gap or stalled or columns.at.size == before:
+            patience = self.options.patience
+            stalled = number >= patience and (failed or not gaps[-1] < gaps[-1 - patience] / 2)
+            if gaps[-1] <= gap or stalled or columns.at.size == before:
                 break
         if best is None:
             return None
