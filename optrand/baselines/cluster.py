@@ -456,9 +456,9 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
     missing = 1 - sum(clipped, Fraction(0))
     if missing == 0:
         return tuple(clipped)
-    room = [q - threshold if missing < 0 else 1 - q for q in clipped]
-    step = missing / sum(room, Fraction(0))
-    return tuple(q + x * step for q, x in zip(clipped, room, strict=True))
+    slacks = [q - threshold if missing < 0 else 1 - q for q in clipped]
+    step = missing / sum(slacks, Fraction(0))
+    return tuple(q + x * step for q, x in zip(clipped, slacks, strict=True))
 
 
 def _check_threshold(given: float | Fraction, k: int) -> Fraction:

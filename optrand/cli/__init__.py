@@ -54,9 +54,9 @@ def _run() -> None:
     try:
         app()
     except SystemExit as ended:
-        told = getattr(ended.__context__, "format_message", None)
-        if told is not None and "--json" in sys.argv:
-            wrong_usage(told(), WRONG_INPUT)
+        message = getattr(ended.__context__, "format_message", None)
+        if message is not None and "--json" in sys.argv:
+            wrong_usage(message(), WRONG_INPUT)
         raise
 
 

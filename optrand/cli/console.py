@@ -179,8 +179,8 @@ def _judge(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         # Without a number it is a message of our own.
-        told = error.strerror or (str(error) if type(error) is OSError else type(error).__name__)
-        return f"{told}{where}", FAILED
+        reason = error.strerror or (str(error) if type(error) is OSError else type(error).__name__)
+        return f"{reason}{where}", FAILED
     # The message of an unforeseen error may hold a label; where it happened does not.
     return f"internal error: {type(error).__name__} in {_origin(error)}; please report it", FAILED
 

@@ -463,8 +463,8 @@ def ledger(
         return
     for charge in charges:
         parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())
-        told = f"{charge.begun}  {charge.dataset}, column {charge.label!r}: {charge.total} ({parts}); "
-        lines(f"{told}{charge.status}; to {charge.output}; release {charge.id}")
+        line = f"{charge.begun}  {charge.dataset}, column {charge.label!r}: {charge.total} ({parts}); "
+        lines(f"{line}{charge.status}; to {charge.output}; release {charge.id}")
     for (table, column), total in totals.items():
         lines(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
 

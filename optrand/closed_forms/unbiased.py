@@ -128,7 +128,7 @@ def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
 
 
 CLEAR = 1e-9
-"""Sides that differ by more than this share of their sum are told apart in floats, which are right to some 1e-15."""
+"""Floats, which are right to some 1e-15, distinguish sides that differ by more than this share of their sum."""
 
 OPTIMAL = "optimal"
 """Status where the condition of optimality holds."""

@@ -343,8 +343,10 @@ def tick_labels(axis: Axis, labels: Floats, length: float) -> None:
     """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, if `length` inches are short."""
     horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
     longest = max(map(len, number_texts(labels[[0, -1]]) if labels.size > 1 else ["0"]))
-    room = length / (LIMITS.tick_letter * (longest + 1.5) if horizontal else LIMITS.tick_line)
-    step = next(size * 10**power for power in range(12) for size in (1, 2, 5) if labels.size <= room * size * 10**power)
+    fitting = length / (LIMITS.tick_letter * (longest + 1.5) if horizontal else LIMITS.tick_line)
+    step = next(
+        size * 10**power for power in range(12) for size in (1, 2, 5) if labels.size <= fitting * size * 10**power
+    )
     ranks = np.arange(0, labels.size, step)
     axis.set_ticks(ranks, number_texts(labels[ranks]))
 

@@ -98,10 +98,10 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
         _write_penalties(axes, list(curves.values()), inches(figure))
         add_grid(axes)
         style.set_legend(figure, axes.lines)
-        told = "Least variance at the bias of each mark (numbers: bias penalty): "
-        told += write_count(len(proven), "certified randomizer")
-        told += f", {len(rows) - len(proven):,} left out without a proof" if len(proven) < len(rows) else ""
-        style.set_title(figure, told)
+        heading = "Least variance at the bias of each mark (numbers: bias penalty): "
+        heading += write_count(len(proven), "certified randomizer")
+        heading += f", {len(rows) - len(proven):,} left out without a proof" if len(proven) < len(rows) else ""
+        style.set_title(figure, heading)
     return figure
 
 
@@ -205,10 +205,10 @@ def moments_figure(
         panels = style.side_by_side(figure, 2 + biased)
         # Many curves lie close together: smaller marks keep more of each visible.
         mark = 4.0 if len(randomizers) <= 6 else 3.0
-        for row, (axes, told) in enumerate(zip(panels, MOMENTS, strict=False)):
+        for row, (axes, moment) in enumerate(zip(panels, MOMENTS, strict=False)):
             for look, (name, found) in zip(styles, means.items(), strict=True):
                 axes.plot(budgets, found[row], label=name, clip_on=False, **{**look, "markersize": mark})
-            axes.set(xlabel="ε (nats)", ylabel=told)
+            axes.set(xlabel="ε (nats)", ylabel=moment)
             style.set_logarithmic(axes.xaxis, [budgets[place] for place in spread(len(budgets), LIMITS.budget_ticks)])
             if row < 2:
                 style.set_logarithmic(axes.yaxis)

@@ -395,10 +395,10 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             # Twice: the margin above the highest mark is that of the data, the axis begins at zero.
             axes.margins(y=0.08)
             axes.set_ylim(bottom=0)
-        told = [write_count(len(mechanisms), "group"), write_count(len(distinct), "mechanism")]
-        told[-1] += f", {len(rows)} of them shown" if len(rows) < len(distinct) else ""
-        told += [] if total is None else [f"total ε = {shown_above(total, 6)}"]
-        style.set_title(figure, ", ".join(told))
+        parts = [write_count(len(mechanisms), "group"), write_count(len(distinct), "mechanism")]
+        parts[-1] += f", {len(rows)} of them shown" if len(rows) < len(distinct) else ""
+        parts += [] if total is None else [f"total ε = {shown_above(total, 6)}"]
+        style.set_title(figure, ", ".join(parts))
     return figure
 
 

@@ -281,11 +281,11 @@ def _picture(name: str, mechanism: Mechanism) -> Picture:
     return _drawn(empty, figure, f"{heading}: {' '.join(figure.get_suptitle().split())}")
 
 
-def _drawn(picture: Picture, figure: FigureBase, told: str) -> Picture:
+def _drawn(picture: Picture, figure: FigureBase, text: str) -> Picture:
     """Fill in a figure, in vectors and equal for equal figures, and a short text for readers who do not see it."""
     source = "data:image/svg+xml;base64," + base64.b64encode(render(figure, ".svg")).decode()
     width = float(whole_figure(figure).get_figwidth())
-    return replace(picture, text=f"{told}. {picture.meaning}", source=source, width=width)
+    return replace(picture, text=f"{text}. {picture.meaning}", source=source, width=width)
 
 
 # Facts, as text that is yet to be escaped

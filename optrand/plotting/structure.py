@@ -103,13 +103,13 @@ def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> Fig
         bar.outline.set_visible(False)
         bar.set_label("output (label units)" if bundles.grouped == 1 else "mean output (label units)")
         style.set_legend(figure, _mass_legend(float(bundles.masses.max()), widest))
-        told = (
+        heading = (
             f"The flow of a randomizer: {write_count(paths.flow.masses.size, 'arc')} over {write_count(k, 'label')}, "
         )
-        told += f"ε = {math.log(paths.ratio):g}"
+        heading += f"ε = {math.log(paths.ratio):g}"
         if bundles.grouped > 1:
-            told += f"\nin {bundles.masses.size:,} bundles, between groups of up to {bundles.grouped:,} labels"
-        style.set_title(figure, told)
+            heading += f"\nin {bundles.masses.size:,} bundles, between groups of up to {bundles.grouped:,} labels"
+        style.set_title(figure, heading)
     return figure
 
 
@@ -307,14 +307,14 @@ def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         raise InvalidInput("the dual is too large: its prices leave the range of floats, solve the problem again")
     with canvas(ax, (6.4, 3.4)) as figure:
         _draw_prices(figure, problem, subject.dual, outputs)
-        told = f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: f(v) ≥ {below(min(0.0, lowest), 2)} "
-        told += "for every allowed v\n"
+        heading = f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: f(v) ≥ {below(min(0.0, lowest), 2)} "
+        heading += "for every allowed v\n"
         if math.isfinite(proof.gap):
             digits = _proven_digits(proof)
-            told += f"so the optimum lies between {below(proof.lower, digits)} and {above(proof.upper, digits)}"
+            heading += f"so the optimum lies between {below(proof.lower, digits)} and {above(proof.upper, digits)}"
         else:
-            told += "no optimum is certified"
-        style.set_title(figure, told)
+            heading += "no optimum is certified"
+        style.set_title(figure, heading)
     return figure
 
 
@@ -442,7 +442,7 @@ def chord_figure(subject: Problem | Mechanism, *, ax: Place = None) -> FigureBas
         axes.set(xlabel="P = 1 + (exp(ε) \N{MINUS SIGN} 1) times the prior below the gap", ylabel="r", aspect="equal")
         axes.margins(0.08)
         style.set_legend(figure, axes.lines)
-        told = f"so a gap and a bit are {'optimal' if best else 'not optimal'}"
+        heading = f"so a gap and a bit are {'optimal' if best else 'not optimal'}"
         bound = f"a chord of at most {above(length, 3)}" if best else f"a chord of {length:.4g}, longer than 1"
-        style.set_title(figure, f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: {bound}\n{told}")
+        style.set_title(figure, f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: {bound}\n{heading}")
     return figure

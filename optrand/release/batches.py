@@ -348,13 +348,17 @@ def find_column(table: Table, name: str, *, public: bool = False) -> str:
         return wanted
     if names.count(wanted) == 1:
         return wanted
-    told = "the table" if table.path is None else table.path.name
+    subject = "the table" if table.path is None else table.path.name
     if any(part.startswith(f"{name}=") for part in table.folders):
-        raise InvalidInput(f"{told} has folders named by {name!r}, whose names disclose it: release one without them")
+        raise InvalidInput(
+            f"{subject} has folders named by {name!r}, whose names disclose it: release one without them"
+        )
     if wanted in names:
-        raise InvalidInput(f"{told} has {names.count(wanted)} columns named {name!r}, expected one: rename the others")
+        raise InvalidInput(
+            f"{subject} has {names.count(wanted)} columns named {name!r}, expected one: rename the others"
+        )
     header = "header" if table.decimal is not None else "schema"
-    raise InvalidInput(f"{told} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
+    raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
 
 
 def label_column(table: Table, question: Question) -> LabelColumn:

@@ -461,8 +461,8 @@ def _read(content: Any) -> ReleaseRecord:
     except (InvalidInput, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
         if isinstance(error, InvalidFile):
             raise
-        told = str(error) if isinstance(error, InvalidInput) else "a field is of another type than expected"
-        raise InvalidFile(f"the file is no record of a release: {told}") from error
+        reason = str(error) if isinstance(error, InvalidInput) else "a field is of another type than expected"
+        raise InvalidFile(f"the file is no record of a release: {reason}") from error
     if not same:
         raise InvalidFile("the file is no record of a release: a field is of another type than expected")
     return record

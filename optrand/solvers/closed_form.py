@@ -128,8 +128,8 @@ def nearly_two_ends(problem: Problem) -> Solution | None:
     if not _is_unbiased_off_grids(problem) or not isinstance(problem.outputs, Interval):
         return None
     low, high = unbiased_range(problem.labels, problem.epsilon)
-    room = max(low - problem.outputs.low, problem.outputs.high - high)
-    return None if room > NARROWEST * (high - low) else design_two_ends(problem)
+    wider = max(low - problem.outputs.low, problem.outputs.high - high)
+    return None if wider > NARROWEST * (high - low) else design_two_ends(problem)
 
 
 def feasible_answer(problem: Problem) -> Solution:

@@ -193,9 +193,9 @@ def check_solver(given: object) -> None:
     found = {re.sub("[^a-z]", "", kind.__name__.lower()): kind.__name__ for kind in kinds}
     near = difflib.get_close_matches(re.sub("[^a-z]", "", name.lower()), found, n=1)
     means = f"optrand.solvers.{found[near[0]]}()" if near else "an object of optrand.solvers, such as ReducedDual()"
-    told = f"the text {given!r}" if isinstance(given, str) else f"of type {type(given).__name__}"
+    described = f"the text {given!r}" if isinstance(given, str) else f"of type {type(given).__name__}"
     raise InvalidInput(
-        f"solver is {told}, expected a solver with its options: pass {means}, or None to have one chosen"
+        f"solver is {described}, expected a solver with its options: pass {means}, or None to have one chosen"
     )
 
 
@@ -242,7 +242,7 @@ def _proven(problem: Problem) -> Solution:
     closed = ClosedForm().answer(problem)
     if closed is not None:
         return closed
-    # Floats hold the ends of the narrowest interval up to rounding, which at a large epsilon is room for better answers
+    # Floats hold the ends of the narrowest interval up to rounding, which at a large epsilon admits better answers
     # that no solver finds. The two ends are private and unbiased all the same.
     ends = nearly_two_ends(problem)
     try:

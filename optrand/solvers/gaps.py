@@ -442,13 +442,13 @@ def _squared_loss(problem: Problem, arcs: Arcs) -> float:
         return math.inf
     value = float(prior @ (sum_by_label(masses * outputs**2) - 2 * labels * means + labels**2 * rows)) / 2
     if problem.unbiased:
-        is_right = abs(means - labels).max() <= CLOSE * width and _has_room(problem, CLOSE * width)
+        is_right = abs(means - labels).max() <= CLOSE * width and _is_wide_enough(problem, CLOSE * width)
         return value if is_right and value > 0 else math.inf
     value += problem.bias_penalty * float(prior @ (means - labels) ** 2) / 2
     return value if value > 0 else math.inf
 
 
-def _has_room(problem: Problem, error: float) -> bool:
+def _is_wide_enough(problem: Problem, error: float) -> bool:
     """Return whether outputs may lie further out than some unbiased randomizer needs, by more than rounding."""
     if isinstance(problem.outputs, Line):
         return True

@@ -76,8 +76,8 @@ class Support:
         self.arcs[:, self.k] += program.inv_ratio_m1
         outputs = answer.outputs[self.used]
         low, high = program.box
-        room = 1e-6 * (high - low) if math.isfinite(high - low) else 0.0
-        self.free = (outputs > low + room) & (outputs < high - room)
+        margin = 1e-6 * (high - low) if math.isfinite(high - low) else 0.0
+        self.free = (outputs > low + margin) & (outputs < high - margin)
         self.ends = np.array([low, high]) * self.ratio
 
     def polish(self, rounds: int = 5) -> ConeAnswer:

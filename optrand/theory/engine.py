@@ -58,12 +58,12 @@ class Comparison:
         if self.left == self.right:
             return 0.0
         if math.inf in (abs(self.left), abs(self.right)):
-            room = 1.0 if self.left < self.right else -1.0
+            clearance = 1.0 if self.left < self.right else -1.0
         else:
             (a, b), (c, d) = self.left.as_integer_ratio(), self.right.as_integer_ratio()
             unit = Fraction(self.scale) * b * d if self.scale else 0
-            room = float((b * c - a * d) / max(abs(a * d), abs(b * c), unit))
-        return -abs(room) if self.alike else room
+            clearance = float((b * c - a * d) / max(abs(a * d), abs(b * c), unit))
+        return -abs(clearance) if self.alike else clearance
 
     @property
     def holds(self) -> bool:

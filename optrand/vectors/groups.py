@@ -134,8 +134,8 @@ def _join(parts: list[NDArray[np.intp]], prior: Floats, most: int) -> list[NDArr
     """Join neighbouring groups, those first whose join adds least to the squared deviations within groups."""
     parts = list(parts)
     means = [float(prior[part].mean()) for part in parts]
-    room = math.log(max(most, prior.size + 1)) + 1e-9
-    while sum(math.log(part.size + 1) for part in parts) > room:
+    limit = math.log(max(most, prior.size + 1)) + 1e-9
+    while sum(math.log(part.size + 1) for part in parts) > limit:
         costs = [
             (means[g] - means[g + 1]) ** 2 * parts[g].size * parts[g + 1].size / (parts[g].size + parts[g + 1].size)
             for g in range(len(parts) - 1)

@@ -100,11 +100,11 @@ class Groups:
     @property
     def clipped(self) -> Numbers:
         """Each label's share of the sums `c`, moved into its range: nothing is left of rounding in the sums."""
-        return np.clip(np.diff(self.sums.costs), self._least, self._least + self._room)
+        return np.clip(np.diff(self.sums.costs), self._least, self._least + self._widths)
 
     def candidates(self) -> Iterator[Numbers]:
         """Return sums `c` that agree with the given ones at the nodes of the arcs in use."""
-        position = self._balance(self._spread(np.clip(_quotient(self._above, self._sums(self._room)), 0.0, 1.0)))
+        position = self._balance(self._spread(np.clip(_quotient(self._above, self._sums(self._widths)), 0.0, 1.0)))
         yield self._totals(position)
         for turn in range(TURNS):
             position = self._order(position) if turn % 2 else self._mend(position)
@@ -163,7 +163,7 @@ class Groups:
         return self._range[0]
 
     @property
-    def _room(self) -> Numbers:
+    def _widths(self) -> Numbers:
         return self._range[1]
 
     @cached_property
@@ -174,9 +174,9 @@ class Groups:
     def _balance(self, position: Numbers) -> Numbers:
         """Move positions so that they have the sums of the groups, between both ends."""
         for _ in range(BALANCED):
-            lacking = self._above - self._sums(self._room * position)
+            lacking = self._above - self._sums(self._widths * position)
             free = np.where(self._spread(lacking) > 0, position < 1, position > 0)
-            moved = position + free * self._spread(_quotient(lacking, self._sums(self._room * free)))
+            moved = position + free * self._spread(_quotient(lacking, self._sums(self._widths * free)))
             position = np.clip(moved, 0.0, 1.0)
             if np.array_equal(moved, position):
                 break
@@ -184,12 +184,12 @@ class Groups:
 
     def _totals(self, position: Numbers) -> Numbers:
         """Return sums up to each node, unchanged at fixed nodes."""
-        cost = self._least + self._room * position
-        cost += self._spread((self._above - self._sums(self._room * position)) / self._sums(np.ones(cost.size)))
+        cost = self._least + self._widths * position
+        cost += self._spread((self._above - self._sums(self._widths * position)) / self._sums(np.ones(cost.size)))
         return np.where(self._fixed, self.sums.costs, np.append(0.0, np.cumsum(cost)))
 
     def _places(self, cost: Numbers) -> Numbers:
-        return self._balance(np.clip(_quotient(cost - self._least, self._room), 0.0, 1.0))
+        return self._balance(np.clip(_quotient(cost - self._least, self._widths), 0.0, 1.0))
 
     def _mend(self, position: Numbers) -> Numbers:
         """Move positions so that no interval has a negative reduced cost."""

@@ -62,10 +62,10 @@ def _clip_count(count: int, low: int, size: int, ratio: Fraction) -> dict[int, F
 def renormalize(clipped: Floats, threshold: float) -> Floats:
     """Renormalize clipped shares to distributions, in floats and many at a time: lines 9 to 19 of Algorithm 1."""
     missing = 1 - clipped.sum(axis=-1, keepdims=True)
-    room = np.where(missing < 0, clipped - threshold, 1 - clipped)
-    whole = room.sum(axis=-1, keepdims=True)
+    slacks = np.where(missing < 0, clipped - threshold, 1 - clipped)
+    whole = slacks.sum(axis=-1, keepdims=True)
     step: Floats = np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0)
-    return clipped + room * step
+    return clipped + slacks * step
 
 
 def histograms(k: int, size: int) -> Iterator[Histogram]:

@@ -238,9 +238,9 @@ def copies_are_independent(labels: Labels, flip: Fraction, chance: Any = lambda 
 
 def _views(users: int, flip: Fraction) -> list[dict[tuple[int, int], Fraction]]:
     """Return the laws of whom one user queried and which label they received, for either label of the first user."""
-    told = {0: (1 - flip) / users, 1: flip / users}
+    by_distance = {0: (1 - flip) / users, 1: flip / users}
     views = list(product(range(users), (0, 1)))
-    return [{(j, seen): told[abs(seen - first * (j == 0))] for j, seen in views} for first in (0, 1)]
+    return [{(j, seen): by_distance[abs(seen - first * (j == 0))] for j, seen in views} for first in (0, 1)]
 
 
 VIEWS = grid(users=(1, 2, 3, 10, 50), flip=[Fraction(n, 100) for n in (25, 5, 40, 50, 60, 99, 1)])

@@ -126,9 +126,9 @@ def right_signs_bound_what_is_gained(
 
 def _attain(n: int, ratio: Fraction, delta: Fraction) -> float:
     """Return the correlation where each label is shown with probability delta, else answered by randomized response."""
-    told, shows = known_of_a_sign(float(ratio), 0.0), float(delta)
+    of_others, shows = known_of_a_sign(float(ratio), 0.0), float(delta)
     chances = (math.comb(n, shown) * shows**shown * (1 - shows) ** (n - shown) for shown in range(n + 1))
-    return math.fsum(p * math.sqrt((shown + (n - shown) * told) / n) for shown, p in enumerate(chances))
+    return math.fsum(p * math.sqrt((shown + (n - shown) * of_others) / n) for shown, p in enumerate(chances))
 
 
 @claim(
