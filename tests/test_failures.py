@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
@@ -17,7 +19,7 @@ from optrand.model.outputs import Interval
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram, ReducedDual
-from optrand.solvers.failures import solver_failures
+from optrand.solvers.failures import GuardedSolver, solver_failures
 from optrand.solvers.feasibility import balance_arcs, imbalance
 
 HERE = Path(__file__).parent
@@ -58,6 +60,36 @@ def test_a_backend_that_fails_is_not_the_callers_fault(solver):
         solver(problem)
     with pytest.raises(NotCertified, match=r"no solution: \w+\(\) gave up in floats: LinAlgError"):
         solve(problem, solver)
+
+
+class _Threads(GuardedSolver):
+    """A solver that asks how many threads BLAS has, solves with another, asks again, and fails."""
+
+    refusal = "anything"
+    seen: ClassVar[list[set[int]]] = []
+
+    def accepts(self, problem):
+        return problem.k > 1
+
+    def _solution(self, problem):
+        self.seen.append(blas_threads())
+        ReducedDual()(problem)
+        self.seen.append(blas_threads())
+        raise ArithmeticError("x")
+
+
+def blas_threads() -> set[int]:
+    return {one["num_threads"] for one in ThreadpoolController().select(user_api="blas").info()}
+
+
+def test_blas_has_one_thread_while_any_solver_runs_and_its_own_number_after_the_last():
+    problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        before = blas_threads()
+        with pytest.raises(SolverFailed, match="ArithmeticError, x"):
+            _Threads()(problem)
+        assert _Threads.seen == [{1}, {1}]
+        assert blas_threads() == before == {2}
 
 
 EXTREME: dict[str, Problem] = {
