@@ -65,14 +65,14 @@ class LinearProgram(GuardedSolver):
         return isinstance(problem.outputs, Grid) and (problem.unbiased or not problem.bias_penalty)
 
     def _solution(self, problem: Problem) -> Solution:
-        # Labels and outputs from the middle of the grid over half its width, and losses over the loss of an answer.
+        # Labels and outputs over a power of two, which keeps neighbours apart, and losses over the loss of an answer.
         grid: Floats = problem.outputs.values  # type: ignore[union-attr]
-        centre, width = (grid[0] + grid[-1]) / 2, (grid[-1] - grid[0]) / 2 or 1.0
+        width = 2.0 ** math.frexp(float(np.abs(grid).max()))[1]
         unit = typical_loss(problem, grid)
         answer = Program(
-            (problem.labels - centre) / width,
+            problem.labels / width,
             problem.prior,
-            (grid - centre) / width,
+            grid / width,
             loss=problem.loss_table(grid) / unit,
             privacy=Pure(problem.epsilon, form="floor"),
             constraints=[Unbiased()] if problem.unbiased else [],
@@ -80,7 +80,7 @@ class LinearProgram(GuardedSolver):
         if not answer.point.size:
             raise SolverFailed(f"{answer.backend} ended with the status {answer.message!r} and no answer to read")
         beta = unit / width * answer.duals["mean"] if problem.unbiased else np.zeros(problem.k)
-        dual = Dual(unit * answer.duals["sum"] - beta * centre, beta)
+        dual = Dual(unit * answer.duals["sum"], beta)
         columns = decompose(
             read_table(problem, answer.table), math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon)
         )
