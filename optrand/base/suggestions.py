@@ -156,7 +156,7 @@ def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
 
 
 def missing(path: Path) -> str:
-    """State of a path that is no file: a folder, something else, or missing, with the nearest name that exists.
+    """Describe a path that is no file: a folder, something else, or missing, with the nearest name that exists.
 
     Examples
     --------
@@ -213,10 +213,10 @@ def public_names(module: str, names: Iterable[str]) -> tuple[Callable[[str], NoR
     def refuse(name: str) -> NoReturn:
         raise missing_name(module, name, public)
 
-    def listed() -> list[str]:
+    def list_names() -> list[str]:
         return sorted([*public, *(name for name in vars(sys.modules[module]) if name.startswith("__"))])
 
-    return refuse, listed
+    return refuse, list_names
 
 
 def suggest_attributes(words: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
@@ -225,7 +225,7 @@ def suggest_attributes(words: Mapping[str, str]) -> Callable[[type[T]], type[T]]
     Parameters
     ----------
     words : mapping
-        What to write instead, and the words for it, separated by spaces.
+        Our expressions, each with the words for it, separated by spaces.
     """
     answers = {word: answer for answer, each in words.items() for word in each.split()}
 

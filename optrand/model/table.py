@@ -298,23 +298,24 @@ class Table(Record):
         return max(Fraction(high * unit, average) for (_, high), average in zip(self.extremes, averages, strict=True))
 
     @cached_property
-    def _moments(self) -> tuple[int, list[int], list[int], list[int]]:
-        """Binary digits ``d``; labels, and sums over weights times outputs and times their squares, in ``2**-d``.
-
-        Labels and outputs are measured from a label, so that numbers far from zero stay short.
-        """
+    def _offsets(self) -> tuple[int, list[int], list[int]]:
+        """Binary digits ``d``, and labels and outputs less a label, which keeps integers short, in ``2**-d``."""
         digits = max(places(self.labels), places(self.outputs))
         labels, outputs = (scale_to_integers(numbers, digits) for numbers in (self.labels, self.outputs))
         zero = labels[len(labels) // 2]
-        offsets = [v - zero for v in outputs]
-        return digits, [y - zero for y in labels], self.row_sums(offsets), self.row_sums([v * v for v in offsets])
+        return digits, [y - zero for y in labels], [v - zero for v in outputs]
+
+    @cached_property
+    def _first_moments(self) -> list[int]:
+        """Sum of weight times output of each label, outputs as in `_offsets`."""
+        return self.row_sums(self._offsets[2])
 
     @cached_property
     def biases(self) -> tuple[Fraction, ...]:
         """``E[output] - label`` of each label."""
-        digits, labels, first, _ = self._moments
+        digits, labels, _ = self._offsets
         unit, zero = self.total << digits, Fraction(0)
-        off = (mean - self.total * y for mean, y in zip(first, labels, strict=True))
+        off = (mean - self.total * y for mean, y in zip(self._first_moments, labels, strict=True))
         return tuple(Fraction(bias, unit) if bias else zero for bias in off)
 
     @property
@@ -324,14 +325,15 @@ class Table(Record):
 
     def _sum_squares(self) -> Iterator[int]:
         """Generate the sum of weight times squared distance of each label, in units of ``4**-d``."""
-        _, labels, first, second = self._moments
-        for y, mean, square in zip(labels, first, second, strict=True):
+        _, labels, outputs = self._offsets
+        second = self.row_sums([v * v for v in outputs])
+        for y, mean, square in zip(labels, self._first_moments, second, strict=True):
             yield square + y * (self.total * y - 2 * mean)
 
     @cached_property
     def squared_errors(self) -> tuple[Fraction, ...]:
         """``E[(output - label)**2]`` of each label."""
-        unit = self.total << (2 * self._moments[0])
+        unit = self.total << (2 * self._offsets[0])
         return tuple(Fraction(square, unit) for square in self._sum_squares())
 
     def mean_squared_error(self, prior: Floats) -> Fraction:
@@ -344,7 +346,7 @@ class Table(Record):
         """
         finer = places(prior)
         whole = sum(map(mul, scale_to_integers(prior, finer), self._sum_squares()))
-        return Fraction(whole, self.total << (finer + 2 * self._moments[0]))
+        return Fraction(whole, self.total << (finer + 2 * self._offsets[0]))
 
     def losses(self, bias_penalty: float = 0.0) -> list[Fraction]:
         """Return the half the squared error of each label and of the charge of its bias, exactly.

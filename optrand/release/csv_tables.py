@@ -99,7 +99,7 @@ class CsvTable(Table):
                     held = held[end:]
                 elif len(held) > LONGEST:
                     if b'"' in held:
-                        raise self._misquoted()
+                        raise self._quote_error()
                     raise InvalidInput(f"{self.path.name} cannot be read as CSV: a line is longer than {LONGEST} bytes")
                 # A long record is looked at again each time that it has doubled.
                 piece = self._read(source, max(READ_SIZE, len(held)))
@@ -107,7 +107,7 @@ class CsvTable(Table):
             if held:
                 # The pattern of records leaves a last one without a line end, or with a lone carriage return.
                 if self._last.fullmatch(held) is None:
-                    raise self._misquoted()
+                    raise self._quote_error()
                 yield held
 
     def _read_start(self, source: Any) -> bytes:
@@ -134,7 +134,7 @@ class CsvTable(Table):
         match = self._records.match(data)
         end = match.end() if match else 0
         if self._stray.match(data, end):
-            raise self._misquoted()
+            raise self._quote_error()
         return end
 
     def _parse(self, block: bytes, wanted: Sequence[int]) -> Any:
@@ -167,7 +167,7 @@ class CsvTable(Table):
                 ) from None
             raise self._unreadable() from None
 
-    def _misquoted(self) -> InvalidInput:
+    def _quote_error(self) -> InvalidInput:
         return InvalidInput(
             f"{self.path.name} has a quoted cell that is never closed, or that goes on after its closing quote: write "
             'a quote inside a quoted cell as ""'

@@ -360,7 +360,7 @@ class Conditioning:
 
     @cached_property
     def response_errors(self) -> Floats:
-        """The same for debiased randomized response at the same epsilon."""
+        """Such standard deviations under debiased randomized response at the same epsilon."""
         k, prior = self.mechanism.labels.size, self.mechanism.problem.prior
         stay, other = response_weights(k, self.mechanism.epsilon)
         # p - q without cancellation.

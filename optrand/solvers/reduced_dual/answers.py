@@ -313,7 +313,7 @@ FAINTLY_USED = 0.0, 1e-9, 1e-6
 """Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone."""
 
 FREELY = 1e6, 1.0
-"""How much more freely than outputs masses move in an interval without bias; the last one elsewhere."""
+"""Freedoms of masses against outputs to try in an interval without bias; elsewhere the last one is used."""
 
 SOLVED = Stats("", status="solved")
 """Statistics of answers, without the number of steps."""
