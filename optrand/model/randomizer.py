@@ -285,8 +285,11 @@ class Randomizer(Record):
         sums: Extended = amounts.sum() + (np.longdouble(math.exp(self.epsilon)) - 1) * np.cumsum(steps[:-1])
         return sums
 
-    def _sum_powers(self, highest: int) -> list[Extended]:
-        """Return sums over the outputs of probability times ``(output - label)**power``, for powers from 0 on."""
+    def sum_powers(self, highest: int) -> list[Extended]:
+        """Sum over the outputs probability times ``(output - label)**power``, for powers from 0 on.
+
+        Each sum has one entry per label. Those of arcs are in extended precision.
+        """
         if self.arcs is None:
             apart = self.outputs - self.labels[:, np.newaxis]
             return [np.einsum("ki,ki->k", self.matrix, apart**power) for power in range(highest + 1)]
@@ -307,7 +310,7 @@ class Randomizer(Record):
     @property
     def biases(self) -> Floats:
         """``E[M(y)] - y`` for each label; summed around the label, so that far-off labels lose no digits."""
-        return self._sum_powers(1)[1].astype(np.float64)
+        return self.sum_powers(1)[1].astype(np.float64)
 
     @property
     def variances(self) -> Floats:
@@ -316,13 +319,13 @@ class Randomizer(Record):
             spread = self.outputs - (self.matrix @ self.outputs)[:, np.newaxis]
             variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
             return variances
-        mass, bias, square = self._sum_powers(2)
+        mass, bias, square = self.sum_powers(2)
         return (square - bias**2 * (2 - mass)).astype(np.float64)
 
     @property
     def squared_errors(self) -> Floats:
         """Expected squared distance of the output from each label, shape ``(k,)``."""
-        return self._sum_powers(2)[2].astype(np.float64)
+        return self.sum_powers(2)[2].astype(np.float64)
 
     def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
         r"""Compute the expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2`, shape ``(k,)``.

@@ -26,7 +26,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
 from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Dual, Problem, unbiased_range
-from optrand.model.randomizer import Arcs, Solution
+from optrand.model.randomizer import Randomizer, Solution
 
 __all__ = [
     "PROVEN",
@@ -402,7 +402,7 @@ def _value(solution: Solution) -> float:
     problem, randomizer = solution.problem, solution.randomizer
     arcs, is_grid = randomizer.arcs, isinstance(problem.outputs, Grid)
     if arcs is not None and problem.loss == losses.squared:
-        return _squared_loss(problem, arcs)
+        return _squared_loss(problem, randomizer, arcs.masses)
     is_judged = problem.loss == losses.zero_one or (arcs is not None and not is_grid)
     if problem.bias_penalty or not is_judged or problem.k * randomizer.outputs.size > LARGEST:
         return math.inf
@@ -418,33 +418,22 @@ def _value(solution: Solution) -> float:
         return float(problem.sign * problem.value(randomizer))
 
 
-def _squared_loss(problem: Problem, arcs: Arcs) -> float:
+def _squared_loss(problem: Problem, randomizer: Randomizer, masses: Floats) -> float:
     """Return the squared loss of arcs in extended precision: without bias, at a price of it, or free of it."""
-    if not problem.outputs.low <= arcs.outputs.min() <= arcs.outputs.max() <= problem.outputs.high:
+    outputs = randomizer.outputs
+    if not problem.outputs.low <= outputs[0] <= outputs[-1] <= problem.outputs.high:
         return math.inf
-    if isinstance(problem.outputs, Grid) and not np.isin(arcs.outputs, problem.outputs.values).all():
+    if isinstance(problem.outputs, Grid) and not np.isin(outputs, problem.outputs.values).all():
         return math.inf
-    ratio, middle = np.longdouble(math.exp(problem.epsilon)), problem.labels[problem.k // 2]
-    masses, outputs = arcs.masses.astype(np.longdouble), (arcs.outputs.astype(np.longdouble) - middle) + arcs.rests
-    labels, prior = problem.labels.astype(np.longdouble) - middle, problem.prior.astype(np.longdouble)
-
-    def sum_by_label(amounts: Extended) -> Extended:
-        """Sum some amounts under each label."""
-        steps = np.zeros(arcs.k + 1, np.longdouble)
-        np.add.at(steps, arcs.first, amounts)
-        np.subtract.at(steps, arcs.last + 1, amounts)
-        sums: Extended = amounts.sum() + (ratio - 1) * np.cumsum(steps[:-1])
-        return sums
-
-    width = max(np.ptp(problem.labels), np.ptp(outputs)) or 1.0
-    rows, means = sum_by_label(masses), sum_by_label(masses * outputs)
+    rows, biases, squares = randomizer.sum_powers(2)
     if not (abs(rows - 1).max() <= CLOSE and (masses >= 0).all()):
         return math.inf
-    value = float(prior @ (sum_by_label(masses * outputs**2) - 2 * labels * means + labels**2 * rows)) / 2
+    value = float(problem.prior @ squares) / 2
     if problem.unbiased:
-        is_right = abs(means - labels).max() <= CLOSE * width and _is_wide_enough(problem, CLOSE * width)
+        error = CLOSE * (max(np.ptp(problem.labels), np.ptp(outputs)) or 1.0)
+        is_right = abs(biases).max() <= error and _is_wide_enough(problem, error)
         return value if is_right and value > 0 else math.inf
-    value += problem.bias_penalty * float(prior @ (means - labels) ** 2) / 2
+    value += problem.bias_penalty * float(problem.prior @ biases**2) / 2
     return value if value > 0 else math.inf
 
 
