@@ -26,6 +26,7 @@ from optrand.model.problem import Dual
 from optrand.solvers.bins.costs import Bins, Nodes
 from optrand.solvers.bins.monge import shortest_paths
 from optrand.solvers.gaps import LARGE, estimated_bound
+from optrand.solvers.positions import Positions
 
 __all__ = ["bin_dual", "extremes", "potentials"]
 
@@ -34,9 +35,6 @@ GAP = 2e-10
 
 TURNS = 200
 """Largest number of repairs. Of 2,600 random problems 1 % took more than 7, and one took 128."""
-
-LIMITS = 8
-"""Largest number of times that multipliers are moved together although some of them meet a bound."""
 
 
 def bin_dual(bins: Bins, starts: Nodes) -> Floats:
@@ -55,7 +53,7 @@ def bin_dual(bins: Bins, starts: Nodes) -> Floats:
         not decide on bounds, they are repaired once.
     """
     shares = _Shares.of(bins, starts)
-    position = shares.balance(shares.fit(shares.sums, shares.widths))
+    position = shares.positions.even()
     if bins.problem.epsilon > LARGE:
         return shares.alpha(shares.mend(position))
     best, least = position, shares.gap(position)
@@ -104,30 +102,18 @@ def _above(bins: Bins, offers: Floats, penalty: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Shares:
-    """Multipliers as positions between their bounds, from 0 to 1.
+    """Multipliers of a partition between their bounds.
 
     Attributes
     ----------
-    lowest, widths : (k,) arrays
-        The lower bounds, which are the losses of the labels at the outputs of their bins, and the additional losses at
-        the nearest other output; 0 if there is one bin.
-    sums : (m,) array
-        Sum over each bin of what its multipliers must be above their lower bounds.
+    positions : Positions
+        The groups are the bins. A label's lower bound is its loss at the output of its bin, the upper one that at the
+        nearest other output; both are the same if there is one bin.
     """
 
     bins: Bins
     starts: Nodes
-    lowest: Floats
-    widths: Floats
-    sums: Floats
-
-    @cached_property
-    def penalty(self) -> float:
-        return max(self.bins.penalty(self.starts), 0.0)
-
-    @cached_property
-    def extremes(self) -> tuple[Floats, Floats]:
-        return extremes(self.bins, self.penalty)
+    positions: Positions
 
     @classmethod
     def of(cls, bins: Bins, starts: Nodes) -> _Shares:
@@ -139,11 +125,19 @@ class _Shares:
             highest = np.minimum(*(bins.own(bins.spread(other, starts)) for other in others))
             widths = np.maximum(highest - lowest, 0.0)
         sums = np.maximum(bins.excess(outputs) / bins.gain + bins.penalty(starts), 0.0)
-        return cls(bins, starts, lowest, widths, sums)
+        return cls(bins, starts, Positions(starts, lowest, widths, sums))
+
+    @cached_property
+    def penalty(self) -> float:
+        return max(self.bins.penalty(self.starts), 0.0)
+
+    @cached_property
+    def extremes(self) -> tuple[Floats, Floats]:
+        return extremes(self.bins, self.penalty)
 
     def alpha(self, position: Floats) -> Floats:
         """Return the multipliers of some positions."""
-        alpha: Floats = self.lowest + self.widths * position
+        alpha: Floats = self.positions.multipliers(position)
         return alpha
 
     def gap(self, position: Floats) -> float:
@@ -151,27 +145,10 @@ class _Shares:
         dual, value = Dual(self.alpha(position), np.zeros(position.size)), self.bins.value(self.starts)
         return (value - estimated_bound(self.bins.problem, dual)) / (abs(value) or 1.0)
 
-    def fit(self, amounts: Floats, widths: Floats) -> Floats:
-        """Return the one change of position for all labels of a bin that makes its sum larger by some amount."""
-        return self.bins.spread(_quotient(amounts, np.add.reduceat(widths, self.starts)), self.starts)
-
-    def balance(self, position: Floats) -> Floats:
-        """Move positions between 0 and 1 so that each bin has its sum."""
-        position = np.clip(position, 0.0, 1.0)
-        for _ in range(LIMITS):
-            lacking = self.sums - np.add.reduceat(self.widths * position, self.starts)
-            free = np.where(self.bins.spread(lacking, self.starts) > 0, position < 1, position > 0)
-            moved = position + free * self.fit(lacking, self.widths * free)
-            position = np.clip(moved, 0.0, 1.0)
-            if np.array_equal(moved, position):
-                break
-        return position
-
     def mend(self, position: Floats) -> Floats:
         """Move positions so that no interval has a negative reduced cost."""
         totals = np.concatenate(([0.0], np.cumsum(self.alpha(position))))
-        alpha = np.diff(potentials(self.bins, totals, self.penalty, self.extremes))
-        return self.balance(_quotient(alpha - self.lowest, self.widths))
+        return self.positions.place(np.diff(potentials(self.bins, totals, self.penalty, self.extremes)))
 
     def order(self, position: Floats) -> Floats:
         """Move positions so that both ends of the labels' reaches increase with the label, or nearly so."""
@@ -184,10 +161,4 @@ class _Shares:
         # loss the reach of label 0 begins at 0, whatever its level is.
         above = bins.own(high)
         below = np.where(low > 0, bins.own(low), above) if bins.problem.loss.positive_outputs else bins.own(low)
-        return self.balance(_quotient((above + below) / 2 - self.lowest, self.widths))
-
-
-def _quotient(above: Floats, below: Floats) -> Floats:
-    """Divide, with 0 as the quotient of 0 by 0."""
-    ratio: Floats = np.divide(above, below, out=np.zeros(above.shape), where=below > 0)
-    return ratio
+        return self.positions.place((above + below) / 2)

@@ -26,6 +26,7 @@ from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Arcs as ArcColumns
 from optrand.model.randomizer import Randomizer, Solution, Stats
 from optrand.solvers.gaps import PROVEN, Extended, estimated_gap
+from optrand.solvers.positions import Numbers
 from optrand.solvers.reduced_dual.arcs import Arcs, Level, Terms
 from optrand.solvers.reduced_dual.kernel import (
     Point,
@@ -36,7 +37,7 @@ from optrand.solvers.reduced_dual.kernel import (
     slope_residual,
     solve_system,
 )
-from optrand.solvers.reduced_dual.multipliers import Groups, Numbers, Sums, refine_sums
+from optrand.solvers.reduced_dual.multipliers import Groups, Sums, refine_sums
 from optrand.solvers.scales import attainable_loss
 
 __all__ = ["IDLE", "Candidate", "Reduced", "best_outputs", "find_candidate", "restore_feasibility"]
@@ -106,6 +107,7 @@ class Reduced:
         """Build a level for the kernel."""
         penalty, charges = self.problem.bias_penalty, np.zeros(0)
         if not self.problem.unbiased:
+            # The conjugate of the charge penalty p bias^2 / 2 is half the squared multiplier over penalty p.
             charges = 1 / np.maximum(penalty * np.diff(before), FAINT)
         return Terms(before, gaps, 1 / math.expm1(self.problem.epsilon), charges, *self.box)
 
@@ -146,6 +148,7 @@ class Reduced:
         """The root of twice a loss that is attained and of the variance."""
         if not self.stretched:
             return math.sqrt(2 * attainable_loss(self.problem) + self.variance)
+        # The root of twice the loss and the variance if a gap had one label on either side: exact for two labels.
         before, labels = np.cumsum(self.problem.prior)[:-1] / self.total, self.problem.labels
         excess = math.expm1(self.problem.epsilon)
         roots = np.sqrt(1 + excess + excess**2 * before * (1 - before))
@@ -161,10 +164,12 @@ class Reduced:
         problem, excess = self.problem, math.expm1(self.problem.epsilon)
         used = np.flatnonzero(mass > 0)
         first, end, mass, outputs = arcs.first[used], arcs.end[used], mass[used], outputs[used]
+        # Restored rows agree with each other to rounding; that of the first label is scaled to one.
         scale = 1 / (mass.sum() + excess * mass[first == 0].sum())
         mass = mass * scale
         if self.stretched:
             outputs = outputs * (self.unit / (excess * scale))
+            # The mean of the first label is put right, and with it, up to rounding, those of all others.
             below = mass @ outputs + excess * (mass @ np.where(first == 0, outputs, 0.0))
             outputs += problem.labels[0] - below
         else:
@@ -247,6 +252,7 @@ def _restore_rows(arcs: Arcs, terms: Terms, mass: Floats, bend: Floats, target: 
     terms, none = cap_charges(terms), np.zeros(mass.size)
     faint = np.maximum(mass, FAINTEST)
     factors = factorize(arcs, terms, faint * bend, none, faint)
+    # Each round is the least change that makes the rows right, changes of a mass weighed by the mass.
     for number in range(MOST_ROUNDS):
         missing = target - apply_transpose(arcs, terms.excess, mass)
         _, potential = solve_system(arcs, factors, np.zeros(arcs.k + 1), missing)
@@ -285,6 +291,7 @@ def _restore_jointly(
 ) -> tuple[Floats, Floats]:
     """Return masses and outputs changed together, for outputs that have bounds and no bias."""
     excess, weight = terms.excess, apply_incidence(arcs, terms.excess, terms.before)
+    # Gauss-Newton steps for rows and means at once: outputs at a bound have no bend, and stay there.
     for number in range(MOST_ROUNDS):
         faint = np.maximum(mass, FAINTEST)
         bend = np.where((output > arcs.low) & (output < arcs.high), 1 / weight, 0.0)

@@ -143,18 +143,22 @@ class Level(NamedTuple):
         size = before.size
         mass, each, inner = np.diff(before), np.arange(size), gaps.copy()
         inner[0] = inner[-1] = 0.0
+        # Merged labels get multipliers in proportion to their priors. Where one is heavy, or the gap between them wide,
+        # that is a bad guess.
         much = mass > HEAVY * mass.mean()
         place = np.cumsum(inner)
         forced = (inner > HEAVY * inner.mean()) | (steep * inner > np.minimum(place - inner, place[-1] - place))
         forced[0] = True
         forced[:-1] |= much
         forced[1:] |= much
+        # Every second node is kept, counted anew from each node that must be.
         starts = np.maximum.accumulate(np.where(forced, each, 0))
         kept = np.flatnonzero((each - starts) % 2 == 0)
         if kept[-1] != size - 1:
             kept = np.append(kept, size - 1)
         some = before[kept]
         left = np.minimum(np.searchsorted(kept, each, side="right") - 1, kept.size - 2)
+        # Sums are interpolated linearly in the prior; between nodes of no prior, by their numbers.
         step = some[left + 1] - some[left]
         even = (each - kept[left]) / (kept[left + 1] - kept[left])
         share = np.where(step > 0, (before - some[left]) / np.where(step > 0, step, 1.0), even)
@@ -186,6 +190,7 @@ def support_path(terms: Terms, slopes: Floats, costs: Floats) -> tuple[Indices, 
     before, low_end, high_end = terms.before, max(terms.low, -FARTHEST), min(terms.high, FARTHEST)
     k = before.size - 1
     mass, slope, cost = np.diff(before), np.diff(slopes), np.diff(costs)
+    # Roots of mass v^2 / 2 - slope v + cost, the smaller one as a quotient so that no digits cancel.
     square = slope * slope - 2 * mass * cost
     root = np.sqrt(np.maximum(square, 0.0))
     far = slope + np.where(slope >= 0, root, -root)
@@ -193,9 +198,12 @@ def support_path(terms: Terms, slopes: Floats, costs: Floats) -> tuple[Indices, 
     other = np.where(far != 0, 2 * cost / np.where(far != 0, far, 1.0), 0.0)
     one = np.minimum(np.maximum(one, low_end), high_end)
     other = np.minimum(np.maximum(other, low_end), high_end)
+    # A label whose price is nowhere negative has no roots: the fit follows its neighbours there.
     weights = np.where(square > 0, mass + FAINT, 1e-30)
     left, right = fit_increasing(np.minimum(one, other), weights), fit_increasing(np.maximum(one, other), weights)
     each = np.arange(k)
+    # At an output v the favoured labels run from the first whose right root is above v to the last whose left root is
+    # below it. So an interval ends at the latest with the labels whose left root is below its first label's right root.
     beyond = np.searchsorted(left, np.maximum(left, right), side="right").astype(np.float64)
     high = np.maximum(np.maximum.accumulate(beyond).astype(np.int64), each + 1)
     low = np.ones(k, np.int64)
@@ -246,6 +254,7 @@ def order_nodes(first: Indices, end: Indices, k: int, most: int, charged: bool) 
     hubs[0] = hubs[k] = True
     if charged:
         first, end = np.concatenate((first, np.arange(k))), np.concatenate((end, np.arange(1, k + 1)))
+    # The bandwidth is the largest distance of two places that share an arc. Reverse Cuthill-McKee makes it small.
     kept = ~(hubs[first] | hubs[end])
     one, other = np.append(first[kept], end[kept]), np.append(end[kept], first[kept])
     graph = csr_array((np.ones(one.size), (one, other)), shape=(k + 1, k + 1))
@@ -288,6 +297,7 @@ def build_arcs(
     width = 2
     if inside.size:
         width = 2 * int(np.max(up - down)) + 2
+    # Each pair of nodes has a block of two by two, for slope and cost, stored in LAPACK's lower band form.
     spots = np.concatenate(
         (
             2 * down * width + 2 * (up - down),
@@ -333,6 +343,7 @@ def violation(terms: Terms, slopes: Floats, total: float, first: slice, end: sli
 
     One of `first` and `end` is a single node. `total` is the sum ``c`` up to the last node.
     """
+    # `costs[end] - costs[first] + excess * total` must be at least the largest value of `slope v - weight v^2 / 2`.
     weight = terms.before[end] - terms.before[first] + terms.excess
     slope = slopes[end] - slopes[first] + terms.excess * slopes[-1]
     output = np.minimum(np.maximum(slope / weight, terms.low), terms.high)

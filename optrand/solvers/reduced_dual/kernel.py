@@ -245,6 +245,7 @@ def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Fl
         least = RIDGE * np.diag(corner)
         if band.size:
             beside = lapack.dtbtrs(band.T, beside, uplo="L")[0]
+            # Schur complement of the hubs, by one triangular solve for all of their columns.
             corner = corner - beside.T @ beside
         _factorize_corner(corner, least)
     return Factors(band, beside, corner)
@@ -411,6 +412,7 @@ class _Kernel:
     def check(self, complementarity: float, row: float, slack: float) -> Status | None:
         """Return why to stop at residuals of some size, or None to go on."""
         options, gap = self.options, self.gap
+        # Complementarity is far below its target, and rounding keeps the residuals from shrinking.
         stuck = complementarity < 0.01 * gap and row > 0.5 * self.last_row and slack > 0.5 * self.last_slack
         lost = self.arcs.n > options.many and not self.charges.size and slack > options.lost
         self.idle = self.idle + 1 if lost and row > 0.9 * self.last_row else 0
@@ -430,6 +432,7 @@ class _Kernel:
             If the Newton matrix is singular in floats.
         """
         arcs, mass, slack = self.arcs, point.mass, point.slack
+        # Normal equations: eliminating masses and slacks leaves the sums, with weights mass / slack.
         ratio = mass / slack
         pull = ratio * residuals.output
         factors = factorize(arcs, self.terms, pull * residuals.output + mass * residuals.bend, -pull, ratio)
@@ -488,12 +491,14 @@ class _Kernel:
             if self.charges.size:
                 to_slack = to_mass = min(to_slack, to_mass)
             allowed = max(options.overestimate * max(1.0, point.slack.max()), 2 * slack_residual)
+            # Slacks are concave in the sums: at the end of a long step they are less than their linear models say.
             for _ in range(options.halvings):
                 trial = point.move(step.change, to_slack, 0.0)
                 if np.abs(evaluate_residuals(self.arcs, self.terms, self.weight, trial).slack).max() <= allowed:
                     break
                 to_slack, to_mass = to_slack / 2, to_mass / 2
         point = point.move(step.change, to_slack, to_mass)
+        # Multiplier step of the augmented Lagrangian: the held charges take over what the cap leaves out.
         if self.held.size:
             capped = self.terms.charges
             self.held = (capped * np.diff(point.slopes) + self.held) * (1 - capped / self.charges)

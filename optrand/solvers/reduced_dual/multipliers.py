@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from optrand.base.validation import Floats
 from optrand.model.randomizer import Indices
 from optrand.solvers.gaps import Extended
+from optrand.solvers.positions import Numbers, Positions, divide
 from optrand.solvers.reduced_dual.arcs import FAINT, Arcs, Terms, fit_increasing, violation
 from optrand.solvers.reduced_dual.kernel import (
     Point,
@@ -39,20 +40,13 @@ from optrand.solvers.reduced_dual.kernel import (
     newton_step,
 )
 
-__all__ = ["Groups", "Numbers", "Sums", "refine_sums"]
+__all__ = ["Groups", "Sums", "refine_sums"]
 
 TURNS = 12
 """Largest number of times that intervals are repaired, or zeros ordered."""
 
 REFINEMENTS = 2
 """Newton steps of :func:`refine_sums`."""
-
-BALANCED = 8
-"""Rounds in which labels at an end of their range leave the rest to others."""
-
-
-Numbers = NDArray[np.floating[Any]]
-"""In floats or in extended precision."""
 
 
 class Sums(NamedTuple):
@@ -93,6 +87,7 @@ class Groups:
     ) -> Groups:
         """Group first nodes, end nodes and outputs of arcs in any order, of which some are in use."""
         at = np.flatnonzero(used)
+        # In increasing order of outputs, the arcs that favour a label are neighbours.
         at = at[np.argsort(arcs[2][at], kind="stable")]
         first, end, outputs = arcs[0][at], arcs[1][at], arcs[2][at]
         return cls(terms, sums, first, end, outputs)
@@ -100,11 +95,12 @@ class Groups:
     @property
     def clipped(self) -> Numbers:
         """Each label's share of the sums `c`, moved into its range: nothing is left of rounding in the sums."""
-        return np.clip(np.diff(self.sums.costs), self._least, self._least + self._widths)
+        least, widths = self._positions.lowest, self._positions.widths
+        return np.clip(np.diff(self.sums.costs), least, least + widths)
 
     def candidates(self) -> Iterator[Numbers]:
         """Return sums `c` that agree with the given ones at the nodes of the arcs in use."""
-        position = self._balance(self._spread(np.clip(_quotient(self._above, self._sums(self._widths)), 0.0, 1.0)))
+        position = self._positions.even()
         yield self._totals(position)
         for turn in range(TURNS):
             position = self._order(position) if turn % 2 else self._mend(position)
@@ -126,21 +122,11 @@ class Groups:
         return fixed
 
     @cached_property
-    def _group(self) -> Indices:
-        """Number of each label's group."""
-        return np.cumsum(self._fixed[:-1]) - 1
-
-    def _sums(self, amounts: Numbers) -> Numbers:
-        sums: Numbers = np.add.reduceat(amounts, np.flatnonzero(self._fixed[:-1]))
-        return sums
-
-    def _spread(self, amounts: Numbers) -> Numbers:
-        return amounts[self._group]
-
-    @cached_property
-    def _range(self) -> tuple[Numbers, Numbers]:
-        """The lower ends of the labels' ranges, and how wide these are."""
+    def _positions(self) -> Positions:
+        """Each label's share of the sums `c` between its bounds."""
         each, last = np.arange(self._mass.size), self.outputs.size - 1
+        # Arcs start ... stop are those in use that favour the label: the first whose end lies beyond it, the last that
+        # begins at or before it.
         start = np.searchsorted(np.maximum.accumulate(self.end), each, side="right")
         stop = np.searchsorted(np.minimum.accumulate(self.first[::-1])[::-1], each, side="right") - 1
         start = np.minimum(start, last)
@@ -153,64 +139,34 @@ class Groups:
             )
             return zero
 
+        # A label's price must not be positive at the outermost outputs of its arcs, nor negative at those beside them.
         most = np.minimum(zero_at(start), zero_at(stop))
         least = np.maximum(zero_at(start - 1), zero_at(stop + 1))
         least = np.where(np.isfinite(least), np.minimum(least, most), most - 1 - np.abs(most))
-        return least, most - least
-
-    @property
-    def _least(self) -> Numbers:
-        return self._range[0]
-
-    @property
-    def _widths(self) -> Numbers:
-        return self._range[1]
-
-    @cached_property
-    def _above(self) -> Numbers:
-        """Sum over each group above the lower ends."""
-        return self._sums(np.diff(self.sums.costs) - self._least)
-
-    def _balance(self, position: Numbers) -> Numbers:
-        """Move positions so that they have the sums of the groups, between both ends."""
-        for _ in range(BALANCED):
-            lacking = self._above - self._sums(self._widths * position)
-            free = np.where(self._spread(lacking) > 0, position < 1, position > 0)
-            moved = position + free * self._spread(_quotient(lacking, self._sums(self._widths * free)))
-            position = np.clip(moved, 0.0, 1.0)
-            if np.array_equal(moved, position):
-                break
-        return position
+        starts = np.flatnonzero(self._fixed[:-1])
+        return Positions(starts, least, most - least, np.add.reduceat(np.diff(self.sums.costs) - least, starts))
 
     def _totals(self, position: Numbers) -> Numbers:
         """Return sums up to each node, unchanged at fixed nodes."""
-        cost = self._least + self._widths * position
-        cost += self._spread((self._above - self._sums(self._widths * position)) / self._sums(np.ones(cost.size)))
+        positions = self._positions
+        # Rounding leaves a little, which every label of the group takes alike.
+        cost = positions.multipliers(position) + positions.share_equally(positions.lacking(position))
         return np.where(self._fixed, self.sums.costs, np.append(0.0, np.cumsum(cost)))
-
-    def _places(self, cost: Numbers) -> Numbers:
-        return self._balance(np.clip(_quotient(cost - self._least, self._widths), 0.0, 1.0))
 
     def _mend(self, position: Numbers) -> Numbers:
         """Move positions so that no interval has a negative reduced cost."""
         slopes, costs = self.sums.slopes.astype(np.float64), self._totals(position).astype(np.float64)
-        return self._places(np.diff(feasible_costs(self.terms, slopes, costs, self._fixed)))
+        return self._positions.place(np.diff(feasible_costs(self.terms, slopes, costs, self._fixed)))
 
     def _order(self, position: Numbers) -> Numbers:
         """Move positions so that both zeros increase with the label, or nearly so."""
-        middle = _quotient(self._slope, self._mass)
-        square = 2 * _quotient(np.diff(self._totals(position)), self._mass)
+        middle = divide(self._slope, self._mass)
+        square = 2 * divide(np.diff(self._totals(position)), self._mass)
         apart = np.sqrt(np.maximum(middle**2 - square, 0.0))
         ends, weights = np.array([middle - apart, middle + apart], dtype=np.float64), np.diff(self.terms.before)
         lower, upper = (fit_increasing(each, np.maximum(weights, FAINT)) for each in ends)
         apart = np.maximum(upper - lower, 0.0) / 2
-        return self._places(self._mass * (middle - apart) * (middle + apart) / 2)
-
-
-def _quotient(above: Numbers, below: Numbers) -> Numbers:
-    """Divide, with 0 as the quotient of 0 by 0."""
-    ratio: Numbers = np.divide(above, below, out=np.zeros_like(above), where=below > 0)
-    return ratio
+        return self._positions.place(self._mass * (middle - apart) * (middle + apart) / 2)
 
 
 def _raise_costs(terms: Terms, slopes: Floats, costs: Floats, total: float) -> Floats:
@@ -239,6 +195,7 @@ def feasible_costs(terms: Terms, slopes: Floats, costs: Floats, fixed: NDArray[n
     the line and upper bounds down it; the mean of the raised and of the lowered sums satisfies both.
     """
     total = costs[-1]
+    # Fixed sums first, to find between which bounds the others may lie; then the given ones, moved between them.
     least = _raise_costs(terms, slopes, np.where(fixed, costs, -np.inf), total)
     most = _lower_costs(terms, slopes, np.where(fixed, costs, np.inf), total)
     near = np.where(fixed, costs, np.minimum(np.maximum(costs, least), most))
@@ -257,6 +214,7 @@ def refine_sums(arcs: Arcs, terms: Terms, point: Point, before: Extended) -> Sum
     sums = Sums(before, point.slopes.astype(np.longdouble), point.costs.astype(np.longdouble))
     residuals, off = _residuals(arcs, terms, point, sums)
     for _ in range(REFINEMENTS):
+        # The matrix stays in floats: only residuals need more digits, as in iterative refinement of a linear system.
         pull = mass / slack * residuals.output
         try:
             factors = factorize(arcs, soft, pull * residuals.output + mass * residuals.bend, -pull, mass / slack)

@@ -148,6 +148,7 @@ class Descent:
         """All levels, the finest first."""
         levels = [self.reduced.level(self.options.floor)]
         while levels[-1].before.size - 1 > self.options.fewest:
+            # Where nearly all nodes must be kept, as next to spikes, a further level only costs time.
             coarser = levels[-1].coarsen(STEEP if self.reduced.boxed else 0.0)
             if coarser.before.size > SHRUNK * levels[-1].before.size:
                 break
@@ -198,6 +199,7 @@ class Descent:
     def _solve_level(self, terms: Terms, nodes: Nodes, start: Start, *, whole: bool) -> tuple[Start, int]:
         """Solve a coarse level. Return its sums and the number of iterations."""
         options, steps = self.options, 0
+        # A label's share of the sums is of the size of its prior: the lightest label decides how exact they must be.
         gap = min(1e-4, options.coarse * float(np.diff(terms.before).min()) / (terms.before.size - 1))
         for number in range(1 + options.coarse_rounds):
             arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
@@ -206,6 +208,8 @@ class Descent:
             if more is None or number == options.coarse_rounds:
                 break
             nodes = more
+        # At a price of bias the sums c of unused nodes are free within bounds, and the interior point ends in the
+        # middle of these, where the path of cheapest intervals cannot be read. The sums of groups show it.
         costs = point.costs
         if terms.charges.size:
             ends = arcs.first, arcs.end, best_outputs(arcs, terms, point.slopes)
@@ -224,6 +228,7 @@ class Descent:
             for number in range(1 + options.rounds):
                 arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
                 steps += count
+                # An answer may be proven although the iteration did not converge, so it is judged by its gap alone.
                 found = find_candidate(reduced, arcs, point)
                 if best.solution is None or found.gap < best.gap:
                     best = found
