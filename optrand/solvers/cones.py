@@ -44,6 +44,7 @@ from optrand.solvers.reduced_dual.arcs import (
     Terms,
     all_arcs,
     arcs_near_path,
+    coarsen_to,
     end_arcs,
     find_violated_arcs,
     unite_arcs,
@@ -346,13 +347,7 @@ def _levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level
     k = problem.k
     prior = np.full(k, 1 / k) if unknown else (problem.prior + 1e-7 / k) / (problem.prior.sum() + 1e-7)
     gaps = np.concatenate(([0.0], np.diff(problem.labels), [0.0]))
-    levels = [Level(np.append(0.0, np.cumsum(prior)), gaps)]
-    while levels[-1].before.size - 1 > options.fewest:
-        coarser = levels[-1].coarsen()
-        if coarser.before.size > 0.9 * levels[-1].before.size:
-            break
-        levels.append(coarser)
-    return levels
+    return coarsen_to(Level(np.append(0.0, np.cumsum(prior)), gaps), options.fewest)
 
 
 def _interpolation(level: Level) -> Rows:

@@ -20,6 +20,7 @@ __all__ = [
     "all_arcs",
     "arcs_near_path",
     "build_arcs",
+    "coarsen_to",
     "end_arcs",
     "find_violated_arcs",
     "fit_increasing",
@@ -38,6 +39,9 @@ FARTHEST = 1e6
 
 MARGIN = 12
 """Next to the two ends, arcs farther than this from the corners of the path are left out."""
+
+SHRUNK = 0.9
+"""A level with more than this share of the nodes of the finer one is not worth solving."""
 
 FAINT = 1e-12
 """Least prior that counts in the fit of roots."""
@@ -170,6 +174,18 @@ class Level(NamedTuple):
     def prolong(self, sums: Floats) -> Floats:
         """Interpolate sums at the nodes of this level to those of the finer one."""
         return sums[self.left] * (1 - self.share) + sums[self.left + 1] * self.share
+
+
+def coarsen_to(finest: Level, fewest: int, steep: float = 0.0) -> list[Level]:
+    """Return all levels, the finest first, down to one of at most `fewest` labels or that can hardly be coarsened."""
+    levels = [finest]
+    while levels[-1].before.size - 1 > fewest:
+        coarser = levels[-1].coarsen(steep)
+        # Where nearly all nodes must be kept, as next to spikes, a further level only costs time.
+        if coarser.before.size > SHRUNK * levels[-1].before.size:
+            break
+        levels.append(coarser)
+    return levels
 
 
 def fit_increasing(values: Floats, weights: Floats) -> Floats:

@@ -40,6 +40,7 @@ from optrand.solvers.reduced_dual.arcs import (
     all_arcs,
     arcs_near_path,
     build_arcs,
+    coarsen_to,
     end_arcs,
     find_violated_arcs,
     order_nodes,
@@ -123,9 +124,6 @@ SECOND = Attempt(reach=3, fewest=32, floor=1e-6, cautious=True, priced=True)
 STEEP = 2.0
 """In an interval without bias labels are not merged across gaps that, times this, exceed the distance to an end."""
 
-SHRUNK = 0.9
-"""A level with more than this share of the nodes of the finer one is not worth solving."""
-
 
 class TimeOver(Exception):
     """The limit has passed within a descent."""
@@ -146,14 +144,8 @@ class Descent:
     @property
     def levels(self) -> list[Level]:
         """All levels, the finest first."""
-        levels = [self.reduced.level(self.options.floor)]
-        while levels[-1].before.size - 1 > self.options.fewest:
-            # Where nearly all nodes must be kept, as next to spikes, a further level only costs time.
-            coarser = levels[-1].coarsen(STEEP if self.reduced.boxed else 0.0)
-            if coarser.before.size > SHRUNK * levels[-1].before.size:
-                break
-            levels.append(coarser)
-        return levels
+        finest, steep = self.reduced.level(self.options.floor), STEEP if self.reduced.boxed else 0.0
+        return coarsen_to(finest, self.options.fewest, steep)
 
     def best_candidate(self) -> Candidate:
         """Return the best candidate of the finest level."""
