@@ -24,7 +24,7 @@ from optrand.base.validation import Floats, check_values, frozen
 from optrand.errors import InvalidInput
 from optrand.model.randomizer import Indices
 
-__all__ = ["Column", "IntegerArcs", "Table", "add_columns"]
+__all__ = ["Column", "IntegerArcs", "Table", "add_columns", "split_column"]
 
 Column = tuple[tuple[int, int], ...]
 """Steps ``(y, height)`` of a column: from label ``y`` on its weight is higher by ``height``."""
@@ -375,12 +375,12 @@ class Table(Record):
         if high == low:
             return None
         found = list[tuple[int, int, int, int]]()
-        for at, (column, (least, _)) in enumerate(zip(self.columns, self.extremes, strict=True)):
-            intervals = list(_intervals(column, least, self.k))
-            rest = least * (high - low) - low * sum(height for _, _, height in intervals)
+        for at, column in enumerate(self.columns):
+            least, intervals = split_column(column, self.k)
+            rest = least * (high - low) - low * sum(mass for _, _, mass in intervals)
             if rest < 0:
                 return None
-            found += [(at, first, last, height * high) for first, last, height in intervals]
+            found += [(at, start, stop - 1, mass * high) for start, stop, mass in intervals]
             found += [(at, 0, self.k - 1, rest)] if rest else []
         columns, first, last, masses = (list(part) for part in zip(*sorted(found), strict=True))
         common = gcd(*masses)
@@ -433,6 +433,38 @@ def add_columns(columns: Iterable[Iterable[tuple[int, int]]]) -> Column:
     return tuple((y, steps[y]) for y in sorted(steps) if steps[y])
 
 
+def split_column(column: Column, k: int) -> tuple[int, list[tuple[int, int, int]]]:
+    """Write a column of a table as its smallest weight and a sum of intervals ``(start, stop, mass)``, half-open.
+
+    The step that rises first falls first, so that no interval of the column lies inside another. There are at most as
+    many intervals as steps.
+
+    Examples
+    --------
+    >>> split_column(((0, 2), (1, 3), (2, 1), (4, -2)), 6)
+    (2, [(1, 4, 2), (1, 6, 1), (2, 6, 1)])
+    """
+    base = 0
+    if column[0][0] == 0:
+        base = min(accumulate(height for _, height in column))
+    risen, intervals, oldest = list[tuple[int, int]](), list[tuple[int, int, int]](), 0
+    for y, height in column:
+        change = height - base if y == 0 else height
+        if change > 0:
+            risen.append((y, change))
+        while change < 0:
+            start, mass = risen[oldest]
+            if mass + change > 0:
+                risen[oldest] = (start, mass + change)
+                intervals.append((start, y, -change))
+                break
+            intervals.append((start, y, mass))
+            oldest += 1
+            change += mass
+    intervals += [(start, k, mass) for start, mass in risen[oldest:]]
+    return base, intervals
+
+
 def _check_columns(columns: tuple[Column, ...], k: int) -> list[tuple[int, int]]:
     """Check all columns, and return the smallest and the largest weight of each."""
     extremes = []
@@ -464,26 +496,6 @@ def _weights(column: Column, k: int) -> list[int]:
     if before >= k:
         return []
     return weights if column and column[0][0] == 0 else [0, *weights]
-
-
-def _intervals(column: Column, least: int, k: int) -> Iterator[tuple[int, int, int]]:
-    """Split a column less its least weight into nested or disjoint intervals ``(first, last, height)``."""
-    open_ = list[tuple[int, int]]()
-    start = column[0][1] if column[0][0] == 0 else 0
-    steps = [(0, start - least), *(column[1:] if column[0][0] == 0 else column), (k, 0)]
-    height = 0
-    for y, step in steps:
-        height += step
-        if step > 0:
-            open_.append((y, step))
-        falls = height if y == k else -step
-        while falls > 0:
-            first, part = open_.pop()
-            taken = min(part, falls)
-            yield first, y - 1, taken
-            falls -= taken
-            if part > taken:
-                open_.append((first, part - taken))
 
 
 def _is_unimodal(column: Column) -> bool:

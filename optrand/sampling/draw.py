@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base.records import Record
 from optrand.base.validation import MAX_INTEGER, Floats, as_doubles, exactly, rectangular
 from optrand.errors import InvalidInput
-from optrand.model.table import Column, Table
+from optrand.model.table import Table, split_column
 from optrand.sampling.entropy import (
     EntropySource,
     RecordEntropy,
@@ -107,40 +107,6 @@ class Weights:
         ranges = [slice(*ends) for ends in zip(self.starts[y].tolist(), self.stops[y].tolist(), strict=True)]
         masses = [mass for part in ranges for mass in self.masses[part]]
         return masses, [output for part in ranges for output in self.outputs[part].tolist()]
-
-
-def split_column(column: Column, k: int) -> tuple[int, list[tuple[int, int, int]]]:
-    """Write a column of a table as its smallest weight and a sum of intervals ``(start, stop, mass)``, half-open.
-
-    The step that rises first falls first, so that no interval of the column lies inside another. There are at most as
-    many intervals as steps.
-
-    Examples
-    --------
-    >>> split_column(((0, 2), (1, 3), (2, 1), (4, -2)), 6)
-    (2, [(1, 4, 2), (1, 6, 1), (2, 6, 1)])
-    """
-    base = 0
-    if column[0][0] == 0:
-        base = min(accumulate(height for _, height in column))
-    risen: list[tuple[int, int]] = []
-    intervals = []
-    oldest = 0
-    for y, height in column:
-        change = height - base if y == 0 else height
-        if change > 0:
-            risen.append((y, change))
-        while change < 0:
-            start, mass = risen[oldest]
-            if mass + change > 0:
-                risen[oldest] = (start, mass + change)
-                intervals.append((start, y, -change))
-                break
-            intervals.append((start, y, mass))
-            oldest += 1
-            change += mass
-    intervals += [(start, k, mass) for start, mass in risen[oldest:]]
-    return base, intervals
 
 
 def _arrange(common: int, first: Rows, last: Rows, k: int) -> Iterator[tuple[Rows, Rows, Rows]]:
