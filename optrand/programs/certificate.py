@@ -16,7 +16,7 @@ If the bound of the program without a cost is above 0, there is no feasible poin
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -122,23 +122,18 @@ def _right_sign(block: Rows, duals: Floats) -> NDArray[np.bool_]:
     return useful
 
 
-def exact_cost(program: Model, point: Iterable[Fraction]) -> Fraction:
-    """Return the objective at a point."""
-    return sum((Fraction(c) * x for c, x in zip(program.cost.tolist(), point, strict=True) if c and x), Fraction(0))
+def exact_cost(cost: Floats, point: Sequence[Fraction]) -> Fraction:
+    """Return the objective at a point from the costs of its entries."""
+    return sum((Fraction(c) * x for c, x in zip(cost.tolist(), point, strict=True) if c and x), Fraction(0))
 
 
 def largest_violation(program: Model, point: Sequence[Fraction]) -> Fraction:
     """Return the largest violation of a row or sign at a point, in units of the row's largest coefficient."""
     worst = max([Fraction(0), *(-x for x in point), *(x - 1 for x in point[program.variables.cells :])])
-    for block in program.blocks.values():
-        for _, entries, limit in block.exact(Side.TIGHTENED):
-            excess = sum((a * point[j] for j, a in entries), Fraction(0)) - limit
-            if block.sense is Sense.EQUAL:
-                excess = abs(excess)
-            elif block.sense is Sense.GREATER:
-                excess = -excess
-            if excess > 0:
-                worst = max(worst, excess / max((abs(a) for _, a in entries), default=Fraction(1)))
+    for block, _, entries, residual in program.residuals(point):
+        excess = block.violation(residual)
+        if excess > 0:
+            worst = max(worst, excess / max((abs(a) for _, a in entries), default=Fraction(1)))
     return worst
 
 
@@ -162,7 +157,7 @@ def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason
     findings = (f"a row is violated by {shown_above(violation, 3)} of its largest coefficient",)
     return ProgramCertificate.of(
         program,
-        exact_cost(program, point),
+        exact_cost(program.cost, point),
         limit,
         violation=violation,
         findings=findings if violation > CLOSE else (),

@@ -21,10 +21,9 @@ from optrand.mechanism.mechanism import ExactMechanism, Mechanism, read_file
 from optrand.model.table import Table
 from optrand.programs import document
 from optrand.programs.backends import Backend, find
-from optrand.programs.certificate import ProgramCertificate, bound
+from optrand.programs.certificate import ProgramCertificate, bound, exact_cost
 from optrand.programs.exact_point import exact_points
 from optrand.programs.program import Program
-from optrand.programs.rows import Sense, Side
 
 __all__ = ["ProgramMechanism", "load", "solve_program"]
 
@@ -80,20 +79,12 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
             raise InvalidInput("labels of the table are not those of the program")
         if not np.isin(self.table.outputs, self.program.outputs).all():
             raise InvalidInput("the table has outputs that the program does not allow")
-        self._check_rows()
+        for block, number, _, residual in self.program.residuals(self._point, self.program.plain):
+            if block.violation(residual) > 0:
+                raise InvalidInput(f"the table breaks the row {block.row_name(number)} of the program")
         for name, _, kept in self._realised:
             if not kept:
                 raise InvalidInput(f"the table does not keep {name}: the mechanism would not be private as stated")
-
-    def _check_rows(self) -> None:
-        point = self._point
-        for name in self.program.plain:
-            block = self.program.blocks[name]
-            for i, entries, limit in block.exact(Side.TIGHTENED):
-                excess = sum((a * point[j] for j, a in entries), Fraction(0)) - limit
-                less, more = block.sense is not Sense.GREATER, block.sense is not Sense.LESS
-                if (excess > 0 and less) or (excess < 0 and more):
-                    raise InvalidInput(f"the table breaks the row {block.row_name(i)} of the program")
 
     @cached_property
     def _point(self) -> list[Fraction]:
@@ -117,10 +108,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
 
     def certify(self) -> ProgramCertificate:
         """Compute the certificate again from the program, the table and the multipliers alone."""
-        cells = self.program.variables.cells
-        value = sum(
-            (Fraction(c) * x for c, x in zip(self.program.cost[:cells].tolist(), self._point, strict=True)), Fraction(0)
-        )
+        value = exact_cost(self.program.cost[: len(self._point)], self._point)
         realised = tuple((name, number) for name, number, _ in self._realised)
         return ProgramCertificate.of(self.program, value, bound(self.program, self.multipliers), realised=realised)
 

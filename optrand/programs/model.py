@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -79,14 +79,22 @@ class Model:
         low, high = (np.concatenate(side) for side in zip(*limits, strict=True))
         return matrix, low, high
 
+    def residuals(
+        self, point: Sequence[Fraction], names: Iterable[str] | None = None
+    ) -> Iterator[tuple[Rows, int, list[tuple[int, Fraction]], Fraction]]:
+        """Generate block, number, coefficients and residual of each row at a point, exactly.
+
+        The residual is the left side less the right side, with tightened exponentials. Rows of all blocks by default.
+        """
+        for name in self.blocks if names is None else names:
+            block = self.blocks[name]
+            for number, entries, limit in block.exact(Side.TIGHTENED):
+                yield block, number, entries, sum((a * point[j] for j, a in entries), Fraction(0)) - limit
+
     def slacks(self, point: Sequence[Fraction]) -> list[Fraction]:
         """Return how far each row is from its limit at a point, exactly: below 0 if it is broken, 0 for equations."""
-        signs = {Sense.LESS: 1, Sense.EQUAL: 0, Sense.GREATER: -1}
-        return [
-            signs[block.sense] * (limit - sum((a * point[j] for j, a in entries), Fraction(0)))
-            for block in self.blocks.values()
-            for _, entries, limit in block.exact(Side.TIGHTENED)
-        ]
+        signs = {Sense.LESS: -1, Sense.EQUAL: 0, Sense.GREATER: 1}
+        return [signs[block.sense] * residual for block, _, _, residual in self.residuals(point)]
 
     def row_names(self) -> list[str]:
         """Return the names of all rows, such as ``privacy[0 > 1, v=-1.5]`` or ``mean[2]``."""

@@ -159,6 +159,12 @@ class Rows:
         high = none if self.sense is Sense.GREATER else bound
         return low, high
 
+    def violation(self, residual: Fraction) -> Fraction:
+        """Return by how much a row of some residual (left side less right side) is broken; at most 0 if it holds."""
+        if self.sense is Sense.EQUAL:
+            return abs(residual)
+        return residual if self.sense is Sense.LESS else -residual
+
     def exact(
         self, side: Side, chosen: NDArray[np.bool_] | None = None
     ) -> Iterator[tuple[int, list[tuple[int, Fraction]], Fraction]]:
