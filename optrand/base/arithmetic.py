@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import decimal
-import itertools
 import math
 from fractions import Fraction
 from functools import lru_cache
@@ -29,6 +28,7 @@ __all__ = [
     "exp_bracket",
     "float_above",
     "float_below",
+    "is_at_most_exp",
     "least_reading",
     "log_above",
     "log_bracket",
@@ -247,12 +247,30 @@ def _shown(ratio: Fraction) -> str:
     return f"(about {float(ratio):.6g})" if ratio < 10**308 else "(beyond 1e308)"
 
 
+def is_at_most_exp(x: Fraction | None, power: float | decimal.Decimal) -> bool:
+    """Decide whether a rational is at most ``exp(power)``. None stands for infinity.
+
+    The exponential of a rational other than 0 is irrational, so brackets of growing precision always decide.
+
+    Examples
+    --------
+    >>> is_at_most_exp(Fraction(2), 0.7), is_at_most_exp(Fraction(3), 1.0), is_at_most_exp(None, 700.0)
+    (True, False, False)
+    """
+    if x is None or not power:
+        return x is not None and x <= 1
+    digits = DIGITS
+    while True:
+        low, high = exp_bracket(power, digits)
+        if not low < x < high:
+            return x <= low
+        digits *= 2
+
+
 def check_ratio(ratio: Fraction, epsilon: float) -> None:
     """Check that a ratio is at most ``exp(epsilon)``, in rationals.
 
-    Here `epsilon` is the float or its shortest decimal, whichever is smaller, as in
-    :func:`~optrand.base.arithmetic.privacy_ratio`. The exponential of a rational other than 0 is irrational, so that
-    brackets of growing precision always decide.
+    Here `epsilon` is the float or its shortest decimal, whichever is smaller, as in :func:`privacy_ratio`.
 
     Raises
     ------
@@ -268,15 +286,11 @@ def check_ratio(ratio: Fraction, epsilon: float) -> None:
     optrand.errors.InvalidInput: a ratio of two weights of one output is 193/71, expected at most exp(epsilon) at
     epsilon = 1.0: the mechanism would not be private
     """
-    for doubling in itertools.count():
-        low, high = exp_bracket(least_reading(epsilon), DIGITS << doubling)
-        if ratio <= low:
-            return
-        if ratio >= high:
-            raise InvalidInput(
-                f"a ratio of two weights of one output is {_shown(ratio)}, expected at most exp(epsilon) at epsilon = "
-                f"{epsilon!r}: the mechanism would not be private"
-            )
+    if not is_at_most_exp(ratio, least_reading(epsilon)):
+        raise InvalidInput(
+            f"a ratio of two weights of one output is {_shown(ratio)}, expected at most exp(epsilon) at epsilon = "
+            f"{epsilon!r}: the mechanism would not be private"
+        )
 
 
 def divide_budget(epsilon: float, parts: int) -> float:

@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, log_above
+from optrand.base.arithmetic import exp_bracket, float_above, is_at_most_exp, log_above
 from optrand.base.validation import Floats, check_epsilon, check_labels, check_real, rectangular
 from optrand.errors import InvalidInput
 from optrand.model.table import Table
@@ -82,29 +82,6 @@ class Privacy(Protocol):
     def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
         """Measure a table: the notion's own number, rounded up, and whether the table keeps it, decided exactly."""
         ...
-
-
-def at_most_exp(x: Fraction | None, power: float) -> bool:
-    """Decide whether a rational is at most ``exp(power)``. None stands for infinity.
-
-    The exponential of a float other than 0 is irrational, so brackets of growing precision always decide.
-
-    Examples
-    --------
-    >>> at_most_exp(Fraction(2), 0.7), at_most_exp(Fraction(3), 1.0), at_most_exp(None, 700.0)
-    (True, False, False)
-    """
-    if x is None:
-        return False
-    if power == 0:
-        return x <= 1
-    for doubling in itertools.count():
-        low, high = exp_bracket(power, DIGITS << doubling)
-        if x <= low:
-            return True
-        if x >= high:
-            break
-    return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +151,7 @@ class Pairwise:
         shares, kept = [0.0], True
         for y, z, epsilon in zip(*self.pairs(table.k), strict=True):
             ratio = table.pair_ratio(int(y), int(z))
-            kept = kept and at_most_exp(ratio, float(epsilon))
+            kept = kept and is_at_most_exp(ratio, float(epsilon))
             spent = math.inf if ratio is None else max(0.0, log_above(max(ratio, Fraction(1))))
             shares.append(spent / epsilon if epsilon else (0.0 if spent == 0 else math.inf))
         return max(shares), kept
@@ -249,7 +226,7 @@ class Pure:
         """Return the table's epsilon, and whether it is at most the stated one."""
         del prior
         ratio = table.largest_ratio
-        return math.inf if ratio is None else log_above(ratio), at_most_exp(ratio, self.epsilon)
+        return math.inf if ratio is None else log_above(ratio), is_at_most_exp(ratio, self.epsilon)
 
 
 def Metric(labels: ArrayLike, epsilon_per_unit: float, *, neighbours: bool = True) -> Pairwise:  # noqa: N802
@@ -414,7 +391,7 @@ class MaximalLeakage:
     def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
         """Return the table's maximal leakage in nats, and whether it is at most the stated one."""
         del prior
-        return log_above(table.leakage), at_most_exp(table.leakage, self.epsilon)
+        return log_above(table.leakage), is_at_most_exp(table.leakage, self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -460,4 +437,4 @@ class PointwiseMaximalLeakage:
     def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
         """Return the table's pointwise maximal leakage in nats, and whether it is at most the stated one."""
         ratio = table.pointwise_leakage([Fraction(p) for p in prior])
-        return log_above(ratio), at_most_exp(ratio, self.epsilon)
+        return log_above(ratio), is_at_most_exp(ratio, self.epsilon)
