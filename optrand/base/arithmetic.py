@@ -18,6 +18,7 @@ from optrand.errors import InvalidInput
 
 __all__ = [
     "Integers",
+    "add_exactly",
     "budget_above",
     "check_ratio",
     "decimal_above",
@@ -347,6 +348,20 @@ def scale_to_integers(numbers: Floats, digits: int) -> list[int]:
     odd, exponents = _split(numbers)
     shifts = np.where(odd == 0, 0, exponents + digits)
     return [integer << shift for integer, shift in zip(odd.tolist(), shifts.tolist(), strict=True)]
+
+
+def add_exactly(numbers: Floats, other: float) -> tuple[Floats, Floats]:
+    """Return the nearest floats to some sums, and what the exact sums exceed these by (Knuth, TAOCP 4.2.2, Theorem B).
+
+    Examples
+    --------
+    >>> [part.tolist() for part in add_exactly(np.array([0.25, 1.0]), 2.0**52)]
+    [[4503599627370496.0, 4503599627370497.0], [0.25, 0.0]]
+    """
+    sums = numbers + other
+    moved = sums - numbers
+    rests: Floats = (numbers - (sums - moved)) + (other - moved)
+    return sums, rests
 
 
 def quotient(numerator: int, denominator: int) -> float:

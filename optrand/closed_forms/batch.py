@@ -18,7 +18,7 @@ from optrand.base.validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Floats
 from optrand.closed_forms.response import kept_labels, response_weights, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.sampling.draw import draw_integers
+from optrand.sampling.draw import draw_integers, settle
 from optrand.sampling.entropy import EntropySource, SystemEntropy, check_width, check_words
 
 __all__ = ["RRWithPriorBatch", "rr_with_prior_batch"]
@@ -221,16 +221,6 @@ def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) ->
     words = check_words(source, sizes.size)
     coins: NDArray[np.bool_] = words < leading
     for row in np.flatnonzero(words == leading).tolist():
-        coins[row] = _settle(chances[index[row]], source, width)
+        chance = chances[index[row]]
+        coins[row] = settle([chance.numerator], chance.denominator, (int(words[row]), width), source) == 0
     return coins
-
-
-def _settle(chance: Fraction, source: EntropySource, width: int) -> bool:
-    """Decide a coin of probability `chance` by further words, after one that equals its leading bits."""
-    scale = 1 << width
-    while True:
-        chance = chance * scale % 1
-        word = int(check_words(source, 1)[0])
-        leading = chance.numerator * scale // chance.denominator
-        if word != leading:
-            return word < leading

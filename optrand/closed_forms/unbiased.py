@@ -14,7 +14,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base.arithmetic import exp_bracket, places, scale_to_integers
+from optrand.base.arithmetic import add_exactly, exp_bracket, places, scale_to_integers
 from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_labels, check_prior, check_squarable
 from optrand.errors import InvalidInput
@@ -328,8 +328,7 @@ class _Gaps:
         node, every = np.arange(1, problem.k), np.ones(problem.k - 1, dtype=np.int64)
         first, last = np.concatenate((0 * every, node)), np.concatenate((node - 1, (problem.k - 1) * every))
         shares = self.d * (self.rho / self.reach) / (self.gain + 2)
-        outputs = offsets + origin
-        rests = _rests(offsets, origin, outputs) if origin else np.empty(0)
+        outputs, rests = add_exactly(offsets, origin)
         arcs = Arcs(problem.k, first, last, outputs, np.concatenate((shares, shares)), rests)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
         status = OPTIMAL if condition_holds(problem) else FEASIBLE
@@ -376,10 +375,3 @@ def _sums(parts: Floats) -> Floats:
 
 def _dot(amounts: Floats, weights: Floats) -> float:
     return float(np.sum(amounts * weights))
-
-
-def _rests(offsets: Floats, origin: float, sums: Floats) -> Floats:
-    """Exactly what ``offsets + origin`` exceeds its rounded `sums` by."""
-    moved = sums - offsets
-    rests: Floats = (offsets - (sums - moved)) + (origin - moved)
-    return rests

@@ -19,6 +19,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from flint import fmpz_poly
 
 from optrand.base.arithmetic import Integers, exp_bracket, float_above, least_reading, log_above, privacy_ratio
 from optrand.base.records import Record
@@ -224,9 +225,7 @@ def _compose(pair: DominatingPair, releases: int) -> list[int]:
 
 
 def _product(left: list[int], right: list[int]) -> list[int]:
-    """Multiply two polynomials as two integers whose digits are the coefficients, and round down."""
-    width = (2 * BITS + min(len(left), len(right)).bit_length()) // 8 + 1
-    packed = (int.from_bytes(b"".join(x.to_bytes(width, "little") for x in one), "little") for one in (left, right))
-    count = len(left) + len(right) - 1
-    digits = math.prod(packed).to_bytes(count * width, "little")
-    return [int.from_bytes(digits[i * width : (i + 1) * width], "little") >> BITS for i in range(count)]
+    """Multiply two polynomials, and round their coefficients down."""
+    coefficients = (fmpz_poly(left) * fmpz_poly(right)).coeffs()
+    missing = len(left) + len(right) - 1 - len(coefficients)
+    return [int(coefficient) >> BITS for coefficient in coefficients] + [0] * missing

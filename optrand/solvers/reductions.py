@@ -26,6 +26,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.base.arithmetic import add_exactly
 from optrand.base.validation import Floats
 from optrand.model import losses
 from optrand.model.losses import Tabulated
@@ -77,7 +78,7 @@ class Translation:
             # Measured from zero first: the sum of two origins would be rounded.
             dual = Dual(dual.alpha - dual.beta * dual.origin, dual.beta, self.origin)
         if given.arcs is not None and not isinstance(problem.outputs, Grid):
-            outputs, rests = _sum(given.arcs.outputs, self.origin)
+            outputs, rests = add_exactly(given.arcs.outputs, self.origin)
             arcs = Arcs(given.k, given.arcs.first, given.arcs.last, outputs, given.arcs.masses, rests)
             randomizer = Randomizer.of_arcs(problem.labels, arcs, given.epsilon)
         else:
@@ -93,15 +94,6 @@ def near_zero(problem: Problem, solver: Callable[[Problem], Solution]) -> Soluti
     """Carry back the answer of a solver to the problem with labels near zero."""
     translation = Translation(problem)
     return translation.invert(solver(translation.apply()))
-
-
-def _sum(offsets: Floats, origin: float) -> tuple[Floats, Floats]:
-    """Return the nearest floats to some sums, and the exact remainders, whichever term is larger."""
-    # Knuth, The Art of Computer Programming, volume 2, section 4.2.2, Theorem B.
-    sums = offsets + origin
-    moved = sums - offsets
-    rests: Floats = (offsets - (sums - moved)) + (origin - moved)
-    return sums, rests
 
 
 def _move(outputs: OutputSet, origin: float) -> OutputSet | None:
