@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from flint import fmpq
 from numpy.typing import NDArray
 
 from optrand.base.arithmetic import float_above, float_below
@@ -28,7 +29,7 @@ from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import Proof
 from optrand.programs.model import Model
-from optrand.programs.rows import Rows, Sense, Side
+from optrand.programs.rows import Rows, Sense, Side, rational
 
 __all__ = ["ProgramCertificate", "bound", "certify_point", "exact_cost", "largest_violation"]
 
@@ -96,8 +97,8 @@ def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) ->
         Whether to leave out the objective: a result above 0 then proves that no point is feasible.
     """
     sign = -1 if program.maximize else 1
-    cost = [Fraction(0)] * program.cost.size if without_cost else [sign * Fraction(c) for c in program.cost.tolist()]
-    total, start = Fraction(0), 0
+    cost = [fmpq(0) if without_cost else rational(sign * c) for c in program.cost.tolist()]
+    total, start = fmpq(0), 0
     for block in program.blocks.values():
         duals = sign * multipliers[start : start + block.count]
         start += block.count
@@ -106,13 +107,14 @@ def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) ->
             continue
         useful = _right_sign(block, duals)
         for i, entries, limit in block.exact(Side.RELAXED, useful):
-            price = Fraction(float(duals[i]))
+            price = rational(float(duals[i]))
             total += price * limit
             for column, coefficient in entries:
                 cost[column] -= price * coefficient
     cells, n = program.variables.cells, program.variables.n
-    total += sum(min(cost[y : y + n]) for y in range(0, cells, n or 1))
-    return total + sum(c for c in cost[cells:] if c < 0)
+    total += sum((min(cost[y : y + n]) for y in range(0, cells, n or 1)), fmpq(0))
+    total += sum((c for c in cost[cells:] if c < 0), fmpq(0))
+    return Fraction(int(total.p), int(total.q))
 
 
 def _right_sign(block: Rows, duals: Floats) -> NDArray[np.bool_]:
@@ -122,19 +124,20 @@ def _right_sign(block: Rows, duals: Floats) -> NDArray[np.bool_]:
     return useful
 
 
-def exact_cost(cost: Floats, point: Sequence[Fraction]) -> Fraction:
+def exact_cost(cost: Floats, point: Sequence[fmpq]) -> Fraction:
     """Return the objective at a point from the costs of its entries."""
-    return sum((Fraction(c) * x for c, x in zip(cost.tolist(), point, strict=True) if c and x), Fraction(0))
+    total = sum((rational(c) * x for c, x in zip(cost.tolist(), point, strict=True) if c and x != 0), fmpq(0))
+    return Fraction(int(total.p), int(total.q))
 
 
-def largest_violation(program: Model, point: Sequence[Fraction]) -> Fraction:
+def largest_violation(program: Model, point: Sequence[fmpq]) -> Fraction:
     """Return the largest violation of a row or sign at a point, in units of the row's largest coefficient."""
-    worst = max([Fraction(0), *(-x for x in point), *(x - 1 for x in point[program.variables.cells :])])
+    worst = max([fmpq(0), *(-x for x in point), *(x - 1 for x in point[program.variables.cells :])])
     for block, _, entries, residual in program.residuals(point):
         excess = block.violation(residual)
         if excess > 0:
-            worst = max(worst, excess / max((abs(a) for _, a in entries), default=Fraction(1)))
-    return worst
+            worst = max(worst, excess / max((abs(a) for _, a in entries), default=fmpq(1)))
+    return Fraction(int(worst.p), int(worst.q))
 
 
 def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason: str) -> ProgramCertificate:
@@ -152,7 +155,7 @@ def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason
     limit = bound(program, multipliers)
     if not floats.size:
         return ProgramCertificate.of(program, None, limit, violation=math.inf, findings=(reason,))
-    point = [Fraction(x) for x in floats.tolist()]
+    point = [rational(x) for x in floats.tolist()]
     violation = float_above(largest_violation(program, point))
     findings = (f"a row is violated by {shown_above(violation, 3)} of its largest coefficient",)
     return ProgramCertificate.of(

@@ -14,10 +14,9 @@ Where the proven gap is still too large, the answer is refined (:mod:`optrand.pr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
-from math import ceil
 
 import numpy as np
+from flint import fmpq, fmpq_mat
 from scipy import linalg, sparse
 
 from optrand.base.validation import Floats
@@ -27,7 +26,7 @@ from optrand.programs.backends import Backend, Form, Highs
 from optrand.programs.certificate import bound
 from optrand.programs.model import Model
 from optrand.programs.refinement import refine
-from optrand.programs.rows import Sense, Side
+from optrand.programs.rows import Sense, Side, rational
 
 __all__ = ["exact_points"]
 
@@ -37,7 +36,7 @@ REFINEMENTS = 3
 BITS = 70
 """Binary digits of the entries before equations are solved: an entry is off by 1e-21 at most."""
 
-Point = list[Fraction]
+Point = list[fmpq]
 
 
 def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tuple[Point, Floats]]:
@@ -57,7 +56,7 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
     if not answer.point.size or answer.status is Status.INFEASIBLE:
         _prove_infeasible(program, _Interior(program, _fast(backend)))
         raise NotCertified(f"{answer.backend} has no answer to read: {answer.message}")
-    point = _solve_equations(program, answer.point.tolist())
+    point = _solve_equations(program, [rational(x) for x in answer.point.tolist()])
     for _ in range(1 + REFINEMENTS):
         rows = program.slacks(point)
         slacks = _all_slacks(program, point, rows)
@@ -66,7 +65,7 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
         else:
             interior = interior or _Interior(program, _fast(backend))
             _prove_infeasible(program, interior)
-            inside = _solve_equations(program, interior.point.tolist())
+            inside = _solve_equations(program, [rational(x) for x in interior.point.tolist()])
             yield _mixture(point, slacks, inside, _all_slacks(program, inside, program.slacks(inside))), multipliers
         refined = refine(program, point, rows, multipliers)
         if refined is None:
@@ -139,10 +138,10 @@ class _Interior:
         self.multipliers: Floats = (-1.0 if program.maximize else 1.0) * found / size
 
 
-def _solve_equations(program: Model, near: Sequence[float | Fraction]) -> Point:
+def _solve_equations(program: Model, near: Sequence[fmpq]) -> Point:
     """Return rationals near some numbers that keep the program's equations exactly."""
     scale = 1 << BITS
-    point = [max(Fraction(0), Fraction(round(Fraction(x) * scale), scale)) for x in near]
+    point = [max(fmpq(0), fmpq(round(x * scale), scale)) for x in near]
     floats = np.array([float(x) for x in point])
     blocks = [block for block in program.blocks.values() if block.sense is Sense.EQUAL]
     if not blocks:
@@ -158,52 +157,40 @@ def _solve_equations(program: Model, near: Sequence[float | Fraction]) -> Point:
     residuals = [limit - sum(a * point[j] for j, a in entries.items()) for entries, limit in equations]
     places = {j: t for t, j in enumerate(chosen)}
     system = [{places[j]: a for j, a in entries.items() if j in places} for entries, _ in equations]
-    for j, step in zip(chosen, _eliminate(system, residuals, rank), strict=True):
+    for j, step in zip(chosen, _solve_exactly(system, residuals, rank), strict=True):
         point[j] += step
     return point
 
 
-def _eliminate(rows: list[dict[int, Fraction]], right: list[Fraction], unknowns: int) -> list[Fraction]:
-    """Solve a sparse system exactly by elimination.
+def _solve_exactly(rows: list[dict[int, fmpq]], right: list[fmpq], unknowns: int) -> list[fmpq]:
+    """Solve a system in rationals.
 
     Raises
     ------
     NotCertified
         The equations contradict each other.
     """
-    pivots = list[tuple[int, dict[int, Fraction], Fraction]]()
-    for row, limit in zip(rows, right, strict=True):
-        current = dict(row)
-        for column, reduced, value in pivots:
-            factor = current.pop(column, None)
-            if factor:
-                limit -= factor * value
-                for j, a in reduced.items():
-                    left = current.get(j, Fraction(0)) - factor * a
-                    if left:
-                        current[j] = left
-                    else:
-                        current.pop(j, None)
-        current = {j: a for j, a in current.items() if a}
-        if not current:
-            if limit:
-                raise NotCertified("equations of the program contradict each other when they are solved exactly")
-            continue
-        column = max(current, key=lambda j: abs(current[j]))
-        pivot = current.pop(column)
-        pivots.append((column, {j: a / pivot for j, a in current.items()}, limit / pivot))
-    solution = [Fraction(0)] * unknowns
-    for column, reduced, value in reversed(pivots):
-        solution[column] = value - sum((a * solution[j] for j, a in reduced.items()), Fraction(0))
+    matrix = fmpq_mat(len(rows), unknowns + 1)
+    for i, (row, limit) in enumerate(zip(rows, right, strict=True)):
+        for j, a in row.items():
+            matrix[i, j] = a
+        matrix[i, unknowns] = limit
+    reduced, rank = matrix.rref()
+    solution = [fmpq(0)] * unknowns
+    for i in range(rank):
+        pivot = next(j for j in range(unknowns + 1) if reduced[i, j] != 0)
+        if pivot == unknowns:
+            raise NotCertified("equations of the program contradict each other when they are solved exactly")
+        solution[pivot] = reduced[i, unknowns]
     return solution
 
 
-def _all_slacks(program: Model, point: Point, rows: Sequence[Fraction]) -> Point:
+def _all_slacks(program: Model, point: Point, rows: Sequence[fmpq]) -> Point:
     """Return the slacks of signs, of upper ends and of rows."""
     return [*point, *(1 - x for x in point[program.variables.cells :]), *rows]
 
 
-def _mixture(near: Point, slacks: Sequence[Fraction], inside: Point, inner_slacks: Sequence[Fraction]) -> Point:
+def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: Sequence[fmpq]) -> Point:
     """Return the point nearest to the first, on the way to the inner one, that has no negative slack.
 
     Raises
@@ -211,7 +198,7 @@ def _mixture(near: Point, slacks: Sequence[Fraction], inside: Point, inner_slack
     NotCertified
         A slack is negative at the inner point, or at the first one and 0 at the inner one.
     """
-    least = Fraction(0)
+    least = fmpq(0)
     for outer, inner in zip(slacks, inner_slacks, strict=True):
         if inner < 0 or (outer < 0 and inner == 0):
             raise NotCertified(
@@ -221,6 +208,6 @@ def _mixture(near: Point, slacks: Sequence[Fraction], inside: Point, inner_slack
         if outer < 0:
             least = max(least, -outer / (inner - outer))
     # A few digits keep the integers of the table short.
-    digits = 1 << (least.denominator.bit_length() - least.numerator.bit_length() + 12)
-    share = min(Fraction(1), Fraction(ceil(least * digits), digits))
+    digits = 1 << (int(least.q).bit_length() - int(least.p).bit_length() + 12)
+    share = min(fmpq(1), fmpq((least * digits).ceil(), digits))
     return [x if x == y else x + share * (y - x) for x, y in zip(near, inside, strict=True)]

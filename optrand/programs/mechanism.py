@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from math import lcm
 from os import PathLike
 from typing import Self
 
 import numpy as np
+from flint import fmpq
 
 from optrand.base import strict_json
 from optrand.base.strict_json import Document
@@ -87,14 +87,14 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
                 raise InvalidInput(f"the table does not keep {name}: the mechanism would not be private as stated")
 
     @cached_property
-    def _point(self) -> list[Fraction]:
+    def _point(self) -> list[fmpq]:
         """Probabilities of all outputs that the program allows, row by row."""
         places = {v: o for o, v in enumerate(self.program.outputs.tolist())}
         k, n = self.program.variables.k, self.program.variables.n
-        point = [Fraction(0)] * (k * n)
+        point = [fmpq(0)] * (k * n)
         for v, column in zip(self.table.outputs.tolist(), self.table.weights.T, strict=True):
             for y, weight in enumerate(column):
-                point[y * n + places[v]] = Fraction(weight, self.table.total)
+                point[y * n + places[v]] = fmpq(weight, self.table.total)
         return point
 
     @cached_property
@@ -188,10 +188,10 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     return min(found, key=lambda one: one.certificate.gap)
 
 
-def _mechanism(program: Program, point: Sequence[Fraction], multipliers: Floats) -> ProgramMechanism:
+def _mechanism(program: Program, point: Sequence[fmpq], multipliers: Floats) -> ProgramMechanism:
     """Return the mechanism of a point in rationals that keeps every row."""
     k, n = program.variables.k, program.variables.n
-    unit = lcm(*(x.denominator for x in point[: k * n]))
+    unit = lcm(*(int(x.q) for x in point[: k * n]))
     rows = [[int(x * unit) for x in point[y * n : (y + 1) * n]] for y in range(k)]
     return ProgramMechanism(program, Table.of_rows(program.labels, program.outputs, rows), multipliers)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
+from flint import fmpq
 from scipy import sparse
 
 from optrand.base.validation import Floats
@@ -80,8 +80,8 @@ class Model:
         return matrix, low, high
 
     def residuals(
-        self, point: Sequence[Fraction], names: Iterable[str] | None = None
-    ) -> Iterator[tuple[Rows, int, list[tuple[int, Fraction]], Fraction]]:
+        self, point: Sequence[fmpq], names: Iterable[str] | None = None
+    ) -> Iterator[tuple[Rows, int, list[tuple[int, fmpq]], fmpq]]:
         """Generate block, number, coefficients and residual of each row at a point, exactly.
 
         The residual is the left side less the right side, with tightened exponentials. Rows of all blocks by default.
@@ -89,9 +89,9 @@ class Model:
         for name in self.blocks if names is None else names:
             block = self.blocks[name]
             for number, entries, limit in block.exact(Side.TIGHTENED):
-                yield block, number, entries, sum((a * point[j] for j, a in entries), Fraction(0)) - limit
+                yield block, number, entries, sum((a * point[j] for j, a in entries), fmpq(0)) - limit
 
-    def slacks(self, point: Sequence[Fraction]) -> list[Fraction]:
+    def slacks(self, point: Sequence[fmpq]) -> list[fmpq]:
         """Return how far each row is from its limit at a point, exactly: below 0 if it is broken, 0 for equations."""
         signs = {Sense.LESS: -1, Sense.EQUAL: 0, Sense.GREATER: 1}
         return [signs[block.sense] * residual for block, _, _, residual in self.residuals(point)]

