@@ -142,7 +142,7 @@ class Reader:
     @property
     def needed(self) -> tuple[str, ...]:
         """Columns that :meth:`read` needs."""
-        labels = (question.label for question in self.questions)
+        labels = (question.column for question in self.questions)
         return tuple(dict.fromkeys((*labels, *self.groups.columns, *self.id_columns)))
 
     @property
@@ -154,7 +154,7 @@ class Reader:
         """Read the rows of a batch, and refuse labels that cannot be released."""
         places = []
         for column in self.columns:
-            found = column.places(batch.column(batch.schema.get_field_index(column.question.label)))
+            found = column.places(batch.column(batch.schema.get_field_index(column.question.column)))
             refuse_labels(found, column.question)
             places.append(found)
         if self.id_columns:
@@ -363,7 +363,7 @@ def find_column(table: Table, name: str, *, public: bool = False) -> str:
 
 def label_column(table: Table, question: Question) -> LabelColumn:
     """Return the reader and writer of the labels of a table; errors as of :func:`find_column`, and of their type."""
-    name = find_column(table, question.label)
+    name = find_column(table, question.column)
     return LabelColumn(question, table.schema.field(name).type, table.decimal)
 
 
@@ -449,7 +449,7 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
         charges.append(
             Charge(
                 dataset=account.dataset or "",
-                label=question.label,
+                column=question.column,
                 # The decimal of the question. Rounding leaves the labels a little less.
                 epsilon=decimal_value(question.epsilon if split.prior else split.labels),
                 prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
@@ -470,7 +470,7 @@ def make_record(
     if charge.record is not None:
         return ReleaseRecord.from_bytes(charge.record.encode())
     listener.stage("estimating the prior")
-    names = {"release": charge.id, "dataset": account.dataset or "", "column": question.label}
+    names = {"release": charge.id, "dataset": account.dataset or "", "column": question.column}
     source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
     # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
     noisy = draw_histograms(question, counts, source)
