@@ -100,18 +100,18 @@ class Charge:
 
     @property
     def total(self) -> Spent:
-        """Cost of the release."""
+        """Return the cost of the release."""
         return Spent(self.epsilon)
 
     @property
     def parts(self) -> dict[str, Spent]:
-        """The total, split between the prior, if there is one, and the labels."""
+        """Return the total, split between the prior, if there is one, and the labels."""
         prior = {"prior": Spent(self.prior_epsilon)} if self.prior_epsilon else {}
         return {**prior, "labels": Spent(self.epsilon - self.prior_epsilon)}
 
     @property
     def open(self) -> bool:
-        """Whether the release can go on."""
+        """Decide whether the release can go on."""
         return self.key is not None
 
     @property
@@ -197,7 +197,7 @@ class Ledger:
 
     @property
     def digest_key(self) -> bytes:
-        """Key of digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
+        """Return the key of digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
         return hmac.digest(self._secret, b"digests of inputs", "sha256")
 
     def begin(

@@ -232,7 +232,7 @@ class Announce:
 
 @contextmanager
 def progress() -> Iterator[Announce]:
-    """Progress and elapsed time on the standard error."""
+    """Show progress and elapsed time on the standard error."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     over = threading.Event()

@@ -85,7 +85,7 @@ class Account:
 
     @property
     def charged(self) -> str | None:
-        """Dataset that a ledger charges; None without one."""
+        """Return the dataset that a ledger charges; None without one."""
         return None if self.ledger is None else self.dataset
 
 
@@ -136,18 +136,18 @@ class Reader:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """Questions, one for each column."""
+        """Return the questions, one for each column."""
         return tuple(column.question for column in self.columns)
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Columns that :meth:`read` needs."""
+        """Return the columns that :meth:`read` needs."""
         labels = (question.column for question in self.questions)
         return tuple(dict.fromkeys((*labels, *self.groups.columns, *self.id_columns)))
 
     @property
     def id_columns(self) -> tuple[str, ...]:
-        """Columns that identify a record."""
+        """Return the columns that identify a record."""
         return self.questions[0].ids
 
     def read(self, batch: Any, first_row: int = 0) -> Rows:
@@ -245,7 +245,7 @@ class Scan:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return self.sums[0].rows
 
     def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
@@ -281,7 +281,7 @@ class Table:
 
     @property
     def folders(self) -> list[str]:
-        """Names of the folders between the table's own and its files."""
+        """Return the names of the folders between the table's own and its files."""
         above = 0 if self.path is None else len(self.path.parts)
         return [part for file in self.files for part in file.parts[above:-1]]
 

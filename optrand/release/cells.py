@@ -69,7 +69,7 @@ class LabelColumn:
 
     @property
     def released_kind(self) -> Any:
-        """Arrow type of the noisy labels: floats for numbers, for names the type of the column."""
+        """Return the Arrow type of the noisy labels: floats for numbers, for names the type of the column."""
         if self.question.names is None:
             return pa.float64()
         kind = pa.binary() if self.decimal is not None else _plain_type(self.kind)

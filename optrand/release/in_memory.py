@@ -228,7 +228,7 @@ class _MemorySink(Sink):
 
     @property
     def kept(self) -> NDArray[np.bool_] | None:
-        """Rows that are released; None for all."""
+        """Return the rows that are released; None for all."""
         return np.concatenate(self._kept) if self._dropped else None
 
     def rehearse(self, reader: Reader) -> None:

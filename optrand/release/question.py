@@ -261,7 +261,7 @@ class Question:
 
     @property
     def nominal(self) -> bool:
-        """Whether labels are names, without order and distance."""
+        """Decide whether labels are names, without order and distance."""
         return self.task == "classification"
 
     @property
@@ -271,32 +271,32 @@ class Question:
 
     @property
     def needs_prior(self) -> bool:
-        """Whether the randomizer depends on a prior."""
+        """Decide whether the randomizer depends on a prior."""
         return self.randomizer is None or self.rule in RANDOMIZERS
 
     @property
     def buys_prior(self) -> bool:
-        """Whether a part of epsilon is spent on a prior."""
+        """Decide whether a part of epsilon is spent on a prior."""
         return self.needs_prior and self.k > 1 and not isinstance(self.prior, np.ndarray)
 
     @property
     def draws_optimum(self) -> bool:
-        """Whether the best randomizer draws as it is, and nothing is mixed into it for the sake of histograms."""
+        """Decide whether the best randomizer draws as it is, with nothing mixed into it for histograms."""
         return self.randomizer is not None or isinstance(self.prior, np.ndarray)
 
     @cached_property
     def values(self) -> Floats:
-        """Declared labels as the mechanism knows them, increasing, shape ``(k,)``: names by their places."""
+        """Return the declared labels as the mechanism knows them, increasing, ``(k,)``: names by their places."""
         return frozen(np.arange(len(self.labels), dtype=np.float64) if self.nominal else self.labels)
 
     @property
     def k(self) -> int:
-        """Number of declared labels."""
+        """Return the number of declared labels."""
         return int(self.values.size)
 
     @cached_property
     def names(self) -> tuple[str | None, ...] | None:
-        """Names as text, as a table of text would hold them; None for numbers."""
+        """Return names as text, as a table of text would hold them; None for numbers."""
         return tuple(map(name_text, self.labels)) if self.nominal else None
 
     def split(self, rows: int) -> BudgetSplit:
@@ -319,7 +319,7 @@ class Question:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that decides which noise is drawn, by which a retry is recognised."""
+        """Return the SHA-256 of all that decides which noise is drawn, by which a retry is recognised."""
         document = {name: _plain(value) for name, value in vars(self).items() if name in _DRAWING}
         return hashlib.sha256(strict_json.canonical(document)).hexdigest()
 

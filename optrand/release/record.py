@@ -245,12 +245,12 @@ class ReleaseRecord(Released):
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Declared labels as the mechanisms know them: names by their places, 0, 1, ..."""
+        """Return the declared labels as the mechanisms know them: names by their places, 0, 1, ..."""
         return self.labels if self.task == "regression" else tuple(map(float, range(len(self.labels))))
 
     @property
     def mechanism(self) -> Mechanism:
-        """Mechanism that drew the labels.
+        """Return the mechanism that drew the labels.
 
         Raises
         ------
@@ -267,12 +267,12 @@ class ReleaseRecord(Released):
 
     @property
     def distinct(self) -> list[Mechanism]:
-        """Mechanisms without repetition."""
+        """Return the mechanisms without repetition."""
         return list({one.digest: one for one in self.mechanisms.values()}.values())
 
     @property
     def places(self) -> Indices:
-        """Index among the distinct mechanisms of that of each group."""
+        """Return the index among the distinct mechanisms of that of each group."""
         digests = [one.digest for one in self.distinct]
         return np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
 
@@ -410,7 +410,7 @@ class FrameRecord:
 
     @property
     def epsilon(self) -> float:
-        """Total in nats: the exact sum over the columns, rounded up."""
+        """Return the total in nats: the exact sum over the columns, rounded up."""
         return decimal_above(
             sum(
                 (decimal_value(part) for one in self.columns.values() for part in vars(one.parts).values()), Fraction(0)
