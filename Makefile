@@ -40,7 +40,7 @@ setup: $(STAMP)
 
 demo: $(STAMP)
 	rm -rf demo && mkdir demo
-	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --label weeks --labels 0:52 --epsilon 1 --dataset demo --ledger demo/ledger.sqlite
+	$(RUN)optrand randomize optrand/data/weeks_worked.csv.gz demo/weeks.csv --column weeks --labels 0:52 --epsilon 1 --dataset demo --ledger demo/ledger.sqlite
 	$(RUN)optrand verify demo/weeks.csv.release.json --table demo/weeks.csv --gap 1e-12
 	$(RUN)optrand plot demo/weeks.csv.release.json -o demo/weeks.png
 

@@ -63,7 +63,7 @@ def measure(given: Any) -> Iterator[Row]:
     folder.mkdir(parents=True, exist_ok=True)
     for picture, figure, gap in draw(k, json.loads(path.read_text(encoding="utf-8"))["rows"]):
         path = folder / f"{picture}.png"
-        save_figure(figure, path, overwrite=True)
+        save_figure(figure, path)
         # Lines and letters need no more colours, and take a third of the bytes.
         Image.open(path).convert("RGB").quantize(64).save(path, optimize=True)
         size = path.stat().st_size

@@ -33,7 +33,7 @@ peak = lambda: [line.split()[1] for line in open("/proc/self/status") if line.st
 atexit.register(lambda: print(peak()))
 main()
 """
-RELEASE = ("--label", "weeks", "--labels", "0:52", "--epsilon", "1", "--ids", "id", "--dataset", "census", "--ledger")
+RELEASE = ("--column", "weeks", "--labels", "0:52", "--epsilon", "1", "--ids", "id", "--dataset", "census", "--ledger")
 TABLE = (
     "import sys; from benchmarks.release import *; write_table(Path(sys.argv[1]), int(sys.argv[2]), ids=sys.argv[3])"
 )

@@ -155,7 +155,7 @@ def known(target: str, module: str | None, owner: str | None) -> str | None:
 
 
 def unlink(_app: Sphinx, tree: nodes.document) -> None:
-    """Types in docstrings are words, of which those that name a class of ours are links and no others."""
+    """Link the types in docstrings that name a class of ours, and no others."""
     for node in list(tree.findall(addnodes.pending_xref)):
         if node.get("refspecific"):
             name = known(node["reftarget"], node.get("py:module"), node.get("py:class")) or ""

@@ -36,7 +36,7 @@ def signatures(*called: Callable[..., Any]) -> set[str]:
 
 
 def run_job(target: str = "out.csv", **options: Any) -> object:
-    question = Question(label="y", labels=range(3), epsilon=1.0)
+    question = Question(column="y", labels=range(3), epsilon=1.0)
     return randomize_table("in.csv", target, question, **{"ledger": None, **options})
 
 
@@ -97,7 +97,7 @@ AGAIN = ("other.csv", *NUMBERS, *CHARGED_OPTIONS)
 
 
 def release_in_memory() -> object:
-    return optrand.randomize(np.arange(3), 1.0, labels=range(3), label="y", **CHARGED)
+    return optrand.randomize(np.arange(3), 1.0, labels=range(3), column="y", **CHARGED)
 
 
 def leave_record() -> None:
@@ -117,8 +117,12 @@ CASES: dict[str, Case] = {
         *(lambda: write_labels("in.csv", [0, 1, ""]), run_job, (randomize_table, Question), PLAIN, "--nulls"),
     ),
     "another separator": (use_semicolons, run_job, (randomize_table,), PLAIN, "--separator"),
-    "no declared labels": (
-        *(nothing, lambda: Question(epsilon=1.0), (Question,), ("out.csv", "--no-ledger"), "--labels"),
+    "a class of missing numbers": (
+        nothing,
+        lambda: Question(labels=range(3), nulls="class", epsilon=1.0),
+        (Question,),
+        ("out.csv", "--no-ledger", "--labels", "0:2", "--nulls", "class"),
+        "--task",
     ),
 }
 
@@ -135,7 +139,7 @@ def test_advice_is_in_the_language_of_its_reader(name: str) -> None:
     assert named <= signatures(*called), said
     assert not OPTION.findall(said), said
 
-    result = CliRunner().invoke(app, ["randomize", "in.csv", *arguments, "--label", "y", "--epsilon", "1"])
+    result = CliRunner().invoke(app, ["randomize", "in.csv", *arguments, "--column", "y", "--epsilon", "1"])
     assert result.exit_code in (2, 5), result.output
     told = result.stderr
     assert option in OPTION.findall(told), told

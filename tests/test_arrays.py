@@ -104,37 +104,37 @@ def test_numbers_come_back_as_the_kind_that_went_in(given):
 
 @pytest.mark.parametrize("given", NAMED.values(), ids=NAMED)
 def test_names_come_back_as_names(given):
-    noisy, record = randomized(given, classes=CLASSES)
+    noisy, record = randomized(given, labels=CLASSES)
     assert kind(noisy) is kind(given)
     names = noisy.to_pylist() if isinstance(noisy, pa.Array) else flat(noisy)
     assert set(names) <= set(CLASSES)
     assert len(names) == 8
-    assert record.classes == tuple(CLASSES)
+    assert record.labels == tuple(CLASSES)
 
 
 @pytest.mark.parametrize(
     ("given", "classes"),
     [
         (np.array([True, False, False]), [True, False]),
-        (np.array([7, 8, 7], np.int16), [8, 7]),
+        (np.array([7, 8, 7], np.int16), np.array([8, 7])),
         ([True, False, False], [False, True]),
         (pd.Series([7, 8, 7]), [7, 8]),
         (pl.Series([True, False]), [True, False]),
     ],
 )
 def test_booleans_and_integers_keep_their_type(given, classes):
-    noisy, record = randomized(given, classes=classes)
+    noisy, record = randomized(given, labels=classes, task="classification")
     assert set(flat(noisy)) <= set(classes)
     assert all(type(one) is type(other) for one, other in zip(flat(noisy), flat(given), strict=True))
     assert getattr(noisy, "dtype", None) == getattr(given, "dtype", None)
-    assert record.classes == tuple(classes)
+    assert record.labels == tuple(classes)
 
 
 @pytest.mark.parametrize("given", frames(), ids=lambda given: f"{type(given).__module__}.{type(given).__name__}")
 def test_a_frame_keeps_its_other_columns(given):
-    noisy, record = randomized(given, labels=range(4), label="weeks", ids="id")
+    noisy, record = randomized(given, labels=range(4), column="weeks", ids="id")
     assert type(noisy) is type(given)
-    assert (record.label, record.ids) == ("weeks", ("id",))
+    assert (record.column, record.ids) == ("weeks", ("id",))
     for name, before in (("id", given["id"]), ("asks", given["asks"])):
         after = noisy[name]
         assert after.to_pylist() == before.to_pylist() if hasattr(after, "to_pylist") else list(after) == list(before)
@@ -149,14 +149,13 @@ def test_several_columns_cost_the_sum(given):
     noisy, record = randomized(
         given,
         {"weeks": 1.0, "asks": 0.5},
-        label=["weeks", "asks"],
-        labels={"weeks": range(4)},
-        classes={"asks": CLASSES},
+        column=["weeks", "asks"],
+        labels={"weeks": range(4), "asks": CLASSES},
     )
     parts = [Fraction(part) for one in record.columns.values() for part in (one.parts.prior, one.parts.labels)]
     assert sum(parts) <= Fraction(record.epsilon) <= Fraction(1.5)
     assert (record["weeks"].epsilon, record["asks"].epsilon) == (1.0, 0.5)
-    single = randomized(given, 0.5, label="asks", classes=CLASSES).table
+    single = randomized(given, 0.5, column="asks", labels=CLASSES).table
     assert list(map(str, noisy["asks"])) == list(map(str, single["asks"]))
 
 
@@ -203,7 +202,7 @@ def test_estimates_from_the_record(tmp_path):
 @pytest.mark.parametrize("classes", [["yes", "no", "maybe"], [7, 5, 9]], ids=str)
 def test_a_histogram_of_classes_by_their_names(classes):
     labels = pd.Series(np.repeat(classes, [6_000, 3_000, 1_000]))
-    noisy, record = optrand.randomize(labels, 2.0, classes=classes, randomizer="rr")
+    noisy, record = optrand.randomize(labels, 2.0, labels=classes, task="classification", randomizer="rr")
     found = optrand.estimate.histogram(noisy, record)
     assert (np.abs(found.shares * 10_000 - [6_000, 3_000, 1_000]) <= 6 * np.array(record.estimates.counts)).all()
     share = optrand.estimate.average(noisy, record, [0.0, 1.0, 0.0])
@@ -224,20 +223,18 @@ def test_missing_labels():
     assert record.rows == 6
     for dtype, cells, classes in (("boolean", [True, None, False], [True, False]), ("Int64", [1, None, 2], [1, 2])):
         series = pd.Series(cells, dtype=dtype)
-        assert randomized(series, classes=classes, nulls="pass").table.dtype == series.dtype
+        assert randomized(series, labels=classes, task="classification", nulls="pass").table.dtype == series.dtype
     category = pd.Series([1, None, 2], dtype="category")
     assert len(randomized(category, labels=[1, 2], nulls="drop").table) == 2
     names = ["no", None, "yes", "no", None, "no"]
-    noisy, record = randomized(names, classes=["yes", "no", None], nulls="class")
+    noisy, record = randomized(names, labels=["yes", "no", None], nulls="class")
     assert (len(noisy), record.rows) == (6, 6)
     assert set(noisy) <= {"yes", "no", None}
 
 
 def test_a_row_without_one_of_several_labels_is_dropped_as_a_whole():
     frame = pd.DataFrame({"i": range(4), "a": [1, None, 0, 1], "b": ["x", "y", None, "x"]})
-    noisy, record = randomized(
-        frame, 1.0, label=["a", "b"], labels={"a": [0, 1]}, classes={"b": ["x", "y"]}, nulls="drop"
-    )
+    noisy, record = randomized(frame, 1.0, column=["a", "b"], labels={"a": [0, 1], "b": ["x", "y"]}, nulls="drop")
     assert noisy["i"].tolist() == [0, 3]
     assert (record["a"].rows, record["b"].rows) == (2, 2)
 
@@ -252,7 +249,7 @@ def test_clipping_and_other_problems():
     grid = randomized(NUMBERS, labels=range(4), outputs=9, loss="absolute").record
     assert grid.mechanism.problem.loss == optrand.losses.absolute
     assert optrand.certify(grid.mechanism).require(gap=1e-6).epsilon <= grid.parts.labels
-    response = randomized(NAMES, classes=CLASSES, randomizer="rr").record
+    response = randomized(NAMES, labels=CLASSES, randomizer="rr").record
     assert response.mechanism.outputs.tolist() == [0, 1, 2]
     assert randomized([5, 5], labels=[5]).table == [5, 5]
 
@@ -277,7 +274,7 @@ def test_what_exports_arrow_comes_back_as_an_arrow_table():
     with duckdb.connect() as database:
         relation = database.from_arrow(table)
         for given in (relation, narwhals.from_native(table), table.to_reader()):
-            noisy, record = randomized(given, label="y", labels=range(4))
+            noisy, record = randomized(given, column="y", labels=range(4))
             assert isinstance(noisy, pa.Table)
             assert (noisy["z"].to_pylist(), record.rows) == (list(range(8)), 8)
 
@@ -311,13 +308,13 @@ def test_other_columns_of_numbers_are_read(given):
     ids=lambda given: str(given.type),
 )
 def test_text_of_every_layout_is_a_class(classes):
-    noisy, record = randomized(classes, 30.0, classes=["a", "b"], nulls="pass")
+    noisy, record = randomized(classes, 30.0, labels=["a", "b"], nulls="pass")
     plain = [cell.decode() if isinstance(cell, bytes) else cell for cell in noisy.to_pylist()]
     assert (plain, record.rows) == (["a", None, "b"], 2)
 
 
 def test_integers_that_pandas_has_made_floats_are_classes_still():
-    noisy, record = randomized(pd.Series([7, None, 8] * 50), 30.0, classes=[7, 8], nulls="pass")
+    noisy, record = randomized(pd.Series([7, None, 8] * 50), 30.0, labels=[7, 8], task="classification", nulls="pass")
     assert noisy.dropna().tolist() == [7, 8] * 50
     assert optrand.estimate.histogram(noisy, record).shares == pytest.approx([0.5, 0.5], abs=1e-9)
 
@@ -334,9 +331,9 @@ def test_ids_are_uuids_dates_or_several_columns():
     for ids in (pd.Series(uuids), pa.array([each.bytes for each in uuids], pa.uuid()), dates, np.array(uuids)):
         assert randomized(NUMBERS, labels=range(4), ids=ids).record.ids == ("ids",)
     frame = pd.DataFrame({"y": NUMBERS, "a": [0, 0, 0, 0, 1, 1, 1, 1], "b": [0, 1, 2, 3] * 2})
-    assert randomized(frame, label="y", labels=range(4), ids=["a", "b"]).record.ids == ("a", "b")
+    assert randomized(frame, column="y", labels=range(4), ids=["a", "b"]).record.ids == ("a", "b")
     with pytest.raises(InvalidInput, match="the same id"):
-        randomized(frame, label="y", labels=range(4), ids=["a"])
+        randomized(frame, column="y", labels=range(4), ids=["a"])
 
 
 def test_groups_are_dates_or_numbers_with_gaps():
@@ -344,7 +341,7 @@ def test_groups_are_dates_or_numbers_with_gaps():
         {"y": NUMBERS * 500, "g": [1.0, None] * 2000, "d": pd.to_datetime(["2020-01-01", "2021-02-03"] * 2000)}
     )
     for name, values in (("g", ["[null]", '["1"]']), ("d", None)):
-        record = randomized(frame, label="y", labels=range(4), groups=name).record
+        record = randomized(frame, column="y", labels=range(4), groups=name).record
         assert len(record.mechanisms) == 2
         assert values is None or list(record.mechanisms) == values
 
@@ -353,9 +350,8 @@ def test_every_option_may_differ_by_column():
     frame = pd.DataFrame({"a": [0, 9, 1], "b": ["x", "y", "x"]})
     _, record = randomized(
         frame,
-        label=["a", "b"],
-        labels={"a": [0, 1]},
-        classes={"b": ["x", "y"]},
+        column=["a", "b"],
+        labels={"a": [0, 1], "b": ["x", "y"]},
         clip={"a": True},
         bias_penalty={"a": 0.0},
         randomizer={"b": "rr-with-prior"},
@@ -363,14 +359,12 @@ def test_every_option_may_differ_by_column():
     assert record["a"].bias > 0
     assert record["b"].randomizer.startswith("rr-with-prior")
     with pytest.raises(InvalidInput, match="no epsilon for column 'b'"):
-        randomized(frame, {"a": 1.0}, label=["a", "b"], labels={"a": [0, 1, 9]}, classes={"b": ["x", "y"]})
+        randomized(frame, {"a": 1.0}, column=["a", "b"], labels={"a": [0, 1, 9], "b": ["x", "y"]})
 
 
 def test_records_of_a_frame_are_saved_and_loaded(tmp_path):
     frame = pd.DataFrame({"a": [0, 1] * 500, "b": ["x", "y"] * 500, "g": ["p", "q"] * 500})
-    noisy, record = randomized(
-        frame, 30.0, label=["a", "b"], labels={"a": [0, 1]}, classes={"b": ["x", "y"]}, groups="g"
-    )
+    noisy, record = randomized(frame, 30.0, column=["a", "b"], labels={"a": [0, 1], "b": ["x", "y"]}, groups="g")
     record.save(tmp_path / "frame.release.json")
     loaded = load_release(tmp_path / "frame.release.json")
     assert loaded == record
@@ -382,7 +376,7 @@ def test_records_of_a_frame_are_saved_and_loaded(tmp_path):
 class TestLedger:
     def test_a_release_is_charged_in_full_and_once(self, ledger):
         frame = pd.DataFrame({"weeks": NUMBERS})
-        _, record = optrand.randomize(frame, 1.0, label="weeks", labels=range(4), dataset="census", ledger=ledger)
+        _, record = optrand.randomize(frame, 1.0, column="weeks", labels=range(4), dataset="census", ledger=ledger)
         assert record.dataset == "census"
         spent = ledger.spent("census", "weeks").epsilon
         assert spent == Fraction(str(record.parts.prior)) + Fraction(str(record.parts.labels)) == 1
@@ -456,10 +450,14 @@ class TestLedger:
 SECRET = 31337
 REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "no declared set": (NUMBERS, {}),
-    "two declared sets": (NUMBERS, {"labels": range(4), "classes": [0, 1, 2, 3]}),
+    "unknown task": (NUMBERS, {"labels": range(4), "task": "classes"}),
+    "task of another type": (NUMBERS, {"labels": range(4), "task": ["classification"]}),
+    "names for a regression": (NAMES, {"labels": CLASSES, "task": "regression"}),
+    "floats as classes": (NUMBERS, {"labels": [0.0, 0.5], "task": "classification"}),
+    "classes without a missing one": (NUMBERS, {"labels": range(4), "task": "classification", "nulls": "class"}),
     "categories are not declared": (pd.Series(NAMES, dtype="category"), {}),
     "undeclared": ([0, SECRET], {"labels": range(4)}),
-    "undeclared class": (["no", f"{SECRET}"], {"classes": CLASSES}),
+    "undeclared class": (["no", f"{SECRET}"], {"labels": CLASSES}),
     "missing": ([0, None, SECRET], {"labels": range(4)}),
     "only missing": (np.ma.array([1, 2], mask=True), {"labels": range(4), "nulls": "drop"}),
     "empty": ([], {"labels": range(4)}),
@@ -473,41 +471,41 @@ REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "a number": (3, {"labels": range(4)}),
     "a text": ("0", {"labels": range(4)}),
     "a dict": ({"a": 1}, {"labels": range(4)}),
-    "lazy": (pl.LazyFrame({"y": NUMBERS}), {"labels": range(4), "label": "y"}),
+    "lazy": (pl.LazyFrame({"y": NUMBERS}), {"labels": range(4), "column": "y"}),
     "frame without column": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4)}),
-    "unknown column": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "label": "z"}),
-    "column twice": (pd.DataFrame([[0, 1]], columns=["y", "y"]), {"labels": range(4), "label": "y"}),
-    "columns of an array": (NUMBERS, {"labels": range(4), "label": ["a", "b"]}),
-    "no columns": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "label": []}),
-    "a set of columns": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "label": {"y"}}),
-    "a list in a list": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "label": [["y"]]}),
-    "the same column twice": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "label": ["y", "y"]}),
+    "unknown column": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "column": "z"}),
+    "column twice": (pd.DataFrame([[0, 1]], columns=["y", "y"]), {"labels": range(4), "column": "y"}),
+    "columns of an array": (NUMBERS, {"labels": range(4), "column": ["a", "b"]}),
+    "no columns": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "column": []}),
+    "a set of columns": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "column": {"y"}}),
+    "a list in a list": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "column": [["y"]]}),
+    "the same column twice": (pd.DataFrame({"y": NUMBERS}), {"labels": range(4), "column": ["y", "y"]}),
     "flag as text": (NUMBERS, {"labels": range(4), "clip": "no"}),
     "flag as number": (NUMBERS, {"labels": range(4), "clip": 1}),
     "other flag": (NUMBERS, {"labels": range(4), "again": "no"}),
     "policy": (NUMBERS, {"labels": range(4), "nulls": "ignore"}),
     "class of missing numbers": (NUMBERS, {"labels": range(4), "nulls": "class"}),
-    "clipped classes": (NAMES, {"classes": CLASSES, "clip": True}),
-    "biased classes": (NAMES, {"classes": CLASSES, "bias_penalty": 0.0}),
+    "clipped classes": (NAMES, {"labels": CLASSES, "clip": True}),
+    "biased classes": (NAMES, {"labels": CLASSES, "bias_penalty": 0.0}),
     "domain as text": (NUMBERS, {"labels": "0:3"}),
     "domain as set": (NUMBERS, {"labels": {0, 1, 2, 3}}),
     "ragged domain": (NUMBERS, {"labels": [[0], [1, 2]]}),
     "masked domain": (NUMBERS, {"labels": np.ma.array(range(4))}),
     "repeated domain": (NUMBERS, {"labels": [0, 1, 2, 3, 3]}),
     "booleans in domain": (NUMBERS, {"labels": [False, True, 2, 3]}),
-    "classes of a number": (NAMES, {"classes": 3}),
-    "classes of a text": (NAMES, {"classes": "no"}),
-    "classes of two types": (NAMES, {"classes": ["no", 1]}),
-    "repeated classes": (NAMES, {"classes": [*CLASSES, "no"]}),
-    "no classes": (NAMES, {"classes": []}),
-    "float classes": ([1.5], {"classes": [1.5]}),
-    "class that an Enum lacks": (pl.Series(["no"], dtype=pl.Enum(["no", "maybe"])), {"classes": CLASSES}),
-    "undecodable class": (NAMES, {"classes": [*CLASSES, "\ud800"]}),
+    "classes of a number": (NAMES, {"labels": 3}),
+    "classes of a text": (NAMES, {"labels": "no"}),
+    "classes of two types": (NAMES, {"labels": ["no", 1]}),
+    "repeated classes": (NAMES, {"labels": [*CLASSES, "no"]}),
+    "no classes": (NAMES, {"labels": []}),
+    "float classes": ([1.5], {"labels": [1.5], "task": "classification"}),
+    "class that an Enum lacks": (pl.Series(["no"], dtype=pl.Enum(["no", "maybe"])), {"labels": CLASSES}),
+    "undecodable class": (NAMES, {"labels": [*CLASSES, "\ud800"]}),
     "prior of another length": (NUMBERS, {"labels": range(4), "prior": [0.5, 0.5]}),
     "ragged prior": (NUMBERS, {"labels": range(4), "prior": [[0.5], [0.25, 0.25]]}),
     "prior that takes all": (NUMBERS, {"labels": range(4), "prior": 1.0}),
     "randomizer and prior": (NUMBERS, {"labels": range(4), "randomizer": "rr", "prior": [0.25] * 4}),
-    "text for numbers": (np.array([1.5, 2.5]), {"classes": ["a", "b"]}),
+    "text for numbers": (np.array([1.5, 2.5]), {"labels": ["a", "b"]}),
     "noise": (NUMBERS, {"labels": range(4), "randomizer": "laplace"}),
     "unknown randomizer": (NUMBERS, {"labels": range(4), "randomizer": "best"}),
     "randomizer of another kind": (NUMBERS, {"labels": range(4), "randomizer": 7}),
@@ -517,7 +515,7 @@ REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     "missing ids": (NUMBERS, {"labels": range(4), "ids": [1, 2, 3, 4, 5, 6, 7, None]}),
     "ids by name in an array": (NUMBERS, {"labels": range(4), "ids": "id"}),
     "float ids": (NUMBERS, {"labels": range(4), "ids": np.arange(8.0)}),
-    "ids of labels": (pd.DataFrame({"y": range(4)}), {"labels": range(4), "label": "y", "ids": "y"}),
+    "ids of labels": (pd.DataFrame({"y": range(4)}), {"labels": range(4), "column": "y", "ids": "y"}),
     "budget without a ledger": (NUMBERS, {"labels": range(4), "budget": 1.0}),
     "again without a ledger": (NUMBERS, {"labels": range(4), "again": True}),
 }

@@ -13,7 +13,7 @@ import optrand
 from optrand.accounting import Ledger, Spent
 from optrand.baselines import DiscreteLaplace
 from optrand.cli import app
-from optrand.cli.reading import parse_classes, parse_outputs
+from optrand.cli.reading import parse_declared, parse_outputs
 from optrand.errors import InvalidInput, OptrandError
 from optrand.model.randomizer import Randomizer
 from optrand.release import Question, randomize_table
@@ -24,8 +24,8 @@ from optrand.sampling.priors import private_histogram
 SECRETS = ("9173", "9174", "SECRETA", "SECRETB")
 """Labels of the table; the declared set is in files, so that no argument repeats them."""
 
-NUMBERS = ("--label", "y", "--labels", "@labels.txt")
-CLASSES = ("--label", "c", "--classes", "@classes.txt")
+NUMBERS = ("--column", "y", "--labels", "@labels.txt")
+CLASSES = ("--column", "c", "--labels", "@classes.txt")
 REST = ("--epsilon", "1", "--dataset", "d")
 PROBLEM = ("--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1", "-o", "out.csv")
 COMMANDS = {
@@ -90,7 +90,7 @@ OF_EVERY_PROBLEM = [
     *[("--outputs", f"grid:{text}", "") for text in ("1", "0", "-3", "4.0", "1_0", "1e2")],
     *[("--outputs", f"interval:{text}", "") for text in ("5:5", "9:1", "-inf:inf", "-1_0:60", "0:nan", "0:1e200")],
     *[("--loss", text, "") for text in ("", "Squared", "hinge", "zero_one", "squared ")],
-    *[("--labels", text, "is not a number") for text in ("", "0:", "a,b", "0:1_0")],
+    *[("--labels", text, "is not a number") for text in ("", "0:", "0:1_0")],
     ("--labels", "@none.txt", "cannot be read"),
 ]
 """Of a number that is none each form once; what labels and priors may be has its own tests, of what reads them."""
@@ -117,9 +117,9 @@ OF_A_RELEASE = [
     *[("--decimal", text, "") for text in ("", ";", "..", "1", "x")],
     *[("--ledger", text, "") for text in ("in.csv", "no/such/folder/ledger.sqlite", "labels.txt")],
     *[("--prior", text, "") for text in ("none.csv", "in.csv", ".")],
-    *[("--label", text, "") for text in ("", "Y", "y ", "none", "c", "y,c")],
+    *[("--column", text, "") for text in ("", "Y", "y ", "none", "c", "y,c")],
     *[("--labels", text, "") for text in ("0:2", "nan", "0:1e9")],
-    *[("--classes", text, "") for text in ("yes,no", "", "@classes.txt")],
+    *[("--labels", text, "") for text in ("yes,no", "", "@classes.txt")],
     ("--labels", "52:0", "run downwards: write the lower end first, 0:52"),
     ("--keep", "id", "--drop", "c", ""),
     ("--randomizer", "rr", "--prior", "0.1", "prior means nothing to 'rr'"),
@@ -143,12 +143,12 @@ OF_A_RELEASE = [
 ]
 
 OF_CLASSES = [
-    *[("--classes", text, "") for text in ("", ",", "a,", "a,a", '"a', "a\nb", "@none.txt", "@.", "no,yes")],
+    *[("--labels", text, "") for text in ("", ",", "a,", "a,a", '"a', "a\nb", "@none.txt", "@.", "no,yes")],
     *[
         ("--loss", "squared", ""),
         ("--bias-penalty", "0", ""),
         ("--randomizer", "debiased-rr", ""),
-        ("--label", "y", ""),
+        ("--column", "y", ""),
     ],
     *[("--randomizer", name, "") for name in ("discrete-laplace", "laplace", "staircase")],
     *[("--prior", name, "") for name in ("in.csv", "none.csv", "classes.txt")],
@@ -166,6 +166,11 @@ OF_A_SWEEP = [
 ]
 
 BAD_OPTIONS = [
+    *[("solve", "--labels", text, "is not a number") for text in ("a,b", "0,1,O")],
+    ("numbers", "--labels", "0,1,O", "add --task classification"),
+    ("numbers", "--nulls", "class", "add --task classification"),
+    *[("numbers", "--task", text, "--task") for text in ("", "classes", "Regression")],
+    ("classes", "--task", "regression", "is not a number"),
     *[("numbers", *options) for options in OF_A_RELEASE],
     *[("classes", *options) for options in OF_CLASSES],
     *[("sweep", *options) for options in OF_A_SWEEP],
@@ -254,7 +259,7 @@ class Odd:
     """No label, no number."""
 
 
-QUESTION = Question(label="y", labels=[9173, 9174], epsilon=1.0)
+QUESTION = Question(column="y", labels=[9173, 9174], epsilon=1.0)
 
 
 def question(**options):
@@ -284,7 +289,7 @@ BAD_VALUES = {
             [0, 0],
             [0.0, -0.0],
             [[0, 1], [2]],
-            ["a"],
+            ["a", 0],
             [np.nan],
             [np.inf],
             [Odd()],
@@ -327,14 +332,14 @@ BAD_VALUES = {
     "groups": (lambda bad: question(groups=bad), (("a", "a"), ("",), (7,), ("labels",), 7, {"a": 1}, ("\ud800",))),
     "ids": (lambda bad: question(ids=bad), (("a", "a"), ("",), (7,), "labels")),
     "gap": (lambda bad: question(gap=bad), (-1.0, "1", None, math.nan)),
-    "label": (lambda bad: question(label=bad), ("", None, 7, "\ud800")),
-    "label of an array": (lambda bad: optrand.randomize([0, 1], 1.0, labels=[0, 1], label=bad), (7, ["a"], Odd())),
-    "label of a frame": (
-        lambda bad: optrand.randomize(pd.DataFrame({"y": [0, 1]}), 1.0, labels=[0, 1], label=bad),
+    "column": (lambda bad: question(column=bad), ("", None, 7, "\ud800")),
+    "column of an array": (lambda bad: optrand.randomize([0, 1], 1.0, labels=[0, 1], column=bad), (7, ["a"], Odd())),
+    "column of a frame": (
+        lambda bad: optrand.randomize(pd.DataFrame({"y": [0, 1]}), 1.0, labels=[0, 1], column=bad),
         (None, "", 7, pd.NA, [], ["y", "y"]),
     ),
     "released values": (lambda bad: optrand.estimate.mean(bad, question_record()), ({}, {"a": 1}, None, Odd())),
-    "parse_classes": (parse_classes, ("", ",", '"', "a\nb", "@")),
+    "parse_declared": (parse_declared, ("", ",", '"', "a\nb", "@")),
     "parse_outputs": (parse_outputs, ("", "grid", "interval:1:0", "no")),
     "randomizer": (
         lambda bad: Question(labels=SIX, epsilon=1.0, randomizer=bad),
@@ -359,7 +364,11 @@ BAD_VALUES = {
     ),
     "options of a table": (
         lambda bad: from_file(**bad),
-        ({"asked": question(label="c")}, {"asked": question(label="y", ids="twice")}, {"keep": ("a",), "drop": ("b",)}),
+        (
+            {"asked": question(column="c")},
+            {"asked": question(column="y", ids="twice")},
+            {"keep": ("a",), "drop": ("b",)},
+        ),
     ),
 }
 BAD_CALLS = [(name, i) for name, (_, values) in BAD_VALUES.items() for i in range(len(values))]

@@ -77,8 +77,8 @@ def saved(here):
     return here / "m.json"
 
 
-def randomized(*more, source="in.csv", target="out.csv", labels="0:2", epsilon="1", label="y"):
-    declared = ["--label", label, "--labels", labels, "--epsilon", epsilon, "--no-ledger"]
+def randomized(*more, source="in.csv", target="out.csv", labels="0:2", epsilon="1", column="y"):
+    declared = ["--column", column, "--labels", labels, "--epsilon", epsilon, "--no-ledger"]
     return run("randomize", source, target, *declared, *more)
 
 
@@ -555,7 +555,7 @@ def test_a_full_disk_ends_with_one(here, monkeypatch):
 # The command itself
 
 
-SHORT = ["--label", "y", "--labels", "0:2", "--epsilon", "1"]
+SHORT = ["--column", "y", "--labels", "0:2", "--epsilon", "1"]
 
 
 def module(*arguments, **options):
@@ -582,7 +582,7 @@ def test_a_disk_that_is_really_full_leaves_nothing(here):
 
 
 def test_the_bundled_table_is_released_with_a_proof(here):
-    arguments = ["--label", "weeks", "--labels", "0:52", "--epsilon", "1"]
+    arguments = ["--column", "weeks", "--labels", "0:52", "--epsilon", "1"]
     arguments += ["--ledger", "ledger.sqlite"]
     result = module("randomize", weeks_worked_path(), "weeks.csv", *arguments, cwd=here)
     assert result.returncode == 0, result.stderr

@@ -36,8 +36,8 @@ def released(*more):
     return invoked("randomize", "in.csv", "out.csv", *options)
 
 
-NUMBERS = ("--label", "y", "--labels", "0.5,1.5", "--decimal", ",")
-CLASSES = ("--label", "c", "--classes", "a,b")
+NUMBERS = ("--column", "y", "--labels", "0.5,1.5", "--decimal", ",")
+CLASSES = ("--column", "c", "--labels", "a,b")
 
 
 @pytest.mark.parametrize("nulls", ["pass", "drop"])

@@ -22,7 +22,7 @@ from optrand.release import Question, files, load_release, publish, randomize_ta
 from optrand.release.batches import Account, Listener, Table
 
 ROWS = 40_000
-QUESTION = Question(label="y", labels=range(6), epsilon=1.0, ids=("id",), groups=("g",))
+QUESTION = Question(column="y", labels=range(6), epsilon=1.0, ids=("id",), groups=("g",))
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +118,7 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     """A release in memory has no output to be locked: all that begin before the first is complete share its noise."""
     ledger = Ledger("ledger.sqlite")
     labels = np.arange(3000) % 4
-    question = Question(label="labels", labels=range(4), epsilon=1.0)
+    question = Question(column="labels", labels=range(4), epsilon=1.0)
     from optrand.release.batches import begin_release, make_reader, make_record
     from optrand.release.frames import arrow_column
     from optrand.release.in_memory import _MemorySink

@@ -23,10 +23,10 @@ from optrand.cli import app
 from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
 
-def charge(dataset: str = "census", label: str = "weeks", epsilon: Any = 1, **changed: str) -> Charge:
+def charge(dataset: str = "census", column: str = "weeks", epsilon: Any = 1, **changed: str) -> Charge:
     given = {"question": "q", "input": "i", "output": "out.csv", **changed}
     return Charge(
-        dataset=dataset, label=label, epsilon=Fraction(epsilon), prior_epsilon=Fraction(epsilon) / 20, **given
+        dataset=dataset, column=column, epsilon=Fraction(epsilon), prior_epsilon=Fraction(epsilon) / 20, **given
     )
 
 
@@ -94,15 +94,15 @@ def test_again_adds_epsilons_and_draws_with_another_key(ledger: Ledger) -> None:
 def test_a_budget_caps_exactly_over_all_columns(ledger: Ledger) -> None:
     tenth, budget = Fraction(1, 10), Spent(Fraction(3, 10))
     for column in "abc":
-        finish(ledger, charge(label=column, epsilon=tenth), budget=budget)
+        finish(ledger, charge(column=column, epsilon=tenth), budget=budget)
     with pytest.raises(OverBudget, match=r"together epsilon 0\.3\d+, over the budget of epsilon 0\.3"):
-        ledger.begin([charge(label="d", epsilon=Fraction(1, 10**30))], budget=budget)
+        ledger.begin([charge(column="d", epsilon=Fraction(1, 10**30))], budget=budget)
     finish(ledger, charge("another", epsilon=tenth), budget=0.3)
     assert ledger.spent("census") == budget
 
 
 def test_columns_are_charged_together_or_not_at_all(ledger: Ledger) -> None:
-    both = [charge(label=name, epsilon=Fraction(6, 10)) for name in "ab"]
+    both = [charge(column=name, epsilon=Fraction(6, 10)) for name in "ab"]
     with pytest.raises(OverBudget, match=r"costs epsilon 1\.2"):
         ledger.begin(both, budget=Spent(1))
     finish(ledger, both[1])
@@ -182,7 +182,7 @@ def test_threads_take_turns(ledger: Ledger) -> None:
     def run(thread: int) -> None:
         for number in range(8):
             try:
-                finish(ledger, charge(label=f"{thread} {number}", epsilon=Fraction(1, 100)), budget=0.3)
+                finish(ledger, charge(column=f"{thread} {number}", epsilon=Fraction(1, 100)), budget=0.3)
             except OverBudget:
                 refused.append(number)
 
@@ -204,7 +204,7 @@ def test_cost_does_not_grow_with_the_number_of_releases(path: Path) -> None:
             "state, NULL, NULL FROM release LIMIT 1",
             [(str(number), str(number)) for number in range(5000)],
         )
-        for query in ("dataset = 'census' AND label = 'weeks' AND key IS NOT NULL", "id = '7'"):
+        for query in ("dataset = 'census' AND \"column\" = 'weeks' AND key IS NOT NULL", "id = '7'"):
             steps = database.execute(f"EXPLAIN QUERY PLAN SELECT * FROM release WHERE {query}").fetchall()  # noqa: S608
             assert all("USING INDEX" in step[-1] for step in steps)
     finish(ledger, charge(), again=True)
@@ -285,7 +285,7 @@ def test_names_that_differ_in_case_are_one(path: Path) -> None:
     assert Ledger(path).spent("Census") == Ledger(path).spent("CENSUS", "labels") == Spent(1)
     assert len(Ledger(path).entries("cEnsus")) == 1
     assert json.loads(invoked("--ledger", path, "--dataset", "census", "--json").stdout)["totals"] == [
-        {"dataset": "census", "label": "labels", "epsilon": "1"}
+        {"dataset": "census", "column": "labels", "epsilon": "1"}
     ]
 
 
@@ -297,7 +297,7 @@ def invoked(*arguments: object, code: int = 0) -> Any:
 
 def test_the_command_lists_and_withdraws(ledger: Ledger, where: str | Path, tmp_path: Path) -> None:
     finish(ledger, charge(epsilon=Fraction(1, 3)))
-    (begun,) = ledger.begin([charge(label="other")])
+    (begun,) = ledger.begin([charge(column="other")])
     told = invoked("--ledger", where).stdout
     assert "census, column 'weeks': epsilon 0.33333333333333334 (prior" in told
     assert "total of census, all columns: epsilon 1.3333333333333334" in told

@@ -115,11 +115,11 @@ SWEEP = ("sweep", "--labels", "0:2", "--prior", "prior.csv", "--epsilon", "1")
 COMMANDS = [
     (
         "did you mean 'Weeks worked'",
-        ("randomize", "people.csv", "o.csv", "--label", "weeks_worked", *RANDOMIZE),
+        ("randomize", "people.csv", "o.csv", "--column", "weeks_worked", *RANDOMIZE),
     ),
-    ("holds semicolons: name the separator", ("randomize", "semicolons.csv", "o.csv", "--label", "weeks", *RANDOMIZE)),
-    ("not there, but people.csv is", ("randomize", "peoples.csv", "o.csv", "--label", "y", *RANDOMIZE)),
-    ("make it first", ("randomize", "people.csv", "no/o.csv", "--label", "Weeks worked", *RANDOMIZE)),
+    ("holds semicolons: name the separator", ("randomize", "semicolons.csv", "o.csv", "--column", "weeks", *RANDOMIZE)),
+    ("not there, but people.csv is", ("randomize", "peoples.csv", "o.csv", "--column", "y", *RANDOMIZE)),
+    ("make it first", ("randomize", "people.csv", "no/o.csv", "--column", "Weeks worked", *RANDOMIZE)),
     ("a folder, not a file", ("verify", ".")),
     (
         "not there, but prior.csv is",

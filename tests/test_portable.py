@@ -26,11 +26,11 @@ for name in dir(optrand):
     getattr(optrand, name)
 ledger = Ledger("ledger.sqlite")
 noisy, record = optrand.randomize([0, 1, 1, 0] * 50, 1.0, labels=[0, 1], dataset="memory", ledger=ledger)
-question = Question(label="y", labels=[0, 1], epsilon=1.0)
+question = Question(column="y", labels=[0, 1], epsilon=1.0)
 randomize_table("in.csv", "out.parquet", question, dataset="file", ledger=ledger)
 load_release("out.parquet.release.json").verify_table("out.parquet")
 assert [entry.status for entry in ledger.entries()] == ["complete", "complete"]
-options = ["--label", "y", "--labels", "0:1", "--epsilon", "1", "--dataset", "file", "--ledger", "ledger.sqlite"]
+options = ["--column", "y", "--labels", "0:1", "--epsilon", "1", "--dataset", "file", "--ledger", "ledger.sqlite"]
 app(["randomize", "in.csv", "again.csv", "--again", *options])
 """
 

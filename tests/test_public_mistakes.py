@@ -53,7 +53,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def invoked(source: str, target: str, *more: str, epsilon: str = "1") -> Result:
-    options = ["--label", "y", "--labels", "0:2", "--epsilon", epsilon, "--dataset", "d"]
+    options = ["--column", "y", "--labels", "0:2", "--epsilon", epsilon, "--dataset", "d"]
     result = CliRunner().invoke(
         app, ["randomize", source, target, *options, "--ledger", "accounts/ledger.sqlite", *more]
     )
@@ -67,7 +67,7 @@ def charges() -> int:
 
 
 def run_job(source: str, target: str, **options: Any) -> Any:
-    question = Question(label="y", labels=range(3), epsilon=1.0)
+    question = Question(column="y", labels=range(3), epsilon=1.0)
     return randomize_table(source, target, question, dataset="d", ledger="accounts/ledger.sqlite", **options)
 
 
@@ -103,7 +103,7 @@ def test_decimals_with_two_places_are_counted_as_they_are_written() -> None:
     hundredths = [Decimal(digit) / 100 for digit in range(1, 30)]
     Path("private").mkdir()
     pq.write_table(pa.table({"y": pa.array(hundredths, pa.decimal128(10, 2))}), "private/in.parquet")
-    question = Question(label="y", labels=[digit / 100 for digit in range(1, 30)], epsilon=1.0)
+    question = Question(column="y", labels=[digit / 100 for digit in range(1, 30)], epsilon=1.0)
     assert diagnose_table("private/in.parquet", question)["undeclared"] == 0
     assert randomize_table("private/in.parquet", "out.parquet", question).rows == 29
 
@@ -213,7 +213,7 @@ def secret_frame() -> pd.DataFrame:
     return pd.DataFrame({"y": np.tile(SECRET, 100), "z": range(ROWS)})
 
 
-SECRET_OPTIONS = ("--label", "y", "--labels", ",".join(map(str, SECRET)), "--epsilon", "1", "--no-ledger")
+SECRET_OPTIONS = ("--column", "y", "--labels", ",".join(map(str, SECRET)), "--epsilon", "1", "--no-ledger")
 
 
 def check_no_label(path: str) -> None:
@@ -259,7 +259,7 @@ def test_an_index_of_the_labels_in_a_file_is_refused_until_it_is_dropped(name: s
     make, copy = INDEXES[name]
     make(secret_frame()).to_parquet("in.parquet")
     assert copy in pq.read_schema("in.parquet").names
-    question = Question(label="y", labels=SECRET, epsilon=1.0)
+    question = Question(column="y", labels=SECRET, epsilon=1.0)
     with pytest.raises(InvalidInput, match=f"'{copy}' of in.parquet is an index of pandas that is named 'y'"):
         randomize_table("in.parquet", target, question, dataset="d", ledger="accounts/ledger.sqlite")
     refused = secret_released("in.parquet", target)
@@ -321,10 +321,10 @@ def in_memory() -> Iterator[tuple[str, Any, str | None]]:
 def test_an_index_in_memory_that_keeps_the_labels_is_refused(given: Any, label: str | None) -> None:
     options = {"labels": SECRET, "dataset": "d", "ledger": "accounts/ledger.sqlite", "nulls": "pass"}
     with pytest.raises(InvalidInput, match=r"the index (is named|equals).*reset_index\(drop=True\)"):
-        optrand.randomize(given, 1.0, label=label, **options)
+        optrand.randomize(given, 1.0, column=label, **options)
     assert charges() == 0
     plain = given.reset_index(drop=True)
-    assert optrand.randomize(plain, 1.0, label=label, **options).record.labels == tuple(np.sort(SECRET))
+    assert optrand.randomize(plain, 1.0, column=label, **options).record.labels == tuple(np.sort(SECRET))
 
 
 def test_row_numbers_are_no_copy_of_the_labels() -> None:
@@ -333,7 +333,7 @@ def test_row_numbers_are_no_copy_of_the_labels() -> None:
     assert optrand.randomize(public, 1.0, labels=range(4)).table.index.tolist() == ["a", "b", "c", "d"]
     ordered = pd.DataFrame({"y": [3, 2, 1]}).set_index("y", drop=False).rename_axis(None)
     with pytest.raises(InvalidInput, match="the index equals the labels"):
-        optrand.randomize(ordered, 1.0, label="y", labels=range(4))
+        optrand.randomize(ordered, 1.0, column="y", labels=range(4))
 
 
 def test_labels_at_even_distances_leave_no_range_in_the_notes_of_a_file() -> None:
@@ -343,7 +343,7 @@ def test_labels_at_even_distances_leave_no_range_in_the_notes_of_a_file() -> Non
     frame.to_parquet("in.parquet")
     assert b'"step": 10' in pq.read_schema("in.parquet").metadata[b"pandas"]
     labels = frame["y"].to_numpy()
-    question = Question(label="y", labels=labels, epsilon=1.0, prior=np.full(ROWS, 1 / ROWS))
+    question = Question(column="y", labels=labels, epsilon=1.0, prior=np.full(ROWS, 1 / ROWS))
     randomize_table("in.parquet", "out.parquet", question)
     assert b"step" not in pq.read_schema("out.parquet").metadata[b"pandas"]
     assert pd.read_parquet("out.parquet").index.tolist() == list(range(ROWS))
@@ -451,7 +451,7 @@ class OddSeries(pd.Series):
 @pytest.mark.parametrize("cells", [pa.array(["1", "2"], pa.string_view()), pc.run_end_encode(pa.array([1, 2]))])
 def test_columns_in_memory_whose_rows_cannot_be_left_out_are_refused(cells: Any) -> None:
     table = pa.table({"y": [1, None], "c": cells})
-    options = {"label": "y", "labels": [1, 2], "dataset": "d", "ledger": "accounts/ledger.sqlite"}
+    options = {"column": "y", "labels": [1, 2], "dataset": "d", "ledger": "accounts/ledger.sqlite"}
     try:
         table.filter(pa.array([True, False]))
     except pa.ArrowNotImplementedError:
@@ -530,7 +530,7 @@ def test_a_folder_with_other_metadata_is_released() -> None:
 
 def test_several_columns_over_the_budget_are_refused_together() -> None:
     table = pa.table({"a": [0, 1] * 50, "b": [1, 0] * 50})
-    options = {"label": ["a", "b"], "labels": [0, 1], "dataset": "d", "ledger": "accounts/ledger.sqlite"}
+    options = {"column": ["a", "b"], "labels": [0, 1], "dataset": "d", "ledger": "accounts/ledger.sqlite"}
     with pytest.raises(OverBudget) as refused:
         optrand.randomize(table, 1.0, budget=1.5, **options)
     message = str(refused.value)
@@ -547,12 +547,12 @@ def test_several_columns_over_the_budget_are_refused_together() -> None:
 def test_a_column_that_was_released_before_stops_all_of_them() -> None:
     table = pa.table({"a": [0, 1] * 50, "b": [1, 0] * 50})
     options = {"labels": [0, 1], "dataset": "d", "ledger": "accounts/ledger.sqlite"}
-    optrand.randomize(table, 1.0, label="b", **options)
+    optrand.randomize(table, 1.0, column="b", **options)
     with pytest.raises(optrand.errors.AlreadySpent, match="column 'b'"):
-        optrand.randomize(table, 1.0, label=["a", "b"], **options)
+        optrand.randomize(table, 1.0, column=["a", "b"], **options)
     assert charges() == 1
     with pytest.raises(OverBudget, match="costs epsilon 3 and dataset 'd' has cost epsilon 1, together epsilon 4"):
-        optrand.randomize(table, 1.5, label=["a", "b"], prior=[0.5, 0.5], again=True, budget=3.9, **options)
+        optrand.randomize(table, 1.5, column=["a", "b"], prior=[0.5, 0.5], again=True, budget=3.9, **options)
     assert charges() == 1
 
 
@@ -583,9 +583,9 @@ def test_written_decimals_of_a_budget_add_up(parts: list[str]) -> None:
     one = pa.array([0, 1] * 50)
     options = {"labels": [0, 1], "dataset": "d", "ledger": "accounts/ledger.sqlite", "budget": 0.3}
     for part in parts:
-        optrand.randomize(one, float(part), label="y", again=True, **options)
+        optrand.randomize(one, float(part), column="y", again=True, **options)
     with pytest.raises(OverBudget):
-        optrand.randomize(one, 0.01, label="y", again=True, **options)
+        optrand.randomize(one, 0.01, column="y", again=True, **options)
 
 
 def test_a_prior_and_its_labels_add_up_to_what_is_written() -> None:
@@ -603,7 +603,10 @@ SAME: dict[str, tuple[list[str], dict[str, Any]]] = {
         ["--labels", "0:2", "--loss", "absolute", "--outputs", "grid:5", "--bias-penalty", "2"],
         {"labels": range(3), "loss": "absolute", "outputs": 5, "bias_penalty": 2.0},
     ),
-    "classes": (["--classes", "0,1,2"], {"classes": ["0", "1", "2"]}),
+    "classes": (
+        ["--labels", "0:2", "--task", "classification"],
+        {"labels": ["0", "1", "2"], "task": "classification"},
+    ),
     "interval": (
         ["--labels", "0:2", "--outputs", "interval:-9:9"],
         {"labels": range(3), "outputs": optrand.Interval(-9, 9)},
@@ -619,9 +622,9 @@ def test_python_and_the_command_line_state_the_same_question(name: str) -> None:
     """Equal digests: a release that one has begun the other goes on with."""
     written, options = SAME[name]
     Path("in.csv").write_text("y\n" + "".join(f"{y}\n" for y in LABELS))
-    question = Question(label="y", epsilon=1.0, **options)
+    question = Question(column="y", epsilon=1.0, **options)
     randomize_table("in.csv", "python.csv", question, dataset="d", ledger="accounts/ledger.sqlite")
-    arguments = ["--label", "y", "--epsilon", "1", "--dataset", "d", "--again", "--ledger", "accounts/ledger.sqlite"]
+    arguments = ["--column", "y", "--epsilon", "1", "--dataset", "d", "--again", "--ledger", "accounts/ledger.sqlite"]
     made = CliRunner().invoke(app, ["randomize", "in.csv", "command.csv", *written, *arguments])
     assert made.exit_code == 0, made.output
     first, second = Ledger("accounts/ledger.sqlite").entries()
@@ -633,7 +636,7 @@ def test_python_and_the_command_line_state_the_same_question(name: str) -> None:
 
 
 def test_a_gap_that_is_accepted_changes_no_randomizer() -> None:
-    records = [optrand.randomize(["a", "b"] * 50, 1.0, classes=["a", "b"], gap=gap).record for gap in (1e-6, 1e-3)]
+    records = [optrand.randomize(["a", "b"] * 50, 1.0, labels=["a", "b"], gap=gap).record for gap in (1e-6, 1e-3)]
     assert records[0].randomizer == records[1].randomizer
     assert records[0].parts.prior == records[1].parts.prior == 0.0
 
@@ -694,7 +697,7 @@ def test_missing_labels_are_a_class_or_left_out_of_estimates_and_keep_their_type
 ) -> None:
     given, cells = MISSING[name]
     # At epsilon 30 a label changes with a probability below 1e-12: the release is the table.
-    noisy, record = optrand.randomize(given, 30.0, classes=cells[:classes], nulls=nulls)
+    noisy, record = optrand.randomize(given, 30.0, labels=cells[:classes], task="classification", nulls=nulls)
     # A dictionary tells which labels occurred.
     assert type(noisy) is (pa.StringArray if name == "Arrow's dictionary" else type(given))
     assert plain_cells(noisy) == cells
@@ -705,11 +708,11 @@ def test_missing_labels_are_a_class_or_left_out_of_estimates_and_keep_their_type
 
 
 def test_a_stranger_among_released_classes_is_still_refused() -> None:
-    noisy, record = optrand.randomize(GAPS, 30.0, classes=["a", "b"], nulls="pass")
-    with pytest.raises(InvalidInput, match="1 of 3000 released values are no classes"):
+    noisy, record = optrand.randomize(GAPS, 30.0, labels=["a", "b"], nulls="pass")
+    with pytest.raises(InvalidInput, match="1 of 3000 released values are no labels"):
         optrand.estimate.histogram(["c", *noisy[1:]], record)
-    _, without = optrand.randomize(["a", "b"] * 50, 30.0, classes=["a", "b"])
-    with pytest.raises(InvalidInput, match="1 of 2 released values are no classes"):
+    _, without = optrand.randomize(["a", "b"] * 50, 30.0, labels=["a", "b"])
+    with pytest.raises(InvalidInput, match="1 of 2 released values are no labels"):
         optrand.estimate.histogram(["a", None], without)
 
 
@@ -721,9 +724,9 @@ MASKED = np.ma.masked_equal([0] * 3000 + [1] * 1000 + [9] * 6000, 9)
 
 
 @pytest.mark.parametrize("nulls", ["drop", "pass"])
-@pytest.mark.parametrize("kind", ["labels", "classes"])
-def test_masked_labels_are_left_out(nulls: Any, kind: str) -> None:
-    noisy, record = optrand.randomize(MASKED, 1.0, nulls=nulls, **{kind: [0, 1]})
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_masked_labels_are_left_out(nulls: Any, task: str) -> None:
+    noisy, record = optrand.randomize(MASKED, 1.0, labels=[0, 1], task=task, nulls=nulls)
     assert (record.rows, len(noisy)) == (4000, 4000 if nulls == "drop" else 10_000)
     if nulls == "pass":
         assert np.array_equal(np.ma.getmaskarray(noisy), np.ma.getmaskarray(MASKED))
@@ -740,7 +743,7 @@ ENTRIES: dict[str, Callable[[], object]] = {
     "prior": lambda: optrand.unbiased_regression([0, 1, 9], SHARES, 1.0),
     "classification": lambda: optrand.classification(SHARES, 1.0),
     "declared labels": lambda: optrand.randomize([0, 1], 1.0, labels=PART),
-    "classes": lambda: optrand.randomize([0, 1], 1.0, classes=PART),
+    "classes": lambda: optrand.randomize([0, 1], 1.0, labels=PART, task="classification"),
     "public_prior": lambda: optrand.randomize([0, 1], 1.0, labels=[0, 1, 9], prior=SHARES),
     "outputs": lambda: optrand.randomize([0, 1], 1.0, labels=[0, 1], outputs=PART),
     "grid": lambda: optrand.Grid(PART),
@@ -791,7 +794,7 @@ def test_an_array_whose_mask_hides_nothing_is_an_array() -> None:
     [({}, "of type DataFrame, expected a path"), ({"separator": ";"}, "separator and decimal are for separated text")],
 )
 def test_frames_in_memory_are_no_tables_of_files(options: dict[str, str], words: str, tmp_path: Path) -> None:
-    question, ledger = Question(label="y", labels=[0, 1], epsilon=1.0), Ledger(tmp_path / "ledger.sqlite")
+    question, ledger = Question(column="y", labels=[0, 1], epsilon=1.0), Ledger(tmp_path / "ledger.sqlite")
     frame = pd.DataFrame({"y": [0, 1]})
     with pytest.raises(InvalidInput, match=words):
         randomize_table(frame, tmp_path / "noisy", question, dataset="d", ledger=ledger, **options)

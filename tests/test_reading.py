@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optrand.cli.reading import parse_classes, parse_columns, parse_labels, read_loss, read_prior
+from optrand.cli.reading import parse_columns, parse_declared, parse_labels, read_loss, read_prior
 from optrand.errors import InvalidInput
 
 
@@ -39,15 +39,43 @@ def test_integers_that_floats_cannot_tell_apart_are_refused(text: str) -> None:
         parse_labels(text)
 
 
-def test_a_line_of_a_file_of_classes_is_a_class_whatever_it_holds() -> None:
+def test_a_line_of_a_file_of_names_is_a_name_whatever_it_holds() -> None:
     """To str.splitlines() U+2028, U+0085 and form feeds end a line, too."""
     names = ("a\u2028b", "c\x0cd", "e\x85f", "neither, nor", " g ")
     Path("classes.txt").write_bytes("\r\n".join(names).encode("utf-8-sig") + b"\n\n")
-    assert parse_classes("@classes.txt") == names
+    assert parse_declared("@classes.txt") == names
 
 
 def test_names_with_commas_are_quoted() -> None:
-    assert parse_classes('yes,"neither, nor"') == ("yes", "neither, nor")
+    assert parse_declared('yes,"neither, nor"') == ("yes", "neither, nor")
+
+
+@pytest.mark.parametrize("text", ["0:3", "0:1:0.5", "2,1", "1e3", "@numbers.txt"])
+def test_labels_are_numbers_if_all_of_them_are(text: str) -> None:
+    Path("numbers.txt").write_text("3\n1\n")
+    assert np.array_equal(parse_declared(text), parse_labels(text))
+
+
+def test_numbers_are_names_if_the_task_says_so() -> None:
+    assert parse_declared("2,01,3+", "classification") == ("2", "01", "3+")
+    assert parse_declared("1:3", "classification") == ("1", "2", "3")
+
+
+@pytest.mark.parametrize(
+    ("text", "task", "message"),
+    [
+        ("1,2,3+", None, "2 of 3 declared labels are numbers, .* or add --task classification"),
+        ("0,1,O", None, "2 of 3 declared labels are numbers"),
+        ("yes,no", "regression", "label 1 of the list is not a number"),
+        ("nan,1", None, "label 1 of the list"),
+        ("0:O", None, "an end of '0:O'"),
+        ("1,2,", None, "label 3 of the list"),
+        ("", None, "label 1 of the list"),
+    ],
+)
+def test_labels_that_may_be_mistyped_are_refused(text: str, task: str | None, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        parse_declared(text, task)
     assert parse_columns('id,"a,b"', "--ids") == ("id", "a,b")
 
 

@@ -126,7 +126,7 @@ def test_the_demo_is_refused_the_second_time_and_says_why(clone):
     assert [total["dataset"] for total in totals] == ["demo"]
 
 
-SHORT = ["--label", "y", "--labels", "0:2", "--epsilon", "1"]
+SHORT = ["--column", "y", "--labels", "0:2", "--epsilon", "1"]
 
 
 @pytest.mark.parametrize("flag", [["--no-ledger"], ["--dataset", "d"]])
@@ -143,7 +143,7 @@ def test_a_release_whose_output_nobody_reads_is_complete_and_says_so(clone, flag
 
 def test_classes_keep_their_type_and_missing_ones_are_a_class(clone):
     (clone / "in.csv").write_text("x,y\n" + "1,true\n2,false\n3,\n" * 40)
-    declared = ["--label", "y", "--classes", "true,false", "--nulls", "class", "--epsilon", "4", "--dataset", "d"]
+    declared = ["--column", "y", "--labels", "true,false", "--nulls", "class", "--epsilon", "4", "--dataset", "d"]
     result = CliRunner().invoke(app, ["randomize", "in.csv", "out.csv", *declared, "--json"])
     assert result.exit_code == 0, result.stderr
     answer = json.loads(result.stdout)

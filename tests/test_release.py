@@ -40,11 +40,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def release(source: str, target: str, *, key: bytes | None = None, **options: Any) -> ReleaseRecord:
     """Release numbers at epsilon 30, where a label changes with a probability below 1e-12, or as options say."""
     files = {name: options.pop(name) for name in ("keep", "drop", "separator", "decimal", "force") if name in options}
-    asked = {"label": "y", "epsilon": 30.0, **options}
-    if not asked.keys() & {"classes", "randomizer", "loss", "outputs", "bias_penalty", "prior"}:
+    asked = {"column": "y", "epsilon": 30.0, **options}
+    asked.setdefault("labels", range(3))
+    numbers = not isinstance(next(iter(asked["labels"])), str)
+    if numbers and not asked.keys() & {"randomizer", "loss", "outputs", "bias_penalty", "prior"}:
         asked["loss"] = "zero-one"
-    if "classes" not in asked:
-        asked.setdefault("labels", range(3))
     with patch("os.urandom", (lambda size: key[:size]) if key else __import__("os").urandom):
         return randomize_table(source, target, Question(**asked), ledger=None, **files)
 
@@ -170,9 +170,9 @@ def test_missing_numbers_in_text_are_dropped_or_passed_on(cell: str) -> None:
 
 def test_classes_of_text_may_be_named_like_what_is_missing() -> None:
     Path("in.csv").write_bytes(lines("N/A,a", ",b", "class,c"))
-    record = release("in.csv", "out.csv", classes=["N/A", "class", None], nulls="class")
+    record = release("in.csv", "out.csv", labels=["N/A", "class", None], nulls="class")
     assert split(Path("out.csv").read_bytes()) == [["N/A", "a"], ["", "b"], ["class", "c"]]
-    assert record.classes == ("N/A", "class", None)
+    assert record.labels == ("N/A", "class", None)
 
 
 # Parquet
@@ -245,9 +245,9 @@ def test_text_becomes_parquet_and_back() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"label": "Y"}, "did you mean 'y'"),
-        ({"label": "z"}, "no column 'z': its schema names 2 columns"),
-        ({"label": "c"}, "is of type string, expected numbers"),
+        ({"column": "Y"}, "did you mean 'y'"),
+        ({"column": "z"}, "no column 'z': its schema names 2 columns"),
+        ({"column": "c"}, "is of type string, expected numbers"),
         ({"ids": ("d",)}, "no column 'd'"),
         ({"groups": ("d",)}, "no column 'd'"),
         ({"keep": ["d"]}, "no column 'd'"),
@@ -269,12 +269,12 @@ def test_a_folder_named_by_the_label_discloses_it() -> None:
     with pytest.raises(InvalidInput, match="folders named by 'y', whose names disclose it"):
         release("in", "out")
     with pytest.raises(InvalidInput, match="stays there"):
-        release("in", "out", label="c", drop=["y"], labels=[0])
+        release("in", "out", column="c", drop=["y"], labels=[0])
 
 
 def test_the_owner_counts_what_is_wrong() -> None:
     pq.write_table(pa.table({"y": [0.0, math.nan, None, math.inf, 7.0, 1.0]}), "in.parquet")
-    found = diagnose_table("in.parquet", Question(label="y", labels=range(3), epsilon=1.0))
+    found = diagnose_table("in.parquet", Question(column="y", labels=range(3), epsilon=1.0))
     assert found == {"rows": 6, "missing": 2, "not_numbers": 1, "undeclared": 1}
 
 
@@ -357,7 +357,7 @@ def people() -> pd.DataFrame:
 def test_groups_have_their_own_mechanisms_and_estimates_are_right(classes: bool) -> None:
     frame = people()
     frame.to_parquet("in.parquet")
-    declared = {"label": "c", "classes": list("abcd")} if classes else {"labels": range(4), "loss": "squared"}
+    declared = {"column": "c", "labels": list("abcd")} if classes else {"labels": range(4), "loss": "squared"}
     record = release("in.parquet", "out.parquet", epsilon=2.0, groups=("state",), **declared)
     assert (record.epsilon, list(record.mechanisms)) == (2.0, ['["CA"]', '["NY"]', '["VT"]'])
     assert record.relative_loss is not None
@@ -415,8 +415,8 @@ TASKS: dict[str, tuple[dict[str, Any], float]] = {
         name: ({"randomizer": name, "labels": range(4)}, 2.0 if name in ("gap-response", "rr-top-k") else 1e-6)
         for name in RANDOMIZERS
     },
-    "rr-top-k:2": ({"randomizer": "rr-top-k:2", "classes": list("abcd")}, 1.0),
-    "rr": ({"randomizer": "rr", "classes": list("abcd")}, 1e-6),
+    "rr-top-k:2": ({"randomizer": "rr-top-k:2", "labels": list("abcd")}, 1.0),
+    "rr": ({"randomizer": "rr", "labels": list("abcd")}, 1e-6),
     "debiased-rr": ({"randomizer": "debiased-rr", "labels": range(4)}, math.inf),
     "minimax": ({"randomizer": "minimax", "labels": range(4)}, 1e-6),
     "values": ({"outputs": [-6, -1, 1, 2, 9], "labels": range(4), "bias_penalty": math.inf}, 1e-6),
@@ -429,7 +429,7 @@ TASKS: dict[str, tuple[dict[str, Any], float]] = {
     "table": (
         {
             "loss": optrand.losses.Tabulated(np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))),
-            "classes": list("abcd"),
+            "labels": list("abcd"),
         },
         1e-6,
     ),
@@ -442,7 +442,9 @@ TASKS: dict[str, tuple[dict[str, Any], float]] = {
 def test_every_randomizer_and_problem_is_released_with_its_proof(name: str) -> None:
     options, gap = TASKS[name]
     people().to_parquet("in.parquet")
-    record = release("in.parquet", "out.parquet", epsilon=2.0, label="c" if "classes" in options else "y", **options)
+    record = release(
+        "in.parquet", "out.parquet", epsilon=2.0, column="c" if options["labels"] == list("abcd") else "y", **options
+    )
     assert record.gap <= gap
     assert record.realised_epsilon <= record.epsilon == 2.0
     assert optrand.certify(record.mechanism).epsilon <= record.parts.labels
@@ -518,7 +520,7 @@ def test_a_table_of_another_byte_is_not_that_of_the_release(saved: Path) -> None
 
 def test_nothing_in_a_record_is_computed_from_the_labels_but_what_is_paid_for() -> None:
     """Two tables that differ in every label, and by chance have the same noisy histogram, have the same record."""
-    question = Question(label="y", labels=range(3), epsilon=1.0, prior=[0.2, 0.3, 0.5])
+    question = Question(column="y", labels=range(3), epsilon=1.0, prior=[0.2, 0.3, 0.5])
     records = []
     for name, cells in (("a", LABELS), ("b", LABELS[::-1])):
         pq.write_table(pa.table({"y": cells}), f"{name}.parquet")

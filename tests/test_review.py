@@ -20,7 +20,7 @@ def test_rounding_up_zero_gives_a_zero_without_a_sign() -> None:
     assert math.copysign(1.0, record.realised_epsilon) == math.copysign(1.0, record.noisy_label_loss) == 1.0
 
 
-RELEASE = ["--label", "y", "--labels", "0:3", "--epsilon", "1", "--force", "--no-ledger"]
+RELEASE = ["--column", "y", "--labels", "0:3", "--epsilon", "1", "--force", "--no-ledger"]
 
 
 def test_an_input_that_is_not_there_is_wrong_input_whatever_the_target(tmp_path: Path) -> None:

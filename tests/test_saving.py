@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -54,15 +55,25 @@ def test_an_unknown_ending_is_refused_before_anything_is_written(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_picture_is_not_overwritten_unasked_nor_left_half_written(tmp_path: Path) -> None:
+def test_a_picture_replaces_an_older_one_in_one_step(tmp_path: Path) -> None:
     target = tmp_path / "picture.png"
-    target.write_bytes(b"precious")
-    with pytest.raises(InvalidInput, match="exists"):
+    target.write_bytes(b"an older picture")
+    with patch.object(Figure, "savefig", side_effect=OSError("disk full")), pytest.raises(OSError, match="disk full"):
         save_figure(Figure(), target)
-    assert target.read_bytes() == b"precious"
-    save_figure(Figure(), target, overwrite=True)
+    assert target.read_bytes() == b"an older picture"
+    save_figure(Figure(), target)
     assert target.read_bytes().startswith(b"\x89PNG")
     assert list(tmp_path.iterdir()) == [target]
+
+
+def test_the_command_line_replaces_a_picture_only_if_forced(tmp_path: Path) -> None:
+    target = tmp_path / "picture.png"
+    target.write_bytes(b"precious")
+    refused = CliRunner().invoke(app, ["plot", str(SIX), "-o", str(target)])
+    assert (refused.exit_code, target.read_bytes()) == (2, b"precious")
+    assert "--force" in refused.stderr
+    assert CliRunner().invoke(app, ["plot", str(SIX), "-o", str(target), "--force"]).exit_code == 0
+    assert target.read_bytes().startswith(b"\x89PNG")
 
 
 def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> None:

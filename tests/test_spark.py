@@ -52,7 +52,7 @@ def session(folder):
 
 
 def question(**options):
-    return Question(**{"label": "weeks", "labels": range(5), "epsilon": 1.0, "ids": ("person",), **options})
+    return Question(**{"column": "weeks", "labels": range(5), "epsilon": 1.0, "ids": ("person",), **options})
 
 
 def private(seed=0, **columns):
@@ -288,7 +288,7 @@ def test_what_cannot_be_written_is_refused_before_it_is_charged(session, tmp_pat
         (frame, "noisy.csv", question(), "a release on Spark is a folder of Parquet files"),
         (frame, "taken", question(), "exists"),
         (frame, "noisy", question(ids=()), "name columns that identify a record"),
-        (frame, "noisy", question(label="none"), "no column 'none'"),
+        (frame, "noisy", question(column="none"), "no column 'none'"),
         (empty, "noisy", question(), "column 'nothing' is of type struct<>, which Parquet cannot hold"),
         (table, "noisy", question(), "of type Table"),
     ):

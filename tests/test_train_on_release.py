@@ -40,7 +40,7 @@ def line(n: int = 4000):
 
 def test_a_release_of_classes_is_trained_on_fresh_and_loaded(tmp_path) -> None:
     X, y = blobs()
-    noisy, record = optrand.randomize(y, 2.0, classes=CLASSES)
+    noisy, record = optrand.randomize(y, 2.0, labels=CLASSES)
     record.save(tmp_path / "y.release.json")
     read = optrand.load_release(tmp_path / "y.release.json")
     models = [LabelDPClassifier(LogisticRegression()).fit(X, (noisy, each)) for each in (record, read)]
@@ -55,7 +55,7 @@ def test_a_release_of_classes_is_trained_on_fresh_and_loaded(tmp_path) -> None:
 
 def test_the_likelihood_is_that_of_the_records_mechanism() -> None:
     _, y = blobs(60)
-    noisy, record = optrand.randomize(y, 1.5, classes=CLASSES)
+    noisy, record = optrand.randomize(y, 1.5, labels=CLASSES)
     (release,) = releases_of((noisy, record), 60)
     weights, mechanism = record.mechanism.weights, record.mechanism
     for row, name in enumerate(noisy):
@@ -68,7 +68,7 @@ def test_classes_that_are_numbers_in_another_order_keep_their_likelihood() -> No
     """Places and names of the classes are both 0, 1, 2, in different orders."""
     X, text = blobs()
     y = np.array([2, 0, 1])[[CLASSES.index(one) for one in text]]
-    noisy, record = optrand.randomize(y, 6.0, classes=[2, 0, 1])
+    noisy, record = optrand.randomize(y, 6.0, labels=[2, 0, 1], task="classification")
     model = LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
     assert model.classes_.tolist() == [0, 1, 2]
     assert (model.predict(X) == y).mean() > 0.9
@@ -77,7 +77,7 @@ def test_classes_that_are_numbers_in_another_order_keep_their_likelihood() -> No
 def test_it_is_never_randomized_again() -> None:
     """At an epsilon of 30 released labels are the true ones. The small epsilon of the estimator is for other fits."""
     X, y = blobs(200)
-    noisy, record = optrand.randomize(y, 30.0, classes=CLASSES)
+    noisy, record = optrand.randomize(y, 30.0, labels=CLASSES)
     model = LabelDPClassifier(LogisticRegression(), 0.01, random_state=0).fit(X, (noisy, record))
     np.testing.assert_array_equal(model.releases_[0].values, [CLASSES.index(one) for one in noisy])
     assert model.spent_ == Spent(30.0)
@@ -88,7 +88,7 @@ def test_it_is_never_randomized_again() -> None:
 def test_groups_have_each_their_mechanism() -> None:
     X, y = blobs(3000)
     frame = pd.DataFrame({"left": X[:, 0] < 2, "y": y})
-    table, record = optrand.randomize(frame, 1.0, label="y", classes=CLASSES, groups="left")
+    table, record = optrand.randomize(frame, 1.0, column="y", labels=CLASSES, groups="left")
     noisy = table["y"]
     model = LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record, frame[["left"]]))
     assert (model.predict(X) == y).mean() > 0.9
@@ -115,7 +115,7 @@ def test_rows_without_a_label_are_left_out() -> None:
     X, y = blobs()
     given = pd.Series(y, dtype=object)
     given[::3] = None
-    noisy, record = optrand.randomize(given, 4.0, classes=CLASSES, nulls="pass")
+    noisy, record = optrand.randomize(given, 4.0, labels=CLASSES, nulls="pass")
     model = LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
     assert model.releases_[0].rows.tolist() == np.flatnonzero(np.arange(900) % 3).tolist()
     assert (model.predict(X) == y).mean() > 0.9
@@ -123,7 +123,7 @@ def test_rows_without_a_label_are_left_out() -> None:
 
 def test_scores_of_probabilities_are_right() -> None:
     X, text = blobs()
-    noisy, record = optrand.randomize(text == "red", 3.0, classes=[True, False])
+    noisy, record = optrand.randomize(text == "red", 3.0, labels=[True, False])
     model = LabelDPClassifier(LogisticRegression(), target=Likelihood(rounds=3)).fit(X, (noisy, record))
     assert model.classes_.tolist() == [False, True]
     assert roc_auc_score(text == "red", model.predict_proba(X)[:, 1]) > 0.95
@@ -175,15 +175,15 @@ def test_what_plans_of_numbers_have_released_serves_again() -> None:
 
 def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
     X, y = blobs(60)
-    noisy, record = optrand.randomize(y, 2.0, classes=CLASSES)
+    noisy, record = optrand.randomize(y, 2.0, labels=CLASSES)
     numbers, of_numbers = optrand.randomize(np.arange(60) % 3, 2.0, labels=range(3))
     classifier, regressor = LabelDPClassifier(DummyClassifier()), LabelDPRegressor(DummyRegressor())
     for made, features, given, match in (
         (classifier, X[:-1], (noisy, record), "59 samples"),
-        (classifier, X, (y[::-1].astype("U8") + "x", record), "no classes of the record"),
+        (classifier, X, (y[::-1].astype("U8") + "x", record), "no labels of the record"),
         (regressor, X, (numbers + 0.25, of_numbers), "no outputs"),
         (regressor, X, (noisy, record), "LabelDPClassifier"),
-        (classifier, X, ([None] * 60, record), "no classes|missing"),
+        (classifier, X, ([None] * 60, record), "no labels|missing"),
         (classifier, X, (noisy, FrameRecord({"y": record})), "several columns"),
         (classifier, X, y, "PrivateLabels"),
         (classifier, X, PrivateLabels(y, 1.0, CLASSES), "epsilon is None"),
@@ -196,7 +196,7 @@ def test_missing_labels_that_are_a_class_are_refused_with_advice() -> None:
     X, y = blobs(60)
     given = pd.Series(y, dtype=object)
     given[::3] = None
-    noisy, record = optrand.randomize(given, 4.0, classes=[*CLASSES, None], nulls="class")
+    noisy, record = optrand.randomize(given, 4.0, labels=[*CLASSES, None], nulls="class")
     with pytest.raises(InvalidInput, match="nulls='pass'"):
         LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
 

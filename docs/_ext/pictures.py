@@ -26,7 +26,7 @@ class Picture(SphinxDirective):
         # Below the source folder, as images must be, and in the part of it that is not under version control.
         path = Path(self.env.srcdir, "_build", "pictures", f"{self.arguments[0]}.svg")
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_figure(names["figure"], path, overwrite=True)
+        save_figure(names["figure"], path)
         shown = nodes.literal_block(code, code, language="python")
         title = " ".join(names["figure"].get_suptitle().split())
         return [shown, nodes.image(uri=f"/_build/pictures/{path.name}", alt=title)]

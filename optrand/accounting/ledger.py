@@ -33,18 +33,18 @@ from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput
 
 __all__ = ["Charge", "Ledger", "State", "check_name", "default_path"]
 
-APPLICATION = 0x6F70_7472
-"""The letters "optr": application id of the file, so that another SQLite file is refused, and lock of a server."""
+APPLICATION = 0x6F70_746C
+"""The letters "optl": application id of the file, so that another SQLite file is refused, and lock of a server."""
 
 SCHEMES = ("postgresql://", "postgres://")
 
 SCHEMA = """
 CREATE TABLE release (
-  {serial} id TEXT PRIMARY KEY, dataset TEXT NOT NULL, label TEXT NOT NULL,
+  {serial} id TEXT PRIMARY KEY, dataset TEXT NOT NULL, "column" TEXT NOT NULL,
   epsilon TEXT NOT NULL, prior_epsilon TEXT NOT NULL,
   question TEXT NOT NULL, input TEXT NOT NULL, output TEXT NOT NULL, again INTEGER NOT NULL, begun TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key {bytes}, record TEXT) {strict};
-CREATE INDEX of_dataset ON release (dataset, label, epsilon);
+CREATE INDEX of_dataset ON release (dataset, "column", epsilon);
 CREATE TABLE secret (key {bytes} NOT NULL) {strict}
 """
 
@@ -63,7 +63,7 @@ class Charge:
 
     Attributes
     ----------
-    dataset, label : str
+    dataset, column : str
         The table and its column of labels.
     epsilon, prior_epsilon : Fraction
         The total in nats, and the part of it that is spent on the prior.
@@ -85,7 +85,7 @@ class Charge:
     """
 
     dataset: str
-    label: str
+    column: str
     epsilon: Fraction
     prior_epsilon: Fraction
     question: str
@@ -100,18 +100,18 @@ class Charge:
 
     @property
     def total(self) -> Spent:
-        """Cost of the release."""
+        """Return the cost of the release."""
         return Spent(self.epsilon)
 
     @property
     def parts(self) -> dict[str, Spent]:
-        """The total, split between the prior, if there is one, and the labels."""
+        """Return the total, split between the prior, if there is one, and the labels."""
         prior = {"prior": Spent(self.prior_epsilon)} if self.prior_epsilon else {}
         return {**prior, "labels": Spent(self.epsilon - self.prior_epsilon)}
 
     @property
     def open(self) -> bool:
-        """Whether the release can go on."""
+        """Decide whether the release can go on."""
         return self.key is not None
 
     @property
@@ -124,7 +124,7 @@ Execute = Callable[..., Any]
 """Runs one statement with parameters, as the method of a connection of sqlite3 does."""
 
 FIELDS = tuple(Charge.__dataclass_fields__)
-COLUMNS = ", ".join(FIELDS)
+COLUMNS = ", ".join(f'"{name}"' for name in FIELDS)
 
 
 class Ledger:
@@ -161,7 +161,7 @@ class Ledger:
     >>> import tempfile
     >>> charge = Charge(
     ...     dataset="census",
-    ...     label="weeks",
+    ...     column="weeks",
     ...     epsilon=Fraction(1),
     ...     prior_epsilon=Fraction(0),
     ...     question="q",
@@ -197,7 +197,7 @@ class Ledger:
 
     @property
     def digest_key(self) -> bytes:
-        """Key of digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
+        """Return the key of digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
         return hmac.digest(self._secret, b"digests of inputs", "sha256")
 
     def begin(
@@ -301,10 +301,10 @@ class Ledger:
             ).fetchall()
         return tuple(_charge(row) for row in rows)
 
-    def spent(self, dataset: str, label: str | None = None) -> Spent:
+    def spent(self, dataset: str, column: str | None = None) -> Spent:
         """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
         with self._transaction() as execute:
-            return _spent(execute, check_name(dataset, "the dataset"), label)
+            return _spent(execute, check_name(dataset, "the dataset"), column)
 
 
 def default_path() -> Path:
@@ -353,34 +353,34 @@ def _insert(execute: Execute, charge: Charge) -> Charge:
 
 def _find_unfinished(execute: Execute, charge: Charge, *, again: bool) -> Charge | None:
     """Find the open release that the request goes on with; with `again`, only one that was itself another release."""
-    same = "key IS NOT NULL AND dataset = ? AND label = ? AND question = ? AND output = ? AND again >= ?"
-    values = (charge.dataset, charge.label, charge.question, charge.output, int(again))
+    same = 'key IS NOT NULL AND dataset = ? AND "column" = ? AND question = ? AND output = ? AND again >= ?'
+    values = (charge.dataset, charge.column, charge.question, charge.output, int(again))
     found = _row(execute, f"{same} AND input = ?", (*values, charge.input))
     if found is None and not again and _row(execute, same, values) is not None:
         raise InputChanged(
-            f"an unfinished release of column {charge.label!r} of dataset {charge.dataset!r} began with other labels "
+            f"an unfinished release of column {charge.column!r} of dataset {charge.dataset!r} began with other labels "
             "or ids: restore that input, or pay for another release with again=True"
         )
     return found
 
 
-def _spent(execute: Execute, dataset: str, label: str | None = None) -> Spent:
+def _spent(execute: Execute, dataset: str, column: str | None = None) -> Spent:
     rows = execute(
-        "SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND label = COALESCE(?, label) GROUP BY epsilon",
-        (dataset, label),
+        'SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND "column" = COALESCE(?, "column") GROUP BY epsilon',
+        (dataset, column),
     )
     return Spent(sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction()))
 
 
 def _check_first(execute: Execute, charge: Charge) -> None:
-    spent = _spent(execute, charge.dataset, charge.label)
+    spent = _spent(execute, charge.dataset, charge.column)
     if not spent.epsilon:
         return
     message = (
-        f"column {charge.label!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
+        f"column {charge.column!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
         f"release adds {charge.total}, to {spent + charge.total}; ask for that with again=True"
     )
-    if _row(execute, "dataset = ? AND label = ? AND key IS NOT NULL", (charge.dataset, charge.label)) is not None:
+    if _row(execute, 'dataset = ? AND "column" = ? AND key IS NOT NULL', (charge.dataset, charge.column)) is not None:
         message += ". One of these is unfinished: the command that began it goes on with it, at no further cost"
     raise AlreadySpent(message, spent=spent)
 

@@ -196,12 +196,12 @@ class Odometer:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return self._codes.size
 
     @property
     def realised(self) -> Spent:
-        """Largest sum that a row has paid. It is the cost of the whole table, since neighbours differ in one row."""
+        """Return the largest sum that a row has paid. It is the cost of the table: neighbours differ in one row."""
         with self._lock:
             return Spent.most(self._sums[code] for code in np.unique(self._codes).tolist())
 

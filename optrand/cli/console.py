@@ -55,7 +55,8 @@ IN_OPTIONS = (
     (r"\bseparator=\.\.\.", "--separator"),
     (r"\bnulls=\.\.\.", "--nulls"),
     (r"\blabels=range\(53\)", "--labels 0:52"),
-    (r"\bclasses=\['yes', 'no'\]", "--classes yes,no"),
+    (r"\blabels=\['yes', 'no'\]", "--labels yes,no"),
+    (r"\btask='(\w+)'", r"--task \1"),
     (r"\boutputs=\[\.\.\.\]", "--outputs"),
 )
 """Advice in messages of the package, as patterns, and the options of the command line that follow it."""
@@ -231,7 +232,7 @@ class Announce:
 
 @contextmanager
 def progress() -> Iterator[Announce]:
-    """Progress and elapsed time on the standard error."""
+    """Show progress and elapsed time on the standard error."""
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     over = threading.Event()

@@ -1,4 +1,4 @@
-"""Options, declarations and files as a user writes them: labels, classes, priors, outputs, losses, numbers, records.
+"""Options, declarations and files as a user writes them: labels, priors, outputs, losses, numbers, records.
 
 Numbers are the floats nearest to the decimals that are written.
 """
@@ -91,12 +91,13 @@ def parse_labels(text: str) -> Floats:
 def parse_in_order(text: str) -> Floats:
     """Return distinct numbers in the forms of :func:`parse_labels`, in the order in which they are written."""
     if text.startswith("@"):
-        tokens = [token.strip() for token in _text(text[1:]).replace("\n", ",").split(",")]
-        numbers = [read_decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(tokens) if token]
+        numbers = [
+            read_decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(_tokens(text)) if token
+        ]
     elif ":" in text:
         numbers = _range(text)
     else:
-        numbers = [read_decimal(token.strip(), f"label {i + 1} of the list") for i, token in enumerate(text.split(","))]
+        numbers = [read_decimal(token, f"label {i + 1} of the list") for i, token in enumerate(_tokens(text))]
     if any(each.denominator == 1 and abs(each) > MAX_INTEGER for each in numbers):
         raise InvalidInput("labels hold integers beyond 2**53, which floats cannot tell apart: rescale them")
     return check_labels([float(each) for each in numbers])
@@ -120,27 +121,64 @@ def _range(text: str) -> list[Fraction]:
     return [low + i * step for i in range(int(steps) + 1)]
 
 
-def parse_classes(text: str) -> tuple[str, ...]:
-    """Return the names of the classes that a text declares, in its order.
+def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ...]:
+    """Return the labels that a text declares: numbers in increasing order, or names in the order given.
 
     Parameters
     ----------
     text : str
-        Names separated by commas, quoted as in CSV where they hold one, or ``@FILE`` with a name on each line.
+        Numbers in the forms of :func:`parse_labels`. Or names separated by commas, quoted as in CSV where they hold
+        one, or ``@FILE`` with a name on each line.
+    task : {"regression", "classification"}, optional
+        By default labels are numbers if all are, and names if there is no number among them.
+
+    Raises
+    ------
+    InvalidInput
+        Some labels are numbers and some are not, and `task` does not say which they are meant to be; or errors of
+        :func:`parse_labels`, an empty name, or a file that cannot be read.
 
     Examples
     --------
-    >>> parse_classes('yes,no,"neither, nor"')
+    >>> parse_declared("0:2").tolist(), parse_declared("0:2", "classification")
+    ([0.0, 1.0, 2.0], ('0', '1', '2'))
+    >>> parse_declared('yes,no,"neither, nor"')
     ('yes', 'no', 'neither, nor')
     """
+    ranges = ":" in text and "," not in text and not text.startswith("@")
+    if task == "classification":
+        return (
+            tuple(repr(label).removesuffix(".0") for label in parse_labels(text).tolist())
+            if ranges
+            else _parse_names(text)
+        )
+    if task == "regression" or ranges:
+        return parse_labels(text)
+    tokens = [token for token in _tokens(text) if token]
+    numbers = sum(map(_is_number, tokens))
+    if 0 < numbers < len(tokens):
+        raise InvalidInput(
+            f"{numbers} of {len(tokens)} declared labels are numbers, and the others are not: correct them, or add "
+            "--task classification if all of them are names"
+        )
+    return parse_labels(text) if numbers == len(tokens) else _parse_names(text)
+
+
+def _tokens(text: str) -> list[str]:
+    """Return the parts between commas, and between lines of a file."""
+    listed = _text(text[1:]).replace("\n", ",") if text.startswith("@") else text
+    return [token.strip() for token in listed.split(",")]
+
+
+def _parse_names(text: str) -> tuple[str, ...]:
     if text.startswith("@"):
         # Not splitlines, to which U+2028 within a name is the end of a line.
         names = [line.removesuffix("\r") for line in _text(text[1:]).split("\n")]
         names = [name for name in names if name]
     else:
-        names = _cells(text, "the classes")
+        names = _cells(text, "labels")
     if not names or not all(names):
-        raise InvalidInput("a class has an empty name: missing labels are a class with --nulls class, not by a name")
+        raise InvalidInput("a label has an empty name: missing labels are declared by --nulls class, not by a name")
     return tuple(names)
 
 
@@ -167,7 +205,7 @@ def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, 
     path : path
         Comma-separated, in any order, with or without a header (two cells that are no numbers and no label).
     labels : (k,) array, or tuple of str or None
-        The declared numbers or classes; None is the class of missing labels, whose name is empty.
+        The declared numbers or names; None stands for missing labels, whose name is empty.
 
     Returns
     -------

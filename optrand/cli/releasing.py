@@ -31,10 +31,9 @@ from optrand.cli.reading import (
     Force,
     LedgerName,
     option,
-    parse_classes,
     parse_columns,
+    parse_declared,
     parse_epsilon,
-    parse_labels,
     parse_outputs,
     parse_penalty,
     read_loss,
@@ -66,13 +65,23 @@ def randomize(
         Path, typer.Argument(metavar="IN", help="Table: .csv, .tsv, either with .gz, .parquet, or a Parquet folder.")
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The table to write, of any of these kinds.")],
-    label: Annotated[str, option("--label", "COLUMN", "Column of private labels.")],
+    column: Annotated[str, option("--column", "COLUMN", "Column of private labels.")],
     epsilon: Epsilon,
     labels: Annotated[
-        str | None, option("--labels", "SET", f"All numbers that can occur: {LABEL_FORMS} For text use --classes.")
-    ] = None,
-    classes: Annotated[
-        str | None, option("--classes", "NAMES", "All classes that can occur: yes,no, or @FILE with one name per line.")
+        str,
+        option(
+            "--labels",
+            "SET",
+            f"All labels that can occur. Numbers: {LABEL_FORMS} Names: yes,no, or @FILE with one name per line.",
+        ),
+    ],
+    task: Annotated[
+        Literal["regression", "classification"] | None,
+        typer.Option(
+            "--task",
+            help="Default: regression if all labels are numbers, else classification. With classification, numbers are "
+            "names: the classes 0,1,2.",
+        ),
     ] = None,
     dataset: Annotated[
         str | None,
@@ -99,7 +108,7 @@ def randomize(
         typer.Option(
             "--nulls",
             help="Missing labels. refuse: stop, which reveals that there is one. drop: leave out their rows. pass: "
-            "keep them missing. Both drop and pass make PUBLIC which labels are missing. class (with --classes): treat "
+            "keep them missing. Both drop and pass make PUBLIC which labels are missing. class (of names): treat "
             "missing as one more class, which reveals nothing.",
         ),
     ] = "refuse",
@@ -121,7 +130,7 @@ def randomize(
         option(
             "--randomizer",
             "NAME",
-            "Default: the optimal randomizer, mixed slightly so that histograms can be estimated; rr for classes. "
+            "Default: the optimal randomizer, mixed slightly so that histograms can be estimated; rr for names. "
             "Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], rr-on-bins, gap-response. "
             "Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for these labels.",
         ),
@@ -191,14 +200,15 @@ def randomize(
     from optrand.release.files import diagnose_table, randomize_table, record_path
     from optrand.release.question import Question
 
-    names = None if classes is None else (*parse_classes(classes), *((None,) if nulls == "class" else ()))
-    declared = None if labels is None else parse_labels(labels)
+    declared: Any = parse_declared(labels, task)
+    if nulls == "class" and isinstance(declared, tuple):
+        declared = (*declared, None)
     question = Question(
-        label=_column_name(label),
+        column=_column_name(column),
         epsilon=parse_epsilon(epsilon),
         labels=declared,
-        classes=names,
-        prior=None if prior is None else _prior(prior, declared if names is None else names),
+        task=task,
+        prior=None if prior is None else _prior(prior, declared),
         randomizer=read_mechanism(Path(randomizer)) if randomizer and randomizer.endswith(".json") else randomizer,
         loss=read_loss(loss[1:]) if loss is not None and loss.startswith("@") else loss,
         bias_penalty=None if bias_penalty is None else parse_penalty(bias_penalty),
@@ -231,9 +241,9 @@ def randomize(
     show({"table": target, "record": record_path(target)})
 
 
-def _column_name(label: str) -> str:
+def _column_name(name: str) -> str:
     # In another encoding than UTF-8 a name reaches Python with its bytes escaped.
-    return os.fsencode(label).decode("utf-8", "backslashreplace")
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _prior(text: str, labels: Any) -> Any:
@@ -244,8 +254,6 @@ def _prior(text: str, labels: Any) -> Any:
         except InvalidInput:
             if text.lstrip("+-")[:1].isdigit() or text.strip() in ("", "nan", "inf"):
                 raise
-    if labels is None:
-        return None
     return read_prior(text, labels)
 
 
@@ -289,19 +297,19 @@ def _tell(record: ReleaseRecord, question: Question) -> None:
         "budget": f"{record.epsilon!r}: {spent}",
         "randomizer": record.randomizer,
     }
-    if question.classes is None:
+    if not question.nominal:
         facts["largest bias"] = shown_above(record.bias, 3)
     facts["verified gap"] = gap_words(record.gap)
     facts["realised epsilon"] = f"{shown_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
     lost = shown_above(record.noisy_label_loss, 6)
-    if question.classes is None:
+    if not question.nominal:
         facts["noisy label loss"] = f"{lost} (expected under the prior above)"
     else:
         facts["label changes"] = f"with probability {lost} (expected under the prior above)"
     if record.relative_loss is not None:
         facts["expected loss"] = f"{shown_above(record.relative_loss, 3)} of that of one randomizer for all groups"
     facts["estimates"] = record.estimates.words
-    copied = [] if record.table is None else [name for name in record.table.columns if name != record.label]
+    copied = [] if record.table is None else [name for name in record.table.columns if name != record.column]
     facts["copied"] = ", ".join(copied) or "no other column"
     show(facts)
     also(
@@ -360,11 +368,12 @@ def estimate(
     if it admits neither, the exit code is 2.
     """
     from optrand.estimate import histogram, mean
+    from optrand.release.question import name_text
 
     record = read_record(saved)
     record.verify_table(table)
-    # Classes are read as their places, numbers like any others.
-    numbered = replace(record, classes=None)
+    # Names are read as their places, numbers like any others.
+    numbered = replace(record, labels=record.values, task="regression")
     counts: list[tuple[str, float, float]] = []
     with progress() as announce:
         announce("reading the table")
@@ -373,7 +382,7 @@ def estimate(
         facts: dict[str, object] = {"rows": record.rows}
         if record.groups:
             facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
-        if record.classes is None:
+        if record.task == "regression":
             try:
                 found = mean(values, numbered, groups=groups)
                 facts["mean"] = f"{found.value:.6g} ± {shown_above(found.noise_error, 3)}"
@@ -381,10 +390,10 @@ def estimate(
                 facts["mean"] = f"not estimated: {error}"
         try:
             shares = histogram(values, numbered, groups=groups)
-            names = record.classes or tuple(f"{label:g}" for label in record.labels)
+            names = [f"{label:g}" if record.task == "regression" else name_text(label) for label in record.labels]
             errors = shares.noise_errors.tolist()
             counts = [
-                ("" if name is None else str(name), share, error)
+                (name or "", share, error)
                 for name, share, error in zip(names, shares.shares.tolist(), errors, strict=True)
             ]
             facts["largest error"] = f"{shown_above(max(errors), 3)} of a share"
@@ -400,7 +409,7 @@ def estimate(
 
 
 def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
-    """Return released labels, classes by their places and NaN for missing ones, and the table of their groups."""
+    """Return released labels, names by their places and NaN for missing ones, and the table of their groups."""
     import numpy as np
     import pyarrow as pa
 
@@ -410,11 +419,11 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     stated = record.table
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}
     table = open_table(path, **signs)
-    label = find_column(table, record.label)
-    column = record.column(table.schema.field(label).type, table.decimal)
+    name = find_column(table, record.column)
+    cells = record.reader(table.schema.field(name).type, table.decimal)
     parts, groups = [], []
-    for _, batch in table.batches([label, *record.groups]):
-        parts.append(column.numbers(batch.column(batch.schema.get_field_index(label))))
+    for _, batch in table.batches([name, *record.groups]):
+        parts.append(cells.numbers(batch.column(batch.schema.get_field_index(name))))
         if record.groups:
             groups.append(batch.select(list(record.groups)))
     return np.concatenate(parts), pa.Table.from_batches(groups) if record.groups else None
@@ -446,7 +455,7 @@ def ledger(
         say(f"withdrawn  {withdraw}")
     charges: Sequence[Charge] = () if found is None else found.entries(owner)
     totals = _totals(charges)
-    texts = ("dataset", "label", "begun", "output", "epsilon", "prior_epsilon")
+    texts = ("dataset", "column", "begun", "output", "epsilon", "prior_epsilon")
     also(
         ledger=name,
         entries=[
@@ -454,7 +463,7 @@ def ledger(
             for one in charges
         ],
         totals=[
-            {"dataset": table, "label": column, "epsilon": str(total.epsilon)}
+            {"dataset": table, "column": column, "epsilon": str(total.epsilon)}
             for (table, column), total in totals.items()
         ],
     )
@@ -463,7 +472,7 @@ def ledger(
         return
     for charge in charges:
         parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())
-        line = f"{charge.begun}  {charge.dataset}, column {charge.label!r}: {charge.total} ({parts}); "
+        line = f"{charge.begun}  {charge.dataset}, column {charge.column!r}: {charge.total} ({parts}); "
         lines(f"{line}{charge.status}; to {charge.output}; release {charge.id}")
     for (table, column), total in totals.items():
         lines(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
@@ -475,7 +484,7 @@ def _totals(charges: Sequence[Charge]) -> dict[tuple[str, str | None], Spent]:
 
     totals: dict[tuple[str, str | None], Spent] = {}
     for charge in charges:
-        for unit in ((charge.dataset, charge.label), (charge.dataset, None)):
+        for unit in ((charge.dataset, charge.column), (charge.dataset, None)):
             totals[unit] = totals.get(unit, Spent()) + charge.total
     several = {table for table, _ in totals if sum(table == other for other, _ in totals) > 2}
     return {unit: total for unit, total in totals.items() if unit[1] is not None or unit[0] in several}

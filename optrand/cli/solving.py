@@ -219,7 +219,7 @@ def sweep(
     if picture is not None:
         from optrand.plotting import save_figure
 
-        save_figure(table.plot(), picture, overwrite=force)
+        save_figure(table.plot(), picture)
     failed = sum(row.status == "failed" for row in table)
     if failed:
         raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
@@ -309,9 +309,13 @@ def plot(
 
 
 def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
+    from optrand.base.files import refuse_target
     from optrand.base.numerals import shown_above
     from optrand.plotting import groups_figure, pmf_figure, save_figure
+    from optrand.plotting.saving import check_ending
 
+    check_ending(output)
+    refuse_target(output, overwrite=force)
     with progress() as announce:
         announce("drawing")
         if mechanism is not None:
@@ -320,7 +324,7 @@ def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, out
                 figure.suptitle(f"{figure.get_suptitle()}, of a total of {shown_above(record.epsilon, 6)}", fontsize=8)
         elif record is not None:
             figure = groups_figure(record.mechanisms, total=record.epsilon)
-        save_figure(figure, output, overwrite=force)
+        save_figure(figure, output)
     tell_total(record)
     show({"picture": output})
 

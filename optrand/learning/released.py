@@ -162,13 +162,13 @@ def _of_record(noisy: Any, record: Any, groups: Any = None) -> list[LabelRelease
 
 
 def _domain_of(record: Any) -> Domain:
-    classes = getattr(record, "classes", None)
-    if classes is not None and None in classes:
+    nominal = getattr(record, "task", None) == "classification"
+    if nominal and None in record.labels:
         raise InvalidInput(
             "in the release missing labels are a class of their own: release with nulls='pass' or 'drop' to train on it"
         )
-    if classes is not None:
-        return Domain(tuple(classes), nominal=True)
+    if nominal:
+        return Domain(tuple(record.labels), nominal=True)
     labels = [float(label) for label in record.labels]
     whole = all(label.is_integer() for label in labels)
     return Domain(tuple(int(label) for label in labels) if whole else tuple(labels))

@@ -124,12 +124,12 @@ class Cells:
 
     @property
     def middles(self) -> tuple[Indices, Indices]:
-        """Ranks of the label and of the output in the middle of each group."""
+        """Return the ranks of the label and of the output in the middle of each group."""
         return (self.rows[:-1] + self.rows[1:]) // 2, (self.columns[:-1] + self.columns[1:]) // 2
 
     @property
     def size(self) -> str:
-        """Number of labels and outputs in a cell, in words; empty if it is one of each."""
+        """Return the number of labels and outputs in a cell, in words; empty if it is one of each."""
         rows, columns = int(np.diff(self.rows).max()), int(np.diff(self.columns).max())
         return "" if rows == columns == 1 else f"cells of up to {rows:,} by {columns:,}"
 

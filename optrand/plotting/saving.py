@@ -38,20 +38,21 @@ DRAWINGS: Mapping[str, Callable[[Mechanism], FigureBase]] = MappingProxyType(
 """Pictures of a mechanism, by the names of their files."""
 
 
-def save_figure(figure: FigureBase, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+def save_figure(figure: FigureBase, path: str | os.PathLike[str]) -> None:
     """Write a picture atomically, in the format of its ending ``.png``, ``.svg`` or ``.pdf``, without a date.
 
-    If the picture took the place of axes, the whole figure is written.
+    A file of that name is replaced, as matplotlib does. If the picture took the place of axes, the whole figure is
+    written.
 
     Raises
     ------
     InvalidInput
-        The path has another ending, or exists and `overwrite` is false.
+        The path has another ending, or is a symbolic link, a folder or a device.
     OSError
         As from the operating system; nothing is left behind.
     """
     ending = check_ending(path)
-    write_atomically(path, render(figure, ending), overwrite=overwrite)
+    write_atomically(path, render(figure, ending), overwrite=True)
 
 
 def render(figure: FigureBase, ending: str) -> bytes:
@@ -153,7 +154,7 @@ def gallery(
     pictures = [(figure, folder / f"{name}{ending}") for name, figure in figures.items() for ending in endings]
     for figure, path in pictures:
         announce(path.name)
-        save_figure(figure, path, overwrite=overwrite)
+        save_figure(figure, path)
     return Gallery(tuple(path for _, path in pictures), tuple(left_out))
 
 

@@ -85,7 +85,7 @@ class Account:
 
     @property
     def charged(self) -> str | None:
-        """Dataset that a ledger charges; None without one."""
+        """Return the dataset that a ledger charges; None without one."""
         return None if self.ledger is None else self.dataset
 
 
@@ -136,25 +136,25 @@ class Reader:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """Questions, one for each column."""
+        """Return the questions, one for each column."""
         return tuple(column.question for column in self.columns)
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Columns that :meth:`read` needs."""
-        labels = (question.label for question in self.questions)
+        """Return the columns that :meth:`read` needs."""
+        labels = (question.column for question in self.questions)
         return tuple(dict.fromkeys((*labels, *self.groups.columns, *self.id_columns)))
 
     @property
     def id_columns(self) -> tuple[str, ...]:
-        """Columns that identify a record."""
+        """Return the columns that identify a record."""
         return self.questions[0].ids
 
     def read(self, batch: Any, first_row: int = 0) -> Rows:
         """Read the rows of a batch, and refuse labels that cannot be released."""
         places = []
         for column in self.columns:
-            found = column.places(batch.column(batch.schema.get_field_index(column.question.label)))
+            found = column.places(batch.column(batch.schema.get_field_index(column.question.column)))
             refuse_labels(found, column.question)
             places.append(found)
         if self.id_columns:
@@ -245,7 +245,7 @@ class Scan:
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return self.sums[0].rows
 
     def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
@@ -281,7 +281,7 @@ class Table:
 
     @property
     def folders(self) -> list[str]:
-        """Names of the folders between the table's own and its files."""
+        """Return the names of the folders between the table's own and its files."""
         above = 0 if self.path is None else len(self.path.parts)
         return [part for file in self.files for part in file.parts[above:-1]]
 
@@ -363,7 +363,7 @@ def find_column(table: Table, name: str, *, public: bool = False) -> str:
 
 def label_column(table: Table, question: Question) -> LabelColumn:
     """Return the reader and writer of the labels of a table; errors as of :func:`find_column`, and of their type."""
-    name = find_column(table, question.label)
+    name = find_column(table, question.column)
     return LabelColumn(question, table.schema.field(name).type, table.decimal)
 
 
@@ -449,7 +449,7 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
         charges.append(
             Charge(
                 dataset=account.dataset or "",
-                label=question.label,
+                column=question.column,
                 # The decimal of the question. Rounding leaves the labels a little less.
                 epsilon=decimal_value(question.epsilon if split.prior else split.labels),
                 prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
@@ -470,7 +470,7 @@ def make_record(
     if charge.record is not None:
         return ReleaseRecord.from_bytes(charge.record.encode())
     listener.stage("estimating the prior")
-    names = {"release": charge.id, "dataset": account.dataset or "", "column": question.label}
+    names = {"release": charge.id, "dataset": account.dataset or "", "column": question.column}
     source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
     # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
     noisy = draw_histograms(question, counts, source)

@@ -51,7 +51,7 @@ class LabelColumn:
     def __post_init__(self) -> None:
         """Check the type."""
         kind, names = _plain_type(self.kind), self.question.names
-        words = f"column {self.question.label!r} is of type {self.kind}"
+        words = f"column {self.question.column!r} is of type {self.kind}"
         if self.decimal is not None or pa.types.is_null(kind):
             return
         if names is None:
@@ -61,15 +61,15 @@ class LabelColumn:
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_bytes(kind)
         whole = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         if not (text or whole or pa.types.is_boolean(kind)):
-            raise InvalidInput(f"{words}, expected text, integers or booleans for classes")
+            raise InvalidInput(f"{words}, expected text, integers or booleans for names")
         try:
             pa.array(names, pa.string()).cast(kind)
         except pa.ArrowInvalid:
-            raise InvalidInput(f"{words}, which does not hold the declared classes") from None
+            raise InvalidInput(f"{words}, which does not hold the declared labels") from None
 
     @property
     def released_kind(self) -> Any:
-        """Arrow type of the noisy labels: floats for numbers, for classes the type of the column."""
+        """Return the Arrow type of the noisy labels: floats for numbers, for names the type of the column."""
         if self.question.names is None:
             return pa.float64()
         kind = pa.binary() if self.decimal is not None else _plain_type(self.kind)
@@ -78,7 +78,7 @@ class LabelColumn:
     @property
     def missing_place(self) -> int:
         """Place of a missing label."""
-        return self.question.classes.index(None) if self.question.nulls == "class" else MISSING
+        return self.question.labels.index(None) if self.question.nulls == "class" else MISSING
 
     def places(self, column: Any) -> Places:
         """Return the place of each cell in the declared set, negative if the set does not contain it."""
@@ -91,12 +91,12 @@ class LabelColumn:
             missing = np.array(cells.is_null())
             if pa.types.is_floating(cells.type):
                 missing |= np.isnan(cells.to_numpy(zero_copy_only=False))
-        found = self._numbers(cells) if self.question.names is None else self._classes(cells)
+        found = self._numbers(cells) if self.question.names is None else self._names(cells)
         of_cells = np.append(np.where(missing, self.missing_place, found), self.missing_place)
         return of_cells.astype(np.int32)[at]
 
     def numbers(self, column: Any) -> Floats:
-        """Return released cells as numbers, and classes as their places, NaN for a missing one."""
+        """Return released cells as numbers, and names as their places, NaN for a missing one."""
         if self.question.names is None:
             cells, at = distinct_cells(plain(column))
             return np.append(_read_numbers(cells, self.decimal), np.nan)[at]
@@ -104,7 +104,7 @@ class LabelColumn:
         strangers = int((found < (MISSING if self.question.nulls == "pass" else 0)).sum())
         if strangers:
             raise InvalidInput(
-                f"{strangers} of {found.size} released values are no classes of the record: pass what was released"
+                f"{strangers} of {found.size} released values are no labels of the record: pass what was released"
             )
         return np.where(found < 0, np.nan, found)
 
@@ -118,7 +118,7 @@ class LabelColumn:
         at = np.minimum(np.searchsorted(labels, values), labels.size - 1)
         return np.where(nothing, NO_LABEL, np.where(labels[at] == values, at, UNDECLARED))
 
-    def _classes(self, cells: Any) -> NDArray[np.intp]:
+    def _names(self, cells: Any) -> NDArray[np.intp]:
         index = {name: place for place, name in enumerate(self.question.names or ()) if name is not None}
         found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in _read_texts(cells)]
         return np.array(found, dtype=np.intp)
@@ -132,8 +132,8 @@ class LabelColumn:
         names: list[Any] = list(self.question.names)
         if is_bytes(kind):
             names = [None if name is None else name.encode("utf-8", "surrogateescape") for name in names]
-        classes = pa.array(names, kind) if is_bytes(kind) else pa.array(names, pa.string()).cast(kind)
-        return classes.take(as_arrow(noisy.astype(np.int64), gaps))
+        declared = pa.array(names, kind) if is_bytes(kind) else pa.array(names, pa.string()).cast(kind)
+        return declared.take(as_arrow(noisy.astype(np.int64), gaps))
 
 
 def refuse_labels(places: Places, question: Question) -> None:
@@ -145,7 +145,7 @@ def refuse_labels(places: Places, question: Question) -> None:
     if (places == NO_LABEL).any() or (question.nulls == "refuse" and (places == MISSING).any()):
         what = "missing" if question.names is not None else "missing or no finite number that floats can tell apart"
         raise InvalidInput(
-            f"at least one label in column {question.label!r} is {what}: fill or drop such rows, or name a policy for "
+            f"at least one label in column {question.column!r} is {what}: fill or drop such rows, or name a policy for "
             f"missing labels, nulls=...; {advice}"
         )
     remedy = "round them first" if question.clip else "declare all that may occur, or clip those beyond its ends"
@@ -265,7 +265,7 @@ def _convert_numbers(cells: Any) -> Floats:
 
 
 def _read_texts(cells: Any) -> list[str | None]:
-    """Return cells as names of classes: text as it is, integers, whole floats and booleans as they are written."""
+    """Return cells as names: text as it is, integers, whole floats and booleans as they are written."""
     kind = cells.type
     if is_bytes(kind):
         return [None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in cells.to_pylist()]

@@ -120,7 +120,7 @@ def randomize_table(
     --------
     >>> import tempfile
     >>> from optrand.data import weeks_worked_path
-    >>> question = Question(label="weeks", labels=range(53), epsilon=1.0)
+    >>> question = Question(column="weeks", labels=range(53), epsilon=1.0)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     record = randomize_table(weeks_worked_path(), f"{folder}/noisy.csv", question)
     ...     record.verify_table(f"{folder}/noisy.csv")
@@ -294,9 +294,9 @@ class FileSink(Sink):
         replace: bool = False,
     ) -> None:
         self.staging, self.signals, self.replace = staging, signals, replace
-        self.target, self.label, self.rows = staging.target, question.label, 0
+        self.target, self.column, self.rows = staging.target, question.column, 0
         self.output, self.folder = str(self.target.absolute()), staging.folder
-        self.names = _select_names(table, self.label, keep, drop)
+        self.names = _select_names(table, self.column, keep, drop)
         self._names = set(self.names)
         # A name that is there twice cannot be read by it.
         self.columns = self.names if len(self._names) == len(self.names) else None
@@ -310,9 +310,9 @@ class FileSink(Sink):
             # The workers of Spark write.
             check_storable(pa.schema([table.schema.field(name) for name in self.names]))
             return
-        if copies := [name for name in columns_named_by_pandas(table.schema, self.label) if name in self.names]:
+        if copies := [name for name in columns_named_by_pandas(table.schema, self.column) if name in self.names]:
             raise InvalidInput(
-                f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {self.label!r}, like "
+                f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {self.column!r}, like "
                 "the labels: drop it, or save the frame after reset_index(drop=True)"
             )
         self._folder = table.path.is_dir() and not self.target.name.lower().endswith(SUFFIXES[:-1])
@@ -333,9 +333,9 @@ class FileSink(Sink):
         if isinstance(table, CsvTable):
             fields = [pa.field(name, pa.string()) for name in self.names]
             kind = pa.string() if pa.types.is_binary(kind) else kind
-            self._texts = pa.schema([field for field in fields if field.name != self.label])
+            self._texts = pa.schema([field for field in fields if field.name != self.column])
             self.checked = tuple(self._texts.names)
-        schema = make_schema(pa.schema(fields, table.schema.metadata), self.label, kind)
+        schema = make_schema(pa.schema(fields, table.schema.metadata), self.column, kind)
         check_storable(schema)
         staged = self.staging.table
         paths = [staged / file.relative_to(source) for file in table.files] if self._folder else [staged]
@@ -353,7 +353,7 @@ class FileSink(Sink):
         if signs is None:
             raise InvalidInput(f"{self.target} is a folder: name a file for the released table")
         for name in self.names:
-            if name != self.label:
+            if name != self.column:
                 check_writable(table.schema.field(table.schema.names.index(name)).type, name)
         self._signs = signs
         packed = suffix_of(self.target).endswith(".gz")
@@ -369,7 +369,7 @@ class FileSink(Sink):
         if self._writer is None:
             self._writer = self._begin()
         chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in self._names]
-        columns = [noisy[0] if name == self.label else batch.column(i) for i, name in chosen]
+        columns = [noisy[0] if name == self.column else batch.column(i) for i, name in chosen]
         self.rows += batch.num_rows
         self._writer.write(part, pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
 
@@ -396,18 +396,18 @@ class FileSink(Sink):
             self.signals.outcome, self.signals.released = f"the release was complete by then: {self.target}", True
 
 
-def _select_names(table: Table, label: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
+def _select_names(table: Table, column: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
     """Select the columns of a released table, in their order."""
     given = check_names(drop, "drop") if keep is None else check_names(keep, "keep")
     if keep is not None and len(drop):
         raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
-    if label in given:
-        raise InvalidInput(f"columns to keep or drop are other columns than {label!r}, none of them twice")
+    if column in given:
+        raise InvalidInput(f"columns to keep or drop are other columns than {column!r}, none of them twice")
     if set(given) & set(table.partitions):
         raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
     chosen = {find_column(table, name) for name in given}
     names = table.schema.names
-    return tuple(name for name in names if name == label or (name in chosen) == (keep is not None))
+    return tuple(name for name in names if name == column or (name in chosen) == (keep is not None))
 
 
 def diagnose_table(
@@ -422,7 +422,7 @@ def diagnose_table(
     """
     table = open_table(source, separator=separator, decimal=decimal)
     column, counts = label_column(table, question), np.zeros(4, dtype=np.intp)
-    for _, batch in table.batches([question.label]):
+    for _, batch in table.batches([question.column]):
         counts += np.bincount(-np.minimum(column.places(batch.column(0)), 0), minlength=4)
     found = {"missing": MISSING, "not_numbers": NO_LABEL, "undeclared": UNDECLARED}
     return {"rows": int(counts.sum()), **{name: int(counts[-code]) for name, code in found.items()}}

@@ -47,7 +47,7 @@ def arrow_column(data: Any, name: Any = None) -> Any:
     """Return a column of a frame, or an object that is a column, as an Arrow array."""
     if is_frame(data):
         if name is None:
-            raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, label=...")
+            raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, column=...")
         if _is_of(data, "pandas", "DataFrame"):
             return arrow_column(data.iloc[:, _single(data.columns, name)])
         if _is_of(data, "polars", "DataFrame"):
@@ -63,15 +63,15 @@ def arrow_column(data: Any, name: Any = None) -> Any:
     return _one_chunk(data if isinstance(data, ARROW) else _import(pa.array, data))
 
 
-def check_frame(data: Any, label: Any, labels: Any) -> None:
+def check_frame(data: Any, column: Any, labels: Any) -> None:
     """Refuse a frame of pandas whose index is named like the labels or equals them, since it would be released too.
 
-    The `label` is the name of the `labels`, None if they have none.
+    The `column` is the name of the `labels`, None if they have none.
     """
     if not _is_of(data, "pandas", "DataFrame", "Series"):
         return
-    own = label if _is_of(data, "pandas", "DataFrame") else data.name
-    for name in {label, own} - {None}:
+    own = column if _is_of(data, "pandas", "DataFrame") else data.name
+    for name in {column, own} - {None}:
         if name in list(data.index.names):
             raise InvalidInput(
                 f"the index is named {name!r}, like the labels, and would be released with them: reset_index(drop=True)"

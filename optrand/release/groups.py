@@ -74,7 +74,7 @@ class Groups:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Each group's values as a JSON list, which no other group has."""
+        """Return each group's values as a JSON list, which no other group has."""
         return tuple(json.dumps(key, ensure_ascii=False) for key in self.keys)
 
     def codes(self, batch: Any) -> Indices:

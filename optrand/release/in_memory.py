@@ -43,9 +43,9 @@ def randomize(
     data: Any,
     epsilon: float | Mapping[Hashable, float],
     *,
-    label: Any = None,
+    column: Any = None,
     labels: Any = None,
-    classes: Any = None,
+    task: Any = None,
     prior: Any = None,
     randomizer: Any = None,
     loss: Any = None,
@@ -73,12 +73,12 @@ def randomize(
         any other object that exports Arrow, such as a relation of DuckDB, which comes back as an Arrow table. Private.
     epsilon : float
         The whole budget of a column in nats, prior included. Several columns each spend it, or their own in a dict.
-    label : optional
+    column : optional
         The column of labels of a frame, or a list of several, which cost the sum: then all options down to `nulls`, and
         `gap`, may be dicts by column. Of anything else the name that it has in the record and in the ledger.
-    labels, classes, prior, randomizer, loss, bias_penalty, outputs, clip, nulls, gap
-        See :class:`~optrand.release.question.Question`. Either `labels` (numbers) or `classes` (names) that can occur
-        are declared, from public knowledge.
+    labels, task, prior, randomizer, loss, bias_penalty, outputs, clip, nulls, gap
+        See :class:`~optrand.release.question.Question`. All labels that can occur, numbers or names, are declared from
+        public knowledge.
     ids : names of columns, or array, optional
         Identity of each record: one column, several together, or an array of ids in the order of the labels. By
         default row numbers; an index is not looked at.
@@ -123,13 +123,13 @@ def randomize(
     ((3000,), 1.0, True)
     """
     data, framed = materialize(data), is_frame(data)
-    several = isinstance(label, list)
-    chosen = label if several else [label]
-    _check_columns(data, label, chosen, framed=framed)
+    several = isinstance(column, list)
+    chosen = column if several else [column]
+    _check_columns(data, column, chosen, framed=framed)
     given = {
         "epsilon": epsilon,
         "labels": labels,
-        "classes": classes,
+        "task": task,
         "prior": prior,
         "randomizer": randomizer,
         "loss": loss,
@@ -147,18 +147,20 @@ def randomize(
         if "epsilon" not in options:
             raise InvalidInput(f"there is no epsilon for column {name!r}: name one for each")
         questions.append(
-            Question(label=_name(data, name), groups=tuple(group_columns), ids=tuple(id_columns), **options)
+            Question(column=_name(data, name), groups=tuple(group_columns), ids=tuple(id_columns), **options)
         )
     account = Account.open(dataset, ledger, again=again, budget=budget)
-    private = {q.label: arrow_column(data, name if framed else None) for q, name in zip(questions, chosen, strict=True)}
-    for name, column in zip(chosen, private.values(), strict=True):
-        check_frame(data, name, column)
+    private = {
+        q.column: arrow_column(data, name if framed else None) for q, name in zip(questions, chosen, strict=True)
+    }
+    for name, cells in zip(chosen, private.values(), strict=True):
+        check_frame(data, name, cells)
     rows = len(next(iter(private.values())))
-    for what, column in {**id_columns, **group_columns}.items():
-        if len(column) != rows:
-            raise InvalidInput(f"there are {len(column)} {what} for {rows} labels, expected one for each")
+    for what, cells in {**id_columns, **group_columns}.items():
+        if len(cells) != rows:
+            raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
     table = Table(pa.table({**private, **id_columns, **group_columns}))
-    sink = _MemorySink(data, {q.label: name for q, name in zip(questions, chosen, strict=True)})
+    sink = _MemorySink(data, {q.column: name for q, name in zip(questions, chosen, strict=True)})
     records = release(table, questions, sink, account, Listener(warn=_warn))
     by_name = dict(zip(chosen, records, strict=True))
     return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
@@ -175,22 +177,22 @@ def _options_of(given: Mapping[str, Any], name: Any) -> dict[str, Any]:
     return options
 
 
-def _check_columns(data: Any, label: Any, chosen: Sequence[Any], *, framed: bool) -> None:
+def _check_columns(data: Any, column: Any, chosen: Sequence[Any], *, framed: bool) -> None:
     if not all(isinstance(name, Hashable) for name in chosen):
         raise InvalidInput("a column is named by a text or a number, several by a list of such names")
     if not chosen or len({str(name) for name in chosen}) < len(chosen):
         raise InvalidInput(f"there are {len(chosen)} columns named, expected at least one and no name twice")
-    if not framed and not isinstance(label, str | None):
+    if not framed and not isinstance(column, str | None):
         raise InvalidInput(
-            f"labels are of type {type(data).__name__}, which has no columns: give a frame, or as label the text by "
-            "which the record names them"
+            f"labels are of type {type(data).__name__}, which has no columns: give a frame, or as column the text "
+            "by which the record names them"
         )
 
 
-def _name(data: Any, label: Any) -> str:
+def _name(data: Any, column: Any) -> str:
     """Return the name of a column in records and in the ledger: of a Series its own, unless another is given."""
-    if label is not None:
-        return str(label)
+    if column is not None:
+        return str(column)
     own = getattr(data, "name", None)
     return own if isinstance(own, str) and own else "labels"
 
@@ -226,7 +228,7 @@ class _MemorySink(Sink):
 
     @property
     def kept(self) -> NDArray[np.bool_] | None:
-        """Rows that are released; None for all."""
+        """Return the rows that are released; None for all."""
         return np.concatenate(self._kept) if self._dropped else None
 
     def rehearse(self, reader: Reader) -> None:
@@ -235,7 +237,7 @@ class _MemorySink(Sink):
         rows = sum(map(len, self._kept)) if kept is None else int(kept.sum())
         most = max(question.k for question in reader.questions)
         gaps = any(question.nulls in ("pass", "class") for question in reader.questions)
-        # Every class once, and a missing one if there may be any.
+        # Every label once, and a missing one if there may be any.
         for start in range(0, most + gaps, rows):
             turn = np.arange(start, start + rows)
             missing = (turn == most) & gaps

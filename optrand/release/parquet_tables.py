@@ -187,20 +187,20 @@ def conform(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def make_schema(schema: Any, label: str, kind: Any) -> Any:
+def make_schema(schema: Any, column: str, kind: Any) -> Any:
     """Make the schema of a released table: the label's column of a new type, and no metadata of the true labels.
 
     It keeps the metadata of pandas on other columns, its index among them, and no other metadata.
     """
-    fields = schema.set(schema.names.index(label), pa.field(label, kind)).with_metadata(None)
-    notes, columns = _pandas_notes(schema)
-    if not columns:
+    fields = schema.set(schema.names.index(column), pa.field(column, kind)).with_metadata(None)
+    notes, described = _pandas_notes(schema)
+    if not described:
         return fields
-    if label in columns:
+    if column in described:
         # Written anew, as pandas needs it if the labels are an index.
-        columns[label] = {
-            "name": label,
-            "field_name": label,
+        described[column] = {
+            "name": column,
+            "field_name": column,
             "metadata": None,
             "pandas_type": str(kind).replace("double", "float64"),
             "numpy_type": kind.to_pandas_dtype().__name__,
@@ -208,9 +208,9 @@ def make_schema(schema: Any, label: str, kind: Any) -> Any:
     kept: dict[str, Any] = {
         name: notes[name] for name in ("column_indexes", "creator", "pandas_version") if name in notes
     }
-    kept["columns"] = [column for name, column in columns.items() if name in schema.names]
+    kept["columns"] = [note for name, note in described.items() if name in schema.names]
     kept["index_columns"] = [
-        entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, label)
+        entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, column)
     ]
     return fields.with_metadata({"pandas": json.dumps(kept)})
 
@@ -219,7 +219,7 @@ def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the metadata of pandas on a frame, and on its columns by their names in the file."""
     try:
         notes = json.loads((schema.metadata or {})[b"pandas"])
-        return notes, {column.get("field_name") or column["name"]: column for column in notes["columns"]}
+        return notes, {note.get("field_name") or note["name"]: note for note in notes["columns"]}
     except (KeyError, ValueError, TypeError, AttributeError):
         return {}, {}
 
@@ -235,12 +235,12 @@ def check_storable(schema: Any) -> None:
             ) from None
 
 
-def _is_public_index(entry: Any, names: Sequence[str], label: str) -> bool:
+def _is_public_index(entry: Any, names: Sequence[str], column: str) -> bool:
     """Decide whether an index of pandas is a released column, or a range that is not named like the label."""
-    return entry in names if isinstance(entry, str) else entry.get("name") != label
+    return entry in names if isinstance(entry, str) else entry.get("name") != column
 
 
-def columns_named_by_pandas(schema: Any, label: str) -> tuple[str, ...]:
+def columns_named_by_pandas(schema: Any, column: str) -> tuple[str, ...]:
     """Return other columns that are named like the labels in the metadata of pandas, such as an index of their values.
 
     Examples
@@ -250,8 +250,8 @@ def columns_named_by_pandas(schema: Any, label: str) -> tuple[str, ...]:
     >>> columns_named_by_pandas(pa.Table.from_pandas(frame).schema, "y")
     ('__index_level_0__',)
     """
-    _, columns = _pandas_notes(schema)
-    return tuple(name for name in schema.names if name != label and columns.get(name, {}).get("name") == label)
+    _, described = _pandas_notes(schema)
+    return tuple(name for name in schema.names if name != column and described.get(name, {}).get("name") == column)
 
 
 def _has_iceberg_metadata(folder: Path) -> bool:

@@ -328,7 +328,7 @@ class Conditioning:
 
     @cached_property
     def obstacle(self) -> str:
-        """Reason why no histogram can be estimated; empty if one can."""
+        """Return the reason why no histogram can be estimated; empty if one can."""
         try:
             _ = self._debiasing
         except InvalidInput as error:
@@ -337,12 +337,12 @@ class Conditioning:
 
     @property
     def possible(self) -> bool:
-        """Whether histograms, and losses without the noise's bias, can be estimated."""
+        """Decide whether histograms, and losses without the noise's bias, can be estimated."""
         return not self.obstacle
 
     @cached_property
     def count_errors(self) -> Floats | None:
-        """Standard deviation of the noise on each count, shape ``(k,)``, for one row under the prior.
+        """Return the standard deviation of the noise on each count, ``(k,)``, for one row under the prior.
 
         Times the root of the number of rows it is that of the whole count. None if there is no histogram, or too many
         labels to compute it.
@@ -360,7 +360,7 @@ class Conditioning:
 
     @cached_property
     def response_errors(self) -> Floats:
-        """Such standard deviations under debiased randomized response at the same epsilon."""
+        """Return such standard deviations under debiased randomized response at the same epsilon."""
         k, prior = self.mechanism.labels.size, self.mechanism.problem.prior
         stay, other = response_weights(k, self.mechanism.epsilon)
         # p - q without cancellation.
@@ -370,7 +370,7 @@ class Conditioning:
 
     @property
     def multiple(self) -> float:
-        """Largest ratio of the two errors; infinite without a histogram, NaN if it was not computed."""
+        """Return the largest ratio of the two errors; infinite without a histogram, NaN if it was not computed."""
         if not self.possible:
             return math.inf
         if self.count_errors is None:

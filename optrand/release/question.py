@@ -11,9 +11,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optrand.base import strict_json
 from optrand.base.suggestions import nearby
@@ -35,7 +36,7 @@ from optrand.model.outputs import Grid, Interval, Line, OutputSet, feasible_outp
 from optrand.model.problem import Problem, regression
 from optrand.sampling.priors import BudgetSplit, split_at, split_budget
 
-__all__ = ["LOSSES", "RANDOMIZERS", "ClassName", "Nulls", "Question", "class_text"]
+__all__ = ["LOSSES", "RANDOMIZERS", "Name", "Nulls", "Question", "Task", "name_text"]
 
 Nulls = Literal["refuse", "drop", "pass", "class"]
 """A missing label stops the release; its row is left out; it stays missing; or it is a class of its own.
@@ -43,7 +44,10 @@ Nulls = Literal["refuse", "drop", "pass", "class"]
 `drop` and `pass` make public which labels are missing.
 """
 
-ClassName = str | int | bool | None
+Task = Literal["regression", "classification"]
+"""Labels are numbers, or they are names, which have neither order nor distance."""
+
+Name = str | int | bool | None
 
 RANDOMIZERS: dict[str, tuple[Loss | None, float | None]] = {
     "optimal": (None, None),
@@ -76,13 +80,15 @@ class Question:
     ----------
     epsilon : float
         The whole budget in nats, prior included.
-    label : str
+    column : str
         Name of the column of private labels.
-    labels : array of numbers, optional
-        All numbers that may occur. Declared from public knowledge, never found in the private labels. Private labels
-        match them up to the rounding of floats: see :func:`~optrand.base.validation.as_declared`.
-    classes : list of str, int or bool, optional
-        The same for labels that are names. None among them stands for missing labels, with ``nulls="class"``.
+    labels : array of numbers, or list of str, int or bool
+        All labels that may occur: numbers or names. Declared from public knowledge, never found in the private labels.
+        Numbers match private ones up to the rounding of floats: see :func:`~optrand.base.validation.as_declared`. None
+        among names stands for missing labels, with ``nulls="class"``.
+    task : {"regression", "classification"}, optional
+        By default regression if all labels are numbers, else classification. With ``"classification"`` integers are
+        names: the classes 0, 1 and 2.
     prior : float or (k,) array, optional
         The part of epsilon that is spent on a private estimate of the prior, or a public prior, which costs nothing and
         is trusted to be public. By default see :func:`~optrand.sampling.priors.split_budget`.
@@ -91,7 +97,7 @@ class Question:
         ``"rr-with-prior"``, ``"rr-top-k"`` or ``"rr-top-k:3"``, ``"rr-on-bins"``, ``"gap-response"``, all for a prior;
         ``"rr"``, ``"debiased-rr"``, ``"minimax"`` without one; or a mechanism for these labels.
     loss : str, Loss or Tabulated, optional
-        By default squared for numbers and zero-one for classes. A table has a row for each label and a column for each
+        By default squared for numbers and zero-one for names. A table has a row for each label and a column for each
         output, both in increasing order.
     bias_penalty : float, optional
         From 0 to inf. By default inf (no bias) for squared loss and 0 for other losses.
@@ -115,17 +121,17 @@ class Question:
 
     Examples
     --------
-    >>> question = Question(label="weeks", labels=range(53), epsilon=1.0)
+    >>> question = Question(column="weeks", labels=range(53), epsilon=1.0)
     >>> question.split(rows=20_000)
     BudgetSplit(prior=0.05, labels=0.95)
-    >>> Question(label="student", classes=["yes", "no"], epsilon=1.0).buys_prior
-    False
+    >>> Question(column="student", labels=["yes", "no"], epsilon=1.0).task
+    'classification'
     """
 
     epsilon: float
-    label: str = "labels"
+    column: str = "labels"
     labels: Any = None
-    classes: Any = None
+    task: Task | None = None
     prior: Any = None
     randomizer: Any = None
     loss: Any = None
@@ -139,32 +145,16 @@ class Question:
 
     def __post_init__(self) -> None:
         """Check every option and bring it into one form."""
-        if (self.labels is None) == (self.classes is None):
-            raise InvalidInput(
-                "declare which labels can occur, from public knowledge: labels=range(53) for numbers, or "
-                "classes=['yes', 'no'] for names"
-            )
         nulls: object = self.nulls
         if not isinstance(nulls, str) or nulls not in get_args(Nulls):
             raise InvalidInput(f"nulls is {self.nulls!r}, expected one of {', '.join(get_args(Nulls))}")
-        if not _is_text(self.label):
-            raise InvalidInput("label is the name of the column of labels, expected text")
+        if not _is_text(self.column):
+            raise InvalidInput("column is the name of the column of labels, expected text")
         check_flag(self.clip, "clip")
         penalty: object = self.bias_penalty
         if penalty is not None and not (isinstance(penalty, float) and penalty == math.inf):
             self._set("bias_penalty", check_real(penalty, "bias_penalty"))
-        order = None
-        if self.classes is None:
-            given = _as_array(self.labels, "labels")
-            if any(isinstance(each, str) for each in (given if isinstance(given, list) else given.ravel())):
-                raise InvalidInput("labels are numbers: declare names as classes=['yes', 'no']")
-            given = check_labels(given)
-            order = np.argsort(given)
-            self._set("labels", frozen(given[order]))
-        else:
-            self._set("classes", _check_classes(self.classes))
-        if (self.nulls == "class") != (self.classes is not None and None in self.classes):
-            raise InvalidInput("missing labels are a class exactly if None is among the declared classes: declare both")
+        order = self._check_labels()
         self._set("epsilon", check_epsilon(self.epsilon))
         if check_real(self.gap, "gap") < 0:
             raise InvalidInput(f"gap is {self.gap!r}, expected a number of at least 0")
@@ -175,16 +165,39 @@ class Question:
     def _set(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
+    def _check_labels(self) -> NDArray[np.intp] | None:
+        """Settle the task, and sort labels that are numbers. Return their order; None of names, which keep theirs."""
+        given, task = _list_declared(self.labels), cast(object, self.task)
+        if task is None:
+            task = "classification" if isinstance(given, list) and any(map(_is_name, given)) else "regression"
+        elif not isinstance(task, str) or task not in get_args(Task):
+            raise InvalidInput(f"task is {task!r}, expected one of {', '.join(get_args(Task))}")
+        self._set("task", task)
+        order = None
+        if task == "classification":
+            self._set("labels", _check_names(given))
+        else:
+            if any(isinstance(each, str) for each in given):
+                raise InvalidInput("labels are names, and task='regression' is for numbers: leave it out")
+            numbers = check_labels(given)
+            order = np.argsort(numbers)
+            self._set("labels", frozen(numbers[order]))
+        if self.nulls == "class" and not self.nominal:
+            raise InvalidInput("missing labels are a class among names alone: if labels are, add task='classification'")
+        if (self.nulls == "class") != (self.nominal and None in self.labels):
+            raise InvalidInput("missing labels are a class exactly if None is among the declared labels: declare both")
+        return order
+
     def _check_columns(self) -> None:
         for name in ("groups", "ids"):
             columns = check_names(getattr(self, name), name)
-            if self.label in columns:
-                raise InvalidInput(f"column {self.label!r} holds the labels, which are private: {name} are public")
+            if self.column in columns:
+                raise InvalidInput(f"column {self.column!r} holds the labels, which are private: {name} are public")
             self._set(name, columns)
 
     def _check_randomizer(self) -> None:
         given = self.randomizer
-        if given is None and self.classes is not None and self.prior is None and self.loss is None and not self.groups:
+        if given is None and self.nominal and self.prior is None and self.loss is None and not self.groups:
             # Without a prior to gain from, randomized response keeps classes best, and histograms can be estimated.
             given = "rr"
         if isinstance(given, str):
@@ -193,8 +206,8 @@ class Question:
                 raise InvalidInput(f"the randomizer is {given!r}: {nearby(name, (*RANDOMIZERS, *WITHOUT_PRIOR))}")
             if size:
                 check_integer(int(size) if size.isdecimal() else size, "K of rr-top-k:K", 1, self.k)
-            if self.classes is not None and name in ORDERED:
-                raise InvalidInput(f"classes have no order, and {name!r} needs one: take rr, rr-with-prior or rr-top-k")
+            if self.nominal and name in ORDERED:
+                raise InvalidInput(f"names have no order, and {name!r} needs one: take rr, rr-with-prior or rr-top-k")
         elif isinstance(given, Mechanism):
             self._check_mechanism(given)
         elif given is not None:
@@ -213,8 +226,8 @@ class Question:
             raise InvalidInput("the mechanism is made for other labels than the declared ones: make it for these")
         if given.epsilon > self.epsilon:
             raise InvalidInput(f"the mechanism spends {given.epsilon:g} and epsilon is {self.epsilon:g}: raise it")
-        if self.classes is not None and not np.isin(given.outputs, self.values).all():
-            raise InvalidInput("the mechanism has outputs that are no classes 0, 1, ...: take one of classes")
+        if self.nominal and not np.isin(given.outputs, self.values).all():
+            raise InvalidInput("the mechanism has outputs that are no classes 0, 1, ...: take one for classification")
 
     def _check_problem(self, order: Any) -> None:
         """Return the loss, penalty and outputs; afterwards none of them is None."""
@@ -224,17 +237,17 @@ class Question:
             if useless:
                 raise InvalidInput(f"{self.rule} has its own loss: leave out {', '.join(useless)}")
             self._set("bias_penalty", penalty)
-        if self.classes is not None and (self.clip or self.outputs is not None or self.bias_penalty):
-            raise InvalidInput("classes are no numbers: leave out clip, outputs and bias_penalty")
-        chosen = loss or _check_loss(self.loss) or (losses.squared if self.classes is None else losses.zero_one)
-        if self.classes is not None and chosen != losses.zero_one and not isinstance(chosen, Tabulated):
-            raise InvalidInput(f"{chosen.name} is no loss of classes, which are right or wrong: leave it out")
+        if self.nominal and (self.clip or self.outputs is not None or self.bias_penalty):
+            raise InvalidInput("labels are names, not numbers: leave out clip, outputs and bias_penalty")
+        chosen = loss or _check_loss(self.loss) or (losses.zero_one if self.nominal else losses.squared)
+        if self.nominal and chosen != losses.zero_one and not isinstance(chosen, Tabulated):
+            raise InvalidInput(f"{chosen.name} is no loss of names, which are right or wrong: leave it out")
         if chosen == losses.zero_one and (self.outputs is not None or (loss is None and self.bias_penalty is not None)):
             raise InvalidInput("zero-one loss has the labels as outputs: leave out outputs and bias_penalty")
         if self.bias_penalty is None:
             self._set("bias_penalty", math.inf if chosen == losses.squared else 0.0)
         self._set("loss", chosen)
-        on_labels = self.classes is not None or chosen == losses.zero_one
+        on_labels = self.nominal or chosen == losses.zero_one
         self._set("outputs", Grid(self.values) if on_labels else _check_outputs(self.outputs))
         if isinstance(self.prior, bool | int | float | np.number | str):
             # Refused here if nothing would be left for the labels.
@@ -247,39 +260,44 @@ class Question:
         self.problem(most)
 
     @property
+    def nominal(self) -> bool:
+        """Decide whether labels are names, without order and distance."""
+        return self.task == "classification"
+
+    @property
     def rule(self) -> str:
         """Name of the randomizer, without its K. Empty if none is named."""
         return self.randomizer.partition(":")[0] if isinstance(self.randomizer, str) else ""
 
     @property
     def needs_prior(self) -> bool:
-        """Whether the randomizer depends on a prior."""
+        """Decide whether the randomizer depends on a prior."""
         return self.randomizer is None or self.rule in RANDOMIZERS
 
     @property
     def buys_prior(self) -> bool:
-        """Whether a part of epsilon is spent on a prior."""
+        """Decide whether a part of epsilon is spent on a prior."""
         return self.needs_prior and self.k > 1 and not isinstance(self.prior, np.ndarray)
 
     @property
     def draws_optimum(self) -> bool:
-        """Whether the best randomizer draws as it is, and nothing is mixed into it for the sake of histograms."""
+        """Decide whether the best randomizer draws as it is, with nothing mixed into it for histograms."""
         return self.randomizer is not None or isinstance(self.prior, np.ndarray)
 
     @cached_property
     def values(self) -> Floats:
-        """Declared labels as the mechanism knows them, increasing, shape ``(k,)``: classes by their places."""
-        return frozen(self.labels if self.classes is None else np.arange(len(self.classes), dtype=np.float64))
+        """Return the declared labels as the mechanism knows them, increasing, ``(k,)``: names by their places."""
+        return frozen(np.arange(len(self.labels), dtype=np.float64) if self.nominal else self.labels)
 
     @property
     def k(self) -> int:
-        """Number of declared labels."""
+        """Return the number of declared labels."""
         return int(self.values.size)
 
     @cached_property
     def names(self) -> tuple[str | None, ...] | None:
-        """Classes as text, as a table of text would hold them; None for numbers."""
-        return None if self.classes is None else tuple(class_text(name) for name in self.classes)
+        """Return names as text, as a table of text would hold them; None for numbers."""
+        return tuple(map(name_text, self.labels)) if self.nominal else None
 
     def split(self, rows: int) -> BudgetSplit:
         """Split the budget between prior and labels of a number of rows, which is public."""
@@ -301,7 +319,7 @@ class Question:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of all that decides which noise is drawn, by which a retry is recognised."""
+        """Return the SHA-256 of all that decides which noise is drawn, by which a retry is recognised."""
         document = {name: _plain(value) for name, value in vars(self).items() if name in _DRAWING}
         return hashlib.sha256(strict_json.canonical(document)).hexdigest()
 
@@ -321,8 +339,8 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | tuple) else repr(value)
 
 
-def class_text(name: ClassName) -> str | None:
-    """Return the name of a class as a table of text would hold it."""
+def name_text(name: Name) -> str | None:
+    """Return a name as a table of text would hold it."""
     return str(name).lower() if isinstance(name, bool) else None if name is None else str(name)
 
 
@@ -347,10 +365,10 @@ def _is_text(name: object) -> bool:
     return isinstance(name, str) and name != "" and not any("\ud800" <= each <= "\udfff" for each in name)
 
 
-def _as_array(given: Any, name: str) -> Any:
-    """Return declared numbers as an array or a list."""
+def _as_array(given: Any, name: str, example: str = "[0.5, 0.3, 0.2]") -> Any:
+    """Return a public list as an array or a list."""
     if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
-        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a list of numbers, such as range(53)")
+        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a list such as {example}")
     if isinstance(given, list | tuple):
         # The cells of a list are checked themselves: numpy makes numbers of booleans.
         return list(given)
@@ -360,21 +378,34 @@ def _as_array(given: Any, name: str) -> Any:
         raise InvalidInput(f"{name} is a ragged list, expected numbers") from None
 
 
-def _check_classes(given: Any) -> tuple[ClassName, ...]:
-    wrong = InvalidInput(f"classes are of type {type(given).__name__}, expected a list such as ['yes', 'no']")
-    if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
-        raise wrong
-    try:
-        names = [name.item() if isinstance(name, np.generic) else name for name in given]
-    except TypeError:
-        raise wrong from None
+def _list_declared(given: Any) -> Any:
+    """Return declared labels as an array or a list."""
+    if given is None:
+        raise InvalidInput(
+            "declare which labels can occur, from public knowledge: labels=range(53) for numbers, or "
+            "labels=['yes', 'no'] for names"
+        )
+    found = _as_array(given, "labels", "range(53) or ['yes', 'no']")
+    if isinstance(found, list):
+        return found
+    if found.ndim != 1:
+        raise InvalidInput(f"labels is of type {type(given).__name__}, expected a list of numbers or names")
+    return found if found.dtype.kind in "iuf" else found.tolist()
+
+
+def _is_name(label: object) -> bool:
+    return label is None or isinstance(label, str | bool | np.bool_)
+
+
+def _check_names(given: Any) -> tuple[Name, ...]:
+    names = [name.item() if isinstance(name, np.generic) else name for name in given]
     named = [name for name in names if name is not None]
     if not named or len({type(name) for name in named}) > 1 or not isinstance(named[0], str | int):
-        raise InvalidInput("classes are of several types or of none, expected all text, all integers or all booleans")
+        raise InvalidInput("labels are of several types or of none, expected all text, all integers or all booleans")
     if isinstance(named[0], str) and not all(_is_text(name) or name == "" for name in named):
-        raise InvalidInput("a class is no valid Unicode text: rename it")
+        raise InvalidInput("a label is no valid Unicode text: rename it")
     if len(set(names)) < len(names):
-        raise InvalidInput(f"there are {len(names)} classes, expected no name twice")
+        raise InvalidInput(f"there are {len(names)} labels, expected no name twice")
     return tuple(names)
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ from optrand.release.frames import arrow_column
 from optrand.release.groups import Groups, Indices
 from optrand.release.plan import Conditioning, Drawing, Estimates, describe_prior, expected_loss, pools_of, prove
 from optrand.release.publish import digest_of
-from optrand.release.question import Nulls, Question
+from optrand.release.question import Nulls, Question, Task
 from optrand.sampling.keyed import subkey
 from optrand.sampling.priors import BudgetSplit
 
@@ -66,7 +66,8 @@ class TableFile:
         "mechanism": "certificate certify matrix sample summary",
         "estimates": "histogram mean",
         "save(path)": "to_csv to_json",
-        "labels": "domain",
+        "column": "label",
+        "labels": "classes classes_ domain",
     }
 )
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +80,8 @@ class ReleaseRecord(Released):
         UUID in hexadecimal.
     dataset : str or None
         Name under which a ledger charged it; None if none did.
-    label : str
-        Name of the column.
+    column : str
+        Name of the column of labels.
     epsilon : float
         Total in nats: the exact sum of `parts`, rounded up.
     parts : BudgetSplit
@@ -89,10 +90,10 @@ class ReleaseRecord(Released):
         Verified upper end of the epsilon that was spent.
     rows : int
         Labels that were drawn.
-    labels : tuple of float
-        The declared set, increasing; classes are 0, 1, ...
-    classes : tuple of str, int, bool or None, optional
-        Their names; None among them for missing labels.
+    labels : tuple of float, or tuple of str, int, bool or None
+        The declared numbers, increasing, or the declared names; None among names stands for missing labels.
+    task : {"regression", "classification"}
+        Whether labels are numbers or names.
     nulls : str
     ids, groups : tuple of str
         Names of columns.
@@ -104,7 +105,7 @@ class ReleaseRecord(Released):
     gap, bias, variance : float
         Proven distance from the optimum as a share, largest bias and largest variance of a label.
     noisy_label_loss : float
-        Expected loss of a label under the prior; of classes the probability that one changes.
+        Expected loss of a label under the prior; of names the probability that one changes.
     relative_loss : float, optional
         Objective of a release by groups, as a share of that of one mechanism for all rows.
     mechanisms : mapping of str to Mechanism
@@ -124,13 +125,13 @@ class ReleaseRecord(Released):
 
     release: str
     dataset: str | None
-    label: str
+    column: str
     epsilon: float
     parts: BudgetSplit
     realised_epsilon: float
     rows: int
-    labels: tuple[float, ...]
-    classes: tuple[str | int | bool | None, ...] | None
+    labels: tuple[Any, ...]
+    task: Task
     nulls: Nulls
     ids: tuple[str, ...]
     groups: tuple[str, ...]
@@ -155,11 +156,13 @@ class ReleaseRecord(Released):
             raise InvalidInput("the release is no UUID: expected 32 hexadecimal digits")
         if self.epsilon != self.parts.total or (self.noisy_counts is not None) != (self.parts.prior > 0):
             raise InvalidInput("the total is not the sum of its parts, or a prior is not the one that was paid for")
-        if self.rows < 1 or not self.labels or any(not low < high for low, high in pairwise(self.labels)):
-            raise InvalidInput("the record has no rows, or labels that do not increase")
-        for each in (self.noisy_counts, self.classes, self.estimates.counts):
+        if self.task not in get_args(Task) or self.rows < 1 or not self.labels:
+            raise InvalidInput("the record has no rows, no labels or no task")
+        if any(not low < high for low, high in pairwise(self.values)) or len(set(self.labels)) < len(self.labels):
+            raise InvalidInput("the record has labels that do not increase, or a name twice")
+        for each in (self.noisy_counts, self.estimates.counts):
             if each is not None and len(each) != len(self.labels):
-                raise InvalidInput("the record has not one class, count or error for each label")
+                raise InvalidInput("the record has not one count or error for each label")
         self._check_table()
         self._check_mechanisms()
 
@@ -174,7 +177,7 @@ class ReleaseRecord(Released):
 
     def _check_mechanisms(self) -> None:
         for one in self.mechanisms.values():
-            if one.epsilon != self.parts.labels or tuple(one.labels.tolist()) != self.labels:
+            if one.epsilon != self.parts.labels or tuple(one.labels.tolist()) != self.values:
                 raise InvalidInput("a mechanism of the record is for other labels or another epsilon")
         if not self.mechanisms or any(
             len(key) != len(self.groups) for key in Groups.parse(self.groups, self.mechanisms).keys
@@ -217,13 +220,13 @@ class ReleaseRecord(Released):
         return cls(
             release=release,
             dataset=dataset,
-            label=question.label,
+            column=question.column,
             epsilon=split.total,
             parts=split,
             realised_epsilon=budget_above(spent),
             rows=int(sizes.sum()),
-            labels=tuple(question.values.tolist()),
-            classes=question.classes,
+            labels=tuple(question.labels if question.nominal else question.values.tolist()),
+            task="classification" if question.nominal else "regression",
             nulls=question.nulls,
             ids=question.ids,
             groups=question.groups,
@@ -241,8 +244,13 @@ class ReleaseRecord(Released):
         )
 
     @property
+    def values(self) -> tuple[float, ...]:
+        """Return the declared labels as the mechanisms know them: names by their places, 0, 1, ..."""
+        return self.labels if self.task == "regression" else tuple(map(float, range(len(self.labels))))
+
+    @property
     def mechanism(self) -> Mechanism:
-        """Mechanism that drew the labels.
+        """Return the mechanism that drew the labels.
 
         Raises
         ------
@@ -259,20 +267,20 @@ class ReleaseRecord(Released):
 
     @property
     def distinct(self) -> list[Mechanism]:
-        """Mechanisms without repetition."""
+        """Return the mechanisms without repetition."""
         return list({one.digest: one for one in self.mechanisms.values()}.values())
 
     @property
     def places(self) -> Indices:
-        """Index among the distinct mechanisms of that of each group."""
+        """Return the index among the distinct mechanisms of that of each group."""
         digests = [one.digest for one in self.distinct]
         return np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
 
     def drawing(self, master_key: bytes) -> Drawing:
         """Return the draws of this release under its master key."""
-        names = {"release": self.release, "dataset": self.dataset or "", "column": self.label, "purpose": "labels"}
+        names = {"release": self.release, "dataset": self.dataset or "", "column": self.column, "purpose": "labels"}
         keys = tuple(subkey(master_key, **names, mechanism=one.digest) for one in self.distinct)
-        return Drawing(tuple(self.distinct), keys, self.places, np.array(self.labels))
+        return Drawing(tuple(self.distinct), keys, self.places, np.array(self.values))
 
     def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
         """Return released labels by the mechanism that drew them, without missing ones.
@@ -306,27 +314,27 @@ class ReleaseRecord(Released):
         return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
-        """Return released numbers, NaN for a missing one, and released classes as their places.
+        """Return released numbers, NaN for a missing one, and released names as their places.
 
         Raises
         ------
         InvalidInput
-            A name that is no class.
+            A name that was not declared.
         """
-        if self.classes is None and type(released) is np.ndarray and released.dtype != object:
+        if self.task == "regression" and type(released) is np.ndarray and released.dtype != object:
             return released
         column = arrow_column(released)
         if pa.types.is_string(column.type):
-            # Empty text is a missing class to most readers of CSV, and to some of them itself.
+            # Empty text is a missing label to most readers of CSV, and to some of them itself.
             column = pc.if_else(pc.equal(column, ""), None, column)
-        return self.column(column.type).numbers(column).reshape(np.shape(released))
+        return self.reader(column.type).numbers(column).reshape(np.shape(released))
 
-    def column(self, kind: Any, decimal: str | None = None) -> LabelColumn:
+    def reader(self, kind: Any, decimal: str | None = None) -> LabelColumn:
         """Return a reader of released labels, of an Arrow type or of text with a decimal point."""
-        declared: Any = {"labels": self.labels} if self.classes is None else {"classes": self.classes}
-        return LabelColumn(
-            Question(label=self.label, epsilon=self.epsilon, nulls=self.nulls, **declared), kind, decimal
+        question = Question(
+            column=self.column, labels=self.labels, task=self.task, epsilon=self.epsilon, nulls=self.nulls
         )
+        return LabelColumn(question, kind, decimal)
 
     def verify_table(self, path: str | os.PathLike[str]) -> None:
         """Refuse a table, a file or a folder, that is not the released one, byte by byte.
@@ -402,7 +410,7 @@ class FrameRecord:
 
     @property
     def epsilon(self) -> float:
-        """Total in nats: the exact sum over the columns, rounded up."""
+        """Return the total in nats: the exact sum over the columns, rounded up."""
         return decimal_above(
             sum(
                 (decimal_value(part) for one in self.columns.values() for part in vars(one.parts).values()), Fraction(0)
@@ -449,7 +457,7 @@ def load_release(path: str | os.PathLike[str]) -> Any:
     if strict_json.read_format(data) == FRAME_FORMAT:
         content = strict_json.unseal(data, ["records"], kind=FRAME_FORMAT)
         records = [_read(one) for one in content["records"]]
-        return FrameRecord({one.label: one for one in records})
+        return FrameRecord({one.column: one for one in records})
     return ReleaseRecord.from_bytes(data)
 
 

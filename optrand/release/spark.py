@@ -274,8 +274,8 @@ def _write_labels(tasks: _Tasks, batches: Batches) -> _Report:
             kept, (noisy,) = reader.draw(batch, rows, tasks.drawings)
             if kept.num_rows == 0:
                 continue
-            label = reader.questions[0].label
-            arrays = [noisy if name == label else kept.column(name) for name in tasks.names]
+            column = reader.questions[0].column
+            arrays = [noisy if name == column else kept.column(name) for name in tasks.names]
             table = pa.RecordBatch.from_arrays(arrays, names=list(tasks.names))
             if writer is None:
                 if not folder.is_dir():

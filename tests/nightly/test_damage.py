@@ -108,10 +108,10 @@ def damaged_ledgers(folder, times):
     return seen
 
 
-def _charge(label):
+def _charge(column):
     return Charge(
         dataset="census",
-        label=label,
+        column=column,
         epsilon=Fraction(1),
         prior_epsilon=Fraction(0),
         question="q",
