@@ -7,13 +7,14 @@ import pytest
 from test_bounds import random_problem
 
 import optrand
+from optrand.certificates.certificate import PROVEN
 from optrand.errors import NotCertified
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Interval
 from optrand.model.randomizer import Arcs, Randomizer
 from optrand.solvers import design
 from optrand.solvers.dispatch import exact_mechanism
-from optrand.solvers.gaps import PROVEN, decide_gap, estimated_bound, estimated_gap
+from optrand.solvers.gaps import decide_gap, estimated_bound, estimated_gap
 
 
 @pytest.mark.parametrize("place", ["line", "interval", "grid"])

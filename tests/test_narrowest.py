@@ -14,6 +14,7 @@ from oracle import split_cost
 
 import optrand
 from optrand import Interval, certify, solve, unbiased_range, unbiased_regression
+from optrand.certificates.certificate import PROVEN
 from optrand.closed_forms import two_ends
 from optrand.closed_forms.narrowest import design_two_ends
 from optrand.closed_forms.unbiased import design_debiased_rr
@@ -21,7 +22,6 @@ from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism.tabulation import tabulate
 from optrand.solvers import ClosedForm, ReducedDual, choose, design
 from optrand.solvers.closed_form import CLOSED_FORMS, priced_rr_within, two_ends_within
-from optrand.solvers.gaps import PROVEN
 
 RATIOS = (Fraction(11, 10), Fraction(2), Fraction(3), Fraction(7), Fraction(100))
 

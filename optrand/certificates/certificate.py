@@ -34,7 +34,19 @@ from optrand.model.losses import Tabulated
 from optrand.model.problem import Dual, Problem
 from optrand.model.table import Table
 
-__all__ = ["Certificate", "Proof", "certify", "certify_table", "exact_objective", "expected_loss", "lower_bound"]
+__all__ = [
+    "PROVEN",
+    "Certificate",
+    "Proof",
+    "certify",
+    "certify_table",
+    "exact_objective",
+    "expected_loss",
+    "lower_bound",
+]
+
+PROVEN = 1e-9
+"""Relative gap with which an answer counts as optimal: every solver, and `solve`, stops at it."""
 
 
 @suggest_attributes(
@@ -83,7 +95,7 @@ class Proof:
         difference = Fraction(self.upper) - Fraction(self.lower)
         return float_above(max(Fraction(0), difference) / (abs(Fraction(self.value)) or 1))
 
-    def require(self, gap: float = 1e-9) -> Self:
+    def require(self, gap: float = PROVEN) -> Self:
         """Return this certificate, or raise if it does not prove feasibility and a relative gap of at most `gap`.
 
         Raises

@@ -15,6 +15,7 @@ from flint import fmpq
 from optrand.base import strict_json
 from optrand.base.strict_json import Document
 from optrand.base.validation import Floats
+from optrand.certificates.certificate import PROVEN
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.file_format import read_columns
 from optrand.mechanism.mechanism import ExactMechanism, Mechanism, read_file
@@ -26,9 +27,6 @@ from optrand.programs.exact_point import exact_points
 from optrand.programs.program import Program
 
 __all__ = ["ProgramMechanism", "load", "solve_program"]
-
-REFINED_GAP = 1e-11
-"""Relative gap beyond which the backend's answer is refined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +181,7 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     found = list[ProgramMechanism]()
     for point, multipliers in exact_points(program.solve(engine), engine):
         found.append(_mechanism(program, point, multipliers))
-        if found[-1].certificate.gap <= REFINED_GAP:
+        if found[-1].certificate.gap <= PROVEN:
             return found[-1]
     return min(found, key=lambda one: one.certificate.gap)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optrand.certificates.certificate import lower_bound
+from optrand.certificates.certificate import PROVEN, lower_bound
 from optrand.closed_forms.narrowest import design_two_ends
 from optrand.closed_forms.response import design_rr_with_prior
 from optrand.closed_forms.unbiased import condition_holds, design_debiased_rr, design_gap_response
@@ -20,7 +20,7 @@ from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Dual, Problem, unbiased_range
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers.failures import solver_failures
-from optrand.solvers.gaps import PROVEN, decide_gap
+from optrand.solvers.gaps import decide_gap
 
 __all__ = [
     "CLOSED_FORMS",

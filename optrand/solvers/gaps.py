@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
+from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.tabulation import tabulate
 from optrand.model import losses
@@ -29,7 +30,6 @@ from optrand.model.problem import Dual, Problem, unbiased_range
 from optrand.model.randomizer import Randomizer, Solution
 
 __all__ = [
-    "PROVEN",
     "Prices",
     "decide_gap",
     "estimated_bound",
@@ -299,9 +299,6 @@ def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats
         terms = np.where(costs < 0, math.exp(problem.epsilon), 1.0) * costs
         return np.ascontiguousarray(terms.T).sum(axis=1), np.finfo(float).eps * np.abs(terms).sum(axis=0)
 
-
-PROVEN = 1e-9
-"""Relative gap with which an answer counts as optimal: every solver, and `solve`, stops at it."""
 
 ROUNDING = 1e-5
 """Relative gap in floats above which their rounding is not all that is missing. It is tuned on random problems."""

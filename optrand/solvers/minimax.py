@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from optrand.certificates.certificate import PROVEN
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
@@ -23,7 +24,7 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution
 from optrand.solvers.cones import ConeOptions, only, solve_cones
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.gaps import PROVEN, worst_case_gap
+from optrand.solvers.gaps import worst_case_gap
 from optrand.solvers.optimality import candidates
 from optrand.solvers.reduced_dual.solver import ReducedDual
 from optrand.solvers.reductions import Reduction

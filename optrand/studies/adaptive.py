@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from optrand.base.arithmetic import decimal_value, privacy_ratio
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats, check_integer, check_real, rectangular
+from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
@@ -32,7 +33,6 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution
 from optrand.solvers import LinearProgram, design
 from optrand.solvers.dispatch import exact_mechanism
-from optrand.solvers.gaps import PROVEN
 from optrand.studies.placement import Placements
 
 __all__ = ["AdaptiveOutputs", "adaptive_outputs", "descend", "optimum_on"]

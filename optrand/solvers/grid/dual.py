@@ -21,13 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from optrand.base.validation import Floats
+from optrand.certificates.certificate import PROVEN
 from optrand.errors import SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap
+from optrand.solvers.gaps import decide_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.reduced_dual.answers import IDLE, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder

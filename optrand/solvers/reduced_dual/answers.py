@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
+from optrand.certificates.certificate import PROVEN
 from optrand.model.outputs import Line
 from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Arcs as ArcColumns
 from optrand.model.randomizer import Randomizer, Solution, Stats
-from optrand.solvers.gaps import PROVEN, Extended, estimated_gap
+from optrand.solvers.gaps import Extended, estimated_gap
 from optrand.solvers.positions import Numbers
 from optrand.solvers.reduced_dual.arcs import Arcs, Level, Terms
 from optrand.solvers.reduced_dual.kernel import (

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from optrand.base.validation import Floats
+from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model import losses
 from optrand.model.outputs import Grid
@@ -29,7 +30,7 @@ from optrand.model.randomizer import Solution, Stats
 from optrand.solvers.closed_form import feasible_answer
 from optrand.solvers.cones import solve_cones
 from optrand.solvers.failures import GuardedSolver
-from optrand.solvers.gaps import PROVEN, decide_gap, estimated_gap
+from optrand.solvers.gaps import decide_gap, estimated_gap
 from optrand.solvers.optimality import candidates
 from optrand.solvers.reduced_dual.answers import IDLE, Candidate, Reduced, best_outputs, find_candidate
 from optrand.solvers.reduced_dual.arcs import (
