@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
+from operator import itemgetter
 from typing import overload
 
 import numpy as np
@@ -257,11 +258,10 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
     if moved is not None:
         return moved.table(labels)
     rough = columns.table(labels)
-    mixed = list(_complete(problem, columns, rough))
-    error = rough.mean_squared_error(problem.prior)
-    errors = [table.mean_squared_error(problem.prior) for table in mixed]
-    for table, own in zip(mixed, errors, strict=True):
-        if own <= NEARLY * error:
+    error, mixed = rough.mean_squared_error(problem.prior), list[tuple[Fraction, Table]]()
+    for table in _complete(problem, columns, rough):
+        mixed.append((table.mean_squared_error(problem.prior), table))
+        if mixed[-1][0] <= NEARLY * error:
             return table
     moved = _move_within(problem, columns, inside)
     if moved is None and isinstance(problem.outputs, Interval):
@@ -269,7 +269,7 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
         moved = _move_within(problem, columns, np.ones_like(inside))
     if moved is not None:
         return moved.table(labels)
-    return mixed[errors.index(min(errors))] if mixed else None
+    return min(mixed, key=itemgetter(0))[1] if mixed else None
 
 
 def _move_within(problem: Problem, columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
