@@ -48,7 +48,7 @@ from optrand.model.table import Table
 __all__ = ["round_randomizer", "tabulate"]
 
 BITS = 60
-"""Masses are integers that sum to about ``2**BITS``; on a grid, where masses alone make means right, twice as long."""
+"""Masses are integers that sum to about ``2**BITS``."""
 
 TOLERANCE = 1e-6
 """Largest probability that a row may lack or exceed, made private, and that negative masses may have."""
@@ -141,7 +141,7 @@ def round_randomizer(randomizer: Randomizer) -> Table:
     ([-0.5, 1.5], 3.0)
     """
     ratio, origin = privacy_ratio(randomizer.epsilon), 0.0
-    sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin, BITS)
+    sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin)
     return scale_columns(randomizer.labels, sets, masses, offsets, ratio).table(randomizer.labels)
 
 
@@ -150,9 +150,7 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     is_grid = isinstance(problem.outputs, Grid)
     origin = 0.0 if is_grid or problem.loss.positive_outputs else problem.origin
     ratio, finest = privacy_ratio(problem.epsilon), None
-    sets, offsets, masses = _round(
-        randomizer, problem.epsilon, origin, 2 * BITS if is_grid and problem.unbiased else BITS
-    )
+    sets, offsets, masses = _round(randomizer, problem.epsilon, origin)
     if problem.unbiased and is_grid:
         sets, offsets, masses = _correct_masses(problem, sets, offsets, masses, ratio)
     elif problem.unbiased:
@@ -173,7 +171,7 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     return table
 
 
-def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> tuple[LabelSets, Floats, list[int]]:
+def _round(randomizer: Randomizer, epsilon: float, origin: float) -> tuple[LabelSets, Floats, list[int]]:
     """Round to sets of labels, outputs less the origin, and integer masses that cover every label equally.
 
     Raises
@@ -198,7 +196,7 @@ def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> 
             "tells where"
         )
     shares = np.maximum(masses, 0.0)
-    wanted = [int(mass) for mass in np.rint(shares / shares.sum() * 2.0**bits).tolist()]
+    wanted = [int(mass) for mass in np.rint(shares / shares.sum() * 2.0**BITS).tolist()]
     return _cover(sets, offsets, wanted)
 
 
