@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from pathlib import Path
-
-import optrand
 
 POSIX = ("fcntl", "grp", "pwd", "resource", "termios")
 
@@ -40,11 +37,3 @@ def test_everything_but_spark_works_without_posix(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "again.csv.release.json").is_file()
-
-
-def test_no_module_imports_what_only_posix_has() -> None:
-    for path in Path(optrand.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not {name.partition(".")[0] for name in names} & set(POSIX), path
