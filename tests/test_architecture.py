@@ -148,6 +148,9 @@ def test_the_certificate_sees_no_solver_and_no_backend() -> None:
 def test_a_checker_stands_alone(name: str) -> None:
     path = PACKAGE / f"{name}.py"
     assert roots(path) <= set(sys.stdlib_module_names)
+    assert name != "checker" or "decimal" not in roots(path), (
+        "a second witness takes no brackets from decimal, as optrand"
+    )
     assert len(path.read_text(encoding="utf-8").splitlines()) < 320
 
 
