@@ -18,33 +18,37 @@ class Tape:
     private = False
 
     def __init__(self, bits):
-        self.bits = list(bits)
+        self.bits = np.array(bits, dtype=np.uint64)
         self.read = 0
 
     def words(self, count):
-        if self.read + count > len(self.bits):
+        begin, end = self.read, self.read + count
+        if end > self.bits.size:
             raise OutOfBits
-        taken = self.bits[self.read : self.read + count]
-        self.read += count
-        return np.array(taken, dtype=np.uint64)
+        self.read = end
+        return self.bits[begin:end]
 
 
 def enumerated(draw_from, depth):
-    """The probability of each draw decided by at most `depth` bits, and the probability that is left undecided."""
+    """The probability of each draw decided by at most `depth` bits, and the probability that is left undecided.
+
+    The bits that a draw has read decide it, whatever follows them: the next string differs within these.
+    """
     decided: dict[object, Fraction] = {}
     undecided = Fraction(0)
-    stack = [()]
-    while stack:
-        bits = stack.pop()
+    bits = [0] * depth
+    while True:
         tape = Tape(bits)
         try:
             draw = draw_from(tape)
         except OutOfBits:
-            if len(bits) == depth:
-                undecided += Fraction(1, 2**depth)
-            else:
-                stack += [(*bits, 0), (*bits, 1)]
+            undecided += Fraction(1, 2**tape.read)
         else:
-            assert tape.read == len(bits)
-            decided[draw] = decided.get(draw, Fraction(0)) + Fraction(1, 2 ** len(bits))
-    return decided, undecided
+            decided[draw] = decided.get(draw, Fraction(0)) + Fraction(1, 2**tape.read)
+        read = bits[: tape.read]
+        while read and read[-1]:
+            read.pop()
+        if not read:
+            return decided, undecided
+        read[-1] = 1
+        bits = read + [0] * (depth - len(read))

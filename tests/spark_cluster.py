@@ -1,4 +1,4 @@
-"""A Spark cluster of two worker processes on this machine, or why there is none."""
+"""Spark on this machine, in one process or as a cluster of two workers, or why there is none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OPTIONS = {
 
 
 @contextmanager
-def cluster(folder):
+def cluster(folder, master="local-cluster[2,1,512]"):
     """Session of a cluster whose logs, events and temporary files are in a folder."""
     import pyspark
     from pyspark import SparkContext
@@ -63,7 +63,7 @@ def cluster(folder):
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     try:
-        builder = SparkSession.builder.master("local-cluster[2,1,512]").appName("optrand")
+        builder = SparkSession.builder.master(master).appName("optrand")
         for name, value in {**OPTIONS, "spark.eventLog.dir": (folder / "events").as_uri()}.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()

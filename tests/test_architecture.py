@@ -8,6 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -73,25 +74,47 @@ def modules() -> dict[str, list[Path]]:
     return found
 
 
+@cache
+def import_nodes(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Every import of a file, and whether only a type checker reads it."""
+    found: list[tuple[ast.Import | ast.ImportFrom, bool]] = []
+
+    def visit(node: ast.AST, hidden: bool) -> None:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append((node, hidden))
+        hidden |= isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+                visit(child, hidden)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")), False)
+    return found
+
+
 def imported(path: Path) -> set[str]:
     """Modules of optrand that a file imports at run time: what only a type checker reads does not count."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    hidden = {
-        id(child)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
-        for child in ast.walk(node)
-    }
     names: set[str] = set()
-    for node in ast.walk(tree):
-        if id(node) in hidden:
-            continue
+    for node in (node for node, hidden in import_nodes(path) if not hidden):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "optrand":
             parts = node.module.split(".")
             names |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
         elif isinstance(node, ast.Import):
             names |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("optrand.")}
     return names
+
+
+def roots(path: Path) -> set[str]:
+    """Packages that a file imports, this one left out if named by dots."""
+    return {
+        name.split(".")[0]
+        for node, _ in import_nodes(path)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }
+
+
+def test_no_module_imports_what_only_posix_has() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        assert not roots(path) & {"fcntl", "grp", "pwd", "resource", "termios"}, path
 
 
 def test_every_module_has_its_layer_and_imports_point_down() -> None:
@@ -124,15 +147,10 @@ def test_the_certificate_sees_no_solver_and_no_backend() -> None:
 @pytest.mark.parametrize("name", sorted(CHECKERS))
 def test_a_checker_stands_alone(name: str) -> None:
     path = PACKAGE / f"{name}.py"
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    roots = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            roots.add((node.module or "").split(".")[0])
-        elif isinstance(node, ast.Import):
-            roots |= {alias.name.split(".")[0] for alias in node.names}
-    assert roots <= set(sys.stdlib_module_names)
+    assert roots(path) <= set(sys.stdlib_module_names)
+    assert name != "checker" or "decimal" not in roots(path), (
+        "a second witness takes no brackets from decimal, as optrand"
+    )
     assert len(path.read_text(encoding="utf-8").splitlines()) < 320
 
 
@@ -185,13 +203,10 @@ def test_a_name_is_imported_from_where_type_checkers_find_it() -> None:
 
 
 def test_every_public_package_is_an_attribute() -> None:
-    script = (
-        "import importlib, optrand\n"
-        f"for name in {sorted(name for layer in LAYERS for name in layer if name.islower())}:\n"
-        "    if not name.startswith('_') and name != 'cli':\n"
-        "        assert getattr(optrand, name) is importlib.import_module(f'optrand.{name}'), name"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
+    for name in sorted(name for layer in LAYERS for name in layer if name.islower() and name[0] != "_"):
+        if name != "cli":
+            optrand.__dict__.pop(name, None)
+            assert getattr(optrand, name) is importlib.import_module(f"optrand.{name}"), name
 
 
 def test_help_opens_with_every_name_on_one_line() -> None:
@@ -231,7 +246,7 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 def sources(path: Path) -> set[str]:
     """Modules of optrand that a file takes names from, packages left out."""
     names = set[str]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node, _ in import_nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return names

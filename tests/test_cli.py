@@ -577,8 +577,8 @@ def test_a_disk_that_is_really_full_leaves_nothing(here):
     assert result.stderr.startswith("error: File too large; epsilon 1 is charged to dataset 'd', once")
     assert result.stderr.count("\n") == 1
     assert set(listing(here)) - set(before) == {Path("l.sqlite")}
-    assert module("randomize", *arguments, cwd=here).returncode == 0
-    assert "total of d, column 'y': epsilon 1\n" in module("ledger", "--ledger", "l.sqlite", cwd=here).stdout
+    assert run("randomize", *arguments).exit_code == 0
+    assert "total of d, column 'y': epsilon 1\n" in run("ledger", "--ledger", "l.sqlite").stdout
 
 
 def test_the_bundled_table_is_released_with_a_proof(here):
@@ -587,10 +587,9 @@ def test_the_bundled_table_is_released_with_a_proof(here):
     result = module("randomize", weeks_worked_path(), "weeks.csv", *arguments, cwd=here)
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
-    verified = module("verify", "weeks.csv.release.json", "--gap", "1e-12", cwd=here)
-    assert verified.returncode == 0, verified.stderr
-    checked = [sys.executable, "-m", "optrand.checker", "weeks.csv.release.json"]
-    assert subprocess.run(checked, cwd=here, check=False, capture_output=True).returncode == 0
+    verified = run("verify", "weeks.csv.release.json", "--gap", "1e-12")
+    assert verified.exit_code == 0, verified.stderr
+    assert optrand.checker.main(["weeks.csv.release.json"]) == 0
     lines = (here / "weeks.csv").read_text().splitlines()
     assert len(lines) == 20_001
     assert lines[0] == "age,class_of_worker,education,marital_status,weeks"

@@ -1,4 +1,4 @@
-"""Many problems and sweeps on a cluster of Dask's, here two processes: answers, errors, cancelling, time limits."""
+"""Many problems and sweeps on a cluster of Dask's, here a process: answers, errors, cancelling, time limits."""
 
 import operator
 import sys
@@ -39,7 +39,7 @@ def client():
     # Workers cannot import this module.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -96,14 +93,6 @@ def test_letters_stay_inside_and_apart_at_the_width_of_a_column_and_of_a_page(na
         ends = [np.sort(each.get_window_extent().get_points()[:, "xy".index(axis.axis_name)]) for each in ticks]
         ends.sort(key=lambda pair: pair[0])
         assert all(left[1] <= right[0] + 1 for left, right in pairwise(ends))
-
-
-def test_no_picture_opens_a_window():
-    code = (
-        "import sys, tests.test_plotting as t; t.DRAWN['pmf'](), t.DRAWN['dual'](), t.DRAWN['frontier'](); "
-        "sys.exit('matplotlib.pyplot' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=False).returncode == 0
 
 
 def test_settings_of_the_session_are_not_used():

@@ -47,6 +47,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def session(folder):
+    """One process: by day nothing depends on workers of their own, which triple the time."""
+    with cluster(folder, "local[2]") as started:
+        yield started
+
+
+@pytest.fixture
+def two_workers(folder):
     with cluster(folder) as started:
         yield started
 
@@ -81,7 +88,7 @@ def with_key(monkeypatch):
 
 
 @pytest.mark.nightly
-def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tmp_path, monkeypatch):
+def test_a_killed_worker_changes_no_label_and_no_key_is_told(two_workers, folder, tmp_path, monkeypatch):
     """Groups and missing labels included: the same labels as on one machine, under the same key."""
     cells = private()["weeks"].to_pylist()
     cells[17] = cells[1000] = None
@@ -99,7 +106,7 @@ def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tm
                     os.kill(virtual_machine(), signal.SIGKILL)
             yield batch
 
-    read = frame_of(session, table, tmp_path / "private")
+    read = frame_of(two_workers, table, tmp_path / "private")
     frame = read.mapInArrow(kill_once, read.schema)
     asked = question(groups=("state",), nulls="drop")
     with_key(monkeypatch)
@@ -112,7 +119,7 @@ def test_a_killed_worker_changes_no_label_and_no_key_is_told(session, folder, tm
     record.verify_table(tmp_path / "noisy")
     assert by_id(pq.read_table(tmp_path / "noisy")) == by_id(pq.read_table(tmp_path / "alone.parquet"))
     assert load_release(tmp_path / "noisy.release.json") == record
-    check_secrets(session, folder, [KEY])
+    check_secrets(two_workers, folder, [KEY])
 
 
 def virtual_machine():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -437,7 +437,7 @@ def rehearsal_rows(X: Any) -> NDArray[np.intp]:
 def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
     """Return the numbers of rows with a missing or infinite entry, as far as numpy can decide it."""
     if sparse.issparse(X):
-        entries: Any = sparse.coo_array(X)  # type: ignore[call-overload]
+        entries = cast("Any", X).tocoo()
         return np.unique(entries.row[~np.isfinite(entries.data)]).astype(np.intp)
     if hasattr(X, "isna"):
         gaps = np.asarray(X.isna())

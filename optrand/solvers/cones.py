@@ -195,7 +195,8 @@ class ConeProgram:
 
     def _label_rows(self) -> Rows:
         """Return the amount of each label, from its sums at coarse nodes."""
-        return sparse.csr_array(self.prolongation[1:, 1:] - self.prolongation[:-1, 1:])
+        amounts: Rows = self.prolongation[1:, 1:] - self.prolongation[:-1, 1:]
+        return amounts
 
     def build(self) -> ConicProgram:
         """Return the minimisation; variables are the three sums at each node, then slopes at ends, then charges."""
