@@ -16,8 +16,7 @@ from words import GivenWords
 
 from optrand.base.arithmetic import check_ratio
 from optrand.baselines import vector
-from optrand.baselines.coins import coins, octets
-from optrand.baselines.vector import Alibi, UnaryBits
+from optrand.baselines.vector import Alibi, UnaryBits, coins, octets
 from optrand.errors import InvalidInput
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
@@ -347,7 +346,7 @@ def test_vectors_that_cannot_be_a_release_are_refused():
 
 
 def test_noisy_vectors_that_are_none_are_refused():
-    with pytest.raises(InvalidInput, match="expected 3 along the last axis"):
+    with pytest.raises(InvalidInput, match="expected numbers and 3 along the last axis"):
         Alibi(3, 1.0).soft_labels([0.0, 1.0])
     with pytest.raises(InvalidInput, match="hold NaN"):
         Alibi(3, 1.0).soft_labels([0.0, 1.0, math.nan])
