@@ -264,9 +264,13 @@ def plain(value: float) -> str:
     >>> plain(1e-6), plain(2.5e-7), plain(0.05), plain(12000.0), plain(-3.0)
     ('10⁻⁶', '2.5·10⁻⁷', '0.05', '12,000', '−3')
     """
-    text = f"{value:,.10g}" if 1e-4 < abs(value) < 1e7 else f"{value:g}"
+    return _typeset(f"{value:,.10g}" if 1e-4 < abs(value) < 1e7 else f"{value:g}")
+
+
+def _typeset(numeral: str) -> str:
+    """Raise the exponent of a numeral, and set its minus."""
     digits = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    raised = re.sub(r"e([-+]\d+)$", lambda found: "·10" + str(int(found[1])).translate(digits), text)
+    raised = re.sub(r"e([-+]\d+)$", lambda found: "·10" + str(int(found[1])).translate(digits), numeral)
     return re.sub(r"^1·", "", raised).replace("-", "\N{MINUS SIGN}")
 
 
@@ -307,7 +311,7 @@ def below(number: float, digits: int) -> str:
     Examples
     --------
     >>> below(2.71828, 3), above(2.71828, 3), below(-1e-17, 2), above(1348.3746, 7), above(0.5, 3)
-    ('2.71', '2.72', '−1.1e-17', '1348.375', '0.500')
+    ('2.71', '2.72', '−1.1·10⁻¹⁷', '1348.375', '0.500')
     """
     return _pad(shown_below(number, digits), digits)
 
@@ -318,9 +322,9 @@ def above(number: float, digits: int) -> str:
 
 
 def _pad(numeral: str, digits: int) -> str:
-    """Pad a numeral with zeros to `digits` digits, and typeset its minus."""
+    """Pad a numeral with zeros to `digits` digits, and typeset it."""
     rounded = float(numeral)
-    return f"{rounded:#.{digits}g}".replace("-", "\N{MINUS SIGN}", 1 if rounded < 0 else 0) if rounded else "0"
+    return _typeset(f"{rounded:#.{digits}g}") if rounded else "0"
 
 
 # Positions

@@ -140,12 +140,8 @@ class HasMoments(Protocol):
 Answer = Moments | Mechanism | Randomizer | HasMoments
 """Randomizers that can be drawn; a mechanism must be feasible for its own problem."""
 
-MOMENTS = (
-    "noisy label loss\n(label units, squared)",
-    "standard deviation\n(label units)",
-    "root mean squared bias\n(label units)",
-)
-"""Names of the vertical axes."""
+MOMENTS = ("noisy label loss", "standard deviation", "root mean squared bias")
+"""Titles of the panels: above each, since beside it they are longer than a low panel is high."""
 
 
 def moments_figure(
@@ -208,7 +204,8 @@ def moments_figure(
         for row, (axes, moment) in enumerate(zip(panels, MOMENTS, strict=False)):
             for look, (name, found) in zip(styles, means.items(), strict=True):
                 axes.plot(budgets, found[row], label=name, clip_on=False, **{**look, "markersize": mark})
-            axes.set(xlabel="ε (nats)", ylabel=moment)
+            axes.set_xlabel("ε (nats)")
+            axes.set_title(moment, loc="left")
             style.set_logarithmic(axes.xaxis, [budgets[place] for place in spread(len(budgets), LIMITS.budget_ticks)])
             if row < 2:
                 style.set_logarithmic(axes.yaxis)
@@ -216,7 +213,8 @@ def moments_figure(
                 axes.set_ylim(bottom=0)
             add_grid(axes)
         style.set_legend(figure, panels[0].lines)
-        style.set_title(figure, "What privacy costs: means under the prior" + ("" if biased else ", all without bias"))
+        heading = "Means under the prior, in label units (loss: squared)"
+        style.set_title(figure, heading + ("" if biased else ", all without bias"))
     return figure
 
 
@@ -320,9 +318,11 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
         for look, epsilon in zip(styles, budgets, strict=True):
             _draw_gain(gain, p, epsilon, look)
             by_epsilon.plot(epsilon, _kept(p, [epsilon]), **{**look, "markersize": 7}, label=f"_ε = {epsilon:g}")
-        gain.set(xlabel="k, number of labels kept", ylabel="probability of the label, $w_k$")
+        gain.set_title("probability of the label, $w_k$", loc="left")
+        gain.set_xlabel("k, number of labels kept")
         gain.set_ylim(bottom=0)
-        by_epsilon.set(xlabel="ε (nats)", ylabel="best number of labels kept")
+        by_epsilon.set_title("best number of labels kept", loc="left")
+        by_epsilon.set_xlabel("ε (nats)")
         style.set_logarithmic(by_epsilon.xaxis)
         for axes, axis in ((gain, gain.xaxis), (by_epsilon, by_epsilon.yaxis)):
             if p.size > LIMITS.kept_marks:

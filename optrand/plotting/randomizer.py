@@ -195,13 +195,13 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
         handles = _draw_signature(axes, edges, rows, letters)
         if table.n <= LIMITS.written and width * 8 > 10 * table.n and height * 4 > table.k:
             _write_chances(axes, mesh, ranks, table)
-        ranks.draw(axes, "output (label units), by rank")
+        ranks.draw(axes, "output (label units), by rank" if has_means(subject) else "class that is released")
         if labels is None:
             style.tick_labels(axes.yaxis, table.labels, height - 1.5)
         else:
             ticks = chosen(table.labels, labels, table.k)
             axes.set_yticks(ticks, number_texts(table.labels[ticks]))
-        axes.set_ylabel("label")
+        axes.set_ylabel("label" if has_means(subject) else "class")
         style.add_log_scale(figure, mesh, axes, f"mean probability in {cells.size}" if cells.size else "probability")
         if handles:
             style.set_legend(figure, handles)

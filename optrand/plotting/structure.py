@@ -118,7 +118,7 @@ def _mass_legend(largest: float, widest: float) -> list[Artist]:
     unit = 10.0 ** math.floor(math.log10(largest))
     top = math.floor(largest / unit) * unit
     return [
-        Line2D([], [], color=INK, linewidth=widest * mass / largest, label=f"mass {style.plain(float(f'{mass:.2g}'))}")
+        Line2D([], [], color=INK, linewidth=widest * mass / largest, solid_capstyle="butt", label=f"mass {mass:.2g}")
         for mass in (top, top / 2, top / 5)
     ]
 
@@ -334,7 +334,9 @@ def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floa
         x, marks = ranks.place(places), ranks.places
         ranks.draw(axes, "output v (label units)")
     else:
-        axes.set_xlabel("output v (label units)")
+        axes.set_xlabel("output v (label units)" if problem.loss != losses.zero_one else "class v that is released")
+        if grid is not None:
+            axes.locator_params(axis="x", integer=bool((grid == np.rint(grid)).all()))
     look: Any = {"color": "#434e6c", "label": "price of the best column", "linewidth": 1.0}
     if grid is not None:
         axes.vlines(x, 0, prices, color=MIDDLE, linewidth=0.6, zorder=1)
@@ -350,7 +352,9 @@ def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floa
     if high < LIMITS.price_noise * float(np.abs(dual.alpha).max()):
         low, high = min(low, -0.08), 1.0
     axes.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
-    axes.set_xlim(x[0], x[-1]) if x[0] < x[-1] else None
+    # The marks of a grid reach beyond its ends.
+    side = 0.0 if grid is None else 0.03 * float(np.ptp(x))
+    axes.set_xlim(x[0] - side, x[-1] + side) if x[0] < x[-1] else None
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.set_ylabel("price f(v) (loss)")
     style.set_legend(
