@@ -37,7 +37,6 @@ from optrand.plotting._table import (
     has_means,
     letters_of,
     problem_of,
-    row_chances,
     sum_rows,
 )
 
@@ -143,14 +142,15 @@ def _draw_density(
     """Draw the density of every panel: the probability of a group of outputs, over the width that it takes."""
     groups = group_edges(table.n, LIMITS.density_bins)
     edges = style.line_edges(table.outputs)[groups]
-    heights = np.array([np.add.reduceat(row_chances(table, row), groups[:-1]) for row in shown]) / np.diff(edges)
+    chances = [sum_rows(table, np.eye(1, table.k, row)[0], np.array([0, table.k]))[0] for row in shown]
+    heights = np.add.reduceat(chances, groups[:-1], axis=1) / np.diff(edges)
     seen = np.flatnonzero(heights.max(axis=0) >= LIMITS.faint * heights.max())
     low, high = edges[seen[0]], edges[seen[-1] + 1]
     panels[0].set_xlim(min(low, *table.labels[shown]), max(high, *table.labels[shown]))
     panels[0].set_ylim(0, 1.1 * float(heights.max()))
-    for axes, row, chances in zip(panels, shown.tolist(), heights, strict=True):
-        axes.stairs(chances, edges, fill=True, color=style.LIGHT, zorder=1)
-        axes.stairs(chances, edges, color=style.DARK, linewidth=0.8, label="density", zorder=2)
+    for axes, row, density in zip(panels, shown.tolist(), heights, strict=True):
+        axes.stairs(density, edges, fill=True, color=style.LIGHT, zorder=1)
+        axes.stairs(density, edges, color=style.DARK, linewidth=0.8, label="density", zorder=2)
         axes.axvline(table.labels[row], label="the label", **LABEL)
         if means:
             axes.plot(table.means[row], 0, label="mean output", clip_on=False, zorder=4, **MEAN)

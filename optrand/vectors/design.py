@@ -46,7 +46,7 @@ class Options:
 
     tolerance: float = 1e-13
     """Relative tolerance for Clarabel, which stalls before it reaches it."""
-    cones: int = 400
+    cones: int = 800
     """Largest number of types, each a cone, of the first program, and of violated types that each later one adds."""
     rounds: int = 20
     """Largest number of cone programs."""
