@@ -376,9 +376,8 @@ def _places(problem: Problem, outputs: Floats, margin: float) -> Floats:
     if isinstance(problem.outputs, Grid):
         values = problem.outputs.values
         return values[(values >= low) & (values <= high)]
-    between = (
-        np.linspace(outputs[:-1], outputs[1:], 12, axis=1).ravel() if outputs.size <= LIMITS.curve_points else outputs
-    )
+    steps = 4 * LIMITS.curve_points // outputs.size
+    between = np.linspace(outputs[:-1], outputs[1:], steps, axis=1).ravel() if steps > 3 else outputs
     places = np.union1d(np.linspace(low, high, LIMITS.curve_points), np.union1d(outputs, between))
     return places[places > 0] if problem.loss.positive_outputs else places
 
