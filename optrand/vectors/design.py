@@ -28,6 +28,7 @@ from scipy.optimize import nnls
 from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
+from optrand.solvers.backends.cones import Clarabel, Cones, ConicProgram
 from optrand.vectors.bound import VectorDual
 from optrand.vectors.groups import Counts
 
@@ -229,8 +230,6 @@ def _solve_cones(program: _Program) -> tuple[Floats, Used]:
 
     with ``Z`` given by matrices between and within groups. Masses are the multipliers of :math:`\ell_j`.
     """
-    import clarabel
-
     n, q = program.between.shape
     root = np.linalg.cholesky(program.gamma).T if q else program.gamma
     wide = np.flatnonzero(program.often > 0)
@@ -247,18 +246,12 @@ def _solve_cones(program: _Program) -> tuple[Floats, Used]:
     right = np.zeros((n, size))
     right[:, 0] = 2.0
     cost = np.concatenate((-root.reshape(-1), -program.often[wide], np.zeros(q)))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = OPTIONS.tolerance
-    answer = clarabel.DefaultSolver(
-        sparse.csc_matrix((cost.size, cost.size)),
-        cost / np.abs(cost).max(),
-        sparse.csc_matrix(-block.reshape(n * size, -1)),
-        right.reshape(-1),
-        [clarabel.SecondOrderConeT(size)] * n,
-        settings,
-    ).solve()
-    z, s = np.array(answer.z).reshape(n, size), np.array(answer.s).reshape(n, size)
+    none, no_row = sparse.csc_array((cost.size, cost.size)), sparse.csc_array((0, cost.size))
+    cones = Cones(sparse.csc_array(-block.reshape(n * size, -1)), right.reshape(-1), size)
+    answer = Clarabel(OPTIONS.tolerance).solve(
+        ConicProgram(none, cost / np.abs(cost).max(), no_row, np.zeros(0), no_row, np.zeros(0), cones)
+    )
+    z, s = answer.cone_dual, answer.cone_slack
     masses = z[:, 0] + z[:, 1]
     masses = masses / masses.sum()
     slack = 1 - np.linalg.norm(s[:, 1:], axis=1) / s[:, 0]
