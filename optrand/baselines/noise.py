@@ -33,12 +33,6 @@ Drawn = Sequence[int] | Floats
 UNIFORM_BITS = 53
 """Random bits of a uniform float: the length of its significand."""
 
-DIRECT = 0.25
-"""Above this ``1 / (exp(x) - 1) - 1 / x`` loses no digits. Below it a few terms of its series are exact to rounding."""
-
-SERIES = (1 / 47900160, -1 / 1209600, 1 / 30240, -1 / 720, 1 / 12)
-"""Bernoulli numbers ``B_2m / (2m)!`` for m = 5, ..., 1."""
-
 
 class Noise(ABC):
     """A distribution around 0 that is the same on both sides."""
@@ -332,8 +326,5 @@ def _weighted_sum(count: Floats, rate: float) -> Floats:
 
 def _without_pole(x: Floats) -> Floats:
     """Compute ``1 / (exp(x) - 1) - 1 / x`` for ``x >= 0``."""
-    near = np.minimum(x, DIRECT)
-    series = -0.5 + near * np.polyval(SERIES, near * near)
-    far = np.maximum(x, DIRECT)
-    value: Floats = np.where(x < DIRECT, series, np.exp(-far) / -np.expm1(-far) - 1 / far)
+    value: Floats = special.hyp1f1(2, 3, -x) / (-2 * special.exprel(-x))
     return value
