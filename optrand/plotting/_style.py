@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
 from optrand.base.numerals import shown_above, shown_below
@@ -37,12 +37,16 @@ STYLE: Any = {
     "font.family": ["DejaVu Sans"],
     "font.size": 8,
     "figure.titlesize": 8,
+    "figure.labelsize": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
     "axes.linewidth": 0.6,
     "axes.edgecolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.5,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "xtick.major.width": 0.6,
@@ -247,10 +251,9 @@ def set_logarithmic(axis: Axis, ticks: Sequence[float] = ()) -> None:
         axis.set_ticks(list(ticks))
 
 
-def add_grid(axes: Axes) -> None:
-    """Add a light grid behind the curves."""
-    axes.grid(which="major", color="#d9d9d9", linewidth=0.5)
-    axes.set_axisbelow(True)
+def integer_ticks(axis: Axis) -> None:
+    """Put ticks at integers only."""
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 # Numbers

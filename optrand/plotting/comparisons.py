@@ -11,7 +11,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
@@ -30,7 +29,6 @@ from optrand.plotting._style import (
     MIDDLE,
     Place,
     above,
-    add_grid,
     canvas,
     inches,
     line_edges,
@@ -96,7 +94,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
         axes.set_ylim(bottom=0)
         axes.margins(x=0.08)
         _write_penalties(axes, list(curves.values()), inches(figure))
-        add_grid(axes)
+        axes.grid()
         style.set_legend(figure, axes.lines)
         heading = "Least variance at the bias of each mark (numbers: bias penalty): "
         heading += write_count(len(proven), "certified randomizer")
@@ -211,7 +209,7 @@ def moments_figure(
                 style.set_logarithmic(axes.yaxis)
             else:
                 axes.set_ylim(bottom=0)
-            add_grid(axes)
+            axes.grid()
         style.set_legend(figure, panels[0].lines)
         heading = "Means under the prior, in label units (loss: squared)"
         style.set_title(figure, heading + ("" if biased else ", all without bias"))
@@ -328,8 +326,8 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
             if p.size > LIMITS.kept_marks:
                 style.set_logarithmic(axis)
             else:
-                axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-            add_grid(axes)
+                style.integer_ticks(axis)
+            axes.grid()
         named = [line for line in (*gain.lines, *by_epsilon.lines) if not str(line.get_label()).startswith("_")]
         style.set_legend(figure, named)
         style.set_title(figure, f"RRWithPrior on {p.size:,} labels")
@@ -413,7 +411,7 @@ def composition_figure(
         delta_text = f"δ = {style.plain(small)}"
         axes.set(xlabel="releases of one label", ylabel=f"ε at {delta_text} (nats)", xlim=(0, None))
         axes.set_ylim(0, max(n * epsilon) * 1.05)
-        add_grid(axes)
+        axes.grid()
         style.set_legend(figure, axes.lines)
         style.set_title(figure, f"Releases of ε = {epsilon:g} each, together at {delta_text}")
     return figure
@@ -472,8 +470,8 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         margin = 0.04 * float(high.max() - low.min())
         axes.set(xlabel="label", ylabel="share of the rows", xlim=edges[[0, -1]])
         axes.set_ylim(low.min() - margin, high.max() + margin)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        add_grid(axes)
+        style.integer_ticks(axes.xaxis)
+        axes.grid()
         style.set_legend(figure, axes.get_legend_handles_labels()[0])
         released = f"Shares of {write_count(labels.size, 'label')} from {write_count(histogram.size, 'released value')}"
         style.set_title(figure, f"{released}: noise error at most {above(float(errors.max()), 2)}")
@@ -544,7 +542,7 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
         axes.margins(0.08)
         style.set_logarithmic(axes.xaxis, sizes if len(sizes) <= LIMITS.size_ticks else ())
         style.set_logarithmic(axes.yaxis)
-        add_grid(axes)
+        axes.grid()
         handles = axes.get_legend_handles_labels()[0]
         if arrows:
             handles.append(Line2D([], [], color=INK, label="given up: took longer", **ARROW))

@@ -106,7 +106,7 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
     else:
         panels[-1].set_xlabel("output (label units)" if means else "class that is released")
     if not means:
-        panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        style.integer_ticks(panels[-1].xaxis)
     margin = 0.03 * float(np.ptp(every)) or 0.5
     panels[0].set_xlim(every.min() - margin, every.max() + margin)
     panels[0].set_ylim(0, 1.15 * float(table.matrix[shown].max()))
@@ -117,7 +117,7 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
         if means:
             axes.plot(mean, 0, label="mean output", clip_on=False, zorder=4, **MEAN)
         _draw_letters(axes, places, table.matrix[row], letters, size)
-    figure.supylabel("probability of the output", fontsize=8)
+    figure.supylabel("probability of the output")
     return [
         Line2D([], [], color=INK, marker=m.marker, markerfacecolor=m.fill, linestyle="", label=m.meaning)
         for m in MARKS
@@ -155,7 +155,7 @@ def _draw_density(
         if means:
             axes.plot(table.means[row], 0, label="mean output", clip_on=False, zorder=4, **MEAN)
     panels[-1].set_xlabel("output (label units)")
-    figure.supylabel("density of the output (per label unit)" if len(panels) > 2 else "density", fontsize=8)
+    figure.supylabel("density of the output (per label unit)" if len(panels) > 2 else "density")
     return []
 
 
