@@ -175,10 +175,15 @@ def inches(figure: FigureBase) -> tuple[float, float]:
     return float(part.bbox.width / part.dpi), float(part.bbox.height / part.dpi)
 
 
-def side_by_side(figure: FigureBase, count: int, **options: Any) -> list[Axes]:
-    """Add panels in a row, or in a column if the figure is as narrow as a column of a page."""
+def side_by_side(figure: FigureBase, count: int, shared: str = "") -> list[Axes]:
+    """Add panels in a row, or in a column if the figure is as narrow as a column of a page.
+
+    If their horizontal axes are alike, `shared` is the name of all, and written once below a column.
+    """
     in_a_row = inches(figure)[0] >= 2.2 * count
-    panels = figure.subplots(*((1, count) if in_a_row else (count, 1)), squeeze=False, **options)
+    panels = figure.subplots(*((1, count) if in_a_row else (count, 1)), squeeze=False, sharex=bool(shared))
+    for axes in panels[-1]:
+        axes.set_xlabel(shared)
     return list(panels.ravel())
 
 

@@ -196,13 +196,12 @@ def moments_figure(
     means = {name: _means(name, each, budgets, weights, labels) for name, each in randomizers.items()}
     biased = any(np.nanmax(found[2], initial=0.0) > 0 for found in means.values())
     with canvas(ax, (7.2, 2.9)) as figure:
-        panels = style.side_by_side(figure, 2 + biased)
+        panels = style.side_by_side(figure, 2 + biased, "ε (nats)")
         # Many curves lie close together: smaller marks keep more of each visible.
         mark = 4.0 if len(randomizers) <= 6 else 3.0
         for row, (axes, moment) in enumerate(zip(panels, MOMENTS, strict=False)):
             for look, (name, found) in zip(styles, means.items(), strict=True):
                 axes.plot(budgets, found[row], label=name, clip_on=False, **{**look, "markersize": mark})
-            axes.set_xlabel("ε (nats)")
             axes.set_title(moment, loc="left")
             style.set_logarithmic(axes.xaxis, [budgets[place] for place in spread(len(budgets), LIMITS.budget_ticks)])
             if row < 2:
