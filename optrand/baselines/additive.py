@@ -2,7 +2,7 @@ r"""A label plus noise, clipped or not: the additive mechanisms of [B23], Append
 
 The noise :math:`Z` is scaled to the sensitivity, the range of the labels, so that no two labels are further apart than
 the noise can hide. Clipping to an interval, and rounding to a finite set of outputs, look only at the noisy label and
-cost no privacy. The distributions are those of :mod:`optrand.baselines.noise`.
+cost no privacy. The distributions are those of :mod:`optrand.baselines._noise`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optrand.base.validation import (
     frozen,
     rectangular,
 )
-from optrand.baselines.noise import (
+from optrand.baselines._noise import (
     ContinuousStaircase,
     Drawn,
     LaplaceNoise,

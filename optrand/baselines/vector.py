@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base.arithmetic import divide_budget, noise_scale, privacy_ratio
 from optrand.base.records import Record
 from optrand.base.validation import Floats, check_classes, check_epsilon, check_integer, rectangular
-from optrand.baselines.noise import LaplaceNoise
+from optrand.baselines._noise import LaplaceNoise
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
 from optrand.model.table import Table
