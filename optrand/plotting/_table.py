@@ -21,9 +21,9 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
 from optrand.plotting._style import INK, LIMITS, number_texts, spread
-from optrand.studies.paths import HasRandomizer, merge_neighbours
+from optrand.studies.paths import Decomposable, merge_neighbours
 
-Drawable = Randomizer | HasRandomizer | Additive
+Drawable = Decomposable | Additive
 """Mechanism, randomizer, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
 
 Indices = NDArray[np.intp]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_prior, check_real, expect
-from optrand.baselines import Moments
+from optrand.baselines import LabelRandomizer, Moments
 from optrand.closed_forms.response import kept_labels
 from optrand.errors import Infeasible, InvalidInput
 from optrand.estimate import Histogram
@@ -127,15 +127,7 @@ def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float
 # Moments against epsilon
 
 
-class HasMoments(Protocol):
-    """Randomizer of any kind, such as additive noise, with moments at labels."""
-
-    def moments(self, labels: ArrayLike, /) -> Moments:
-        """Return bias and variance at each label."""
-        ...
-
-
-Answer = Moments | Mechanism | Randomizer | HasMoments
+Answer = Moments | Mechanism | Randomizer | LabelRandomizer
 """Randomizers that can be drawn; a mechanism must be feasible for its own problem."""
 
 MOMENTS = ("noisy label loss", "standard deviation", "root mean squared bias")

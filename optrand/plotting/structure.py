@@ -26,7 +26,6 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Dual, Problem
-from optrand.model.randomizer import Randomizer
 from optrand.plotting import _style as style
 from optrand.plotting._style import (
     DARK,
@@ -43,7 +42,7 @@ from optrand.plotting._style import (
 )
 from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
 from optrand.solvers.gaps import price
-from optrand.studies.paths import HasRandomizer, Paths, decompose_paths
+from optrand.studies.paths import Decomposable, Paths, decompose_paths
 
 __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
 
@@ -51,7 +50,7 @@ __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
 # The flow
 
 
-def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> FigureBase:
+def flow_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     """Draw the flow on the line of labels: one arc for every column, over the labels that it favours.
 
     An output is ``exp(epsilon)`` times as likely for the labels under its arc as for all others. Arcs are as wide as
@@ -173,7 +172,7 @@ class Bundles:
 # Bins at a public phase
 
 
-def phases_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> FigureBase:
+def phases_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     """Draw a randomizer as a mixture of randomized responses on bins: bins and outputs against a public random number.
 
     The public number is drawn uniformly, independently of the label. Each number has a partition of the labels into
