@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,13 @@ def collected(axes, label):
 def stairs(axes, label):
     """Values, edges and baseline of the stairs with this label."""
     return [patch.get_data() for patch in axes.patches if patch.get_label() == label]
+
+
+def read_number(text):
+    """Number that a picture has typeset, with a raised exponent and its own minus."""
+    found = re.fullmatch("(?:(.+)·)?10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)", text)
+    mantissa, exponent = (found[1] or "1", found[2]) if found else (text, "0")
+    return float(f"{mantissa}e{exponent}".translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹\N{MINUS SIGN}", "-0123456789-")))
 
 
 def legend_texts(figure):

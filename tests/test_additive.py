@@ -14,8 +14,8 @@ from scipy import stats
 
 import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, ExactRandomizer, FloatRandomizer, Laplace, Staircase
+from optrand.baselines._noise import draw_uniforms
 from optrand.baselines.additive import best_gamma, best_rise
-from optrand.baselines.noise import draw_uniforms
 from optrand.errors import InvalidInput
 from optrand.model.outputs import Interval
 from optrand.model.randomizer import Randomizer

@@ -104,7 +104,7 @@ def test_the_table_of_lattice_noise_has_that_ratio() -> None:
 RATIOS: dict[str, Callable[[float], Fraction]] = {
     "a mechanism": privacy_ratio,
     "bits": lambda epsilon: UnaryBits(3, epsilon).ratio,
-    "uniform response": lambda epsilon: UniformRR(5, epsilon).channel.ratio or Fraction(0),
+    "uniform response": lambda epsilon: UniformRR(5, epsilon).ratio or Fraction(0),
     "vectors": lambda epsilon: unbiased_vectors([0.5, 0.3, 0.2], epsilon).ratio,
     "peers": lambda epsilon: (
         (1 - Fraction(Peers().mechanism(epsilon).flip)) / Fraction(Peers().mechanism(epsilon).flip)

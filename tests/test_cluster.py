@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from optrand.base.arithmetic import log_above
 from optrand.baselines.cluster import ClusterPriorRR, ClusterPriors, ClusterRR, cluster_distribution
 from optrand.baselines.groups import Groups
 from optrand.baselines.randomization import LabelRandomization, UniformRR
@@ -202,20 +203,19 @@ def test_draws_have_the_probabilities_of_the_matrix():
 def test_uniform_rr_is_randomized_response(k, epsilon):
     uniform = UniformRR(k, epsilon)
     mechanism = rr(range(k), epsilon)
-    np.testing.assert_allclose(uniform.channel.matrix.T, mechanism.matrix, rtol=1e-12)
+    np.testing.assert_allclose(uniform.matrix.T, mechanism.matrix, rtol=1e-12)
     assert mechanism.certificate.gap < 1e-12
-    assert epsilon * (1 - 1e-12) < uniform.channel.epsilon <= epsilon
+    assert epsilon * (1 - 1e-12) < log_above(uniform.ratio) <= uniform.epsilon == epsilon
     assert isinstance(uniform, ExactRandomizer)
-    assert isinstance(uniform.channel, ExactRandomizer)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 10, 49])
 def test_a_threshold_of_one_over_k_leaves_uniform_rr(k):
     # Corollary 1 of [E22]: whatever the counts are, the distributions are uniform. The float 1/k may exceed 1/k.
     uniform = UniformRR(k, 1.0)
-    mechanism = ClusterRR(k, threshold=1 / k, noise_scale=1e9, resampling=uniform.channel.resampling)
+    mechanism = ClusterRR(k, threshold=1 / k, noise_scale=1e9, resampling=uniform.resampling)
     release = mechanism.release([0, 0, 1, 1], Groups.of_ids([3, 3, 3, 8]), source=SystemEntropy())
-    assert release.channel(0) == release.channel(1) == uniform.channel
+    assert release.channel(0) == release.channel(1) == LabelRandomization(uniform.distribution, uniform.resampling)
     assert mechanism.epsilon == pytest.approx(1.0, abs=1e-8)
 
 
@@ -225,7 +225,7 @@ def test_a_large_homogeneous_cluster_keeps_more_labels_than_randomized_response(
     release = mechanism.release(np.repeat([4, 7], 2_000), groups, source=SeededEntropy(3))
     assert mechanism.epsilon <= 1.0
     kept = (release.labels == np.repeat([4, 7], 2_000)).mean()
-    assert kept > 0.8 > UniformRR(10, 1.0).channel.matrix[0, 0]
+    assert kept > 0.8 > UniformRR(10, 1.0).matrix[0, 0]
 
 
 def test_weighted_losses_of_a_release_average_to_the_loss_at_the_true_labels():

@@ -217,7 +217,7 @@ def test_the_best_k_grows_with_epsilon_and_falls_with_the_power_of_the_prior():
     figure.draw_without_rendering()
     assert {1, 2, 3, 4} <= set(gain.get_xticks().tolist()) & set(by_epsilon.get_yticks().tolist())
     assert gain.get_xscale() == by_epsilon.get_yscale() == "linear"
-    assert (gain.get_ylabel(), by_epsilon.get_ylabel()) == (
+    assert (gain.get_title(loc="left"), by_epsilon.get_title(loc="left")) == (
         "probability of the label, $w_k$",
         "best number of labels kept",
     )

@@ -346,7 +346,7 @@ class TestLossWeights:
         found = estimate.top_k_loss_weights(np.arange(k), np.ones(k, dtype=bool), epsilon)
         assert np.allclose(found, printed, rtol=1e-13)
         assert np.allclose(estimate.loss_weights(mechanism), printed, rtol=1e-11)
-        channel = UniformRR(k, epsilon).channel
+        channel = UniformRR(k, epsilon)
         assert np.allclose(channel.loss_weights(np.arange(k)), printed, rtol=1e-12)
 
     def test_top_k_as_printed_and_as_proven(self):

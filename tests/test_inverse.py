@@ -217,7 +217,7 @@ def test_where_nothing_is_proven_around_the_answer_it_is_said(monkeypatch, low, 
 
 
 def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypatch):
-    """Nothing can be told above 1.3: the walk upwards from 0.4 passes 0.8, fails at 1.6, and turns back."""
+    """Nothing can be told above 1.3, the upper end among it: the search goes on nearer to the lower end."""
     monkeypatch.setattr(optrand.studies.inverse, "solve", failing_between(1.3, math.inf))
     bracket = smallest_epsilon(two_labels(0.4), loss=two_labels_loss(1.0))
     assert bracket.high - bracket.low <= TOLERANCE

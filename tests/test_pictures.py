@@ -32,7 +32,7 @@ from optrand.plotting.structure import Bundles
 from optrand.solvers import design
 from optrand.solvers.gaps import price
 from optrand.studies.paths import decompose_paths, merge_neighbours
-from tests.pictures import SIX, WEEKS, collected, legend_texts, line, stairs, windows
+from tests.pictures import SIX, WEEKS, collected, legend_texts, line, read_number, stairs, windows
 
 THREE = debiased_rr([0, 1, 2], 0.5)
 """The labels of [B23], Table 1, at the epsilon of its Figure 2."""
@@ -405,11 +405,11 @@ def test_outputs_far_apart_are_all_seen_from_close():
 
 def test_the_numbers_of_the_proof_are_certified_and_rounded_outward():
     proof = WEEKS.certificate
-    title = dual_figure(WEEKS).get_suptitle().replace("\N{MINUS SIGN}", "-")
-    low, high = (float(word) for word in title.split("between ")[1].split(" and "))
+    title = dual_figure(WEEKS).get_suptitle()
+    low, high = map(read_number, title.split("between ")[1].split(" and "))
     assert low <= proof.lower <= proof.upper <= high
     assert high - low < 2e-6 * high
-    floor = float(title.split("≥ ")[1].split(" ")[0])
+    floor = read_number(title.split("≥ ")[1].split(" ")[0])
     assert floor <= price(WEEKS.problem, WEEKS.dual).lowest <= 0
 
 

@@ -22,7 +22,7 @@ from optrand.errors import InvalidInput
 from optrand.plotting import _style as style
 from optrand.plotting._table import Cells, Ranks, group_edges, letters_of, wide_gaps
 from optrand.plotting.saving import DRAWINGS
-from tests.pictures import WEEKS, windows, written_out
+from tests.pictures import WEEKS, read_number, windows, written_out
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
 PROBLEM = optrand.unbiased_regression(LABELS, PRIOR, 0.5)
@@ -173,7 +173,7 @@ def test_curves_differ_by_marker_and_neighbours_in_grey():
 @given(st.floats(-1e300, 1e300), st.integers(1, 12))
 def test_numbers_are_rounded_outward(number, digits):
     texts = style.below(number, digits), style.above(number, digits)
-    low, high = (float(text.replace("\N{MINUS SIGN}", "-")) for text in texts)
+    low, high = map(read_number, texts)
     assert low <= number <= high
     assert high - low <= abs(number) * 10 ** (1 - digits) * 1.0001 + 5e-324
 

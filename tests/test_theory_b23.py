@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import linprog
 
 import optrand
-from optrand.baselines.noise import ContinuousStaircase, LatticeStaircase
+from optrand.baselines._noise import ContinuousStaircase, LatticeStaircase
 from optrand.errors import Infeasible, InvalidInput
 from optrand.programs import algorithm1
 from optrand.theory.b23.grids import smallest_ratio, weeks_loss

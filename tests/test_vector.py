@@ -16,8 +16,7 @@ from words import GivenWords
 
 from optrand.base.arithmetic import check_ratio
 from optrand.baselines import vector
-from optrand.baselines.coins import coins, octets
-from optrand.baselines.vector import Alibi, UnaryBits
+from optrand.baselines.vector import Alibi, LatticeAlibi, UnaryBits, coins, octets
 from optrand.errors import InvalidInput
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
@@ -284,6 +283,18 @@ def test_no_soft_label_is_surer_than_privacy_allows(noisy, epsilon):
     assert math.isclose(certain[0], 1 / (1 + 2 * math.exp(-epsilon)), rel_tol=1e-12)
 
 
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 30.0])
+def test_bits_are_alibi_on_a_lattice_of_one_step(epsilon):
+    bits, lattice = UnaryBits(3, epsilon), LatticeAlibi(3, epsilon, steps=1)
+    vectors = table(bits)[0]
+    assert (bits.means, bits.variance, bits.ratio) == (lattice.means, lattice.variance, lattice.ratio)
+    for name in ("likelihood", "soft_labels", "debias", "loss_weights"):
+        assert np.array_equal(getattr(bits, name)(vectors), getattr(lattice, name)(vectors))
+    # Bayes' rule over the table of all vectors.
+    weights = table(bits)[1].astype(np.float64)
+    np.testing.assert_allclose(bits.soft_labels(vectors), (weights / weights.sum(axis=0)).T, rtol=1e-12)
+
+
 # What is refused
 
 
@@ -347,7 +358,7 @@ def test_vectors_that_cannot_be_a_release_are_refused():
 
 
 def test_noisy_vectors_that_are_none_are_refused():
-    with pytest.raises(InvalidInput, match="expected 3 along the last axis"):
+    with pytest.raises(InvalidInput, match="expected numbers and 3 along the last axis"):
         Alibi(3, 1.0).soft_labels([0.0, 1.0])
     with pytest.raises(InvalidInput, match="hold NaN"):
         Alibi(3, 1.0).soft_labels([0.0, 1.0, math.nan])

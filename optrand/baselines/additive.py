@@ -2,7 +2,7 @@ r"""A label plus noise, clipped or not: the additive mechanisms of [B23], Append
 
 The noise :math:`Z` is scaled to the sensitivity, the range of the labels, so that no two labels are further apart than
 the noise can hide. Clipping to an interval, and rounding to a finite set of outputs, look only at the noisy label and
-cost no privacy. The distributions are those of :mod:`optrand.baselines.noise`.
+cost no privacy. The distributions are those of :mod:`optrand.baselines._noise`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from optrand.base.validation import (
     frozen,
     rectangular,
 )
-from optrand.baselines.noise import (
+from optrand.baselines._noise import (
     ContinuousStaircase,
     Drawn,
     LaplaceNoise,
@@ -185,10 +185,10 @@ class Additive(ABC):
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Compute the moments at some of the declared labels, in closed form."""
-        places = self.positions(self._check_inside(check_values(labels, "labels")), "label")
+        places = self._label_positions(labels)
         if self.clip is None:
             return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
-        low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end of clip")
+        low, high = self._clip_positions(self.clip)
         mean_above, square_above = self._one_end(high - places)
         mean_below, square_below = self._one_end(places - low)
         biases = mean_above - mean_below
@@ -197,12 +197,12 @@ class Additive(ABC):
 
     def likelihood(self, released: ArrayLike, labels: ArrayLike) -> Floats:
         """Return the density of each released value under each of some labels, or beyond a clip the mass."""
-        means = self.positions(self._check_inside(check_values(labels, "labels")), "label")
+        means = self._label_positions(labels)
         places = self.positions(check_values(released, "released values"), "released value")[:, np.newaxis]
         table = self.noise.density(places - means)
         if self.clip is None:
             return table
-        low, high = self.positions(np.array([self.clip.low, self.clip.high]), "end of clip")
+        low, high = self._clip_positions(self.clip)
         half = 0.5 if self.exact else 0.0
         below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
         above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
@@ -238,15 +238,20 @@ class Additive(ABC):
             raise InvalidInput(
                 f"outputs from {columns[0]:g} to {columns[-1]:g} reach beyond the interval that releases are clipped to"
             )
-        places = self.positions(self._check_inside(rows), "label")[:, np.newaxis]
-        edges = np.concatenate(([-np.inf], self._cut(self.positions(columns, "output")), [np.inf]))
+        places, ends = self._label_positions(rows)[:, np.newaxis], self.positions(columns, "output")
+        cuts = (ends[:-1] + ends[1:]) / 2
+        # Halfway between two integers, so that ties go to the lower output.
+        cuts = np.floor(cuts) + 0.5 if self.exact else cuts
+        edges = np.concatenate(([-np.inf], cuts, [np.inf]))
         low, high = np.broadcast_arrays(edges[:-1] - places, edges[1:] - places)
         return Randomizer(rows, columns, self.noise.mass(low, high), self.epsilon)
 
-    def _cut(self, places: Floats) -> Floats:
-        """Return the cuts between outputs in units of the noise: halfway."""
-        halfway: Floats = (places[:-1] + places[1:]) / 2
-        return halfway
+    def _label_positions(self, labels: ArrayLike) -> Floats:
+        return self.positions(self._check_inside(check_values(labels, "labels")), "label")
+
+    def _clip_positions(self, clip: Interval) -> list[float]:
+        ends: list[float] = self.positions(np.array([clip.low, clip.high]), "end of clip").tolist()
+        return ends
 
     def _check_inside(self, values: Floats) -> Floats:
         """Refuse values beyond the ends of the labels. Messages never repeat or count values."""
@@ -301,7 +306,7 @@ class LatticeAdditive(Additive):
                 f"{self.steps}: take the lowest label from all others first, or choose a longer step"
             )
         if self.clip is not None:
-            self._ends(self.clip)
+            self._clip_positions(self.clip)
 
     @property
     def unit(self) -> float:
@@ -313,16 +318,12 @@ class LatticeAdditive(Additive):
         """The sensitivity in steps."""
         return int(decimal_value(self.sensitivity) / decimal_value(self.step))
 
-    def _ends(self, clip: Interval) -> tuple[int, int]:
-        low, high = self.positions(np.array([clip.low, clip.high]), "end of clip").tolist()
-        return int(low), int(high)
-
     def _add(self, values: Floats, noise: Drawn) -> Floats:
         """Add noise to places on the lattice, in integers of any size, clip the sums and name them."""
         places = self.positions(values, "value").astype(np.int64).tolist()
         noisy = [place + int(shift) for place, shift in zip(places, noise, strict=True)]
         if self.clip is not None:
-            low, high = self._ends(self.clip)
+            low, high = map(int, self._clip_positions(self.clip))
             noisy = [min(max(place, low), high) for place in noisy]
         return np.array(self._to_floats(noisy), dtype=np.float64)
 
@@ -336,7 +337,7 @@ class LatticeAdditive(Additive):
         """
         if self.clip is None:
             raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
-        low, high = self._ends(self.clip)
+        low, high = map(int, self._clip_positions(self.clip))
         return self.discretised(labels, self._to_floats(range(low, high + 1)))
 
     def positions(self, values: Floats, name: str) -> Floats:
@@ -351,11 +352,6 @@ class LatticeAdditive(Additive):
                 "them first, or choose a step that fits"
             )
         return frozen(places)
-
-    def _cut(self, places: Floats) -> Floats:
-        """Return cuts halfway between integers, so that ties go to the lower output."""
-        cuts: Floats = np.floor(super()._cut(places)) + 0.5
-        return cuts
 
     def _to_floats(self, places: list[int] | range) -> list[float]:
         """Return the floats nearest to values of the lattice."""

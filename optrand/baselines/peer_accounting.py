@@ -116,7 +116,7 @@ class PeerPair:
         low = self.masses @ np.where(alone[:, np.newaxis], deltas, before)
         return float(low.max()), float((self.masses @ deltas).max()) + LEFT_OUT
 
-    def epsilon(self, delta: float, most: float) -> float:
+    def epsilon(self, delta: float, most: float, least: float = 0.0) -> float:
         """Find the least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`, or `most` if less.
 
         Infinite if no epsilon is large enough.
@@ -127,10 +127,12 @@ class PeerPair:
             At least :data:`LEAST_DELTA`.
         most : float
             An epsilon that needs no delta; infinity if it is not known.
+        least : float
+            Returned in place of a smaller epsilon, without a search.
         """
-        if self.delta(0.0)[1] <= delta:
-            return 0.0
-        low, high = 0.0, 1.0
+        if self.delta(least)[1] <= delta:
+            return least
+        low, high = least, max(1.0, 2 * least)
         while high < most and self.delta(high)[1] > delta:
             if high > MAX_EPSILON / 2:
                 return math.inf

@@ -176,7 +176,7 @@ class PeerToPeer:
         and 1 only half of the numbers of ones are tried.
         """
         budget = check_epsilon(epsilon)
-        delta, ones, exhaustive = self._worst(size, lambda pair: pair.delta(budget)[1])
+        delta, ones, exhaustive = self._worst(size, lambda pair, _: pair.delta(budget)[1])
         return PeerPrivacy(budget, delta, ones, exhaustive)
 
     def at_delta(self, delta: float, size: int) -> PeerPrivacy:
@@ -198,21 +198,25 @@ class PeerToPeer:
                 "take the pure epsilon of the flips"
             )
         # The pure epsilon needs no delta. The sums would consist of rounding errors there.
-        epsilon, ones, exhaustive = self._worst(size, lambda pair: pair.epsilon(target, self.epsilon))
+        epsilon, ones, exhaustive = self._worst(size, lambda pair, least: pair.epsilon(target, self.epsilon, least))
         return PeerPrivacy(epsilon, target, ones, exhaustive)
 
-    def _worst(self, size: int, measure: Callable[[PeerPair], float]) -> tuple[float, int, bool]:
+    def _worst(self, size: int, measure: Callable[[PeerPair, float], float]) -> tuple[float, int, bool]:
+        """Maximise a measure over the labels of others. It may return the number it is given in place of a smaller."""
         n = check_integer(size, "the size of a cluster", 1)
         flip = min(self.flip, 1 - self.flip)
 
         @cache
-        def at(ones: int) -> float:
-            return measure(PeerPair.of(n, flip, self.rate, ones=ones))
+        def at(ones: int, least: float = 0.0) -> float:
+            return measure(PeerPair.of(n, flip, self.rate, ones=ones), least)
 
         half = (n - 1) // 2
         if n <= EXHAUSTIVE:
-            best = max(range(half + 1), key=at)
-            return at(best), best, True
+            best, worst = 0, at(0)
+            for ones in range(1, half + 1):
+                if (found := at(ones, worst)) > worst:
+                    best, worst = ones, found
+            return worst, best, True
         tried = [0, *(1 << bit for bit in range(half.bit_length()) if 1 << bit <= half), half]
         place = max(range(len(tried)), key=lambda position: at(tried[position]))
         low, high = tried[max(0, place - 1)], tried[min(len(tried) - 1, place + 1)]

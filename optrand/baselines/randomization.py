@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -182,8 +182,7 @@ class LabelRandomization(Record):
         return Moments(biases[array], self.table.variances[array])
 
 
-@dataclass(frozen=True)
-class UniformRR(Record):
+class UniformRR(LabelRandomization):
     r"""Randomized response on `k` labels ([E22], Corollary 1): the cluster mechanism that learns nothing.
 
     .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
@@ -203,41 +202,27 @@ class UniformRR(Record):
 
     Examples
     --------
-    >>> UniformRR(3, 1.0).channel.matrix.round(4).tolist()
+    >>> UniformRR(3, 1.0).matrix.round(4).tolist()
     [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
     """
 
-    exact: ClassVar[Literal[True]] = True
+    def __init__(self, k: int, epsilon: float) -> None:
+        size, budget = check_integer(k, "k", 2), check_epsilon(epsilon)
+        super().__init__((Fraction(1, size),) * size, size / (size - 1 + privacy_ratio(budget)))
+        object.__setattr__(self, "_budget", budget)
 
-    k: int
-    epsilon: float
+    @property
+    def epsilon(self) -> float:
+        """Privacy budget in nats."""
+        budget: float = vars(self)["_budget"]
+        return budget
 
-    def __post_init__(self) -> None:
-        """Check both."""
-        check_integer(self.k, "k", 2)
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+    def _arguments(self) -> dict[str, Any]:
+        return {"k": self.k, "epsilon": self.epsilon}
 
-    @cached_property
-    def channel(self) -> LabelRandomization:
-        """The channel, with its inverse and loss weights."""
-        ratio = privacy_ratio(self.epsilon)
-        return LabelRandomization((Fraction(1, self.k),) * self.k, self.k / (self.k - 1 + ratio))
-
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
-        """Draw one label for every label in `values`."""
-        return self.channel.sample(values, source=source)
-
-    def likelihood(self, noisy: ArrayLike) -> Floats:
-        """Return :meth:`LabelRandomization.likelihood`."""
-        return self.channel.likelihood(noisy)
-
-    def loss_weights(self, noisy: ArrayLike) -> Floats:
-        """Return :meth:`LabelRandomization.loss_weights`."""
-        return self.channel.loss_weights(noisy)
-
-    def moments(self, labels: ArrayLike) -> Moments:
-        """Compute the bias and the variance of the released label, read as a number, at some labels."""
-        return self.channel.moments(labels)
+    def __repr__(self) -> str:
+        """Return the call that makes it."""
+        return f"UniformRR(k={self.k}, epsilon={self.epsilon})"
 
 
 def fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:

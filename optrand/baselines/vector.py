@@ -2,27 +2,28 @@ r"""Noise on a label's one-hot vector: the random bits of [Z25], and ALIBI ([MEM
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 
 from optrand.base.arithmetic import divide_budget, noise_scale, privacy_ratio
 from optrand.base.records import Record
 from optrand.base.validation import Floats, check_classes, check_epsilon, check_integer, rectangular
-from optrand.baselines.coins import Octets, coins
-from optrand.baselines.noise import LaplaceNoise
+from optrand.baselines._noise import LaplaceNoise
 from optrand.errors import InvalidInput
 from optrand.model.protocol import Moments
 from optrand.model.table import Table
 from optrand.sampling import Sampler
-from optrand.sampling.entropy import EntropySource, SystemEntropy
+from optrand.sampling.entropy import MAX_WIDTH, EntropySource, SystemEntropy, check_width, check_words
 
 __all__ = ["Alibi", "LatticeAlibi", "UnaryBits"]
+
+Octets = NDArray[np.uint8]
 
 BLOCK = 1 << 18
 """Octets drawn or counted at a time."""
@@ -35,8 +36,8 @@ MIN_EPSILON = 1e-140
 
 
 @dataclass(frozen=True)
-class OneHot(Record):
-    """Number of classes and budget of noise on one-hot vectors.
+class OneHot(Record, ABC):
+    """Noise on the one-hot vector of a class, the same on every coordinate.
 
     Parameters
     ----------
@@ -61,8 +62,118 @@ class OneHot(Record):
         if self.epsilon < MIN_EPSILON:
             raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")
 
-    def _moments(self, labels: ArrayLike, bias: float, variance: float) -> Moments:
-        """Return moments that are the same for every label."""
+    @property
+    @abstractmethod
+    def _noise(self) -> tuple[Fraction | float, Fraction | float]:
+        """Bias of a coordinate that is 0, of which one that is 1 has the opposite, and the variance of both."""
+
+    @property
+    def means(self) -> tuple[Fraction | float, Fraction | float]:
+        """Mean of a coordinate that is 0, and of one that is 1.
+
+        Examples
+        --------
+        >>> [round(float(mean), 6) for mean in LatticeAlibi(3, 2.0, steps=1).means]
+        [0.268941, 0.731059]
+        """
+        bias, _ = self._noise
+        return bias, 1 - bias
+
+    @property
+    def variance(self) -> float:
+        """Variance of one debiased coordinate, whatever the label. A mean of `n` has an `n`-th of it."""
+        bias, variance = self._noise
+        return float(variance / (1 - 2 * bias) ** 2)
+
+    def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
+        """Return vectors that may be a release, or raise."""
+        vectors = self._check_shape(drawn, "noisy vectors", "iuf", "numbers")
+        if np.isnan(vectors).any():
+            raise InvalidInput("noisy vectors hold NaN, expected numbers")
+        return vectors
+
+    def _check_shape(self, drawn: ArrayLike, name: str, kinds: str, expected: str) -> NDArray[Any]:
+        vectors = rectangular(drawn, name)
+        if vectors.dtype.kind not in kinds or vectors.ndim == 0 or vectors.shape[-1] != self.k:
+            raise InvalidInput(
+                f"{name} are of type {vectors.dtype} and shape {vectors.shape}, expected {expected} and {self.k} along "
+                "the last axis"
+            )
+        return vectors
+
+    def likelihood(self, drawn: ArrayLike) -> Floats:
+        """Return the probability of each vector, of shape (..., k), under every class, up to a factor per vector.
+
+        It is ``exp(epsilon * o_c)`` with ``o_c`` clipped to ``[0, 1]``: noise beyond either end says nothing more.
+        """
+        inside = np.clip(self._check_drawn(drawn).astype(np.float64), 0, 1)
+        return np.exp((inside - 1) * self.epsilon)
+
+    def soft_labels(self, drawn: ArrayLike) -> Floats:
+        r"""Compute the probability of each class given its vector, of shape (..., k), under a uniform prior.
+
+        .. math:: \Pr[c \mid o] \propto \exp\bigl((|o_c| - |o_c - 1|) \, \epsilon / 2\bigr)
+
+        Under another prior, multiply by it and divide by the sum.
+
+        Raises
+        ------
+        InvalidInput
+            Another shape, or vectors that are never drawn.
+        """
+        likelihood = self.likelihood(drawn)
+        soft: Floats = likelihood / likelihood.sum(axis=-1, keepdims=True)
+        return soft
+
+    def debias(self, drawn: ArrayLike) -> Floats:
+        """Estimate the one-hot vector behind each drawn vector without bias, shape ``(..., k)``.
+
+        Without bias, entries below 0 and sums other than 1 are unavoidable.
+
+        Raises
+        ------
+        InvalidInput
+            Another shape, or vectors that are never drawn.
+        """
+        return self.estimate(self._check_drawn(drawn))
+
+    def estimate(self, coordinates: Floats) -> Floats:
+        """Solve for the coordinates whose means, over the noise, these are."""
+        low, high = self.means
+        return (coordinates - float(low)) / float(high - low)
+
+    def loss_weights(self, drawn: ArrayLike) -> Floats:
+        """Return weights of losses, one per class: debiased vectors, projected to the vectors of sum 1.
+
+        Their expectation lies there, so that they stay unbiased, and the variance does not rise.
+        """
+        estimates = self.debias(drawn)
+        weights: Floats = estimates + (1 - estimates.sum(axis=-1, keepdims=True)) / self.k
+        return weights
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Return the moments of the drawn vectors about the one-hot vectors, the same for every label.
+
+        Examples
+        --------
+        >>> moments = UnaryBits(4, 2.0).moments([0, 3])
+        >>> moments.biases.round(6).tolist(), moments.variances.round(6).tolist()
+        ([0.537883, 0.537883], [0.786448, 0.786448])
+        """
+        bias, variance = self._noise
+        return self._repeat(labels, self.k**0.5 * float(bias), float(self.k * variance))
+
+    def debiased_moments(self, labels: ArrayLike) -> Moments:
+        """Return the moments of the debiased vectors: no bias, and :attr:`variance` on each coordinate.
+
+        Examples
+        --------
+        >>> UnaryBits(4, 2.0).debiased_moments([0, 3]).variances.round(6).tolist()
+        [3.682694, 3.682694]
+        """
+        return self._repeat(labels, 0.0, self.k * self.variance)
+
+    def _repeat(self, labels: ArrayLike, bias: float, variance: float) -> Moments:
         size = check_classes(labels, self.k).size
         return Moments(np.full(size, bias), np.full(size, variance))
 
@@ -129,14 +240,8 @@ class UnaryBits(OneHot):
         return -(-self.k // 8)
 
     @property
-    def estimates(self) -> tuple[float, float]:
-        """Debiased values of a 0 and a 1: ``-1 / (r - 1)`` and ``r / (r - 1)``."""
-        return float(-1 / (self.odds - 1)), float(self.odds / (self.odds - 1))
-
-    @property
-    def variance(self) -> float:
-        """Variance of one debiased bit, whatever the label: ``r / (r - 1)**2``. A mean of `n` has an `n`-th of it."""
-        return float(self.odds / (self.odds - 1) ** 2)
+    def _noise(self) -> tuple[Fraction, Fraction]:
+        return self.flip, self.flip * (1 - self.flip)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
         """Draw a vector of `k` bits for every label; values have any shape, and the bits an axis of length k more.
@@ -181,35 +286,11 @@ class UnaryBits(OneHot):
             )
         return np.unpackbits(given, axis=-1, count=self.k)
 
-    def debias(self, bits: ArrayLike) -> Floats:
-        """Estimate the one-hot vector behind each vector of bits without bias ([Z25], eq. 24 solved for ``eta``).
-
-        Its entries take only the two values in :attr:`estimates`. Without bias, entries below 0 and sums other than 1
-        are unavoidable.
-
-        Raises
-        ------
-        InvalidInput
-            Bits that are not 0 or 1, or not of shape (..., k).
-        """
-        given = rectangular(bits, "bits")
-        if given.dtype.kind not in "iub" or given.ndim == 0 or given.shape[-1] != self.k:
-            raise InvalidInput(
-                f"bits are of type {given.dtype} and shape {given.shape}, "
-                f"expected integers and {self.k} along the last axis"
-            )
+    def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
+        given = self._check_shape(drawn, "bits", "iub", "integers")
         if given.size and not 0 <= int(given.min()) <= int(given.max()) <= 1:
             raise InvalidInput("bits hold integers other than 0 and 1: unpack packed vectors first")
-        low, high = self.estimates
-        return np.where(given != 0, high, low)
-
-    def likelihood(self, bits: ArrayLike) -> Floats:
-        """Return the probability of each vector of bits under every class, up to a factor per row."""
-        return np.where(np.asarray(bits) != 0, 1.0, float(1 / self.ratio))
-
-    def loss_weights(self, bits: ArrayLike) -> Floats:
-        """Return the debiased bits, projected to the vectors of sum 1: weights of losses, one per class."""
-        return _sum_to_one(self.debias(bits))
+        return given
 
     def frequencies(self, packed: ArrayLike) -> Floats:
         """Estimate the share of each class among the labels of a packed release without bias, shape ``(k,)``.
@@ -231,31 +312,7 @@ class UnaryBits(OneHot):
         rows = max(1, BLOCK // self.width)
         for start in range(0, given.shape[0], rows):
             ones += self.unpack(given[start : start + rows]).sum(axis=0, dtype=np.int64)
-        low, high = self.estimates
-        share = ones / given.shape[0]
-        frequencies: Floats = share * high + (1 - share) * low
-        return frequencies
-
-    def moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the bits about the one-hot vector: ``sqrt(k) / (1 + r)`` and ``k r / (1 + r)**2``.
-
-        Examples
-        --------
-        >>> moments = UnaryBits(4, 2.0).moments([0, 3])
-        >>> moments.biases.round(6).tolist(), moments.variances.round(6).tolist()
-        ([0.537883, 0.537883], [0.786448, 0.786448])
-        """
-        return self._moments(labels, self.k**0.5 * float(self.flip), float(self.k * self.flip * (1 - self.flip)))
-
-    def debiased_moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the debiased bits: no bias, the variance ``k r / (r - 1)**2``.
-
-        Examples
-        --------
-        >>> UnaryBits(4, 2.0).debiased_moments([0, 3]).variances.round(6).tolist()
-        [3.682694, 3.682694]
-        """
-        return self._moments(labels, 0.0, self.k * self.variance)
+        return self.estimate(ones / given.shape[0])
 
 
 @dataclass(frozen=True)
@@ -312,39 +369,9 @@ class Alibi(OneHot):
         noisy[np.arange(classes.size) * self.k + classes.reshape(-1)] += 1
         return noisy.reshape(*classes.shape, self.k)
 
-    def soft_labels(self, noisy: ArrayLike) -> Floats:
-        r"""Compute the probability of each class given its noisy vector, of shape (..., k), under a uniform prior.
-
-        .. math:: \Pr[c \mid o] \propto \exp\bigl((|o_c| - |o_c - 1|) / \lambda\bigr)
-
-        Under another prior, multiply by it and divide by the sum.
-
-        Raises
-        ------
-        InvalidInput
-            Another shape, or NaN.
-        """
-        given = rectangular(noisy, "noisy vectors")
-        if given.dtype.kind not in "iuf":
-            raise InvalidInput(f"noisy vectors are of type {given.dtype}, expected numbers")
-        if given.ndim == 0 or given.shape[-1] != self.k:
-            raise InvalidInput(f"noisy vectors have shape {given.shape}, expected {self.k} along the last axis")
-        if np.isnan(given).any():
-            raise InvalidInput("noisy vectors hold NaN, expected numbers")
-        soft: Floats = softmax((np.clip(given.astype(np.float64), 0, 1) - 0.5) * self.epsilon, axis=-1)
-        return soft
-
-    def likelihood(self, noisy: ArrayLike) -> Floats:
-        """Return :meth:`soft_labels`, which are the likelihood up to a factor per row."""
-        return self.soft_labels(noisy)
-
-    def loss_weights(self, noisy: ArrayLike) -> Floats:
-        """Return the noisy vectors, projected to the vectors of sum 1: weights of losses, one per class."""
-        return _sum_to_one(rectangular(noisy, "noisy vectors", np.float64))
-
-    def moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the noisy vectors about the one-hot vectors: no bias, variance ``8 k / epsilon**2``."""
-        return self._moments(labels, 0.0, 2 * self.k * self.scale**2)
+    @property
+    def _noise(self) -> tuple[float, float]:
+        return 0.0, 2 * self.scale**2
 
 
 @dataclass(frozen=True)
@@ -418,53 +445,69 @@ class LatticeAlibi(OneHot):
         noisy: Floats = self._sampler.sample(coordinates, source=source)
         return noisy
 
-    def soft_labels(self, noisy: ArrayLike) -> Floats:
-        """Compute the probability of each class given its noisy vector, as :meth:`Alibi.soft_labels`.
-
-        Raises
-        ------
-        InvalidInput
-            Vectors of another length, or entries off the lattice.
-        """
-        given = rectangular(noisy, "noisy values", np.float64)
+    def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
+        given = super()._check_drawn(drawn)
         if not np.isin(given, self.coordinate.outputs).all():
             raise InvalidInput(f"noisy vectors hold entries that are no multiples of 1/{self.steps} from 0 to 1")
-        return Alibi(self.k, self.epsilon).soft_labels(given)
-
-    def likelihood(self, noisy: ArrayLike) -> Floats:
-        """Return :meth:`soft_labels`, which are the likelihood up to a factor per row."""
-        return self.soft_labels(noisy)
-
-    def loss_weights(self, noisy: ArrayLike) -> Floats:
-        """Return the debiased vectors, projected to the vectors of sum 1: weights of losses, one per class."""
-        low, high = (float(mean) for mean in self.means)
-        return _sum_to_one((rectangular(noisy, "noisy vectors", np.float64) - low) / (high - low))
-
-    def moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the clipped vectors about the one-hot vectors, the same for every label.
-
-        Examples
-        --------
-        >>> LatticeAlibi(3, 2.0, steps=1).moments([0]).variances.round(6).tolist()
-        [0.589836]
-        """
-        bias, variance = float(self.coordinate.biases[0]), float(self.coordinate.variances[0])
-        return self._moments(labels, self.k**0.5 * bias, self.k * variance)
+        return given
 
     @property
-    def means(self) -> tuple[Fraction, Fraction]:
-        """Mean of a coordinate that is 0, and of one that is 1: ``(o - low) / (high - low)`` is unbiased.
-
-        Examples
-        --------
-        >>> [round(float(mean), 6) for mean in LatticeAlibi(3, 2.0, steps=1).means]
-        [0.268941, 0.731059]
-        """
-        low = self.coordinate.biases[0]
-        return low, 1 - low
+    def _noise(self) -> tuple[Fraction, Fraction]:
+        bias = self.coordinate.biases[0]
+        return bias, self.coordinate.squared_errors[0] - bias**2
 
 
-def _sum_to_one(estimates: Floats) -> Floats:
-    """Project to the vectors of sum 1, in which the expectation lies: as unbiased, and of no larger variance."""
-    weights: Floats = estimates + (1 - estimates.sum(axis=-1, keepdims=True)) / estimates.shape[-1]
-    return weights
+def octets(source: EntropySource, count: int) -> Octets:
+    """Draw `count` uniform octets from the words of a source, of any width. Drop the rest of the last word.
+
+    Examples
+    --------
+    >>> from optrand.sampling import SeededEntropy
+    >>> octets(SeededEntropy(0), 3).tolist()
+    [112, 138, 120]
+    """
+    width = check_width(source)
+    words = check_words(source, -(-8 * count // width))
+    # A fixed order of bytes, so that a seed means the same on every machine.
+    drawn = words.astype("<u8", copy=False).view(np.uint8)
+    if width < MAX_WIDTH:
+        bits = np.unpackbits(drawn.reshape(-1, 8), axis=1, count=width, bitorder="little")
+        drawn = np.packbits(bits.reshape(-1))
+    return drawn[:count]
+
+
+def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
+    """Draw `count` octets of eight independent coins: each bit is 1 with exactly the given probability, below 1.
+
+    Notes
+    -----
+    A coin shows heads where a uniform number in ``[0, 1)`` lies below the probability `q`: at the first binary digit in
+    which the two differ, the number must have the 0.
+
+    *Proof.* After ``t`` rounds a coin is open with probability ``2**-t``: all its digits so far are those of `q`. If
+    the next digit of `q` is 1, a drawn 0 makes heads. If it is 0, a drawn 1 makes tails. Otherwise the coin stays open.
+    Heads has probability ``sum of 2**-t`` over the digits 1 of `q`, which is `q`. The digits come from long division in
+    integers, so nothing is rounded. An octet is open after ``t`` rounds with probability ``1 - (1 - 2**-t)**8``, whose
+    sum over ``t`` is 4.4: the mean number of random octets for eight coins.
+
+    Examples
+    --------
+    >>> from optrand.sampling import SeededEntropy
+    >>> drawn = coins(Fraction(1, 3), 100_000, SeededEntropy(0))
+    >>> round(float(np.unpackbits(drawn).mean()), 3)
+    0.333
+    """
+    heads = np.zeros(count, dtype=np.uint8)
+    at, undecided = np.arange(count), np.full(count, 255, dtype=np.uint8)
+    remainder = probability.numerator
+    while at.size:
+        digit, remainder = divmod(2 * remainder, probability.denominator)
+        drawn = octets(source, at.size)
+        if digit:
+            heads[at] |= undecided & ~drawn
+            undecided = undecided & drawn
+        else:
+            undecided = undecided & ~drawn
+        still = undecided != 0
+        at, undecided = at[still], undecided[still]
+    return heads

@@ -198,8 +198,7 @@ class BitModel:
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the distribution of labels of each row, shape ``(n, K)``."""
-        low, high = self.randomizer.estimates
-        return np.array([project_to_simplex(low + (high - low) * row) for row in self.predict_bits(X)])
+        return np.array([project_to_simplex(self.randomizer.estimate(row)) for row in self.predict_bits(X)])
 
 
 def _predict_bits(models: Sequence[Any], X: Any) -> Floats:

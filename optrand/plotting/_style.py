@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
 from optrand.base.numerals import shown_above, shown_below
@@ -37,12 +37,16 @@ STYLE: Any = {
     "font.family": ["DejaVu Sans"],
     "font.size": 8,
     "figure.titlesize": 8,
+    "figure.labelsize": 8,
     "axes.titlesize": 8,
     "axes.labelsize": 8,
     "axes.linewidth": 0.6,
     "axes.edgecolor": INK,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.5,
     "xtick.labelsize": 7,
     "ytick.labelsize": 7,
     "xtick.major.width": 0.6,
@@ -171,10 +175,15 @@ def inches(figure: FigureBase) -> tuple[float, float]:
     return float(part.bbox.width / part.dpi), float(part.bbox.height / part.dpi)
 
 
-def side_by_side(figure: FigureBase, count: int, **options: Any) -> list[Axes]:
-    """Add panels in a row, or in a column if the figure is as narrow as a column of a page."""
+def side_by_side(figure: FigureBase, count: int, shared: str = "") -> list[Axes]:
+    """Add panels in a row, or in a column if the figure is as narrow as a column of a page.
+
+    If their horizontal axes are alike, `shared` is the name of all, and written once below a column.
+    """
     in_a_row = inches(figure)[0] >= 2.2 * count
-    panels = figure.subplots(*((1, count) if in_a_row else (count, 1)), squeeze=False, **options)
+    panels = figure.subplots(*((1, count) if in_a_row else (count, 1)), squeeze=False, sharex=bool(shared))
+    for axes in panels[-1]:
+        axes.set_xlabel(shared)
     return list(panels.ravel())
 
 
@@ -247,10 +256,9 @@ def set_logarithmic(axis: Axis, ticks: Sequence[float] = ()) -> None:
         axis.set_ticks(list(ticks))
 
 
-def add_grid(axes: Axes) -> None:
-    """Add a light grid behind the curves."""
-    axes.grid(which="major", color="#d9d9d9", linewidth=0.5)
-    axes.set_axisbelow(True)
+def integer_ticks(axis: Axis) -> None:
+    """Put ticks at integers only."""
+    axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 # Numbers
@@ -264,9 +272,13 @@ def plain(value: float) -> str:
     >>> plain(1e-6), plain(2.5e-7), plain(0.05), plain(12000.0), plain(-3.0)
     ('10⁻⁶', '2.5·10⁻⁷', '0.05', '12,000', '−3')
     """
-    text = f"{value:,.10g}" if 1e-4 < abs(value) < 1e7 else f"{value:g}"
+    return _typeset(f"{value:,.10g}" if 1e-4 < abs(value) < 1e7 else f"{value:g}")
+
+
+def _typeset(numeral: str) -> str:
+    """Raise the exponent of a numeral, and set its minus."""
     digits = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-    raised = re.sub(r"e([-+]\d+)$", lambda found: "·10" + str(int(found[1])).translate(digits), text)
+    raised = re.sub(r"e([-+]\d+)$", lambda found: "·10" + str(int(found[1])).translate(digits), numeral)
     return re.sub(r"^1·", "", raised).replace("-", "\N{MINUS SIGN}")
 
 
@@ -307,7 +319,7 @@ def below(number: float, digits: int) -> str:
     Examples
     --------
     >>> below(2.71828, 3), above(2.71828, 3), below(-1e-17, 2), above(1348.3746, 7), above(0.5, 3)
-    ('2.71', '2.72', '−1.1e-17', '1348.375', '0.500')
+    ('2.71', '2.72', '−1.1·10⁻¹⁷', '1348.375', '0.500')
     """
     return _pad(shown_below(number, digits), digits)
 
@@ -318,9 +330,9 @@ def above(number: float, digits: int) -> str:
 
 
 def _pad(numeral: str, digits: int) -> str:
-    """Pad a numeral with zeros to `digits` digits, and typeset its minus."""
+    """Pad a numeral with zeros to `digits` digits, and typeset it."""
     rounded = float(numeral)
-    return f"{rounded:#.{digits}g}".replace("-", "\N{MINUS SIGN}", 1 if rounded < 0 else 0) if rounded else "0"
+    return _typeset(f"{rounded:#.{digits}g}") if rounded else "0"
 
 
 # Positions

@@ -21,9 +21,9 @@ from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
 from optrand.plotting._style import INK, LIMITS, number_texts, spread
-from optrand.studies.paths import HasRandomizer, merge_neighbours
+from optrand.studies.paths import Decomposable, merge_neighbours
 
-Drawable = Randomizer | HasRandomizer | Additive
+Drawable = Decomposable | Additive
 """Mechanism, randomizer, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
 
 Indices = NDArray[np.intp]
@@ -169,17 +169,6 @@ def sum_rows(table: Randomizer, weights: Floats, edges: Indices) -> Floats:
     return sums
 
 
-def row_chances(table: Randomizer, row: int) -> Floats:
-    """Return the probabilities of one label, shape ``(n,)``, without the rest of the table."""
-    if table.arcs is None:
-        chances: Floats = table.matrix[row]
-        return chances
-    arcs = table.arcs
-    inside = (arcs.first <= row) & (row <= arcs.last)
-    amounts = np.where(inside, math.exp(table.epsilon), 1.0) * arcs.masses
-    return np.bincount(np.searchsorted(table.outputs, arcs.outputs), amounts, table.n).astype(np.float64)
-
-
 def chances_to_keep(table: Randomizer) -> Floats:
     """Return the probability that the output is the label itself, shape ``(k,)``."""
     kept: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
@@ -189,11 +178,9 @@ def chances_to_keep(table: Randomizer) -> Floats:
 def letters_of(table: Randomizer, columns: Indices) -> NDArray[np.str_]:
     """Return the staircase signature of some outputs, without the rest of the table."""
     if table.arcs is None:
-        part = Randomizer(table.labels, table.outputs[columns], table.matrix[:, columns], table.epsilon)
-    else:
-        kept = np.isin(table.arcs.outputs, table.outputs[columns])
-        part = Randomizer.of_arcs(table.labels, table.arcs.only(kept), table.epsilon)
-    return part.signature()
+        return table.signature()[:, columns]
+    kept = np.isin(table.arcs.outputs, table.outputs[columns])
+    return Randomizer.of_arcs(table.labels, table.arcs.only(kept), table.epsilon).signature()
 
 
 # Outputs by rank

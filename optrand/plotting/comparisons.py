@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import FigureBase
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_prior, check_real, expect
-from optrand.baselines import Moments
+from optrand.baselines import LabelRandomizer, Moments
 from optrand.closed_forms.response import kept_labels
 from optrand.errors import Infeasible, InvalidInput
 from optrand.estimate import Histogram
@@ -30,7 +29,6 @@ from optrand.plotting._style import (
     MIDDLE,
     Place,
     above,
-    add_grid,
     canvas,
     inches,
     line_edges,
@@ -96,7 +94,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
         axes.set_ylim(bottom=0)
         axes.margins(x=0.08)
         _write_penalties(axes, list(curves.values()), inches(figure))
-        add_grid(axes)
+        axes.grid()
         style.set_legend(figure, axes.lines)
         heading = "Least variance at the bias of each mark (numbers: bias penalty): "
         heading += write_count(len(proven), "certified randomizer")
@@ -129,23 +127,11 @@ def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float
 # Moments against epsilon
 
 
-class HasMoments(Protocol):
-    """Randomizer of any kind, such as additive noise, with moments at labels."""
-
-    def moments(self, labels: ArrayLike, /) -> Moments:
-        """Return bias and variance at each label."""
-        ...
-
-
-Answer = Moments | Mechanism | Randomizer | HasMoments
+Answer = Moments | Mechanism | Randomizer | LabelRandomizer
 """Randomizers that can be drawn; a mechanism must be feasible for its own problem."""
 
-MOMENTS = (
-    "noisy label loss\n(label units, squared)",
-    "standard deviation\n(label units)",
-    "root mean squared bias\n(label units)",
-)
-"""Names of the vertical axes."""
+MOMENTS = ("noisy label loss", "standard deviation", "root mean squared bias")
+"""Titles of the panels: above each, since beside it they are longer than a low panel is high."""
 
 
 def moments_figure(
@@ -202,21 +188,22 @@ def moments_figure(
     means = {name: _means(name, each, budgets, weights, labels) for name, each in randomizers.items()}
     biased = any(np.nanmax(found[2], initial=0.0) > 0 for found in means.values())
     with canvas(ax, (7.2, 2.9)) as figure:
-        panels = style.side_by_side(figure, 2 + biased)
+        panels = style.side_by_side(figure, 2 + biased, "ε (nats)")
         # Many curves lie close together: smaller marks keep more of each visible.
         mark = 4.0 if len(randomizers) <= 6 else 3.0
         for row, (axes, moment) in enumerate(zip(panels, MOMENTS, strict=False)):
             for look, (name, found) in zip(styles, means.items(), strict=True):
                 axes.plot(budgets, found[row], label=name, clip_on=False, **{**look, "markersize": mark})
-            axes.set(xlabel="ε (nats)", ylabel=moment)
+            axes.set_title(moment, loc="left")
             style.set_logarithmic(axes.xaxis, [budgets[place] for place in spread(len(budgets), LIMITS.budget_ticks)])
             if row < 2:
                 style.set_logarithmic(axes.yaxis)
             else:
                 axes.set_ylim(bottom=0)
-            add_grid(axes)
+            axes.grid()
         style.set_legend(figure, panels[0].lines)
-        style.set_title(figure, "What privacy costs: means under the prior" + ("" if biased else ", all without bias"))
+        heading = "Means under the prior, in label units (loss: squared)"
+        style.set_title(figure, heading + ("" if biased else ", all without bias"))
     return figure
 
 
@@ -320,16 +307,18 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
         for look, epsilon in zip(styles, budgets, strict=True):
             _draw_gain(gain, p, epsilon, look)
             by_epsilon.plot(epsilon, _kept(p, [epsilon]), **{**look, "markersize": 7}, label=f"_ε = {epsilon:g}")
-        gain.set(xlabel="k, number of labels kept", ylabel="probability of the label, $w_k$")
+        gain.set_title("probability of the label, $w_k$", loc="left")
+        gain.set_xlabel("k, number of labels kept")
         gain.set_ylim(bottom=0)
-        by_epsilon.set(xlabel="ε (nats)", ylabel="best number of labels kept")
+        by_epsilon.set_title("best number of labels kept", loc="left")
+        by_epsilon.set_xlabel("ε (nats)")
         style.set_logarithmic(by_epsilon.xaxis)
         for axes, axis in ((gain, gain.xaxis), (by_epsilon, by_epsilon.yaxis)):
             if p.size > LIMITS.kept_marks:
                 style.set_logarithmic(axis)
             else:
-                axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-            add_grid(axes)
+                style.integer_ticks(axis)
+            axes.grid()
         named = [line for line in (*gain.lines, *by_epsilon.lines) if not str(line.get_label()).startswith("_")]
         style.set_legend(figure, named)
         style.set_title(figure, f"RRWithPrior on {p.size:,} labels")
@@ -413,7 +402,7 @@ def composition_figure(
         delta_text = f"δ = {style.plain(small)}"
         axes.set(xlabel="releases of one label", ylabel=f"ε at {delta_text} (nats)", xlim=(0, None))
         axes.set_ylim(0, max(n * epsilon) * 1.05)
-        add_grid(axes)
+        axes.grid()
         style.set_legend(figure, axes.lines)
         style.set_title(figure, f"Releases of ε = {epsilon:g} each, together at {delta_text}")
     return figure
@@ -472,8 +461,8 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         margin = 0.04 * float(high.max() - low.min())
         axes.set(xlabel="label", ylabel="share of the rows", xlim=edges[[0, -1]])
         axes.set_ylim(low.min() - margin, high.max() + margin)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        add_grid(axes)
+        style.integer_ticks(axes.xaxis)
+        axes.grid()
         style.set_legend(figure, axes.get_legend_handles_labels()[0])
         released = f"Shares of {write_count(labels.size, 'label')} from {write_count(histogram.size, 'released value')}"
         style.set_title(figure, f"{released}: noise error at most {above(float(errors.max()), 2)}")
@@ -544,7 +533,7 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
         axes.margins(0.08)
         style.set_logarithmic(axes.xaxis, sizes if len(sizes) <= LIMITS.size_ticks else ())
         style.set_logarithmic(axes.yaxis)
-        add_grid(axes)
+        axes.grid()
         handles = axes.get_legend_handles_labels()[0]
         if arrows:
             handles.append(Line2D([], [], color=INK, label="given up: took longer", **ARROW))

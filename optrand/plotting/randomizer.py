@@ -37,7 +37,6 @@ from optrand.plotting._table import (
     has_means,
     letters_of,
     problem_of,
-    row_chances,
     sum_rows,
 )
 
@@ -107,7 +106,7 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
     else:
         panels[-1].set_xlabel("output (label units)" if means else "class that is released")
     if not means:
-        panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        style.integer_ticks(panels[-1].xaxis)
     margin = 0.03 * float(np.ptp(every)) or 0.5
     panels[0].set_xlim(every.min() - margin, every.max() + margin)
     panels[0].set_ylim(0, 1.15 * float(table.matrix[shown].max()))
@@ -118,7 +117,7 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
         if means:
             axes.plot(mean, 0, label="mean output", clip_on=False, zorder=4, **MEAN)
         _draw_letters(axes, places, table.matrix[row], letters, size)
-    figure.supylabel("probability of the output", fontsize=8)
+    figure.supylabel("probability of the output")
     return [
         Line2D([], [], color=INK, marker=m.marker, markerfacecolor=m.fill, linestyle="", label=m.meaning)
         for m in MARKS
@@ -143,19 +142,20 @@ def _draw_density(
     """Draw the density of every panel: the probability of a group of outputs, over the width that it takes."""
     groups = group_edges(table.n, LIMITS.density_bins)
     edges = style.line_edges(table.outputs)[groups]
-    heights = np.array([np.add.reduceat(row_chances(table, row), groups[:-1]) for row in shown]) / np.diff(edges)
+    chances = [sum_rows(table, np.eye(1, table.k, row)[0], np.array([0, table.k]))[0] for row in shown]
+    heights = np.add.reduceat(chances, groups[:-1], axis=1) / np.diff(edges)
     seen = np.flatnonzero(heights.max(axis=0) >= LIMITS.faint * heights.max())
     low, high = edges[seen[0]], edges[seen[-1] + 1]
     panels[0].set_xlim(min(low, *table.labels[shown]), max(high, *table.labels[shown]))
     panels[0].set_ylim(0, 1.1 * float(heights.max()))
-    for axes, row, chances in zip(panels, shown.tolist(), heights, strict=True):
-        axes.stairs(chances, edges, fill=True, color=style.LIGHT, zorder=1)
-        axes.stairs(chances, edges, color=style.DARK, linewidth=0.8, label="density", zorder=2)
+    for axes, row, density in zip(panels, shown.tolist(), heights, strict=True):
+        axes.stairs(density, edges, fill=True, color=style.LIGHT, zorder=1)
+        axes.stairs(density, edges, color=style.DARK, linewidth=0.8, label="density", zorder=2)
         axes.axvline(table.labels[row], label="the label", **LABEL)
         if means:
             axes.plot(table.means[row], 0, label="mean output", clip_on=False, zorder=4, **MEAN)
     panels[-1].set_xlabel("output (label units)")
-    figure.supylabel("density of the output (per label unit)" if len(panels) > 2 else "density", fontsize=8)
+    figure.supylabel("density of the output (per label unit)" if len(panels) > 2 else "density")
     return []
 
 
@@ -195,13 +195,13 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
         handles = _draw_signature(axes, edges, rows, letters)
         if table.n <= LIMITS.written and width * 8 > 10 * table.n and height * 4 > table.k:
             _write_chances(axes, mesh, ranks, table)
-        ranks.draw(axes, "output (label units), by rank")
+        ranks.draw(axes, "output (label units), by rank" if has_means(subject) else "class that is released")
         if labels is None:
             style.tick_labels(axes.yaxis, table.labels, height - 1.5)
         else:
             ticks = chosen(table.labels, labels, table.k)
             axes.set_yticks(ticks, number_texts(table.labels[ticks]))
-        axes.set_ylabel("label")
+        axes.set_ylabel("label" if has_means(subject) else "class")
         style.add_log_scale(figure, mesh, axes, f"mean probability in {cells.size}" if cells.size else "probability")
         if handles:
             style.set_legend(figure, handles)

@@ -6,7 +6,7 @@ import base64
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from matplotlib.figure import FigureBase
 from optrand.base.arithmetic import float_above
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.certificates.certificate import Certificate, certify
-from optrand.errors import InvalidInput, NotCertified, missing_extra
+from optrand.errors import missing_extra
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.outputs import in_words
@@ -25,7 +25,7 @@ from optrand.model.problem import Problem
 from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count
 from optrand.plotting._table import chances_to_keep
 from optrand.plotting.randomizer import find_distinct, groups_figure
-from optrand.plotting.saving import DRAWINGS, render, whole_figure
+from optrand.plotting.saving import DRAWINGS, draw, render, whole_figure
 from optrand.sampling.priors import BudgetSplit
 from optrand.studies.paths import count_outputs
 
@@ -233,7 +233,7 @@ def group_report_page(
         "privately, and the noise that it adds to each label."
     )
     figure = groups_figure(mechanisms, total=parts.total)
-    picture = _drawn(Picture("groups", "", meaning), figure, figure.get_suptitle())
+    picture = Picture("groups", "", meaning, f"{figure.get_suptitle()}. {meaning}", *_embed(figure))
     sections = [
         Section("budget", "Groups and budget", caption="The budget that was spent", facts=budget, pictures=[picture])
     ]
@@ -273,19 +273,17 @@ def _commands(name: str) -> str:
 def _picture(name: str, mechanism: Mechanism) -> Picture:
     """Draw one picture of a mechanism, or give the reason why it is missing."""
     heading, meaning = WORDS[name]
-    empty = Picture(name, heading, meaning)
-    try:
-        figure = DRAWINGS[name](mechanism)
-    except (InvalidInput, NotCertified) as error:
-        return replace(empty, reason=str(error))
-    return _drawn(empty, figure, f"{heading}: {' '.join(figure.get_suptitle().split())}")
+    drawn = draw(name, mechanism)
+    if isinstance(drawn, str):
+        return Picture(name, heading, meaning, reason=drawn)
+    text = f"{heading}: {' '.join(drawn.get_suptitle().split())}. {meaning}"
+    return Picture(name, heading, meaning, text, *_embed(drawn))
 
 
-def _drawn(picture: Picture, figure: FigureBase, text: str) -> Picture:
-    """Fill in a figure, in vectors and equal for equal figures, and a short text for readers who do not see it."""
+def _embed(figure: FigureBase) -> tuple[str, float]:
+    """Return the address of a figure in vectors, equal for equal figures, and its width in inches."""
     source = "data:image/svg+xml;base64," + base64.b64encode(render(figure, ".svg")).decode()
-    width = float(whole_figure(figure).get_figwidth())
-    return replace(picture, text=f"{text}. {picture.meaning}", source=source, width=width)
+    return source, float(whole_figure(figure).get_figwidth())
 
 
 # Facts, as text that is yet to be escaped

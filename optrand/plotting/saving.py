@@ -38,6 +38,14 @@ DRAWINGS: Mapping[str, Callable[[Mechanism], FigureBase]] = MappingProxyType(
 """Pictures of a mechanism, by the names of their files."""
 
 
+def draw(name: str, mechanism: Mechanism) -> FigureBase | str:
+    """Draw one of :data:`DRAWINGS`, or return the reason why this mechanism does not have it."""
+    try:
+        return DRAWINGS[name](mechanism)
+    except (InvalidInput, NotCertified) as reason:
+        return str(reason)
+
+
 def save_figure(figure: FigureBase, path: str | os.PathLike[str]) -> None:
     """Write a picture atomically, in the format of its ending ``.png``, ``.svg`` or ``.pdf``, without a date.
 
@@ -143,19 +151,21 @@ def gallery(
     """
     folder = Path(directory)
     _refuse(folder, endings, overwrite=overwrite)
-    figures, left_out = dict[str, FigureBase](), list[tuple[str, str]]()
-    for name, draw in DRAWINGS.items():
+    drawn = dict[str, FigureBase | str]()
+    for name in DRAWINGS:
         announce(name)
-        try:
-            figures[name] = draw(mechanism)
-        except (InvalidInput, NotCertified) as reason:
-            left_out.append((name, str(reason)))
+        drawn[name] = draw(name, mechanism)
     folder.mkdir(exist_ok=True)
-    pictures = [(figure, folder / f"{name}{ending}") for name, figure in figures.items() for ending in endings]
-    for figure, path in pictures:
-        announce(path.name)
-        save_figure(figure, path)
-    return Gallery(tuple(path for _, path in pictures), tuple(left_out))
+    pictures, left_out = list[Path](), list[tuple[str, str]]()
+    for name, figure in drawn.items():
+        if isinstance(figure, str):
+            left_out.append((name, figure))
+            continue
+        for path in (folder / f"{name}{ending}" for ending in endings):
+            announce(path.name)
+            save_figure(figure, path)
+            pictures.append(path)
+    return Gallery(tuple(pictures), tuple(left_out))
 
 
 def _refuse(folder: Path, endings: tuple[str, ...], *, overwrite: bool) -> None:

@@ -26,7 +26,6 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Dual, Problem
-from optrand.model.randomizer import Randomizer
 from optrand.plotting import _style as style
 from optrand.plotting._style import (
     DARK,
@@ -43,7 +42,7 @@ from optrand.plotting._style import (
 )
 from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
 from optrand.solvers.gaps import price
-from optrand.studies.paths import HasRandomizer, Paths, decompose_paths
+from optrand.studies.paths import Decomposable, Paths, decompose_paths
 
 __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
 
@@ -51,7 +50,7 @@ __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
 # The flow
 
 
-def flow_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> FigureBase:
+def flow_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     """Draw the flow on the line of labels: one arc for every column, over the labels that it favours.
 
     An output is ``exp(epsilon)`` times as likely for the labels under its arc as for all others. Arcs are as wide as
@@ -118,7 +117,7 @@ def _mass_legend(largest: float, widest: float) -> list[Artist]:
     unit = 10.0 ** math.floor(math.log10(largest))
     top = math.floor(largest / unit) * unit
     return [
-        Line2D([], [], color=INK, linewidth=widest * mass / largest, label=f"mass {style.plain(float(f'{mass:.2g}'))}")
+        Line2D([], [], color=INK, linewidth=widest * mass / largest, solid_capstyle="butt", label=f"mass {mass:.2g}")
         for mass in (top, top / 2, top / 5)
     ]
 
@@ -173,7 +172,7 @@ class Bundles:
 # Bins at a public phase
 
 
-def phases_figure(subject: Randomizer | HasRandomizer, *, ax: Place = None) -> FigureBase:
+def phases_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     """Draw a randomizer as a mixture of randomized responses on bins: bins and outputs against a public random number.
 
     The public number is drawn uniformly, independently of the label. Each number has a partition of the labels into
@@ -334,7 +333,9 @@ def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floa
         x, marks = ranks.place(places), ranks.places
         ranks.draw(axes, "output v (label units)")
     else:
-        axes.set_xlabel("output v (label units)")
+        axes.set_xlabel("output v (label units)" if problem.loss != losses.zero_one else "class v that is released")
+        if grid is not None:
+            axes.locator_params(axis="x", integer=bool((grid == np.rint(grid)).all()))
     look: Any = {"color": "#434e6c", "label": "price of the best column", "linewidth": 1.0}
     if grid is not None:
         axes.vlines(x, 0, prices, color=MIDDLE, linewidth=0.6, zorder=1)
@@ -350,7 +351,9 @@ def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floa
     if high < LIMITS.price_noise * float(np.abs(dual.alpha).max()):
         low, high = min(low, -0.08), 1.0
     axes.set_ylim(low - 0.08 * (high - low), high + 0.08 * (high - low))
-    axes.set_xlim(x[0], x[-1]) if x[0] < x[-1] else None
+    # The marks of a grid reach beyond its ends.
+    side = 0.0 if grid is None else 0.03 * float(np.ptp(x))
+    axes.set_xlim(x[0] - side, x[-1] + side) if x[0] < x[-1] else None
     axes.yaxis.set_major_locator(MaxNLocator(4))
     axes.set_ylabel("price f(v) (loss)")
     style.set_legend(
@@ -372,9 +375,8 @@ def _places(problem: Problem, outputs: Floats, margin: float) -> Floats:
     if isinstance(problem.outputs, Grid):
         values = problem.outputs.values
         return values[(values >= low) & (values <= high)]
-    between = (
-        np.linspace(outputs[:-1], outputs[1:], 12, axis=1).ravel() if outputs.size <= LIMITS.curve_points else outputs
-    )
+    steps = 4 * LIMITS.curve_points // outputs.size
+    between = np.linspace(outputs[:-1], outputs[1:], steps, axis=1).ravel() if steps > 3 else outputs
     places = np.union1d(np.linspace(low, high, LIMITS.curve_points), np.union1d(outputs, between))
     return places[places > 0] if problem.loss.positive_outputs else places
 

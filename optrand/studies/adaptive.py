@@ -227,7 +227,8 @@ class _Search:
         """Return the best placement of at most `n` outputs that is found."""
         found: AdaptiveOutputs | None
         if self.is_squared and self.lattice is None:
-            found = self._judge(descend(self.problem, self._start(n)))
+            proven = self.lower + PROVEN * abs(self.lower)
+            found = self._judge(descend(self.problem, self._start(n), until=proven))
         else:
             found = self._solve(self._snap(self.outputs))
             while found is not None and found.n > n:

@@ -7,10 +7,8 @@ bound at `low` and a mechanism at `high` enclose the smallest epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import cast
 
 from optrand.base.validation import check_real
 from optrand.certificates.certificate import lower_bound
@@ -23,6 +21,9 @@ __all__ = ["LARGEST", "SMALLEST", "EpsilonBracket", "smallest_epsilon"]
 
 SMALLEST, LARGEST = 1e-6, 40.0
 """Range of the search, in epsilon."""
+
+SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 0.0625, 0.9375, 0.03125, 0.96875)
+"""Parts of a range at which to solve until there is an outcome."""
 
 MIN_TOLERANCE = 1e-12
 """Least distance of two epsilons that proofs in floats can distinguish."""
@@ -80,7 +81,7 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     Parameters
     ----------
     problem : Problem
-        The search begins at its epsilon.
+        Its epsilon plays no part.
     loss : float
         In the units of the problem's loss; for classification the probability of an output that is not the label, which
         is one minus the value of the problem.
@@ -117,11 +118,23 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     if width < MIN_TOLERANCE:
         raise InvalidInput(f"tolerance is {width}, expected at least {MIN_TOLERANCE:g} nats")
     target = _target(problem, goal)
-    search = _Search(problem, target, width)
-    low, high = search.bracket()
+    low, high = _try(problem, target, SMALLEST), _try(problem, target, LARGEST)
+    if low.reached:
+        raise InvalidInput(
+            f"a loss of {goal:g} is reached at epsilon {SMALLEST:g}, the smallest that is tried: ask for a smaller loss"
+        )
+    if high.reached is False:
+        raise Infeasible(
+            f"a loss of {goal:g} is out of reach at epsilon {LARGEST:g}, the largest that is tried: ask for a larger "
+            "loss, or allow other outputs"
+        )
+    # An end may be unproven: later trials replace it.
     while high.epsilon - low.epsilon > width:
-        low, high = search.narrow(low, high)
-    return EpsilonBracket(goal, low.epsilon, cast(Mechanism, high.mechanism), low.mechanism)
+        trial = _try_between(problem, target, low.epsilon, high.epsilon)
+        low, high = (low, trial) if trial.reached else (trial, high)
+    if low.reached is None or high.reached is None or high.mechanism is None:
+        raise _unproven(low.epsilon, high.epsilon)
+    return EpsilonBracket(goal, low.epsilon, high.mechanism, low.mechanism)
 
 
 def _target(problem: Problem, loss: float) -> Fraction:
@@ -158,95 +171,39 @@ class _Trial:
     """
 
     epsilon: float
-    reached: bool | None
+    reached: bool | None = None
     mechanism: Mechanism | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """Bisection for the least epsilon whose optimum is at most the target."""
-
-    problem: Problem
-    target: Fraction
-    tolerance: float
-
-    def ask(self, epsilon: float) -> _Trial:
-        """Solve at one epsilon and classify the outcome."""
-        question = _at(self.problem, epsilon)
-        if question is None:
-            return _Trial(epsilon, False)
-        try:
-            mechanism = solve(question)
-            if _excludes(mechanism, self.target):
-                return _Trial(epsilon, False, mechanism)
-            return _Trial(epsilon, True if _reaches(mechanism, self.target) else None, mechanism)
-        except NotCertified:
-            return _Trial(epsilon, None)
-
-    def bracket(self) -> tuple[_Trial, _Trial]:
-        """Find a trial at which the loss is out of reach, and one at which it is reached."""
-        start = min(max(self.problem.epsilon, SMALLEST), LARGEST)
-        trials = (self.ask(epsilon) for epsilon in (start, *_doublings(start, SMALLEST)))
-        first = next((trial for trial in trials if trial.reached is not None), None)
-        if first is None:
-            raise self._unproven(SMALLEST, start)
-        limit = SMALLEST if first.reached else LARGEST
-        last, unknown = first, None
-        for epsilon in _doublings(first.epsilon, limit):
-            trial = self.ask(epsilon)
-            if trial.reached is None:
-                unknown = unknown or epsilon
-            elif trial.reached is first.reached:
-                last, unknown = trial, None
-            else:
-                return _order(last, trial)
-        if unknown is None:
-            raise self._out_of_range(limit)
-        # Beyond some epsilon nothing can be proven: bisect between it and the last verdict.
-        while abs(unknown - last.epsilon) > self.tolerance:
-            trial = self.ask((unknown + last.epsilon) / 2)
-            if trial.reached is None:
-                unknown = trial.epsilon
-            elif trial.reached is first.reached:
-                last = trial
-            else:
-                return _order(last, trial)
-        raise self._unproven(last.epsilon, unknown)
-
-    def narrow(self, low: _Trial, high: _Trial) -> tuple[_Trial, _Trial]:
-        """Return a bracket of half the width, or of three quarters of it if nothing is proven at the middle."""
-        for share in (0.5, 0.25, 0.75):
-            trial = self.ask(low.epsilon + share * (high.epsilon - low.epsilon))
-            if trial.reached is not None:
-                return (low, trial) if trial.reached else (trial, high)
-        raise self._unproven(low.epsilon, high.epsilon)
-
-    def _unproven(self, one: float, other: float) -> NotCertified:
-        low, high = sorted((one, other))
-        return NotCertified(
-            f"between epsilon {low:.9g} and {high:.9g} the solver's answers neither reach the loss nor prove that it "
-            "is out of reach: ask for another loss, or a larger tolerance"
-        )
-
-    def _out_of_range(self, limit: float) -> InvalidInput:
-        loss = float(self.target + (self.problem.sign < 0))
-        if limit == LARGEST:
-            return Infeasible(
-                f"a loss of {loss:g} is out of reach at epsilon {LARGEST:g}, the largest that is tried: ask for a "
-                "larger loss, or allow other outputs"
-            )
-        return InvalidInput(
-            f"a loss of {loss:g} is reached at epsilon {SMALLEST:g}, the smallest that is tried: ask for a smaller loss"
-        )
+def _try(problem: Problem, target: Fraction, epsilon: float) -> _Trial:
+    """Solve at one epsilon and classify the outcome."""
+    question = _at(problem, epsilon)
+    if question is None:
+        return _Trial(epsilon, False)
+    try:
+        mechanism = solve(question)
+        if _excludes(mechanism, target):
+            return _Trial(epsilon, False, mechanism)
+        return _Trial(epsilon, True if _reaches(mechanism, target) else None, mechanism)
+    except NotCertified:
+        return _Trial(epsilon)
 
 
-def _doublings(start: float, limit: float) -> Iterator[float]:
-    """Yield epsilons from `start`, doubled or halved, up to the limit."""
-    epsilon = start
-    while epsilon != limit:
-        epsilon = min(2 * epsilon, limit) if limit > start else max(epsilon / 2, limit)
-        yield epsilon
+def _try_between(problem: Problem, target: Fraction, low: float, high: float) -> _Trial:
+    """Return a trial with an outcome: at the middle, else ever nearer to the two ends.
+
+    The middle of a range that is wider than a factor of 2 is the geometric one.
+    """
+    for part in SHARES:
+        middle = low * (high / low) ** part if high > 2 * low else low + part * (high - low)
+        trial = _try(problem, target, middle)
+        if trial.reached is not None:
+            return trial
+    raise _unproven(low, high)
 
 
-def _order(one: _Trial, other: _Trial) -> tuple[_Trial, _Trial]:
-    return (other, one) if one.reached else (one, other)
+def _unproven(low: float, high: float) -> NotCertified:
+    return NotCertified(
+        f"between epsilon {low:.9g} and {high:.9g} the solver's answers neither reach the loss nor prove that it is "
+        "out of reach: ask for another loss, or a larger tolerance"
+    )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor, as_completed
 from contextlib import closing
-from typing import Literal, NamedTuple, overload
+from functools import partial
+from typing import Literal, overload
 
 from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import check_real, expect
@@ -112,12 +113,13 @@ def solve_many(
     given = _check_problems(problems)
     late = OutOfTime(f"no answer within the time limit of {time_limit:g} s: pass a larger time_limit, or an executor")
     answers = dict[Problem, Answer](dict.fromkeys(given, late))
-    tasks = [_Task(part, solver, end, late) for part in _parts(list(answers), executor)]
+    work = partial(_answer_all, solver=solver, end=end, late=late)
+    parts = list(_parts(list(answers), executor))
     report, done = progress or (lambda *_: None), 0
     report(done, len(answers))
-    with closing(_complete(tasks, executor, end)) as results:
-        for task, found in results:
-            answers.update(zip(task.problems, found, strict=True))
+    with closing(_complete(work, parts, executor, end)) as results:
+        for part, found in results:
+            answers.update(zip(part, found, strict=True))
             done += len(found)
             report(done, len(answers))
     ordered = [answers[problem] for problem in given]
@@ -132,31 +134,22 @@ def solve_many(
     return ordered
 
 
-class _Task(NamedTuple):
-    """Problems for one worker, and the error of those that it has no time for after `end`."""
-
-    problems: list[Problem]
-    solver: Solver | None
-    end: float
-    late: OutOfTime
-
-
 def _complete(
-    tasks: Sequence[_Task], executor: Executor | None, end: float
-) -> Generator[tuple[_Task, list[Answer]], None, None]:
-    """Yield tasks with their answers, in the order in which they are done.
+    work: Callable[[list[Problem]], list[Answer]], parts: list[list[Problem]], executor: Executor | None, end: float
+) -> Generator[tuple[list[Problem], list[Answer]], None, None]:
+    """Yield the problems of each task with their answers, in the order in which they are done.
 
     Closing the generator, an exception of a task, or the time `end` of :func:`time.time` cancels tasks of an executor
     that have not begun.
     """
     if executor is None:
-        for task in tasks:
-            yield task, _answer_all(task)
+        for part in parts:
+            yield part, work(part)
         return
     futures = {}
     try:
-        for task in tasks:
-            futures[executor.submit(_answer_all, task)] = task
+        for part in parts:
+            futures[executor.submit(work, part)] = part
         left = None if end == math.inf else max(0.0, end - time.time())
         for future in as_completed(futures, timeout=left):
             yield futures[future], future.result()
@@ -195,9 +188,9 @@ def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[
         yield problems[start : start + size]
 
 
-def _answer_all(task: _Task) -> list[Answer]:
-    """Return a mechanism, or the error in its place, for each problem of a task."""
-    return [task.late if time.time() >= task.end else _answer(problem, task.solver) for problem in task.problems]
+def _answer_all(problems: list[Problem], solver: Solver | None, end: float, late: OutOfTime) -> list[Answer]:
+    """Return a mechanism for each problem, or the error in its place, which is `late` after the time `end`."""
+    return [late if time.time() >= end else _answer(problem, solver) for problem in problems]
 
 
 def _answer(problem: Problem, solver: Solver | None) -> Answer:

@@ -45,7 +45,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import Protocol
 
 import numpy as np
 
@@ -55,19 +54,13 @@ from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import round_randomizer
 from optrand.model.outputs import Grid
-from optrand.model.randomizer import Indices, Randomizer
+from optrand.model.randomizer import Indices, Randomizer, Solution
 from optrand.model.table import IntegerArcs
 
-__all__ = ["HasRandomizer", "Path", "Paths", "count_outputs", "decompose_paths", "merge_neighbours"]
+__all__ = ["Decomposable", "Path", "Paths", "count_outputs", "decompose_paths", "merge_neighbours"]
 
-
-class HasRandomizer(Protocol):
-    """Mechanism, or candidate solution of a solver."""
-
-    @property
-    def randomizer(self) -> Randomizer:
-        """Channel in floats."""
-        ...
+Decomposable = Mechanism | Randomizer | Solution
+"""Exact mechanisms, tables of floats, and candidate solutions of a solver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +114,7 @@ class Paths:
     flow : IntegerArcs
     ratio : Fraction
     phases : tuple of int
-        Points of the circle at which one path ends and the next one begins: one a path, and the coverage at last.
+        Points of the circle at which one path ends and the next begins: one for each path, and the coverage.
     bins : (paths,) array of int
         Number of bins of each path.
     starts, leaving : tuples of k tuples
@@ -175,7 +168,7 @@ class Paths:
         ]
 
 
-def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths:
+def decompose_paths(subject: Decomposable, /) -> Paths:
     """Decompose a randomizer of interval columns into a mixture of randomized responses on bins.
 
     Parameters
@@ -219,8 +212,7 @@ def decompose_paths(subject: Mechanism | Randomizer | HasRandomizer, /) -> Paths
     >>> sum(paths.weights)
     Fraction(1, 1)
     """
-    outputs, flow, ratio = _flow(subject)
-    labels = subject.labels if isinstance(subject, (Mechanism, Randomizer)) else subject.randomizer.labels
+    labels, outputs, flow, ratio = _flow(subject)
     starts: list[list[tuple[int, int]]] = [[] for _ in range(flow.k)]
     changes: dict[int, int] = {0: 0}
     for node, arc, begin, end in _places(flow):
@@ -321,9 +313,9 @@ def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
             yield node, arc, begin, taken
 
 
-def _flow(subject: Mechanism | Randomizer | HasRandomizer) -> tuple[Floats, IntegerArcs, Fraction]:
+def _flow(subject: Decomposable) -> tuple[Floats, Floats, IntegerArcs, Fraction]:
     if isinstance(subject, Mechanism) and subject.arcs is not None:
-        return *merge_neighbours(subject), subject.ratio
+        return subject.labels, *merge_neighbours(subject), subject.ratio
     randomizer = subject if isinstance(subject, Randomizer) else getattr(subject, "randomizer", None)
     if not isinstance(randomizer, Randomizer):
         raise InvalidInput(f"paths need a Mechanism, Randomizer or Solution, not a {type(subject).__name__}")
@@ -331,4 +323,4 @@ def _flow(subject: Mechanism | Randomizer | HasRandomizer) -> tuple[Floats, Inte
     arcs = table.arcs(ratio)
     if arcs is None or not len(set(arcs.coverage)) == 1:
         raise InvalidInput("columns favour labels that are no interval: only interval columns are paths on a line")
-    return table.outputs, arcs, ratio
+    return table.labels, table.outputs, arcs, ratio

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import null_space
 
 from optrand.base import validation
 from optrand.base.validation import Floats, frozen, rectangular
@@ -92,18 +93,12 @@ def _least_squares(channel: Floats, prior: Floats) -> Floats:
     k, chances = prior.size, prior @ channel
     used, free = chances > 0, (chances == 0) & channel.any(axis=0)
     vectors = np.zeros((channel.shape[1], k))
-    left, _, _ = np.linalg.svd(channel[:, free])
-    rest = left[:, _rank(channel[:, free]) :].T
+    rest = null_space(channel[:, free].T, rcond=SINGULAR).T if free.any() else np.eye(k)
     root = np.sqrt(chances[used])
     whitened = rest @ channel[:, used] / root
-    if min(whitened.shape) < rest.shape[0] or _rank(whitened) < rest.shape[0]:
+    if np.linalg.matrix_rank(whitened, rtol=SINGULAR) < rest.shape[0]:
         raise Infeasible("the rows of the matrix are linearly dependent: no decoder of this channel is unbiased")
     vectors[used] = np.linalg.pinv(whitened, rcond=0) / root[:, np.newaxis] @ rest
     if free.any():
         vectors[free] = np.linalg.pinv(channel[:, free]) @ (np.eye(k) - channel[:, used] @ vectors[used])
     return vectors
-
-
-def _rank(matrix: Floats) -> int:
-    sizes = np.linalg.svd(matrix, compute_uv=False)
-    return int((sizes > SINGULAR * sizes.max(initial=0)).sum())

@@ -28,6 +28,7 @@ from scipy.optimize import nnls
 from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
+from optrand.solvers.backends.cones import Clarabel, Cones, ConicProgram
 from optrand.vectors.bound import VectorDual
 from optrand.vectors.groups import Counts
 
@@ -46,7 +47,7 @@ class Options:
 
     tolerance: float = 1e-13
     """Relative tolerance for Clarabel, which stalls before it reaches it."""
-    cones: int = 400
+    cones: int = 800
     """Largest number of types, each a cone, of the first program, and of violated types that each later one adds."""
     rounds: int = 20
     """Largest number of cone programs."""
@@ -160,8 +161,6 @@ def best_design(
     chances: Integers,
     total: int,
     epsilon: float,
-    *,
-    options: Options = OPTIONS,
 ) -> Design:
     """Compute a nearly optimal design.
 
@@ -175,7 +174,6 @@ def best_design(
         Prior of a subset of each type, times `total`.
     total : int
     epsilon : float
-    options : Options, optional
 
     Notes
     -----
@@ -187,46 +185,44 @@ def best_design(
     SolverFailed
         The numbers leave the range of floats, or the types found do not distinguish all classes.
     """
-    budget = min(options.start, epsilon)
-    with ctx.workprec(options.bits + options.bits_per_nat * int(epsilon)):
+    budget = min(OPTIONS.start, epsilon)
+    with ctx.workprec(OPTIONS.bits + OPTIONS.bits_per_nat * int(epsilon)):
         try:
-            masses, used = _find_support(
-                counts, _Program.state(sizes, counts, chances, total, np.exp(-budget)), options
-            )
+            masses, used = _find_support(counts, _Program.state(sizes, counts, chances, total, np.exp(-budget)))
             fine: Numbers = np.array([arb(x) for x in masses.tolist()])
             while True:
                 program = _Program.state(sizes, counts, chances, total, (-arb(budget)).exp().mid())
-                used, fine, levels = _optimize(program, used, fine, options)
+                used, fine, levels = _optimize(program, used, fine)
                 if budget == epsilon:
                     return _round(counts[used], program.keep(used), fine, levels, epsilon)
-                budget = min(epsilon, options.growth * budget)
+                budget = min(epsilon, OPTIONS.growth * budget)
         except (ZeroDivisionError, np.linalg.LinAlgError):
             raise SolverFailed(f"the design of subsets is singular at epsilon {epsilon:g}") from None
 
 
-def _find_support(counts: Counts, program: _Program, options: Options) -> tuple[Floats, Used]:
+def _find_support(counts: Counts, program: _Program) -> tuple[Floats, Used]:
     """Solve the cone program of some types, and again with those that it violates. Return masses and places in use."""
     n = len(counts)
     # Single classes make the first program feasible.
     singles = np.flatnonzero(counts.sum(axis=1) == 1)
-    places = np.union1d(singles, np.linspace(0, n - 1, min(n, options.cones)).round().astype(np.intp))
-    for _ in range(options.rounds):
-        masses, some = _solve_cones(program.keep(places), options)
+    places = np.union1d(singles, np.linspace(0, n - 1, min(n, OPTIONS.cones)).round().astype(np.intp))
+    for _ in range(OPTIONS.rounds):
+        masses, some = _solve_cones(program.keep(places))
         used = places[some]
         if places.size == n:
             break
         gains = program.gains(program.keep(used).invert(masses))
         levels = np.linalg.lstsq(program.rows[used], gains[used], rcond=None)[0]
         excess = gains - program.rows @ levels
-        worst = np.argsort(excess)[::-1][: options.cones]
-        violated = worst[excess[worst] > options.violated * levels[0]]
+        worst = np.argsort(excess)[::-1][: OPTIONS.cones]
+        violated = worst[excess[worst] > OPTIONS.violated * levels[0]]
         if not violated.size:
             break
         places = np.union1d(used, violated)
     return masses, used
 
 
-def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
+def _solve_cones(program: _Program) -> tuple[Floats, Used]:
     r"""Solve the dual in floats. Return scaled masses of the types in use, and their places.
 
     .. math:: \max \; \mathrm{tr} Z \quad \text{where} \quad |Z 1_j|^2 \leq P_j \, \ell_j, \;\;
@@ -234,8 +230,6 @@ def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
 
     with ``Z`` given by matrices between and within groups. Masses are the multipliers of :math:`\ell_j`.
     """
-    import clarabel
-
     n, q = program.between.shape
     root = np.linalg.cholesky(program.gamma).T if q else program.gamma
     wide = np.flatnonzero(program.often > 0)
@@ -252,18 +246,12 @@ def _solve_cones(program: _Program, options: Options) -> tuple[Floats, Used]:
     right = np.zeros((n, size))
     right[:, 0] = 2.0
     cost = np.concatenate((-root.reshape(-1), -program.often[wide], np.zeros(q)))
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = options.tolerance
-    answer = clarabel.DefaultSolver(
-        sparse.csc_matrix((cost.size, cost.size)),
-        cost / np.abs(cost).max(),
-        sparse.csc_matrix(-block.reshape(n * size, -1)),
-        right.reshape(-1),
-        [clarabel.SecondOrderConeT(size)] * n,
-        settings,
-    ).solve()
-    z, s = np.array(answer.z).reshape(n, size), np.array(answer.s).reshape(n, size)
+    none, no_row = sparse.csc_array((cost.size, cost.size)), sparse.csc_array((0, cost.size))
+    cones = Cones(sparse.csc_array(-block.reshape(n * size, -1)), right.reshape(-1), size)
+    answer = Clarabel(OPTIONS.tolerance).solve(
+        ConicProgram(none, cost / np.abs(cost).max(), no_row, np.zeros(0), no_row, np.zeros(0), cones)
+    )
+    z, s = answer.cone_dual, answer.cone_slack
     masses = z[:, 0] + z[:, 1]
     masses = masses / masses.sum()
     slack = 1 - np.linalg.norm(s[:, 1:], axis=1) / s[:, 0]
@@ -293,10 +281,10 @@ def _sparsify(program: _Program, masses: Floats, used: Used) -> tuple[Floats, Us
     return found[kept], used[kept]
 
 
-def _optimize(program: _Program, used: Used, masses: Numbers, options: Options) -> tuple[Used, Numbers, Numbers]:
+def _optimize(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Numbers, Numbers]:
     """Find the optimum near a point: types that gain more than they cost join, types without mass leave."""
-    for _ in range(options.exchanges):
-        used, masses, levels = _refine(program, used, masses, options)
+    for _ in range(OPTIONS.exchanges):
+        used, masses, levels = _refine(program, used, masses)
         excess = program.gains(program.keep(used).invert(masses)) - program.rows @ levels
         best = max(range(excess.size), key=lambda place: excess[place].mid())
         if not excess[best] > levels[0] * arb(2) ** -60 or best in used:
@@ -305,14 +293,14 @@ def _optimize(program: _Program, used: Used, masses: Numbers, options: Options) 
     return used, masses, levels
 
 
-def _refine(program: _Program, used: Used, masses: Numbers, options: Options) -> tuple[Used, Numbers, Numbers]:
+def _refine(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Numbers, Numbers]:
     """Solve the optimality conditions of the types in use by Newton's method. Drop types whose mass vanishes."""
-    for _ in range(options.steps):
+    for _ in range(OPTIONS.steps):
         some = program.keep(used)
         inverses = some.invert(masses)
         gains, rows, n = some.gains(inverses), some.rows, used.size
         hessian = some.hessian(inverses)
-        ridge = max(x.mid() for x in np.diag(hessian)) * arb(2) ** -options.ridge
+        ridge = max(x.mid() for x in np.diag(hessian)) * arb(2) ** -OPTIONS.ridge
         corner = np.diag([-ridge / (ridge + 1)] * rows.shape[1])
         system = np.block([[hessian + np.diag([ridge] * n), rows], [rows.T, corner]])
         missing = np.array([arb(int(i == 0)) for i in range(rows.shape[1])]) - rows.T @ masses
@@ -323,7 +311,7 @@ def _refine(program: _Program, used: Used, masses: Numbers, options: Options) ->
         if not kept.any():
             raise SolverFailed("Newton's method for the design of subsets diverges")
         used, masses = used[kept], masses[kept]
-        if kept.all() and max(abs(x) for x in step) < arb(2) ** -options.converged:
+        if kept.all() and max(abs(x) for x in step) < arb(2) ** -OPTIONS.converged:
             break
     return used, masses, levels
 

@@ -43,7 +43,7 @@ class ClassGroups(Record):
     members: tuple[NDArray[np.intp], ...]
 
     @classmethod
-    def of_prior(cls, prior: Floats, most: int = MOST_TYPES) -> ClassGroups:
+    def of_prior(cls, prior: Floats) -> ClassGroups:
         """Group equal priors, and join the nearest groups as long as there are too many types.
 
         Examples
@@ -56,7 +56,7 @@ class ClassGroups(Record):
         """
         order = np.argsort(prior, kind="stable")[::-1]
         cuts = np.flatnonzero(np.diff(prior[order])) + 1
-        found = _join(list(np.split(order, cuts)), prior, most)
+        found = _join(np.split(order, cuts), prior)
         return cls(tuple(scale_to_integers(prior, places(prior))), tuple(part[::-1] for part in found))
 
     @property
@@ -113,11 +113,20 @@ class ClassGroups(Record):
         axes = [np.arange(size + 1) for size in self.sizes]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.m)[1:-1].astype(np.int64)
 
-    def mean_weights(self, counts: Counts) -> tuple[Integers, int]:
-        """Return the mean weight of the subsets of each type, as integers over one denominator."""
-        scale = math.lcm(*self.sizes)
-        each = [weight * (scale // size) for weight, size in zip(self.group_weights, self.sizes, strict=True)]
-        return counts.astype(object) @ np.array(each, dtype=object), scale
+    @cached_property
+    def unit(self) -> int:
+        """Common multiple of the sizes of groups, the denominator of shares and of mean weights."""
+        return math.lcm(*self.sizes)
+
+    def shares(self, counts: Counts) -> Integers:
+        """Return the share of each group that a subset of each type holds, times the unit, shape ``(n, m)``."""
+        shares: Integers = counts.astype(object) * np.array([self.unit // size for size in self.sizes], dtype=object)
+        return shares
+
+    def mean_weights(self, counts: Counts) -> Integers:
+        """Return the mean weight of the subsets of each type, times the unit."""
+        weights: Integers = self.shares(counts) @ np.array(self.group_weights, dtype=object)
+        return weights
 
     def least_weights(self, counts: Counts) -> Integers:
         """Return the least weight of a subset of each type: that of the least likely classes of each group."""
@@ -130,11 +139,10 @@ class ClassGroups(Record):
         return least
 
 
-def _join(parts: list[NDArray[np.intp]], prior: Floats, most: int) -> list[NDArray[np.intp]]:
+def _join(parts: list[NDArray[np.intp]], prior: Floats) -> list[NDArray[np.intp]]:
     """Join neighbouring groups, those first whose join adds least to the squared deviations within groups."""
-    parts = list(parts)
     means = [float(prior[part].mean()) for part in parts]
-    limit = math.log(max(most, prior.size + 1)) + 1e-9
+    limit = math.log(max(MOST_TYPES, prior.size + 1)) + 1e-9
     while sum(math.log(part.size + 1) for part in parts) > limit:
         costs = [
             (means[g] - means[g + 1]) ** 2 * parts[g].size * parts[g + 1].size / (parts[g].size + parts[g + 1].size)

@@ -87,28 +87,21 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
         response = _selection(chances, budget, whole, 1)
         if response.certificate.gap <= PROVEN:
             return response
-    return _enumerate_types(chances, budget, groups)
+    design = _design(groups, budget)
+    counts, masses = _covering(groups, design.counts, design.masses)
+    return UnbiasedVectors(chances, budget, groups, counts, masses, privacy_ratio(budget), design.dual)
 
 
 def _selection(prior: Floats, epsilon: float, whole: ClassGroups, size: int) -> UnbiasedVectors:
     """Build subset selection of one size, which is randomized response for size 1."""
     counts, masses = np.array([[size]]), np.array([1], dtype=object)
-    return UnbiasedVectors(validation.frozen(prior), epsilon, whole, counts, masses, privacy_ratio(epsilon))
-
-
-def _enumerate_types(prior: Floats, epsilon: float, groups: ClassGroups) -> UnbiasedVectors:
-    """Find the best design by enumerating all types of subsets."""
-    design = _design(groups, epsilon)
-    counts, masses = _covering(groups, design.counts, design.masses)
-    ratio, frozen = privacy_ratio(epsilon), validation.frozen(prior)
-    return UnbiasedVectors(frozen, epsilon, groups, counts, masses, ratio, design.dual)
+    return UnbiasedVectors(prior, epsilon, whole, counts, masses, privacy_ratio(epsilon))
 
 
 def _design(groups: ClassGroups, epsilon: float) -> Design:
     """Compute the design for the mean priors of groups, with multipliers for the least ones."""
     counts = groups.counts
-    means, scale = groups.mean_weights(counts)
-    design = best_design(groups.sizes, counts, means, groups.total * scale, epsilon)
+    design = best_design(groups.sizes, counts, groups.mean_weights(counts), groups.total * groups.unit, epsilon)
     if groups.alike:
         return design
     least = groups.least_weights(counts)
@@ -118,11 +111,9 @@ def _design(groups: ClassGroups, epsilon: float) -> Design:
 
 def _covering(groups: ClassGroups, counts: Counts, masses: Integers) -> tuple[Counts, Integers]:
     """Cover all classes equally after rounding, by adding mass to single classes of a group."""
-    common = math.lcm(*groups.sizes)
-    shares = counts.astype(object) * np.array([common // size for size in groups.sizes], dtype=object)
-    coverage = masses @ shares
+    coverage = masses @ groups.shares(counts)
     short = max(coverage.tolist()) - coverage
-    rows = {tuple(row): int(mass) * common for row, mass in zip(counts.tolist(), masses.tolist(), strict=True)}
+    rows = {tuple(row): int(mass) * groups.unit for row, mass in zip(counts.tolist(), masses.tolist(), strict=True)}
     for g, (size, missing) in enumerate(zip(groups.sizes, short.tolist(), strict=True)):
         if missing:
             single = tuple(int(g == h) for h in range(groups.m))

@@ -27,7 +27,6 @@ from optrand.base.arithmetic import (
     float_below,
     log_above,
     places,
-    quotient,
     scale_to_integers,
 )
 from optrand.base.records import Record
@@ -141,7 +140,7 @@ class UnbiasedVectors(Record):
             raise InvalidInput("counts are no types of subsets: expected a row for each mass, a column for each group")
         if not all(mass > 0 for mass in self.masses.tolist()):
             raise InvalidInput("masses must be integers above 0")
-        if len(set((self.masses @ self._shares).tolist())) > 1:
+        if len(set((self.masses @ self.groups.shares(self.counts)).tolist())) > 1:
             raise InvalidInput("rows have different totals, expected subsets that cover all classes equally")
         if not all(self._scales):
             raise Infeasible("the subsets do not distinguish all classes: no decoder of them is unbiased")
@@ -186,7 +185,7 @@ class UnbiasedVectors(Record):
         >>> proof.lower <= proof.upper, proof.epsilon <= 1.0
         (True, True)
         """
-        exactly = all(x == 0 for mean in self._biases(self._inside, self._outside, self._scales) for x in mean)
+        exactly = not any(self._square_biases(self._inside, self._outside, self._scales))
         high, response = exp_above(self.epsilon), self.groups.m == 1 and self.counts.tolist() == [[1]]
         if self.groups.uniform:
             bound = subset_selection_loss(self.k, high, subset_size(self.k, high))
@@ -207,10 +206,7 @@ class UnbiasedVectors(Record):
     @cached_property
     def bias(self) -> float:
         """Largest distance of the mean of :attr:`vectors`, floats as they are, from the one-hot vector; rounded up."""
-        return max(
-            math.nextafter(math.sqrt(float_above(sum((x * x for x in each), Fraction(0)))), math.inf)
-            for each in self._lengths
-        )
+        return max(math.nextafter(math.sqrt(float_above(square)), math.inf) for square in self._float_biases)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """Draw an unbiased vector for every label, with exactly the stated probabilities.
@@ -309,7 +305,7 @@ class UnbiasedVectors(Record):
     def moments(self, labels: ArrayLike) -> Moments:
         """Return the length of the bias of the floats, and the variance summed over the coordinates, at some labels."""
         groups = self.groups.of[validation.check_classes(labels, self.k).reshape(-1)]
-        lengths = np.array([math.sqrt(float(sum(x * x for x in each))) for each in self._lengths])
+        lengths = np.array([math.sqrt(float(square)) for square in self._float_biases])
         return Moments(lengths[groups], np.array([float(square - 1) for square in self._squares])[groups])
 
     # ------------------------------------------------------------------------------------------- the table, written out
@@ -344,8 +340,7 @@ class UnbiasedVectors(Record):
     @cached_property
     def matrix(self) -> Floats:
         """Probabilities, shape ``(K, n)``."""
-        total = sum(self.weights[0].tolist())
-        return frozen(np.array([[quotient(weight, total) for weight in row] for row in self.weights.tolist()]))
+        return frozen(self.weights / self.weights[0].sum())
 
     @cached_property
     def vectors(self) -> Floats:
@@ -353,18 +348,6 @@ class UnbiasedVectors(Record):
         return frozen(self._decode(self.sets, np.repeat(np.arange(self.masses.size), self._multiplicities)))
 
     # ---------------------------------------------------------------------------------------------------- exact numbers
-
-    @cached_property
-    def _common(self) -> int:
-        """Common multiple of the sizes of groups, the unit of shares."""
-        return math.lcm(*self.groups.sizes)
-
-    @cached_property
-    def _shares(self) -> Integers:
-        """Share of each group that a subset holds, times the unit, shape ``(n, m)``."""
-        units = np.array([self._common // size for size in self.groups.sizes], dtype=object)
-        shares: Integers = self.counts.astype(object) * units
-        return shares
 
     @cached_property
     def _multiplicities(self) -> list[int]:
@@ -375,9 +358,8 @@ class UnbiasedVectors(Record):
     @cached_property
     def _parts(self) -> tuple[Integers, Integers]:
         """Weight of each type together with a label that is in the subset, and out of it, shape ``(n, m)``."""
-        masses = self.masses[:, np.newaxis]
-        shares = self._shares
-        return masses * self.ratio.numerator * shares, masses * self.ratio.denominator * (self._common - shares)
+        masses, shares = self.masses[:, np.newaxis], self.groups.shares(self.counts)
+        return masses * self.ratio.numerator * shares, masses * self.ratio.denominator * (self.groups.unit - shares)
 
     @cached_property
     def _total(self) -> int:
@@ -403,10 +385,9 @@ class UnbiasedVectors(Record):
         Least squares with weights near the inverse probabilities of subsets: unbiased whatever the weights are, and
         optimal up to the square of their error (``docs/mathematics.md``, section 14).
         """
-        sizes, shares, common = self.groups.sizes, self._shares, self._common
+        sizes, shares, common = self.groups.sizes, self.groups.shares(self.counts), self.groups.unit
         extra = self.ratio.numerator - self.ratio.denominator
-        chances, scale = self.groups.mean_weights(self.counts)
-        likely = self.ratio.denominator * self.groups.total * scale + extra * chances
+        likely = self.ratio.denominator * self.groups.total * common + extra * self.groups.mean_weights(self.counts)
         weights = (max(likely.tolist()) << WEIGHT_BITS) // likely
         columns = self.ratio.denominator * common + extra * shares
         loads = self.masses * weights
@@ -423,11 +404,8 @@ class UnbiasedVectors(Record):
     @cached_property
     def _floats(self) -> tuple[Floats, Floats]:
         """Coordinates in floats."""
-        inside, outside = (
-            np.array([[quotient(int(x), s) for x, s in zip(row, self._scales, strict=True)] for row in part])
-            for part in (self._inside, self._outside)
-        )
-        return inside, outside
+        scales = np.array(self._scales, dtype=object)
+        return (self._inside / scales).astype(np.float64), (self._outside / scales).astype(np.float64)
 
     @cached_property
     def _squares(self) -> list[Fraction]:
@@ -439,40 +417,32 @@ class UnbiasedVectors(Record):
         return [sum((Fraction(int(x), s) for x, s in zip(row, scales, strict=True)), Fraction(0)) for row in sums]
 
     @cached_property
-    def _lengths(self) -> list[list[Fraction]]:
-        """Biases of the floats by group: each list's squares sum to the squared length."""
+    def _float_biases(self) -> list[Fraction]:
+        """Squared bias of the floats, for a class of each group."""
         digits = max(map(places, self._floats))
         inside, outside = (_integers(part, digits) for part in self._floats)
-        return self._biases(inside, outside, [1 << digits] * self.groups.m, weighted=True)
+        return self._square_biases(inside, outside, [1 << digits] * self.groups.m)
 
-    def _biases(
-        self, inside: Integers, outside: Integers, scales: list[int], *, weighted: bool = False
-    ) -> list[list[Fraction]]:
-        """Return the mean less the one-hot vector for a class of each group: at it, in its group, and elsewhere.
-
-        If `weighted`, an entry that stands for several coordinates is repeated.
-        """
+    def _square_biases(self, inside: Integers, outside: Integers, scales: list[int]) -> list[Fraction]:
+        """Return the squared distance of the mean from the one-hot vector, for a class of each group."""
         sizes, numbers = self.groups.sizes, self.counts.astype(object)
         size = np.array(sizes, dtype=object)
         held, missed = self._parts
+        # Sums over the coordinate of the class, those of the others in its group, and those of each other group.
         own = (held * inside + missed * outside).sum(axis=0)
         same = held * ((numbers - 1) * inside + (size - numbers) * outside)
         same += missed * (numbers * inside + (size - 1 - numbers) * outside)
         cross = (held + missed).T @ (numbers * inside + (size - numbers) * outside)
-        biases = []
-        for g, many in enumerate(sizes):
-            units = [scale * self._total for scale in scales]
-            each = [Fraction(int(own[g]), units[g]) - 1]
-            each += (
-                [Fraction(int(same[:, g].sum()), units[g] * (many - 1))] * ((many - 1) if weighted else 1)
-                if many > 1
-                else []
-            )
-            for h, others in enumerate(sizes):
-                if h != g:
-                    each += [Fraction(int(cross[g, h]), units[h] * others)] * (others if weighted else 1)
-            biases.append(each)
-        return biases
+        np.fill_diagonal(cross, same.sum(axis=0))
+        squares = []
+        for g, sums in enumerate(cross.tolist()):
+            square = (Fraction(int(own[g]), scales[g] * self._total) - 1) ** 2
+            for h, many in enumerate(sizes):
+                # Coordinates of a group have one mean.
+                others = many - (g == h)
+                square += Fraction(sums[h], scales[h] * self._total) ** 2 / others if others else 0
+            squares.append(square)
+        return squares
 
     # ------------------------------------------------------------------------------------------------------------ draws
 

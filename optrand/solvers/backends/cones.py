@@ -15,17 +15,19 @@ __all__ = ["Clarabel", "Cones", "ConicProgram", "ConicSolution"]
 
 @dataclass(frozen=True, eq=False)
 class Cones:
-    """Second-order cones of three rows each: ``right - rows @ x`` is ``(a, b, c)`` with ``a >= hypot(b, c)``.
+    """Second-order cones of as many rows each: of ``right - rows @ x`` the first bounds the length of the others.
 
     Attributes
     ----------
-    rows : sparse (3 n, variables) array
-        The three rows of a cone are neighbours.
-    right : (3 n,) array
+    rows : sparse (size n, variables) array
+        The rows of a cone are neighbours.
+    right : (size n,) array
+    size : int
     """
 
     rows: sparse.csc_array
     right: Floats
+    size: int = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,7 @@ class ConicSolution:
     x : (variables,) array
     equal_dual : array
         The derivative of the minimum by the right-hand side of each equation.
-    cone_slack, cone_dual : (n, 3) arrays
+    cone_slack, cone_dual : (n, size) arrays
         Slacks in the cones, and the multipliers, which lie in them too.
     status : str
         The engine's own word; information, not proof.
@@ -105,7 +107,7 @@ class Clarabel:
         if program.cones:
             rows.append(program.cones.rows)
             right.append(program.cones.right)
-            kinds += [clarabel.SecondOrderConeT(3)] * (program.cones.right.size // 3)
+            kinds += [clarabel.SecondOrderConeT(program.cones.size)] * (program.cones.right.size // program.cones.size)
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
@@ -122,11 +124,12 @@ class Clarabel:
         if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
             raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
         slack, below = np.array(answer.s), equations + inequalities
+        size = program.cones.size if program.cones else 3
         return ConicSolution(
             x,
             -multipliers[:equations],
-            slack[below:].reshape(-1, 3),
-            multipliers[below:].reshape(-1, 3),
+            slack[below:].reshape(-1, size),
+            multipliers[below:].reshape(-1, size),
             str(answer.status),
             int(answer.iterations),
         )

@@ -25,19 +25,11 @@ from optrand.base.validation import Floats
 from optrand.sampling.discrete_noise import discrete_staircase
 from optrand.sampling.entropy import EntropySource, check_width, check_words
 
-__all__ = ["ContinuousStaircase", "Drawn", "LaplaceNoise", "LatticeStaircase", "Noise"]
-
 Drawn = Sequence[int] | Floats
 """Noise in its own unit: integers of any size, or floats."""
 
 UNIFORM_BITS = 53
 """Random bits of a uniform float: the length of its significand."""
-
-DIRECT = 0.25
-"""Above this ``1 / (exp(x) - 1) - 1 / x`` loses no digits. Below it a few terms of its series are exact to rounding."""
-
-SERIES = (1 / 47900160, -1 / 1209600, 1 / 30240, -1 / 720, 1 / 12)
-"""Bernoulli numbers ``B_2m / (2m)!`` for m = 5, ..., 1."""
 
 
 class Noise(ABC):
@@ -88,7 +80,6 @@ class LaplaceNoise(Noise):
 
     @property
     def variance(self) -> float:
-        """Twice the squared scale."""
         return 2 * self.scale * self.scale
 
     def draw(self, count: int, source: EntropySource) -> Floats:
@@ -98,12 +89,10 @@ class LaplaceNoise(Noise):
         return noise
 
     def density(self, distances: Floats) -> Floats:
-        """Evaluate the formula."""
         density: Floats = np.exp(-np.abs(distances) / self.scale) / (2 * self.scale)
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
-        """Integrate the density."""
         share: Floats = np.exp(-low / self.scale) * -np.expm1((low - high) / self.scale) / 2
         return share
 
@@ -162,7 +151,6 @@ class _Stairs(Noise):
         return 2 * (second / fall + 2 * self.length * first / math.expm1(self.rate) / fall)
 
     def density(self, distances: Floats) -> Floats:
-        """Evaluate the definition."""
         whole, rest = np.divmod(np.abs(distances), self.length)
         density: Floats = self.height * np.exp(-self.rate * (whole + (rest >= self.upper)))
         return density
@@ -219,12 +207,10 @@ class ContinuousStaircase(_Stairs):
 
     @property
     def upper(self) -> float:
-        """A length."""
         return self.gamma * self.length
 
     @property
     def height(self) -> float:
-        """``a(gamma)``."""
         return -math.expm1(-self.rate) / (2 * self.length * (self.gamma + self.factor * (1 - self.gamma)))
 
     def draw(self, count: int, source: EntropySource) -> Floats:
@@ -258,7 +244,6 @@ class LatticeStaircase(_Stairs):
 
     @property
     def upper(self) -> float:
-        """A number of integers."""
         return self.rise
 
     @property
@@ -275,21 +260,17 @@ class LatticeStaircase(_Stairs):
 
     @property
     def atom(self) -> float:
-        """The probability of 0."""
         return self.height
 
     def draw(self, count: int, source: EntropySource) -> tuple[int, ...]:
-        """Draw integers with exactly these probabilities."""
         budget = self.epsilon if isinstance(self.epsilon, Fraction) else decimal_value(self.epsilon)
         return discrete_staircase(budget, count, sensitivity=self.length, rise=self.rise, source=source)
 
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Sum over 1, 2, ..., reach."""
         first = level * reach * (reach + 1) / 2
         return first, first * (2 * reach + 1) / 3
 
     def between(self, low: Floats, high: Floats) -> Floats:
-        """Count integers."""
         return super().between(np.floor(low), np.floor(high))
 
 
@@ -332,8 +313,5 @@ def _weighted_sum(count: Floats, rate: float) -> Floats:
 
 def _without_pole(x: Floats) -> Floats:
     """Compute ``1 / (exp(x) - 1) - 1 / x`` for ``x >= 0``."""
-    near = np.minimum(x, DIRECT)
-    series = -0.5 + near * np.polyval(SERIES, near * near)
-    far = np.maximum(x, DIRECT)
-    value: Floats = np.where(x < DIRECT, series, np.exp(-far) / -np.expm1(-far) - 1 / far)
+    value: Floats = special.hyp1f1(2, 3, -x) / (-2 * special.exprel(-x))
     return value
