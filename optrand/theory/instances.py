@@ -12,9 +12,7 @@ from optrand.theory.engine import Space, draws
 
 __all__ = ["RATIOS", "Setting", "label_set", "prior", "settings", "shares"]
 
-RATIOS = tuple(
-    Fraction(text) for text in ("2", "11/10", "4/3", "272/100", "10", "1000001/1000000", "3000", "235385266837019985")
-)
+RATIOS = tuple(map(Fraction, ("2", "11/10", "272/100", "1000001/1000000", "3000", "235385266837019985")))
 """Privacy ratios ``E = exp(epsilon)``, up to about ``exp(40)``: a claim about epsilon, exactly, is one about ``E``."""
 
 

@@ -10,8 +10,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, xlog1py, xlogy
 
-__all__ = ["bit_sums", "dot", "largest_ratio", "push_forward", "times", "total"]
+from optrand.base.validation import Floats
+
+__all__ = ["binomial", "bit_sums", "dot", "largest_ratio", "push_forward", "times", "total"]
 
 Key = TypeVar("Key", bound=Hashable)
 Image = TypeVar("Image", bound=Hashable)
@@ -57,6 +60,15 @@ def push_forward(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Ima
     for outcome, chance in law:
         seen = image(outcome)
         found[seen] = found.get(seen, Fraction(0)) + chance
+    return found
+
+
+def binomial(n: int, chance: float) -> Floats:
+    """Return the probabilities of ``0 ... n`` successes, in floats."""
+    j = np.arange(n + 1)
+    found: Floats = np.exp(
+        gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1) + xlogy(j, chance) + xlog1py(n - j, -chance)
+    )
     return found
 
 

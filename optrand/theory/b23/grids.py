@@ -44,7 +44,7 @@ def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | flo
     return max((high - labels[0]) / (high - labels[-1]), (labels[-1] - low) / (labels[0] - low))
 
 
-@claim("B23 Proposition 7", settings(200), given="at least two labels, any epsilon above 0")
+@claim("B23 Proposition 7", settings(100), given="at least two labels, any epsilon above 0")
 @false("The same with both ends a tenth nearer to the labels.", nearer=Fraction(1, 10))
 def two_ends_are_enough(setting: Setting, nearer: Fraction = Fraction(0)) -> Comparison:
     """The lowest and the highest output of debiased randomized response carry an unbiased epsilon-DP randomizer."""
@@ -59,7 +59,7 @@ NUMBERS = tuple(map(Fraction, ("1", "2", "1/3")))
 @claim(
     "B23 Proposition 7: last step",
     grid(a=NUMBERS, b=NUMBERS, c=NUMBERS),
-    draws(500, lambda draw: {name: Fraction(draw.randint(1, 1_000), draw.randint(1, 1_000)) for name in "abc"}),
+    draws(200, lambda draw: {name: Fraction(draw.randint(1, 1_000), draw.randint(1, 1_000)) for name in "abc"}),
     given="three positive numbers",
 )
 @corrected("For positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).", where=lambda b, c: b >= c)
@@ -151,7 +151,7 @@ def _squared_excess(mesh: Mesh) -> float:
 
 @claim(
     "B23 Lemma 8: squared loss",
-    *meshes(6, 8),
+    *meshes(6, 5),
     given="halved squared loss; outputs between the ends of debiased randomized response; slopes and loss",
 )
 @false("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2))
@@ -164,7 +164,7 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
 
 @claim(
     "B23 Lemma 8: how loose",
-    *meshes(6, 8),
+    *meshes(6, 5),
     given="halved squared loss; a statement of ours, sharper than the paper, whose bound is linear in the mesh",
 )
 @false("It costs at most 49/50 of that more.", share=Fraction(49, 50))

@@ -78,7 +78,7 @@ def _draw_descent(draw: Random) -> Descent:
 @claim(
     "B23 Lemma 15",
     _plain_descents,
-    draws(60, _draw_descent),
+    draws(40, _draw_descent),
     given="one dimension, R = 1, harmful biases, two-valued noise",
 )
 @false("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
@@ -112,7 +112,7 @@ def walk(dimensions: int, bias: float, sigma: float, time: int, runs: int = 200)
 
 @claim(
     "B23 Lemma 15: simulation",
-    time=(1, 25, 400),
+    time=(1, 25, 100),
     bias=(0.0, 0.5, 1.5),
     dimensions=(1, 3),
     sigma=(0.0, 1.0, 4.0),

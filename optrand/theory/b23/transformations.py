@@ -272,7 +272,7 @@ EXCHANGES = (
         prior=[Fraction(1, 3)],
         cost=[absolute],
     ),
-    draws(200, _draw_exchange),
+    draws(100, _draw_exchange),
 )
 
 

@@ -16,7 +16,6 @@ from random import Random
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.stats import laplace
 
 from optrand.base.validation import Floats
 from optrand.baselines import LabelRandomization
@@ -282,7 +281,9 @@ def distort(counts: Histogram, threshold: Fraction, scale: float) -> float:
     """Return the mean distance of noisy shares from the shares, over some 10,000 midpoints of equally likely noise."""
     n, k, tau = sum(counts), len(counts), float(threshold)
     points, shares = round(10_000 ** (1 / k)), np.array(counts) / n
-    noise = laplace.ppf((np.arange(points) + 0.5) / points, scale=scale / n)
+    # Quantiles of Laplace noise.
+    below = 1 - (2 * np.arange(points) + 1) / points
+    noise = scale / n * np.copysign(np.log1p(-abs(below)), below)
     mesh = np.stack(np.meshgrid(*[noise] * k, indexing="ij"), axis=-1).reshape(-1, k)
     noisy = renormalize(np.clip(shares + mesh, tau, 1), tau)
     return float(np.abs(noisy - shares).sum(axis=1).mean())

@@ -176,7 +176,7 @@ def _one_feature(
 
 
 def _one_label(_: int) -> Iterator[Learning]:
-    sizes = (2, Fraction(9, 10)), (1, TENTH), (4, TENTH)
+    sizes = (1, HALF), (2, Fraction(9, 10)), (4, TENTH)
     for (labels, k), ratio, size in product(((2, 2), (2, 1), (3, 3), (3, 2), (1, 1)), RATIOS[:-1], sizes):
         yield from (_one_feature(Debiased(shares([1] * labels), ratio, k), y, *size) for y in range(labels))
     yield _one_feature(Debiased((HALF, HALF), Fraction(272, 100), 2), 1, 100, TENTH)
@@ -201,10 +201,11 @@ def _draw_learning(draw: Random) -> Learning:
     )
 
 
+LEARNINGS = draws(40, _draw_learning)
 FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
 
 
-@claim("G21 Theorem 17", _one_label, draws(40, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17", _one_label, LEARNINGS, given=FINITE)
 @corrected("The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: the range of the losses.", spread=True)
 @false("The same with that factor, without the probability of other labels.", spread=True, outside=0)
 def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outside: int = 1) -> Comparison:
@@ -230,7 +231,7 @@ def _misleading(_: int) -> Iterator[Learning]:
     yield Learning(((zero, one), (one, zero)), ((zero, one),) * 2, one, joint, (first, first), 24, HALF)
 
 
-@claim("G21 Theorem 17: empirical risk minimizer", _misleading, draws(40, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17: empirical risk minimizer", _misleading, LEARNINGS, given=FINITE)
 @corrected("The same with the factor of Theorem 17 as corrected.", spread=True)
 @false("They lose at most that bound itself, as corrected.", spread=True, times=1)
 def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False, times: int = 2) -> Comparison:
@@ -246,7 +247,7 @@ def _one_sample(_: int) -> Iterator[Learning]:
     yield _one_feature(Debiased(shares([1] * 3), Fraction(10), 3), 0, 1, HALF, (0, 1))
 
 
-@claim("G21 Theorem 17: equation 25", _one_sample, draws(40, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17: equation 25", _one_sample, LEARNINGS, given=FINITE)
 @false("The same with ``L / (1 - k p)``.", others=0)
 def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1) -> Comparison:
     """Debiased losses on released labels are at most ``L (1 + k p) / (1 - k p)`` times as complex as the functions."""
@@ -254,7 +255,7 @@ def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1)
     return at_most(found, learning.steepness * learning.responses[0].slope(others) * learning.complexity)
 
 
-@claim("G21 Lemma 20", _one_label, draws(40, _draw_learning), given="losses in [0, 1]; any function, any distribution")
+@claim("G21 Lemma 20", _one_label, LEARNINGS, given="losses in [0, 1]; any function, any distribution")
 @false("The same with ``1 - p`` times that chance.", lost=1)
 def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
@@ -343,7 +344,7 @@ def _draw_contraction(draw: Random) -> dict[str, Any]:
         centres=[(Fraction(0),)],
         L=[Fraction(1)],
     ),
-    draws(200, _draw_contraction),
+    draws(100, _draw_contraction),
     given="finite classes; values of functions at the points of a sample, one curve for each point",
 )
 @false("The same with the largest absolute correlation on both sides.", absolute=True)
@@ -374,10 +375,10 @@ def _draw_losses(draw: Random) -> dict[str, Any]:
     return {"response": each, "losses": tuple(Fraction(draw.randint(0, 12), 12) for _ in range(each.size))}
 
 
-RESPONSES = _even_priors, draws(100, _draw_response)
+RESPONSES = _even_priors, draws(60, _draw_response)
 LOSSES = (
     lambda _: ({"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors(1)),
-    draws(100, _draw_losses),
+    draws(60, _draw_losses),
 )
 
 

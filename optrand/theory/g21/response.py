@@ -112,7 +112,7 @@ def top_ks(count: int, *, most: int) -> Space:
     return lambda times: (TopK(**each, k=k) for each in made(times) for k in range(1, len(each["prior"]) + 1))
 
 
-KEPT = (lambda _: [TopK((Fraction(1),), Fraction(2), 1)]), top_ks(15, most=9)
+KEPT = (lambda _: [TopK((Fraction(1),), Fraction(2), 1)]), top_ks(10, most=9)
 ANY_NUMBER = "any prior, any number of labels kept, epsilon above 0"
 
 
@@ -152,7 +152,7 @@ def _raise_k_until_kept(prior: Row, ratio: Fraction) -> Comparison:
     return at_most(largest_ratio([top_k_rows(prior, k, ratio)[y] for y, k in enumerate(counts)]), ratio)
 
 
-@claim("G21 Corollary 2", tasks(100, most=9), given=ANY_PRIOR)
+@claim("G21 Corollary 2", tasks(60, most=9), given=ANY_PRIOR)
 @false("The same where a label that is not kept has the number of labels raised until it is.", _raise_k_until_kept)
 def with_prior_is_private(prior: Row, ratio: Fraction) -> Comparison:
     """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP."""
@@ -217,7 +217,7 @@ def _all_tasks(count: int, most: int) -> tuple[Space, ...]:
     return _ties, tasks(count, most=most)
 
 
-ANY = _all_tasks(60, most=7)
+ANY = _all_tasks(30, most=7)
 
 
 def _keep_by_another_rule(prior: Row, ratio: Fraction) -> Comparison:
@@ -257,7 +257,7 @@ def _is_small(ratio: Fraction) -> bool:
     return ratio <= LARGEST_FOR_SOLVERS
 
 
-@claim("G21 Theorem 3: LP1", *_all_tasks(20, most=4), given=SMALL, where=_is_small)
+@claim("G21 Theorem 3: LP1", *_all_tasks(8, most=4), given=SMALL, where=_is_small)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
@@ -265,7 +265,7 @@ def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comp
     return equal(optimum, best_subset(prior, ratio, others=others), tolerance=SOLVER)
 
 
-@claim("G21 Theorem 3: LP2", *_all_tasks(20, most=4), given=SMALL, where=_is_small)
+@claim("G21 Theorem 3: LP2", *_all_tasks(8, most=4), given=SMALL, where=_is_small)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp2_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
@@ -285,7 +285,7 @@ def _draw_channel(draw: Random) -> dict[str, Any]:
     return {"ratio": ratio, "rows": tuple(map(tuple, rows))}
 
 
-@claim("G21 Theorem 3: LP1 implies LP2", draws(200, _draw_channel), given="any epsilon-DP table")
+@claim("G21 Theorem 3: LP1 implies LP2", draws(100, _draw_channel), given="any epsilon-DP table")
 @false("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", closer=True)
 def lp1_implies_lp2(ratio: Fraction, rows: Rows, *, closer: bool = False) -> Comparison:
     """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""

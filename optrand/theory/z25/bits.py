@@ -59,7 +59,7 @@ ETAS = (
         grid(eta=[shares(w) for w in ([1] * k, [1] + [0] * (k - 1), [*range(k, 0, -1)])], epsilon=EPSILONS)
         for k in (2, 3)
     ),
-    draws(60, lambda draw: {"eta": prior(draw, draw.randint(2, 5)), "epsilon": draw.randint(1, 90) / 20}),
+    draws(40, lambda draw: {"eta": prior(draw, draw.randint(2, 5)), "epsilon": draw.randint(1, 90) / 20}),
 )
 
 
@@ -117,7 +117,7 @@ class _Counted(SeededEntropy):
 @claim(
     "Z25 Section 4.3: cost",
     k=(2, 8, 10, 100, 1_000),
-    size=(1_000, 20_000),
+    size=(1_000, 4_000),
     epsilon=(1.0, 4.0),
     given="time by the random octets that are drawn, a vector of K bits sent in whole octets",
 )
@@ -253,7 +253,7 @@ def _list_misled_tasks(_: int) -> Iterator[Task]:
         yield Task(sure, etas, r, sure, np.array([[_mislead(etas[0], r, error)]]))
 
 
-TASKS = _list_misled_tasks, draws(200, _draw_task)
+TASKS = _list_misled_tasks, draws(100, _draw_task)
 
 
 def _lose_by_majority(task: Task) -> Comparison:
@@ -333,7 +333,7 @@ def _draw_channel(draw: Random) -> dict[str, Any]:
             for n in sorted({1, 2, k})
         ),
     ),
-    draws(300, _draw_channel),
+    draws(100, _draw_channel),
     given="any epsilon-DP randomizer from K classes to the same classes",
 )
 @false("The same with ``exp(epsilon) / (exp(epsilon) + K)``.", more=1)
@@ -349,12 +349,9 @@ def _fits(noisy: Row) -> list[Fraction]:
 
 
 NOISY = (
-    *(
-        grid(noisy=[*product(map(Fraction, ("0", "1", "2", "-1", "1/2")), repeat=k)], epsilon=(1.0, 100.0))
-        for k in (2, 3)
-    ),
+    *(grid(noisy=[*product(map(Fraction, ("0", "1", "2", "-1/2")), repeat=k)], epsilon=(1.0, 100.0)) for k in (2, 3)),
     draws(
-        150,
+        80,
         lambda draw: {
             "noisy": tuple(Fraction(draw.randint(-30, 40), 10) for _ in range(draw.randint(2, 12))),
             "epsilon": draw.choice((0.1, 1.0, 4.0, 20.0)),
