@@ -68,8 +68,8 @@ def _peers(_: int) -> Iterator[dict[str, Any]]:
     """
     flips = map(Fraction, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"))
     rates, reaches = (Fraction(1), Fraction(1, 10)), (HALF, Fraction(1), Fraction(1, 10))
-    for size, flip, rate, reach in product((4, 10), flips, rates, reaches):
-        for users in (size, 2 * size + 1) if size <= 5 else (size,):
+    for size, flip, rate, reach in product((3, 5), flips, rates, reaches):
+        for users in (size, 2 * size + 1):
             yield {"size": size, "flip": flip, "rate": rate, "reach": reach, "users": users}
     for size, flip in ((60, Fraction(1, 10)), (60, Fraction(9, 10)), (400, Fraction(1, 50))):
         for reach in (Fraction(3, 10), Fraction(1)):
