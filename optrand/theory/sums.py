@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
+from itertools import combinations
+from operator import ne
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +16,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from optrand.base.validation import Floats
 
-__all__ = ["binomial", "bit_sums", "dot", "largest_ratio", "push_forward", "times", "total"]
+__all__ = ["binomial", "bit_sums", "dot", "largest_ratio", "push_forward", "ratio_of_neighbours", "times", "total"]
 
 Key = TypeVar("Key", bound=Hashable)
 Image = TypeVar("Image", bound=Hashable)
@@ -52,6 +54,12 @@ def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fra
     rows = ([table.get(outcome, Fraction(0)) for table in tables] for outcome in set().union(*tables))
     ends = [(min(chances), max(chances)) for chances in rows]
     return max((high / low if low else math.inf for low, high in ends if high), default=Fraction(1))
+
+
+def ratio_of_neighbours(laws: Mapping[tuple[int, ...], Mapping[Key, Fraction]]) -> Fraction | float:
+    """Return the largest ratio of two laws of data sets that differ in one label, by the labels of each data set."""
+    pairs = combinations(laws, 2)
+    return max(largest_ratio([laws[a], laws[b]]) for a, b in pairs if sum(map(ne, a, b)) == 1)
 
 
 def push_forward(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Image]) -> dict[Image, Fraction]:

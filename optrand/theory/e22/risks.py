@@ -151,18 +151,20 @@ def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1
     return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE)
 
 
+NOISE = Fraction(2)
+"""``exp(1 / sigma)``."""
+
 Looks = list[tuple[Fraction, tuple[Fraction, Fraction]]]
 
 
 @cache
-def look(counts: Histogram, noisy: Histogram, noise: Fraction, beta: Fraction) -> Looks:
+def look(counts: Histogram, noisy: Histogram, beta: Fraction) -> Looks:
     """Return the mean modified losses of "always 0" and "always 1", with the probability that the noise makes them so.
 
-    One cluster of one example with these labels and noisy labels; `noise` is ``exp(1 / sigma)``, `beta` is lambda, and
-    `tau` and phi are 0.
+    One cluster of one example with these labels and noisy labels; `beta` is lambda, and `tau` and phi are 0.
     """
     zeros, ones = (Fraction(count, sum(noisy)) for count in noisy)
-    laws = noisy_law(counts, Fraction(0), noise).items()
+    laws = noisy_law(counts, Fraction(0), NOISE).items()
     return [(mass, ((ones - beta * q[1]) / (1 - beta), (zeros - beta * q[0]) / (1 - beta))) for q, mass in laws]
 
 
@@ -173,10 +175,10 @@ def _noisy_choices(_: int) -> Iterator[dict[str, Any]]:
     """
     for size, beta in product((3, 4), (Fraction(1, 2), Fraction(9, 10))):
         for counts, noisy in product(histograms(2, size), repeat=2):
-            mean = total(mass * losses[0] for mass, losses in look(counts, noisy, Fraction(2), beta))
+            mean = total(mass * losses[0] for mass, losses in look(counts, noisy, beta))
             for ones in (mean, Fraction(0), Fraction(1, 2), Fraction(3, 4)):
                 if 0 <= ones <= 1:
-                    yield {"ones": ones, "counts": counts, "noisy": noisy, "noise": Fraction(2), "beta": beta}
+                    yield {"ones": ones, "counts": counts, "noisy": noisy, "beta": beta}
 
 
 def _find_largest_gap(looks: Looks, risks: Distribution) -> Fraction:
@@ -198,14 +200,13 @@ def means_are_bounded_by_means(
     ones: Fraction,
     counts: Histogram,
     noisy: Histogram,
-    noise: Fraction,
     beta: Fraction,
     *,
     of_means: bool = True,
     times: int = 2,
 ) -> Comparison:
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
-    risks, looks = (ones, 1 - ones), look(counts, noisy, noise, beta)
+    risks, looks = (ones, 1 - ones), look(counts, noisy, beta)
     best = risks.index(min(risks))
     # If two hypotheses look alike, "always 0" is chosen.
     chosen = [(mass, losses, losses.index(min(losses))) for mass, losses in looks]
@@ -217,12 +218,12 @@ def means_are_bounded_by_means(
 @claim("E22 Equation 22", _noisy_choices, given="beta = lambda; means over noise in whole rows")
 @false("Without the first term.", biases=0)
 def excess_is_bias_and_deviation(
-    ones: Fraction, counts: Histogram, noisy: Histogram, noise: Fraction, beta: Fraction, biases: int = 1
+    ones: Fraction, counts: Histogram, noisy: Histogram, beta: Fraction, biases: int = 1
 ) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
-    risks, looks = (ones, 1 - ones), look(counts, noisy, noise, beta)
+    risks, looks = (ones, 1 - ones), look(counts, noisy, beta)
     excess = total(mass * risks[losses.index(min(losses))] for mass, losses in looks) - min(risks)
-    bias = 32 / float(1 - beta) / math.log(noise) / sum(counts)
+    bias = 32 / float(1 - beta) / math.log(NOISE) / sum(counts)
     return at_most(excess, biases * bias + 2 * float(_find_largest_gap(looks, risks)))
 
 

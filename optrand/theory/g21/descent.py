@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from itertools import islice, product
-from operator import mul, ne
+from operator import mul
 from random import Random
 from typing import Any
 
@@ -26,7 +26,7 @@ from optrand.estimate import top_k_loss_weights
 from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.g21.response import Rows, Table, TopK, table, top_k_rows, top_ks
 from optrand.theory.instances import RATIOS, prior
-from optrand.theory.sums import largest_ratio, push_forward, total
+from optrand.theory.sums import largest_ratio, push_forward, ratio_of_neighbours, total
 
 FLOATS = 1e-12
 """Tolerance for means of descents, beside their standard errors."""
@@ -150,9 +150,8 @@ def _follow(centres: Path, epsilon: float, labels: tuple[int, ...]) -> dict[Path
 def descent_is_private(rows: int, epsilon: float, centres: Path, passes: int = 1) -> Comparison:
     """Algorithm 5, which looks at each row once, is epsilon-LabelDP: even all its iterates together are."""
     data_sets = product(range(len(centres)), repeat=rows)
-    found = {labels: _follow(centres, epsilon, labels * passes) for labels in data_sets}
-    pairs = (pair for pair in product(found, repeat=2) if sum(map(ne, *pair)) == 1)
-    return at_most(max(largest_ratio([found[a], found[b]]) for a, b in pairs), exp_bracket(epsilon)[0])
+    laws = {labels: _follow(centres, epsilon, labels * passes) for labels in data_sets}
+    return at_most(ratio_of_neighbours(laws), exp_bracket(epsilon)[0])
 
 
 # -------------------------------------------------------------------------------------------------------------- rates

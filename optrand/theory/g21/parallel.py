@@ -26,7 +26,7 @@ from optrand.sampling.priors import EstimatedPrior
 from optrand.theory.engine import Comparison, Space, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import Row, Rows, table
 from optrand.theory.instances import prior
-from optrand.theory.sums import largest_ratio, times, total
+from optrand.theory.sums import ratio_of_neighbours, times, total
 
 Integers = NDArray[np.int64]
 Stages = tuple[tuple[int, ...], ...]
@@ -94,17 +94,9 @@ def stages_cost_epsilon_once(
 ) -> Comparison:
     """Training in stages of disjoint rows, with priors that the stage before predicts, is epsilon-LabelDP."""
     stages = (*stages[:-1], tuple(dict.fromkeys((*stages[-1], *again))))
-    rows = range(1 + max(chain(*stages)))
-    laws = {
-        labels: law_of_training(labels, k, epsilon, stages, model, coins=coins)
-        for labels in product(range(k), repeat=len(rows))
-    }
-    ratios = [
-        largest_ratio([laws[(*labels[:row], y, *labels[row + 1 :])] for y in range(k)])
-        for labels, row in product(laws, rows)
-        if not labels[row]
-    ]
-    return at_most(max(ratios), exp_bracket(epsilon)[0])
+    data_sets = product(range(k), repeat=1 + max(chain(*stages)))
+    laws = {labels: law_of_training(labels, k, epsilon, stages, model, coins=coins) for labels in data_sets}
+    return at_most(ratio_of_neighbours(laws), exp_bracket(epsilon)[0])
 
 
 @lru_cache(maxsize=100)
