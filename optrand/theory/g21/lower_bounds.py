@@ -21,10 +21,9 @@ from random import Random
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.optimize import linprog
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.errors import SolverFailed
+from optrand.programs import Approximate, Program
 from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import binomial, total
@@ -74,14 +73,11 @@ def least_risk_is_at_the_sum_of_signs(
 
 @cache
 def _guess(ratio: Fraction, delta: Fraction) -> float:
-    """Return the largest probability of a parameter on the right side, by a linear program over its sides."""
-    events, both = np.array(list(product((0.0, 1.0), repeat=3))), np.array([[1, 0], [0, 1]])
-    promises = np.kron(both - float(ratio) * both[::-1], events)
-    right, sums = [-0.5, 0, 0, 0, 0, -0.5], np.kron(both, np.ones(3))
-    program = linprog(right, promises, np.full(len(promises), float(delta)), sums, [1, 1])
-    if program.fun is None:
-        raise SolverFailed(f"HiGHS did not solve the program of a sign: {program.message}")
-    return -float(program.fun)
+    """Return the largest probability of a parameter on the right side, which may be on neither, of a fair sign."""
+    if delta == 1:
+        return 1.0
+    privacy, gain = Approximate(math.log(ratio), float(delta)), [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    return Program([-1, 1], [0.5, 0.5], [-1, 0, 1], loss=gain, privacy=privacy, maximize=True).solve().value
 
 
 @claim(
