@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import accumulate, product
@@ -13,6 +14,7 @@ import numpy as np
 
 import optrand
 from optrand.base.arithmetic import exp_bracket
+from optrand.closed_forms import debiased_rr, two_ends
 from optrand.data import weeks_worked_counts_path
 from optrand.model.outputs import feasible_output_set
 from optrand.theory.b23.optima import (
@@ -31,7 +33,6 @@ from optrand.theory.b23.optima import (
 )
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory.instances import RATIOS, Setting, label_set, settings, shares
-from optrand.theory.sums import total
 
 
 def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | float:
@@ -233,18 +234,10 @@ def losses_are_near(n: int, printed: float, lowest: int = 1) -> Comparison:
     return equal(weeks_loss(lowest, n), printed, tolerance=1 / 30)
 
 
-def two_end_loss(setting: Setting, low: Fraction, high: Fraction) -> Fraction:
-    """Return the halved squared loss of the only unbiased randomizer with these two outputs.
-
-    It is the variance ``(high - y) (y - low)``, halved.
-    """
-    return total(p * (high - y) * (y - low) / 2 for p, y in zip(setting.prior, setting.labels, strict=True))
-
-
-def _response_loss(setting: Setting) -> float:
-    """Return the halved squared loss of debiased randomized response."""
+def _loss(closed_form: Callable[..., optrand.Mechanism], setting: Setting) -> float:
+    """Return the halved squared loss of a randomizer of the package."""
     labels, prior = setting.floats
-    return optrand.debiased_rr(labels, math.log(setting.ratio), prior=prior).value
+    return closed_form(labels, prior=prior, epsilon=math.log(setting.ratio)).value
 
 
 LARGE = Fraction(10**7)
@@ -267,7 +260,7 @@ def _draw_large(draw: Random) -> Setting:
 )
 @false(
     "It has that over all labels, also those that never occur.",
-    lambda setting: equal(_response_loss(setting), least_on_line(setting), tolerance=PROVEN),
+    lambda setting: equal(_loss(debiased_rr, setting), least_on_line(setting), tolerance=PROVEN),
 )
 def response_is_approached(setting: Setting) -> Comparison:
     """At large epsilon the optimal unbiased randomizer has the loss of debiased randomized response.
@@ -276,7 +269,7 @@ def response_is_approached(setting: Setting) -> Comparison:
     """
     kept = [i for i, p in enumerate(setting.prior) if p or i in (0, setting.k - 1)]
     labels, prior = (tuple(row[i] for i in kept) for row in (setting.labels, setting.prior))
-    return equal(_response_loss(Setting(labels, prior, setting.ratio)), least_on_line(setting), tolerance=PROVEN)
+    return equal(_loss(debiased_rr, Setting(labels, prior, setting.ratio)), least_on_line(setting), tolerance=PROVEN)
 
 
 SMALL = Fraction(101, 100), Fraction(11, 10), Fraction(27, 10)
@@ -302,6 +295,5 @@ def two_outputs_are_approached(setting: Setting, part: int = 2) -> Comparison:
 
     For epsilon up to 1 they lose at most a share of epsilon^2 / 2 more than the optimum.
     """
-    ends = response_ends((setting.labels[0], setting.labels[-1]), setting.ratio)
-    more = float(two_end_loss(setting, *ends)) / least_on_line(setting) - 1
+    more = _loss(two_ends, setting) / least_on_line(setting) - 1
     return at_most(more - PROVEN, math.log(setting.ratio) ** 2 / part)
