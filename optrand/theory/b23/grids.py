@@ -152,7 +152,7 @@ def _squared_excess(mesh: Mesh) -> float:
 
 @claim(
     "B23 Lemma 8: squared loss",
-    *meshes(6, 5),
+    *meshes(6, 3),
     given="halved squared loss; outputs between the ends of debiased randomized response; slopes and loss",
 )
 @false("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2))
@@ -165,7 +165,7 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
 
 @claim(
     "B23 Lemma 8: how loose",
-    *meshes(6, 5),
+    *meshes(6, 3),
     given="halved squared loss; a statement of ours, sharper than the paper, whose bound is linear in the mesh",
 )
 @false("It costs at most 49/50 of that more.", share=Fraction(49, 50))
@@ -254,7 +254,7 @@ def _draw_large(draw: Random) -> Setting:
 @claim(
     "B23 Section 3.1: large epsilon",
     lambda _: (Setting(THREE, shares(weights), LARGE) for weights in ((1, 1, 1), (1, 0, 1))),
-    draws(15, _draw_large),
+    draws(8, _draw_large),
     given="halved squared loss, end labels that occur, labels not far from even",
     undecided="an observation that names no epsilon: tried at exp(epsilon) = 10^7",
 )
@@ -285,7 +285,7 @@ def _draw_small(draw: Random) -> Setting:
 @claim(
     "B23 Section 3.1: small epsilon",
     lambda _: (Setting(THREE, shares(w), r) for r, w in product(SMALL, ((1, 1, 1), (0, 1, 0), (1, 0, 0)))),
-    draws(15, _draw_small),
+    draws(8, _draw_small),
     given="halved squared loss, any labels and prior, epsilon up to 1",
     undecided="an observation that names no epsilon and no rate: the rate tried is what was measured here",
 )

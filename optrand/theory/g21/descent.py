@@ -229,7 +229,7 @@ def _learnings(_: int) -> Iterator[dict[str, Any]]:
         for scale in ((1.0, 1.0), (3.0, 2.0)):
             yield {"descent": Descent(centres, law, steps, *scale), "epsilon": epsilon}
     yield {"descent": Descent(*LAWS[0], 2**10), "epsilon": 0.01}
-    yield from ({"descent": Descent(*law, 2**power), "epsilon": 0.99} for power in (7, 8) for law in LAWS)
+    yield from ({"descent": Descent(*law, 2**power), "epsilon": 0.99} for power in (6, 8) for law in LAWS)
 
 
 @claim("G21 Theorem 9: rate", _learnings, given=f"{CONVEX}, the steps of the theorem", undecided=UNNAMED)
@@ -449,7 +449,7 @@ NOISY = (
         for steps in (2, 8, 64)
         for epsilon, *scale in ((0.99, 1.0, 1.0), (0.1, 3.0, 2.0))
     ),
-    grid(descent=[Descent(*law, 2**power) for law in TWO_LAWS for power in (7, 8)], epsilon=[0.99], short=[0.99999]),
+    grid(descent=[Descent(*law, 2**power) for law in TWO_LAWS for power in (6, 8)], epsilon=[0.99], short=[0.99999]),
     grid(descent=[Descent((0.0, 1.0), (1.0, 0.0), 2**9)], epsilon=(0.1, 0.001), short=(0.5, 0.99999)),
 )
 

@@ -77,7 +77,7 @@ def law_of_training(
     return chances
 
 
-EPSILONS = (math.log(2), 0.1, 0.3, 1.0, 2.3, 1e-6, 8.0, 40.0)
+EPSILONS = (math.log(2), 0.1, 1.0, 1e-6, 40.0)
 SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,), (1,), (2,)))
 
 

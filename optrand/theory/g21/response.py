@@ -257,7 +257,7 @@ def _is_small(ratio: Fraction) -> bool:
     return ratio <= LARGEST_FOR_SOLVERS
 
 
-@claim("G21 Theorem 3: LP1", *_all_tasks(8, most=4), given=SMALL, where=_is_small)
+@claim("G21 Theorem 3: LP1", *_all_tasks(8, most=3), given=SMALL, where=_is_small)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
@@ -265,7 +265,7 @@ def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comp
     return equal(optimum, best_subset(prior, ratio, others=others), tolerance=SOLVER)
 
 
-@claim("G21 Theorem 3: LP2", *_all_tasks(8, most=4), given=SMALL, where=_is_small)
+@claim("G21 Theorem 3: LP2", *_all_tasks(8, most=3), given=SMALL, where=_is_small)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp2_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""

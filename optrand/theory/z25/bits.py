@@ -253,7 +253,7 @@ def _list_misled_tasks(_: int) -> Iterator[Task]:
         yield Task(sure, etas, r, sure, np.array([[_mislead(etas[0], r, error)]]))
 
 
-TASKS = _list_misled_tasks, draws(100, _draw_task)
+TASKS = _list_misled_tasks, draws(60, _draw_task)
 
 
 def _lose_by_majority(task: Task) -> Comparison:
