@@ -31,7 +31,7 @@ from optrand.theory.b23.optima import (
     prove,
     response_ends,
 )
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS, Setting, label_set, settings, shares
 
 
@@ -45,7 +45,7 @@ def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | flo
     return max((high - labels[0]) / (high - labels[-1]), (labels[-1] - low) / (labels[0] - low))
 
 
-@claim("B23 Proposition 7", settings(100), given="at least two labels, any epsilon above 0")
+@claim("B23 Proposition 7", *settings(100), given="at least two labels, any epsilon above 0")
 @false("The same with both ends a tenth nearer to the labels.", nearer=Fraction(1, 10))
 def two_ends_are_enough(setting: Setting, nearer: Fraction = Fraction(0)) -> Comparison:
     """The lowest and the highest output of debiased randomized response carry an unbiased epsilon-DP randomizer."""
@@ -60,7 +60,7 @@ NUMBERS = tuple(map(Fraction, ("1", "2", "1/3")))
 @claim(
     "B23 Proposition 7: last step",
     grid(a=NUMBERS, b=NUMBERS, c=NUMBERS),
-    draws(200, lambda draw: {name: Fraction(draw.randint(1, 1_000), draw.randint(1, 1_000)) for name in "abc"}),
+    Draws(200, lambda draw: {name: Fraction(draw.randint(1, 1_000), draw.randint(1, 1_000)) for name in "abc"}),
     given="three positive numbers",
 )
 @corrected("For positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).", where=lambda b, c: b >= c)
@@ -79,7 +79,7 @@ def _draw_floats(draw: Random) -> dict[str, Any]:
 @claim(
     "B23 Algorithm 2",
     grid(labels=[(0.0, 1.0)], epsilon=(0.5, 1.0, 2.0, 5.0, 1e-6, 1e-3, 20.0)),
-    draws(100, _draw_floats),
+    Draws(100, _draw_floats),
     given="at least two labels; labels and epsilon are floats, the ends rounded outward as the package does",
 )
 @false("The same with every operation rounded to the nearest float.", nearest=True)
@@ -100,7 +100,7 @@ def _draw_split(draw: Random) -> dict[str, Any]:
 @claim(
     "B23 Algorithm 3",
     grid(labels=[THREE[:2]], first=RATIOS, second=RATIOS),
-    draws(100, _draw_split),
+    Draws(100, _draw_split),
     given="at least two labels; the ratios exp(epsilon_1) of the prior and exp(epsilon_2) of the labels",
 )
 @corrected("The grid for epsilon_2, the budget of the labels, does.", budget=lambda _, second: second)
@@ -115,7 +115,7 @@ def budget_of_the_prior_decides(
 BEYOND = Mesh(Setting(THREE, shares((1, 1, 1)), Fraction(2)), 80)
 """A mesh so fine that a grid between the ends loses more than a mesh against outputs on the line."""
 
-MESHES = *meshes(4, 6), lambda _: [BEYOND]
+MESHES = *meshes(4, 6), [BEYOND]
 
 
 @lru_cache(maxsize=1_000)
@@ -253,8 +253,8 @@ def _draw_large(draw: Random) -> Setting:
 
 @claim(
     "B23 Section 3.1: large epsilon",
-    lambda _: (Setting(THREE, shares(weights), LARGE) for weights in ((1, 1, 1), (1, 0, 1))),
-    draws(8, _draw_large),
+    [Setting(THREE, shares(weights), LARGE) for weights in ((1, 1, 1), (1, 0, 1))],
+    Draws(8, _draw_large),
     given="halved squared loss, end labels that occur, labels not far from even",
     undecided="an observation that names no epsilon: tried at exp(epsilon) = 10^7",
 )
@@ -284,8 +284,8 @@ def _draw_small(draw: Random) -> Setting:
 
 @claim(
     "B23 Section 3.1: small epsilon",
-    lambda _: (Setting(THREE, shares(w), r) for r, w in product(SMALL, ((1, 1, 1), (0, 1, 0), (1, 0, 0)))),
-    draws(8, _draw_small),
+    [Setting(THREE, shares(w), r) for r, w in product(SMALL, ((1, 1, 1), (0, 1, 0), (1, 0, 0)))],
+    Draws(8, _draw_small),
     given="halved squared loss, any labels and prior, epsilon up to 1",
     undecided="an observation that names no epsilon and no rate: the rate tried is what was measured here",
 )

@@ -24,7 +24,7 @@ from optrand.model.outputs import OutputSet
 from optrand.model.problem import Problem
 from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies.paths import count_outputs
-from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false
+from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings, shares
 from optrand.theory.sums import dot, total
 
@@ -174,7 +174,7 @@ class Mesh:
 THREE = tuple(map(Fraction, range(3)))
 
 
-def _small_meshes(_: int) -> Iterator[Mesh]:
+def _small_meshes() -> Iterator[Mesh]:
     yield Mesh(Setting(THREE[:2], shares((1, 1)), Fraction(2)), 2)
     yield from (Mesh(Setting(THREE, shares((1, 1, 1)), Fraction(3)), n) for n in (2, 3, 6))
     # All the prior between two outputs: as E grows, the excess is that of rounding at its worst place.
@@ -191,7 +191,7 @@ def _draw_mesh(number: int, most: int) -> Mesh:
 
 def meshes(most: int, count: int) -> tuple[Space, ...]:
     """Return spaces of meshes of at most `most` labels; claims share them, so that each optimum is found once."""
-    return _small_meshes, draws(count, lambda draw: _draw_mesh(draw.randint(0, 10**9), most))
+    return _small_meshes, Draws(count, lambda draw: _draw_mesh(draw.randint(0, 10**9), most))
 
 
 def pose(setting: Setting, outputs: OutputSet | None = None) -> Problem:
@@ -248,8 +248,8 @@ def _draw_setting(draw: Random) -> Setting:
 
 @claim(
     "B23 Theorem 6: outputs",
-    lambda _: [Setting((Fraction(3),), (Fraction(1),), Fraction(2)), *settings(0)(1)][::5],
-    draws(8, _draw_setting),
+    [Setting((Fraction(3),), (Fraction(1),), Fraction(2)), *settings(0)[0]][::5],
+    Draws(8, _draw_setting),
     given="halved squared loss, any finite labels and prior, epsilon above 0 and at most log(3000); optima on the real "
     "line, proven to 1e-9",
     where=lambda setting: setting.ratio <= 3000,
@@ -294,7 +294,7 @@ class AbsoluteLoss:
         return best_on_grid(self.setting, [labels[0] - reach, *labels, labels[-1] + reach], absolute)[0]
 
 
-def _absolute_losses(_: int) -> Iterator[AbsoluteLoss]:
+def _absolute_losses() -> Iterator[AbsoluteLoss]:
     priors = ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0))
     for ratio, weights in product(map(Fraction, (2, 100)), priors):
         yield AbsoluteLoss(Setting(THREE[: len(weights)], shares(weights), ratio))
@@ -328,7 +328,7 @@ def _box_has_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
 @claim(
     "B23 Theorem 6: existence",
     _absolute_losses,
-    draws(5, _draw_absolute_loss),
+    Draws(5, _draw_absolute_loss),
     given="absolute loss, which is convex and least at the label; any finite labels, prior and epsilon; counted is "
     "whether outputs within 10^200 of the labels leave more than the infimum",
 )
@@ -342,7 +342,7 @@ def there_is_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
     return equal(int(absolute_loss.loss_within(FAR) > absolute_loss.infimum), 0)
 
 
-def _extreme_meshes(_: int) -> Iterator[Mesh]:
+def _extreme_meshes() -> Iterator[Mesh]:
     for ratio, weights in product((min(RATIOS), max(RATIOS)), ((1, 1, 1), (1, 0, 1), (0, 1, 0))):
         yield Mesh(Setting(THREE, shares(weights), ratio), 5)
 

@@ -29,7 +29,7 @@ from optrand.theory.e22.losses import (
     histograms,
     noisy_law,
 )
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory.g21.debiased import correlation
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import total
@@ -89,7 +89,7 @@ def _draw_functions(draw: Random) -> dict[str, Any]:
 @claim(
     "E22 Equation 14",
     grid(values=(((1,),), ((1, 0),), ((1, 0), (0, 1)), ((1, -1), (-1, 1))), b=(1, 2)),
-    draws(60, _draw_functions),
+    Draws(60, _draw_functions),
     given="Rademacher complexity as in the book that is cited, without absolute values; given samples",
 )
 @corrected("The complexity of the hull is b times that of the functions and their negatives.", signs=(1, -1))
@@ -168,7 +168,7 @@ def look(counts: Histogram, noisy: Histogram, beta: Fraction) -> Looks:
     return [(mass, ((ones - beta * q[1]) / (1 - beta), (zeros - beta * q[0]) / (1 - beta))) for q, mass in laws]
 
 
-def _noisy_choices(_: int) -> Iterator[dict[str, Any]]:
+def _noisy_choices() -> Iterator[dict[str, Any]]:
     """Yield all small tables, each with labels for which mean modified losses are risks on average, and with others.
 
     The label is 1 with probability `ones`.
@@ -258,7 +258,7 @@ def _draw_residual(draw: Random) -> dict[str, Any]:
 @claim(
     "E22 Theorem 2: residual",
     grid(contest=TEMPTING, part=[Fraction(0)], beta=[Fraction(0)], share=(Fraction(1, 2), Fraction(1, 20))),
-    draws(80, _draw_residual),
+    Draws(80, _draw_residual),
     given="two hypotheses, as many rows as one likes in every cluster; tau is a part of 1/K, lambda a share",
 )
 @false("The same without phi, as if all examples of a cluster were of one kind.", kinds=0)
@@ -273,7 +273,7 @@ def bias_is_heterogeneity_and_threshold(
 @claim(
     "E22 Corollary 2",
     grid(contest=TEMPTING, ratio=[Fraction(11, 10)]),
-    draws(80, lambda draw: {"contest": draw_contest(draw, 4), "ratio": draw.choice((Fraction(11, 10), *RATIOS))}),
+    Draws(80, lambda draw: {"contest": draw_contest(draw, 4), "ratio": draw.choice((Fraction(11, 10), *RATIOS))}),
     given="clusters of at least 1 / (epsilon phi) rows; C = 16",
     undecided=CONSTANT,
 )

@@ -21,7 +21,7 @@ import numpy as np
 
 from optrand.base.arithmetic import log_bracket
 from optrand.estimate import top_k_loss_weights
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import ROUNDING, Row, Rows, Table, TopK
 from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import times, total
@@ -175,7 +175,7 @@ def _one_feature(
     return Learning(constants, (only,), Fraction(1), (only,), (response,), size, beta)
 
 
-def _one_label(_: int) -> Iterator[Learning]:
+def _one_label() -> Iterator[Learning]:
     sizes = (1, HALF), (2, Fraction(9, 10)), (4, TENTH)
     for (labels, k), ratio, size in product(((2, 2), (2, 1), (3, 3), (3, 2), (1, 1)), RATIOS[::2], sizes):
         yield from (_one_feature(Debiased(shares([1] * labels), ratio, k), y, *size) for y in range(labels))
@@ -201,7 +201,7 @@ def _draw_learning(draw: Random) -> Learning:
     )
 
 
-LEARNINGS = draws(40, _draw_learning)
+LEARNINGS = Draws(40, _draw_learning)
 FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
 
 
@@ -218,7 +218,7 @@ def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outs
     return learning.near(off, spread=spread, outside=outside)
 
 
-def _misleading(_: int) -> Iterator[Learning]:
+def _misleading() -> Iterator[Learning]:
     """Yield two functions of which noise, or labels that are not kept, make the worse one look better."""
     zero, one = Fraction(0), Fraction(1)
     ends = ((zero,), (one,))
@@ -241,7 +241,7 @@ def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False,
     return learning.near(chosen, spread=spread, times=times)
 
 
-def _one_sample(_: int) -> Iterator[Learning]:
+def _one_sample() -> Iterator[Learning]:
     plain = _one_feature(Debiased((HALF, HALF), Fraction(3), 2), 1, 1, HALF, (0, 1))
     yield from (plain, replace(plain, size=3), replace(plain, steepness=Fraction(2)))
     yield _one_feature(Debiased(shares([1] * 3), Fraction(10), 3), 0, 1, HALF, (0, 1))
@@ -263,15 +263,15 @@ def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     return at_most(errors, (1 - lost * learning.responses[0].other) * learning.outside)
 
 
-def _all_subsets(_: int) -> Iterator[dict[str, Any]]:
+def _all_subsets() -> Iterator[dict[str, Any]]:
     zero, one = Fraction(0), Fraction(1)
     for points in (1, 2, 3):
         single: Row = (one,) + (zero,) * (points - 1)
         space = {"functions": [(single,), tuple(product((zero, one), repeat=points))]}
-        yield from grid(**space, chances=[shares([1] * points)], size=(1, 2, 5), beta=BETAS)(1)
+        yield from grid(**space, chances=[shares([1] * points)], size=(1, 2, 5), beta=BETAS)
     pairs = combinations_with_replacement(range(6), 2)
     unseen = tuple(tuple(Fraction(point not in seen) for point in range(6)) for seen in pairs)
-    yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, Fraction(95, 100)))(1)
+    yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, Fraction(95, 100)))
 
 
 def _draw_class(draw: Random) -> dict[str, Any]:
@@ -281,7 +281,7 @@ def _draw_class(draw: Random) -> dict[str, Any]:
     return {"functions": functions, "chances": chances, "size": size, "beta": draw.choice(BETAS)}
 
 
-CLASSES = _all_subsets, draws(40, _draw_class)
+CLASSES = _all_subsets, Draws(40, _draw_class)
 SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
 
 
@@ -344,7 +344,7 @@ def _draw_contraction(draw: Random) -> dict[str, Any]:
         centres=[(Fraction(0),)],
         L=[Fraction(1)],
     ),
-    draws(100, _draw_contraction),
+    Draws(100, _draw_contraction),
     given="finite classes; values of functions at the points of a sample, one curve for each point",
 )
 @false("The same with the largest absolute correlation on both sides.", absolute=True)
@@ -360,7 +360,7 @@ def curves_contract(
     return at_most(bent, L * plain)
 
 
-def _even_priors(_: int) -> Iterator[Debiased]:
+def _even_priors() -> Iterator[Debiased]:
     for labels in (1, 2, 3, 4):
         yield from (Debiased(shares([1] * labels), ratio, k) for k in range(1, labels + 1) for ratio in RATIOS)
 
@@ -375,10 +375,10 @@ def _draw_losses(draw: Random) -> dict[str, Any]:
     return {"response": each, "losses": tuple(Fraction(draw.randint(0, 12), 12) for _ in range(each.size))}
 
 
-RESPONSES = _even_priors, draws(60, _draw_response)
+RESPONSES = _even_priors, Draws(60, _draw_response)
 LOSSES = (
-    lambda _: ({"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors(1)),
-    draws(60, _draw_losses),
+    [{"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors()],
+    Draws(60, _draw_losses),
 )
 
 

@@ -23,7 +23,7 @@ from optrand.base.arithmetic import exp_bracket, log_bracket, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
-from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import Rows, Table, TopK, table, top_k_rows, top_ks
 from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, push_forward, ratio_of_neighbours, total
@@ -80,10 +80,10 @@ SMALL_RATIOS = tuple(Fraction(text) for text in ("2", "11/10", "4/3", "271/100",
 
 ANY = (
     *_signs(RATIOS),
-    draws(40, lambda draw: _draw_gradients(draw, RATIOS)),
+    Draws(40, lambda draw: _draw_gradients(draw, RATIOS)),
     grid(vectors=[np.array([[Fraction(1)]])], ratio=RATIOS),
 )
-BOUNDED = *_signs(SMALL_RATIOS), draws(40, lambda draw: _draw_gradients(draw, SMALL_RATIOS))
+BOUNDED = *_signs(SMALL_RATIOS), Draws(40, lambda draw: _draw_gradients(draw, SMALL_RATIOS))
 SMALL = "gradients of norm at most L, at least two labels, epsilon between 0 and 1"
 
 
@@ -224,7 +224,7 @@ LAWS: tuple[tuple[Path, Path], ...] = (
 CONVEX = "convex L-Lipschitz loss, diameter D, epsilon between 0 and 1"
 
 
-def _learnings(_: int) -> Iterator[dict[str, Any]]:
+def _learnings() -> Iterator[dict[str, Any]]:
     for steps, (centres, law), epsilon in product((1, 2, 3, 6), LAWS, (0.99, 0.1)):
         for scale in ((1.0, 1.0), (3.0, 2.0)):
             yield {"descent": Descent(centres, law, steps, *scale), "epsilon": epsilon}
@@ -267,10 +267,10 @@ def _replace_labels(given: TopK, drawn: list[Fraction]) -> Rows:
     return tuple(tuple(among[given.kept.index(y)] if y in given.kept else other) for y in range(given.size))
 
 
-REPLACED = top_ks(10, most=7)
+REPLACED = top_ks(40, most=7)
 
 
-@claim("G21 Corollary 10: labels replaced", REPLACED, given="any prior, any number of labels kept, epsilon above 0")
+@claim("G21 Corollary 10: labels replaced", *REPLACED, given="any prior, any number of labels kept, epsilon above 0")
 @false("The same where the label is replaced by one that is drawn from the prior, cut off.", uniform=False)
 def replaced_labels_are_top_k(given: TopK, *, uniform: bool = True) -> Comparison:
     """Replacing a label by one of those kept, then randomized response on these, is RRTop-k."""
@@ -278,7 +278,7 @@ def replaced_labels_are_top_k(given: TopK, *, uniform: bool = True) -> Compariso
     return equal(_replace_labels(given, drawn), [[row[v] for v in given.kept] for row in given.rows])
 
 
-@claim("G21 Corollary 10: privacy", REPLACED, given="any prior, any number of labels kept, epsilon above 0")
+@claim("G21 Corollary 10: privacy", *REPLACED, given="any prior, any number of labels kept, epsilon above 0")
 @false("At 9/10 epsilon.", share=0.9)
 def replaced_labels_are_private(given: TopK, share: float = 1.0) -> Comparison:
     """Replacing a label, then randomized response on those kept, is epsilon-DP."""
@@ -310,7 +310,7 @@ class Replaced:
         return np.array([[self.lipschitz * total((p * abs(w - self.centres)).flat) for w in points] for p in masses])
 
 
-def _certain_labels(_: int) -> Iterator[Replaced]:
+def _certain_labels() -> Iterator[Replaced]:
     zero, one, third = Fraction(0), Fraction(1), Fraction(1, 3)
     yield Replaced(np.array([[zero, one]]), np.array([[zero, one]]), np.array([[True, False]]))
     mass, centres = np.array([[zero, third], [1 - third, zero]]), np.array([[zero, one], [one, one]])
@@ -328,7 +328,7 @@ def _draw_replaced(draw: Random) -> Replaced:
     return Replaced(np.array(mass), np.array(centres), np.array(inside), diameter, lipschitz)
 
 
-EXAMPLES = _certain_labels, draws(80, _draw_replaced)
+EXAMPLES = _certain_labels, Draws(80, _draw_replaced)
 FINITE = "convex L-Lipschitz losses on an interval of length D, any labels kept"
 
 
@@ -348,7 +348,7 @@ def excess_grows_by_two(given: Replaced, factor: int = 2) -> Comparison:
     return at_most(max(risks - replaced) - min(risks) + min(replaced), factor * given.unit)
 
 
-def _top_k_learnings(_: int) -> Iterator[dict[str, Any]]:
+def _top_k_learnings() -> Iterator[dict[str, Any]]:
     for steps, law, k in product((1, 2, 3, 6), ((0.5, 0.3, 0.2), (0.0, 0.5, 0.5)), (1, 2, 3)):
         yield {"descent": Descent((0.5, 0.0, 1.0), law, steps), "epsilon": 0.99, "k": k}
         yield {"descent": Descent((0.0, 1.0, 1.0), law, steps, 2.0, 3.0), "epsilon": 0.1, "k": k}
@@ -385,13 +385,13 @@ def _draw_budget(draw: Random) -> dict[str, float]:
 
 
 SHORT = (0.99, 0.9, 0.5, 0.1, 0.01, 0.001, *(1 - 10.0**-power for power in (3, 5, 9, 12)))
-BUDGETS = (
+BUDGETS: tuple[Space, ...] = (
     *(
         grid(constant=[constant], epsilon=[epsilon], short=[*SHORT, (epsilon / (10 * constant)) ** 2])
         for constant in (CLASSICAL, 10.0, 100.0, 1000.0)
         for epsilon in (0.99, 0.5, 0.1, 0.01)
     ),
-    draws(100, _draw_budget),
+    Draws(100, _draw_budget),
 )
 
 

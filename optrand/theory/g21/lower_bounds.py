@@ -24,7 +24,7 @@ import numpy as np
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
 from optrand.programs import Approximate, Program
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import binomial, total
 
@@ -83,7 +83,7 @@ def _guess(ratio: Fraction, delta: Fraction) -> float:
 @claim(
     "G21 Proposition 13: equation 13",
     grid(ratio=RATIOS[:-1], delta=(Fraction(0), Fraction(1, 100), Fraction(1, 2), Fraction(1))),
-    draws(
+    Draws(
         30,
         lambda draw: {"ratio": 1 + Fraction(draw.randint(1, 999), 100), "delta": Fraction(draw.randint(0, 100), 100)},
     ),
@@ -104,7 +104,7 @@ def _draw_parameter(draw: Random) -> dict[str, Any]:
 @claim(
     "G21 Proposition 13: equation 15",
     *(grid(parameter=[*product((0, 1, -1), repeat=n)], signs=[*product((1, -1), repeat=n)]) for n in (1, 2, 3)),
-    draws(100, _draw_parameter),
+    Draws(100, _draw_parameter),
     given="any labels, any parameter but 0, as multiples of an orthogonal direction each",
     where=lambda parameter: any(parameter),
 )
@@ -176,7 +176,7 @@ def _draw_event(draw: Random) -> dict[str, Any]:
         delta=(Fraction(0), Fraction(1, 10**5), Fraction(1, 10)),
         event=(Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 100), Fraction(1, 10**6)),
     ),
-    draws(100, _draw_event),
+    Draws(100, _draw_event),
     given="epsilon above 0, data sets that differ in k labels; an event that is this likely on one of them",
 )
 @false("The same with ``k delta`` for what is added.", summed=True)
@@ -292,7 +292,7 @@ LISTED = ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/2
 EPSILONS = [*map(Fraction, LISTED), *(Fraction(i, 40) for i in range(1, 40))]
 
 
-def _list_copies(_: int) -> Iterator[dict[str, Any]]:
+def _list_copies() -> Iterator[dict[str, Any]]:
     for epsilon in EPSILONS:
         least = math.ceil(1 / epsilon)
         for n in sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7}):
@@ -395,7 +395,7 @@ def the_route_is_within_a_logarithm(epsilon: Fraction, directions: int) -> Compa
     return at_most([claimed, bound], [bound, lose_by_majority(n, epsilon, directions)])
 
 
-def _populations(_: int) -> Iterator[dict[str, Any]]:
+def _populations() -> Iterator[dict[str, Any]]:
     for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")):
         least = math.ceil(1 / epsilon)
         for n in sorted({least, least + 1, 2 * least + 1, 500}):

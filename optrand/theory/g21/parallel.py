@@ -23,7 +23,7 @@ from optrand.base.validation import Floats
 from optrand.baselines.groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.sampling.priors import EstimatedPrior
-from optrand.theory.engine import Comparison, Space, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import Row, Rows, table
 from optrand.theory.instances import prior
 from optrand.theory.sums import ratio_of_neighbours, times, total
@@ -183,7 +183,7 @@ RANDOM = Random(30)  # noqa: S311
 LOGITS = [(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0)]
 LOGITS += [tuple(RANDOM.randint(-3, 3) for _ in range(RANDOM.randint(2, 9))) for _ in range(25)]
 RATIOS = tuple(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
-COOLED: Space = cases(
+COOLED = cases(
     "logits cold heat ratio",
     *(
         (logits, *pair, RATIOS[(number + i) % 4])

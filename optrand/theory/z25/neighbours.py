@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from optrand.base.arithmetic import exp_bracket, log_bracket
 from optrand.base.validation import Floats
 from optrand.baselines import UnaryBits
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.sums import binomial, bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
 
@@ -49,7 +49,7 @@ ONE = (Fraction(1),)
         bits=[(0,), (1,)],
         odds=[Fraction(2), Fraction(11, 10), Fraction(50)],
     ),
-    draws(120, _draw_neighbours),
+    Draws(120, _draw_neighbours),
     given="probabilities that are Lipschitz, neighbours on the line",
 )
 @corrected("The output is as near to the mean of a bit of its class: a tilde is lost.", tilde=True)
