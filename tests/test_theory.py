@@ -30,7 +30,7 @@ from optrand.theory import (
     equal,
     find,
 )
-from optrand.theory.engine import cases, claim, corrected, draws, false, grid, write_value
+from optrand.theory.engine import Draws, cases, claim, corrected, false, grid, write_value
 from optrand.theory.writing import details, one_line, page, tally
 
 ROOT = Path(__file__).parent.parent
@@ -155,12 +155,12 @@ def test_a_check_that_sees_nothing_is_refused() -> None:
         check(unfinished)
 
 
-def test_spaces_are_the_same_each_time_and_random_ones_grow() -> None:
-    space = draws(3, lambda random: {"a": random.random()})
-    assert [*space(1)] == [*space(2)][:3]
-    assert len([*space(2)]) == 6
-    assert [*grid(a=(1, 2), b="xy")(1)] == [{"a": a, "b": b} for a in (1, 2) for b in "xy"]
-    assert [*cases("a b", (1, 2))(1)] == [{"a": 1, "b": 2}]
+def test_instances_are_the_same_each_time_and_random_ones_grow() -> None:
+    space = Draws(3, lambda random: {"a": random.random()})
+    assert space() == space(2)[:3]
+    assert len(space(2)) == 6
+    assert grid(a=(1, 2), b="xy") == [{"a": a, "b": b} for a in (1, 2) for b in "xy"]
+    assert cases("a b", (1, 2)) == [{"a": 1, "b": 2}]
 
 
 def test_values_are_shown_as_a_reader_types_them() -> None:

@@ -19,8 +19,8 @@ from optrand.programs import algorithm1
 from optrand.theory.b23.grids import smallest_ratio, weeks_loss
 from optrand.theory.b23.noise import Descent, Stairs
 from optrand.theory.b23.optima import (
+    FAR,
     AbsoluteLoss,
-    Part,
     best_on_grid,
     evenly_spaced,
     half_square,
@@ -96,10 +96,11 @@ def test_of_absolute_loss_there_may_be_no_optimum() -> None:
     # Theorem 6 as printed. No reach of the outputs has the least loss, and any loss above it is reached.
     posed = AbsoluteLoss(Setting(numbers(0, 1, 2), numbers("5/11", "5/11", "1/11"), Fraction(2)))
     assert posed.infimum == Fraction(82, 33)
-    assert posed.lost == [Part((False, False, True), Fraction(2), 1)]
-    within = [posed.loss_within(Fraction(reach)) for reach in (2, 20, 200, 2_000)]
+    within = [posed.loss_within(Fraction(reach)) for reach in (2, 20, 200, 2_000, FAR)]
     assert all(coarse > fine > posed.infimum for coarse, fine in pairwise(within))
-    assert within[-1] - posed.infimum < Fraction(1, 1_000)
+    assert within[3] - posed.infimum < Fraction(1, 1_000)
+    alike = AbsoluteLoss(Setting(numbers(0, 1, 2), numbers("1/3", "1/3", "1/3"), Fraction(2)))
+    assert alike.loss_within(FAR) == alike.infimum
 
 
 def test_table_one_by_hand() -> None:

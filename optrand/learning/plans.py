@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -32,7 +32,7 @@ from optrand.errors import InvalidInput
 from optrand.learning.private_labels import LabelRelease
 from optrand.learning.targets import BitModel
 from optrand.learning.tilting import tilt_priors
-from optrand.learning.training import Asked, Rows, Training
+from optrand.learning.training import RowGroup, Rows, Training
 from optrand.sampling.priors import BudgetSplit, split_at, split_budget
 
 __all__ = [
@@ -139,9 +139,9 @@ def _members(groups: Groups, rows: Rows) -> list[Rows]:
     return [rows[groups.index == group] for group in range(len(groups))]
 
 
-def _check_share(share: object, name: str = "share") -> None:
+def _check_share(share: object, name: str = "share", of: str = "epsilon") -> None:
     if share is not None and not 0 < check_real(share, name) < 1:
-        raise InvalidInput(f"{name} is {share}, expected a part of epsilon between 0 and 1")
+        raise InvalidInput(f"{name} is {share}, expected a share of {of} between 0 and 1")
 
 
 # -------------------------------------------------------------------------------------------------------------- classes
@@ -201,10 +201,7 @@ class DomainPrior(_InClusters):
 
     def train(self, training: Training) -> Any:
         """Train in one stage, with the priors of the clusters."""
-        rows = np.arange(training.rows)
-        priors, budget = self.priors(training, rows)
-        kept = keep_two_labels(priors, budget) if self.least == 2 else priors
-        return training.learn([training.release(rows, RRWithPriorBatch(kept, budget))], beliefs=priors)
+        return Stages(domain_prior=self).train(training)
 
 
 SPLITS = {1: (1.0,), 2: (0.6, 0.4), 3: (0.4, 0.3, 0.3)}
@@ -225,7 +222,8 @@ class Stages(Plan):
         Temperature of the softmax of beliefs, ``p**(1 / temperature)``. The likelihood needs none; [G21] sharpens, with
         less than 1, what cross entropy on noisy labels has blurred.
     least : int
-        Labels that a randomizer keeps at least, 1 or 2: with 1 an overconfident model wastes rows.
+        Labels that a randomizer keeps at least, 1 or 2: with 1 an overconfident model wastes rows. The first stage has
+        that of its `domain_prior`, if there is one.
     reuse : bool
         Whether later stages train on the releases of earlier ones.
     top_k_filter : bool
@@ -291,23 +289,20 @@ class Stages(Plan):
         model: Any = None
         held: list[LabelRelease] = []
         for rows in self.parts(training.rows, training.generator):
-            priors, budget, beliefs = self._priors(training, rows, model)
-            randomizer = RRWithPriorBatch(keep_two_labels(priors, budget) if self.least == 2 else priors, budget)
+            budget, least, beliefs = training.epsilon, self.least, None
+            if model is not None:
+                priors = temper(training.beliefs(model, rows), self.temperature)
+            elif self.domain_prior is not None:
+                beliefs, budget = self.domain_prior.priors(training, rows)
+                priors, least = beliefs, self.domain_prior.least
+            else:
+                priors = np.full((rows.size, training.k), 1 / training.k)
+            randomizer = RRWithPriorBatch(keep_two_labels(priors, budget) if least == 2 else priors, budget)
             release = training.release(rows, randomizer)
             old = [self._filter(training, one, model, randomizer) for one in held] if self.reuse else []
             model = training.learn([*(one for one in old if len(one)), release], before=model, beliefs=beliefs)
             held.append(release)
         return model
-
-    def _priors(self, training: Training, rows: Rows, model: Any) -> tuple[Floats, float, Floats | None]:
-        """Return the priors of the randomizers, their budget, and the beliefs of a domain prior that was released."""
-        if model is not None:
-            return temper(training.beliefs(model, rows), self.temperature), training.epsilon, None
-        if self.domain_prior is None:
-            return np.full((rows.size, training.k), 1 / training.k), training.epsilon, None
-        priors, budget = self.domain_prior.priors(training, rows)
-        kept = keep_two_labels(priors, budget) if self.domain_prior.least == 2 else priors
-        return kept, budget, priors
 
     def _filter(
         self, training: Training, release: LabelRelease, model: Any, randomizer: RRWithPriorBatch
@@ -470,8 +465,7 @@ class Clusters(_InClusters):
         self._check_clusters()
         if self.heterogeneity is not None and check_real(self.heterogeneity, "heterogeneity") <= 0:
             raise InvalidInput(f"heterogeneity is {self.heterogeneity:g}, expected a distance above 0")
-        if not 0 < check_real(self.pilot, "pilot") < 1:
-            raise InvalidInput(f"pilot is {self.pilot:g}, expected a share of the rows between 0 and 1")
+        _check_share(self.pilot, "pilot", "the rows")
 
     @property
     def informed(self) -> bool:
@@ -632,11 +626,6 @@ def default_plan(rows: int, epsilon: float) -> Plan:
     return TwoStages() if rows >= 4 * ROWS_A_GROUP and epsilon < 2.0 else OnePrior()
 
 
-def _split(epsilon: float, k: int, rows: int, share: float | None) -> BudgetSplit:
-    """Split epsilon at a given share for the prior, or by the rule of :func:`~optrand.sampling.priors.split_budget`."""
-    return split_budget(epsilon, k, rows) if share is None else split_at(epsilon, share * epsilon)
-
-
 def _mix(prior: Floats, overall: Floats) -> Floats:
     """Mix a small share of the global prior into others, so that no label is without weight."""
     mixed = (1 - GLOBAL_SHARE) * prior + GLOBAL_SHARE * overall
@@ -644,11 +633,27 @@ def _mix(prior: Floats, overall: Floats) -> Floats:
     return rows
 
 
-def _release_with_prior(training: Training, rows: Rows, share: float | None, penalty: float) -> LabelRelease:
-    """Release a private prior of some rows, and then their labels by the optimal randomizer for it."""
-    split = _split(training.epsilon, training.k, rows.size, share)
-    prior = training.prior(rows, split.prior).probabilities
-    return training.release_optimally([Asked(rows, prior, split.labels, penalty)])[0]
+def _release_with_priors(
+    training: Training, members: Sequence[Rows], share: float | None, penalty: float
+) -> list[LabelRelease]:
+    """Release a private prior of each group of rows, and then its labels by the optimal randomizer for it.
+
+    `share` of epsilon is for the prior; None splits by the rule of :func:`~optrand.sampling.priors.split_budget`. The
+    mixture of all priors by public size is a small share of each.
+    """
+    epsilon, sizes = training.epsilon, [rows.size for rows in members]
+    splits = [
+        split_budget(epsilon, training.k, size) if share is None else split_at(epsilon, share * epsilon)
+        for size in sizes
+    ]
+    priors = [training.prior(rows, split.prior).probabilities for rows, split in zip(members, splits, strict=True)]
+    overall = np.average(priors, axis=0, weights=sizes)
+    return training.release_optimally(
+        [
+            RowGroup(rows, _mix(prior, overall), split.labels, penalty)
+            for rows, prior, split in zip(members, priors, splits, strict=True)
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -673,8 +678,8 @@ class OnePrior(Plan):
 
     def train(self, training: Training) -> Any:
         """Train on one release of all rows."""
-        release = _release_with_prior(training, np.arange(training.rows), self.share, training.bias_penalty)
-        return training.learn_numbers([[release]])
+        rows = np.arange(training.rows)
+        return training.learn_numbers([_release_with_priors(training, [rows], self.share, training.bias_penalty)])
 
 
 @dataclass(frozen=True)
@@ -713,16 +718,8 @@ class PublicClusters(_InClusters):
     def train(self, training: Training) -> Any:
         """Train on one release of all rows."""
         rows = np.arange(training.rows)
-        groups = self.groups(training, rows)
-        members = _members(groups, rows)
-        splits = [_split(training.epsilon, training.k, one.size, self.share) for one in members]
-        priors = [training.prior(one, split.prior).probabilities for one, split in zip(members, splits, strict=True)]
-        overall = np.average(priors, axis=0, weights=groups.sizes)
-        asked = [
-            Asked(one, _mix(prior, overall), split.labels, training.bias_penalty)
-            for one, prior, split in zip(members, priors, splits, strict=True)
-        ]
-        return training.learn_numbers([training.release_optimally(asked)])
+        members = _members(self.groups(training, rows), rows)
+        return training.learn_numbers([_release_with_priors(training, members, self.share, training.bias_penalty)])
 
 
 class AfterOneStage(Plan):
@@ -733,8 +730,7 @@ class AfterOneStage(Plan):
     smallest: int
 
     def _check_stages(self) -> None:
-        if not 0 < check_real(self.split, "split") < 1:
-            raise InvalidInput(f"split is {self.split:g}, expected a share of the rows between 0 and 1")
+        _check_share(self.split, "split", "the rows")
         check_integer(self.smallest, "smallest", 1)
 
     def penalty(self, rows: int) -> float:
@@ -754,17 +750,17 @@ class AfterOneStage(Plan):
         """Train stage 1 on unbiased labels, ask the other rows by its predictions, and train on all."""
         order = training.generator.permutation(training.rows)
         one, two = np.split(order, [round(self.split * training.rows)])
-        first = _release_with_prior(training, one, None, math.inf)
-        model = training.learn_numbers([[first]], estimator=self.first)
+        first = _release_with_priors(training, [one], None, math.inf)
+        model = training.learn_numbers([first], estimator=self.first)
         overall = training.priors[0].probabilities
-        asked = self.plan_second_stage(training, two, training.predict(model, two), overall)
+        groups = self.plan_second_stage(training, two, training.predict(model, two), overall)
         labels = training.numbers
         variance = float(overall @ (labels - overall @ labels) ** 2)
-        return training.learn_numbers([[first], training.release_optimally(list(asked))], spread=variance)
+        return training.learn_numbers([first, training.release_optimally(list(groups))], spread=variance)
 
     def plan_second_stage(
         self, training: Training, rows: Rows, predictions: Floats, overall: Floats
-    ) -> Iterator[Asked]:
+    ) -> Iterator[RowGroup]:
         """Yield the rows of stage 2 with their priors, given stage 1's predictions and prior."""
         raise NotImplementedError
 
@@ -813,7 +809,7 @@ class TwoStages(AfterOneStage):
 
     def plan_second_stage(
         self, training: Training, rows: Rows, predictions: Floats, overall: Floats
-    ) -> Iterator[Asked]:
+    ) -> Iterator[RowGroup]:
         """Yield each group of like predictions, with the prior of its histogram, which is released."""
         count = self.groups or min(MOST_GROUPS, max(1, rows.size // ROWS_A_GROUP))
         bins = coarse_bins(overall)
@@ -821,7 +817,7 @@ class TwoStages(AfterOneStage):
             share = min(math.sqrt(BINS / members.size) / 2 / training.epsilon, self.group_share)
             split = split_at(training.epsilon, share * training.epsilon)
             shares = training.prior(members, split.prior, bins=bins).projected
-            yield Asked(members, group_prior(shares, bins, overall), split.labels, training.bias_penalty)
+            yield RowGroup(members, group_prior(shares, bins, overall), split.labels, training.bias_penalty)
 
 
 def prediction_groups(predictions: Floats, count: int, smallest: int) -> Groups:
@@ -910,10 +906,10 @@ class RowPriors(AfterOneStage):
 
     def plan_second_stage(
         self, training: Training, rows: Rows, predictions: Floats, overall: Floats
-    ) -> Iterator[Asked]:
+    ) -> Iterator[RowGroup]:
         """Yield the rows of each rounded prediction, with the predicted distribution as their prior."""
         groups = prediction_groups(predictions, self.levels, 1)
         means = np.bincount(groups.index, predictions) / groups.sizes
         priors = _mix(tilt_priors(overall, training.numbers, means, groups.sizes), overall)
         for members, prior in zip(_members(groups, rows), priors, strict=True):
-            yield Asked(members, prior, training.epsilon, training.bias_penalty)
+            yield RowGroup(members, prior, training.epsilon, training.bias_penalty)

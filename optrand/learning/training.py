@@ -20,12 +20,12 @@ from optrand.learning.targets import Likelihood, Start, Target, probabilities
 from optrand.model.problem import regression
 from optrand.studies.many import solve_many
 
-__all__ = ["Asked", "Training", "clip_to_range"]
+__all__ = ["RowGroup", "Training", "clip_to_range"]
 
 Rows = NDArray[np.intp]
 
 
-class Asked(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows, and the prior over the increasing labels, the budget and the price of bias of their optimal randomizer."""
 
     rows: Rows
@@ -99,11 +99,11 @@ class Training:
         self.releases.append(self.labels.release(rows, randomizer, groups=groups))
         return self.releases[-1]
 
-    def release_optimally(self, asked: Sequence[Asked]) -> list[LabelRelease]:
-        """Release labels by the optimal randomizer of each prior. All are solved before any label is drawn."""
-        problems = [regression(self.numbers, one.prior, one.epsilon, bias_penalty=one.bias_penalty) for one in asked]
+    def release_optimally(self, groups: Sequence[RowGroup]) -> list[LabelRelease]:
+        """Release labels by the optimal randomizer of each group. All are solved before any label is drawn."""
+        problems = [regression(self.numbers, one.prior, one.epsilon, bias_penalty=one.bias_penalty) for one in groups]
         mechanisms = solve_many(problems)
-        return [self.release(one.rows, mechanism) for one, mechanism in zip(asked, mechanisms, strict=True)]
+        return [self.release(one.rows, mechanism) for one, mechanism in zip(groups, mechanisms, strict=True)]
 
     def prior(self, rows: Rows, epsilon: float, *, bins: NDArray[np.intp] | None = None) -> PriorRelease:
         """Release a histogram of some rows over the domain, or over bins of it, and keep it in `priors`."""

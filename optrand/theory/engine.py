@@ -11,7 +11,7 @@ import math
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
@@ -23,13 +23,10 @@ import numpy as np
 
 from optrand.errors import OptrandError
 
-__all__ = ["BlindCheck", "Case", "Claim", "Comparison", "Evidence", "Finding", "Space", "Verdict", "at_most", "cases"]
-__all__ += ["check", "claim", "corrected", "draws", "equal", "false", "grid", "plain", "write_value"]
+__all__ = ["BlindCheck", "Case", "Claim", "Comparison", "Draws", "Evidence", "Finding", "Space", "Verdict", "at_most"]
+__all__ += ["cases", "check", "claim", "corrected", "equal", "false", "grid", "plain", "write_value"]
 
 Number = int | float | Fraction
-Space = Callable[[int], Iterable[Any]]
-"""Instances of a claim: keyword arguments, or one object each. The argument multiplies the number of random ones."""
-
 Statement = Callable[..., "Comparison"]
 Hypothesis = Callable[..., Any]
 
@@ -121,21 +118,30 @@ def _plain_number(number: Any) -> Any:
 # ---------------------------------------------------------------------------------------------------------- instances
 
 
-def grid(**values: Iterable[Any]) -> Space:
-    """Return the space of all combinations of values, the last name varying fastest."""
-    combinations = [dict(zip(values, row, strict=True)) for row in product(*values.values())]
-    return lambda _: combinations
+def grid(**values: Iterable[Any]) -> list[dict[str, Any]]:
+    """Return all combinations of values, the last name varying fastest."""
+    return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
 
 
-def cases(names: str, *rows: tuple[Any, ...]) -> Space:
-    """Return the space of given rows of values, each row in the order of the names."""
-    instances = [dict(zip(names.split(), row, strict=True)) for row in rows]
-    return lambda _: instances
+def cases(names: str, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
+    """Return given rows of values, each row in the order of the names."""
+    return [dict(zip(names.split(), row, strict=True)) for row in rows]
 
 
-def draws(count: int, draw: Callable[[random.Random], Any]) -> Space:
-    """Return the space of `count` random instances; the generator of each is seeded with its number."""
-    return lambda times: (draw(random.Random(number)) for number in range(count * times))  # noqa: S311
+@dataclass(frozen=True)
+class Draws:
+    """Random instances, `count` of them; the generator of each is seeded with its number."""
+
+    count: int
+    draw: Callable[[random.Random], Any]
+
+    def __call__(self, times: int = 1) -> list[Any]:
+        """List them, or `times` as many."""
+        return [self.draw(random.Random(number)) for number in range(self.count * times)]  # noqa: S311
+
+
+Space = Sequence[Any] | Callable[[], Iterable[Any]] | Draws
+"""Instances of a claim, keyword arguments or one object each: a list, a function that lists them, or random ones."""
 
 
 def write_value(value: Any) -> str:
@@ -177,9 +183,9 @@ class Form:
 
 
 @cache
-def _list_instances(space: Space, times: int) -> list[Any]:
+def _list_instances(space: Callable[..., Iterable[Any]], *times: int) -> list[Any]:
     """List a space once, so that claims which share it share what its instances have computed."""
-    return list(space(times))
+    return list(space(*times))
 
 
 @dataclass(eq=False)
@@ -233,7 +239,11 @@ class Claim:
 
     def instances(self, times: int = 1) -> Iterator[Any]:
         """Yield the instances, whether or not the hypothesis holds for them; the same each time."""
-        return chain.from_iterable(_list_instances(space, times) for space in self.spaces)
+        for space in self.spaces:
+            if isinstance(space, Draws):
+                yield from _list_instances(space, times)
+            else:
+                yield from _list_instances(space) if callable(space) else space
 
 
 def claim(

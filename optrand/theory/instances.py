@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, chain, product
+from itertools import accumulate, product
 from random import Random
 
-from optrand.theory.engine import Space, draws
+from optrand.theory.engine import Draws
 
 __all__ = ["RATIOS", "Setting", "label_set", "prior", "settings", "shares"]
 
-RATIOS = tuple(
-    Fraction(text) for text in ("2", "11/10", "4/3", "272/100", "10", "1000001/1000000", "3000", "235385266837019985")
-)
+RATIOS = tuple(map(Fraction, ("2", "11/10", "272/100", "1000001/1000000", "3000", "235385266837019985")))
 """Privacy ratios ``E = exp(epsilon)``, up to about ``exp(40)``: a claim about epsilon, exactly, is one about ``E``."""
 
 
@@ -37,9 +35,9 @@ class Setting:
         return [float(y) for y in self.labels], [float(p) for p in self.prior]
 
 
-def settings(count: int, *, most: int = 12) -> Space:
-    """Return the edge cases of two to four labels, then `count` random settings of at most `most` labels."""
-    return lambda times: chain(_edge_cases(most), draws(count, lambda draw: _draw_setting(draw, most))(times))
+def settings(count: int, *, most: int = 12) -> tuple[list[Setting], Draws]:
+    """Return the edge cases of two to four labels, and `count` random settings of at most `most` labels."""
+    return list(_edge_cases(most)), Draws(count, lambda draw: _draw_setting(draw, most))
 
 
 def _edge_cases(most: int) -> Iterator[Setting]:

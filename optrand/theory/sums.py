@@ -6,12 +6,17 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
+from itertools import combinations
+from operator import ne
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, xlog1py, xlogy
 
-__all__ = ["bit_sums", "dot", "largest_ratio", "push_forward", "times", "total"]
+from optrand.base.validation import Floats
+
+__all__ = ["binomial", "bit_sums", "dot", "largest_ratio", "push_forward", "ratio_of_neighbours", "times", "total"]
 
 Key = TypeVar("Key", bound=Hashable)
 Image = TypeVar("Image", bound=Hashable)
@@ -51,12 +56,27 @@ def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fra
     return max((high / low if low else math.inf for low, high in ends if high), default=Fraction(1))
 
 
+def ratio_of_neighbours(laws: Mapping[tuple[int, ...], Mapping[Key, Fraction]]) -> Fraction | float:
+    """Return the largest ratio of two laws of data sets that differ in one label, by the labels of each data set."""
+    pairs = combinations(laws, 2)
+    return max(largest_ratio([laws[a], laws[b]]) for a, b in pairs if sum(map(ne, a, b)) == 1)
+
+
 def push_forward(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Image]) -> dict[Image, Fraction]:
     """Compute the law of a function of an outcome; outcomes may come more than once."""
     found: dict[Image, Fraction] = {}
     for outcome, chance in law:
         seen = image(outcome)
         found[seen] = found.get(seen, Fraction(0)) + chance
+    return found
+
+
+def binomial(n: int, chance: float) -> Floats:
+    """Return the probabilities of ``0 ... n`` successes, in floats."""
+    j = np.arange(n + 1)
+    found: Floats = np.exp(
+        gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1) + xlogy(j, chance) + xlog1py(n - j, -chance)
+    )
     return found
 
 

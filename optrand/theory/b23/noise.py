@@ -16,7 +16,7 @@ import numpy as np
 
 from optrand.base.arithmetic import exp_bracket
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
-from optrand.theory.engine import Comparison, Space, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, total
 
@@ -60,7 +60,7 @@ class Descent:
         return total(self.loss(passed / self.steps**2) * n for (_, passed), n in paths.items()) / paths.total()
 
 
-def _plain_descents(_: int) -> Iterator[Descent]:
+def _plain_descents() -> Iterator[Descent]:
     zero, one = Fraction(0), Fraction(1)
     yield Descent(one, zero, zero, one, 1, zero)
     yield from (Descent(one, 2 * one, zero, 3 * one, steps, zero) for steps in (1, 2, 10, 30))
@@ -78,7 +78,7 @@ def _draw_descent(draw: Random) -> Descent:
 @claim(
     "B23 Lemma 15",
     _plain_descents,
-    draws(60, _draw_descent),
+    Draws(30, _draw_descent),
     given="one dimension, R = 1, harmful biases, two-valued noise",
 )
 @false("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
@@ -112,7 +112,7 @@ def walk(dimensions: int, bias: float, sigma: float, time: int, runs: int = 200)
 
 @claim(
     "B23 Lemma 15: simulation",
-    time=(1, 25, 400),
+    time=(1, 25, 100),
     bias=(0.0, 0.5, 1.5),
     dimensions=(1, 3),
     sigma=(0.0, 1.0, 4.0),
@@ -134,7 +134,7 @@ def _draw_place(draw: Random) -> dict[str, Any]:
 @claim(
     "B23 Lemma 15: tightness",
     grid(alpha=[Fraction(1)], R=[Fraction(1)], w=[Fraction(i, 4) for i in range(5)]),
-    draws(100, _draw_place),
+    Draws(100, _draw_place),
     given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",
 )
 @corrected("Anywhere the larger of the two excess losses is at least alpha R / 4.", which=max)
@@ -157,7 +157,7 @@ def _draw_answers(draw: Random) -> dict[str, Any]:
     return {"answer": answer, "other": other}
 
 
-QUERIES = cases("answer other", ((1, 0), (0, 0)), ((1, 1), (0, 0)), ((2, -1), (0, 0))), draws(60, _draw_answers)
+QUERIES = cases("answer other", ((1, 0), (0, 0)), ((1, 1), (0, 0)), ((2, -1), (0, 0))), Draws(60, _draw_answers)
 ANSWERS = (
     "answers of a query on two datasets, two or three coordinates that differ; logarithms of ratios of densities, as "
     "shares of epsilon, which are largest beyond both answers"
@@ -221,8 +221,8 @@ class Stairs:
         beside = min(self.jump, self.length - self.jump) / 8
         near = map(Fraction, range(-2 * int(self.length) - 1, 2 * int(self.length) + 2))
         places = set(near) if self.whole else {step + side for step in steps for side in (-beside, 0, beside)}
-        levels = {x: self.level(x) for place in places for x in (place, place - reach, place + reach)}
-        most: int = max(levels[y] - levels[x] for x in places for y in levels if abs(x - y) <= reach)
+        # The level grows with the distance from 0, so that it is largest at an end of the reach.
+        most: int = max(self.level(x + side * reach) - self.level(x) for x in places for side in (-1, 1))
         return self.ratio**most
 
 
@@ -242,12 +242,12 @@ def _draw_continuous(draw: Random) -> Stairs:
 
 SHORT = [(Fraction(n), Fraction(rise)) for n in (1, 2, 3) for rise in range(1, n + 1)]
 DISCRETE = (
-    (lambda _: [Stairs(*each, ratio, whole=True) for ratio in RATIOS for each in SHORT]),
-    draws(40, _draw_discrete),
+    [Stairs(*each, ratio, whole=True) for ratio in RATIOS for each in SHORT],
+    Draws(40, _draw_discrete),
 )
 CONTINUOUS = (
-    lambda _: [Stairs(Fraction(1), Fraction(1, 2), ratio, whole=False) for ratio in RATIOS],
-    draws(12, _draw_continuous),
+    [Stairs(Fraction(1), Fraction(1, 2), ratio, whole=False) for ratio in RATIOS],
+    Draws(12, _draw_continuous),
 )
 ANY_DELTA = "any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)"
 ANY_GAMMA = "any Delta above 0, gamma strictly between 0 and 1, any epsilon above 0"
@@ -281,12 +281,11 @@ def steps_integrate_to_one(stairs: Stairs) -> Comparison:
     return equal(stairs.total, 1)
 
 
-def _answer(release: Callable[[Noise], Law]) -> Space:
-    """Return the space of noise on random labels and priors."""
+def _answer(release: Callable[[Noise], Law]) -> list[Noise]:
+    """Return noise on random labels and priors."""
     draw = Random(64)  # noqa: S311
     labels = {k: tuple(sorted(draw.sample(range(1, 40), k))) for k in (2, 3, 5, 9)}
-    noises = [Noise(y, prior(draw, k), e, release) for e in (0.5, 1.0, 1e-3, 5.0) for k, y in labels.items()]
-    return lambda _: noises
+    return [Noise(y, prior(draw, k), e, release) for e in (0.5, 1.0, 1e-3, 5.0) for k, y in labels.items()]
 
 
 def _say_own(noise: Noise, less: int = 1) -> Comparison:

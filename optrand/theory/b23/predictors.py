@@ -19,7 +19,7 @@ import numpy as np
 import optrand
 from optrand.solvers import design
 from optrand.theory.b23.optima import PROVEN, Cost, Row, absolute, exact_law, half_square, pose, prove
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory.instances import Setting, prior, shares
 from optrand.theory.sums import dot
 
@@ -106,12 +106,12 @@ TWO = [
     for epsilon in (math.log(2), 0.01, 10.0)
     for release in (debiased, response, bins)
 ]
-NOISES = (lambda _: TWO), draws(25, lambda draw: _draw_noise(draw.randint(0, 10**9)))
+NOISES = TWO, Draws(25, lambda draw: _draw_noise(draw.randint(0, 10**9)))
 
 
 @claim(
     "B23 Equation 1",
-    lambda _: [Noise((1, 3), (Fraction(0), Fraction(1)), 1.0, halfway)],
+    [Noise((1, 3), (Fraction(0), Fraction(1)), 1.0, halfway)],
     *NOISES,
     given="halved squared loss, any randomizer, a predictor that says the lowest label",
 )
@@ -181,7 +181,7 @@ def _draw_example(draw: Random) -> dict[str, Any]:
 @claim(
     "B23 Equation 2",
     grid(noise=TWO, y=[1], x=[1], a=[Fraction(1, 2)], b=[Fraction(-1)]),
-    draws(40, _draw_example),
+    Draws(40, _draw_example),
     given="halved squared loss, the predictor a b x + a, an example of a batch; all its noisy labels",
 )
 @false("The same with the second term `E[M(y)] - y` times the gradients of the predictions.", sign=-1)

@@ -133,7 +133,7 @@ def _histogram_law(counts: Counts, q: Fraction) -> dict[Counts, Fraction]:
     return {seen: times(law[x] for law, x in zip(laws, seen, strict=True)) for seen in product(near, repeat=len(laws))}
 
 
-def _list_moves(_: int) -> Iterator[dict[str, Any]]:
+def _list_moves() -> Iterator[dict[str, Any]]:
     for counts in ((1, 0), (2, 0), (1, 1), (0, 3), (1, 0, 0), (1, 2, 0)):
         for source, target in permutations(range(len(counts)), 2):
             if counts[source]:

@@ -25,7 +25,7 @@ from optrand.theory.b23.optima import (
     half_square,
     sets,
 )
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS, Setting, label_set, prior, shares
 from optrand.theory.sums import dot, push_forward
 
@@ -164,7 +164,7 @@ def _spread(before: Channel, after: Channel, tolerance: float = 0.0) -> Any:
     return [abs(sums - 1).max(), abs(new_means - old_means).max() / unit, (new - old).max() / unit]
 
 
-def _first_channels(_: int) -> Iterator[Channel]:
+def _first_channels() -> Iterator[Channel]:
     one, draw = Fraction(1), Random(12)  # noqa: S311
     yield Channel(Setting((-one, one), shares((1, 1)), 2 * one), (0 * one,), ((one,), (one,)))
     for ratio, k in product(RATIOS, (2, 3)):
@@ -177,7 +177,7 @@ def _draw_channel(draw: Random) -> Channel:
     return any_randomizer(draw, Setting(label_set(draw, k), prior(draw, k), ratio))
 
 
-CHANNELS = _first_channels, draws(35, _draw_channel)
+CHANNELS = _first_channels, Draws(35, _draw_channel)
 
 
 def _root(output: Fraction, label: Fraction) -> Fraction:
@@ -272,7 +272,7 @@ EXCHANGES = (
         prior=[Fraction(1, 3)],
         cost=[absolute],
     ),
-    draws(200, _draw_exchange),
+    Draws(100, _draw_exchange),
 )
 
 
@@ -337,7 +337,7 @@ def _draw_ordered(number: int) -> Channel:
     return Channel(replace(found.setting, labels=means), found.outputs, tuple(rows))
 
 
-ORDERED = draws(48, lambda draw: _draw_ordered(draw.randint(0, 10**9)))
+ORDERED = Draws(48, lambda draw: _draw_ordered(draw.randint(0, 10**9)))
 DIFFERENT = "any randomizer whose means differ, with three outputs or more, unbiased for labels that are its means"
 
 

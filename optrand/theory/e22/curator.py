@@ -11,7 +11,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from scipy.stats import laplace
 
 from optrand.base.validation import Floats
 from optrand.baselines.cluster import cluster_distribution
@@ -24,7 +23,7 @@ from optrand.theory.e22.losses import (
     label_laws,
     renormalize,
 )
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, times, total
 
@@ -58,7 +57,7 @@ def _find_threshold(others: Histogram, low: int) -> Fraction:
     return Fraction(low, sum(others) + 1)
 
 
-def _small_clusters(_: int) -> Iterator[dict[str, Any]]:
+def _small_clusters() -> Iterator[dict[str, Any]]:
     """Yield all clusters of up to five rows at a few noises."""
     spent = [(Fraction(3, 2), Fraction(99, 100)), (Fraction(101, 100), Fraction(9, 10)), (Fraction(5), Fraction(1, 2))]
     for k, size in ((2, 3), (2, 4), (2, 5), (3, 4)):
@@ -78,7 +77,7 @@ def _draw_cluster(draw: Random) -> dict[str, Any]:
 @claim(
     "E22 Theorem 1",
     _small_clusters,
-    draws(6, _draw_cluster),
+    Draws(6, _draw_cluster),
     given="beta above 0, so that the noisy distribution is defined; as ratios",
 )
 @corrected("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
@@ -111,12 +110,19 @@ def bound_zeros(size: int, epsilon: float, threshold: float, q: Floats) -> list[
     """
     share, edges = 1 / (1 + math.expm1(epsilon) * threshold), _edges(size, threshold)[1:-1] * size
     drawn = share * np.maximum(q, 1e-300)
+    # The probability of each piece, under each number of rows.
+    pieces = [np.diff(_laplace_below((edges - count) * epsilon), prepend=0.0, append=1.0) for count in range(size + 1)]
     logs, found = (np.log(1 - share + drawn), np.log(drawn)), []
-    for counts in ((size - ones, ones) for ones in range(size + 1)):
-        # The probability of each piece, for the label of zeros and that of ones.
-        own, other = (np.diff(laplace.cdf((edges - count) * epsilon), prepend=0.0, append=1.0) for count in counts)
-        found.append(float(own @ np.exp(counts[0] * logs[0] + counts[1] * logs[1]) @ other))
+    for ones in range(size + 1):
+        zeros = size - ones
+        found.append(float(pieces[zeros] @ np.exp(zeros * logs[0] + ones * logs[1]) @ pieces[ones]))
     return found
+
+
+def _laplace_below(x: Floats) -> Floats:
+    """Return the probability that Laplace noise of scale 1 is at most `x`."""
+    tail = np.exp(-abs(x)) / 2
+    return np.where(x < 0, tail, 1 - tail)
 
 
 def _edges(size: int, threshold: float) -> Floats:
@@ -172,7 +178,7 @@ HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 @claim(
     "E22 Theorem 1: resampling",
     cases("q share", ((HALF, HALF), HALF), ((THIRD, 2 * THIRD), HALF), ((THIRD, 2 * THIRD), Fraction(1))),
-    draws(200, _draw_resampling),
+    Draws(100, _draw_resampling),
     given="a public distribution whose least share is tau, labels resampled with a share of lambda",
 )
 @false("The same with 1 / K for tau.", floored=False)
@@ -188,7 +194,7 @@ def _draw_shares(draw: Random) -> dict[str, Any]:
     return {"shares": shares, "part": Fraction(draw.randint(0, 100), 100)}
 
 
-SHARES = (
+SHARES: tuple[Space, ...] = (
     *(
         grid(
             shares=[tuple(Fraction(x, 2) for x in halves) for halves in product((-1, 0, 1, 3), repeat=k)],
@@ -196,7 +202,7 @@ SHARES = (
         )
         for k in (2, 3)
     ),
-    draws(100, _draw_shares),
+    Draws(60, _draw_shares),
 )
 
 
@@ -237,7 +243,7 @@ def _draw_uniform(draw: Random) -> dict[str, Any]:
 @claim(
     "E22 Corollary 1: privacy",
     *(grid(shares=[(Fraction(1, k),) * k], ratio=RATIOS) for k in (2, 3, 10)),
-    draws(50, _draw_uniform),
+    Draws(50, _draw_uniform),
     given="tau = 1/K, any noise, epsilon above 0; the distribution is then uniform",
 )
 @false("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1)

@@ -16,12 +16,11 @@ from random import Random
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.stats import laplace
 
 from optrand.base.validation import Floats
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.engine import Comparison, at_most, cases, claim, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, equal, false, grid
 from optrand.theory.instances import prior, shares
 from optrand.theory.sums import push_forward, times, total
 
@@ -108,7 +107,7 @@ def largest_modified_loss(distribution: Distribution, beta: Fraction) -> Fractio
 BETAS = [Fraction(text) for text in ("0", "1/2", "9/10", "999/1000", "1/100", "999999/1000000")]
 CHANNELS = (
     grid(q=[shares([1]), shares([1, 1]), shares([1, 0]), shares([0, 0, 1])], beta=BETAS),
-    draws(80, lambda draw: {"q": prior(draw, draw.randint(2, 9)), "beta": Fraction(draw.randint(0, 999), 1_000)}),
+    Draws(80, lambda draw: {"q": prior(draw, draw.randint(2, 9)), "beta": Fraction(draw.randint(0, 999), 1_000)}),
     cases("q beta", ((Fraction(1),) + (Fraction(0),) * 19, Fraction(999, 1_000))),
 )
 
@@ -242,7 +241,7 @@ SURE = np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]])
 """Two examples that are sure of opposite labels."""
 
 
-def _sure_populations(_: int) -> Iterator[Population]:
+def _sure_populations() -> Iterator[Population]:
     """Yield two examples that are sure of opposite labels, in one cluster and in two."""
     half, quarter = Fraction(1, 2), Fraction(1, 4)
     settings = (half, quarter), (Fraction(0), half), (Fraction(9, 10), Fraction(99, 100))
@@ -267,7 +266,7 @@ def _draw_population(draw: Random) -> Population:
     )
 
 
-POPULATIONS = _sure_populations, draws(8, _draw_population)
+POPULATIONS = _sure_populations, Draws(8, _draw_population)
 
 
 @claim("E22 Lemma 3", *POPULATIONS, given=NOISE)
@@ -282,7 +281,9 @@ def distort(counts: Histogram, threshold: Fraction, scale: float) -> float:
     """Return the mean distance of noisy shares from the shares, over some 10,000 midpoints of equally likely noise."""
     n, k, tau = sum(counts), len(counts), float(threshold)
     points, shares = round(10_000 ** (1 / k)), np.array(counts) / n
-    noise = laplace.ppf((np.arange(points) + 0.5) / points, scale=scale / n)
+    # Quantiles of Laplace noise.
+    below = 1 - (2 * np.arange(points) + 1) / points
+    noise = scale / n * np.copysign(np.log1p(-abs(below)), below)
     mesh = np.stack(np.meshgrid(*[noise] * k, indexing="ij"), axis=-1).reshape(-1, k)
     noisy = renormalize(np.clip(shares + mesh, tau, 1), tau)
     return float(np.abs(noisy - shares).sum(axis=1).mean())
@@ -301,7 +302,7 @@ def _draw_cluster(draw: Random) -> dict[str, Any]:
         part=(Fraction(0), Fraction(1, 2), Fraction(1)),
         scale=(1e-6, 1.0, 0.1, 100.0),
     ),
-    draws(10, _draw_cluster),
+    Draws(10, _draw_cluster),
     given="any cluster, tau from 0 to 1/K: a part of 1/K",
 )
 @false("With K tau.", thresholds=1)

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from optrand.base.arithmetic import exp_bracket
 from optrand.base.validation import Floats
@@ -22,9 +22,9 @@ from optrand.baselines.peer_to_peer import lemma9_at, theorem3, theorem3_flip
 from optrand.sampling.entropy import SeededEntropy
 from optrand.theory.e22.losses import TOLERANCE, Contest, draw_contest
 from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS
-from optrand.theory.sums import bit_sums, largest_ratio, total
+from optrand.theory.sums import binomial, bit_sums, largest_ratio, total
 
 HALF = Fraction(1, 2)
 
@@ -39,7 +39,7 @@ def _draw_power(draw: Random) -> dict[str, Any]:
     "E22 Lemma 8",
     grid(power=[Fraction(n) for n in (*range(2, 30), 100, 500)], a=(Fraction(1), HALF), sign=(-1, 1)),
     grid(power=[Fraction(3, 2)], a=[HALF], sign=(-1, 1)),
-    draws(80, _draw_power),
+    Draws(80, _draw_power),
     given="s of -1 or 1, a of 1/2 or 1; x of 2 and more by its power x**a, a fraction; compared in whole powers",
 )
 @false("With 5/2 for 3.", halves=5)
@@ -61,15 +61,15 @@ def find_delta(flip: float, rate: float, epsilon: float, users: int) -> float:
     return PeerToPeer(flip, rate).delta(epsilon, users).delta
 
 
-def _peers(_: int) -> Iterator[dict[str, Any]]:
+def _peers() -> Iterator[dict[str, Any]]:
     """Yield small clusters with all kinds of flips, then larger ones.
 
     All clusters have at least `size` users. One of them has `users`.
     """
     flips = map(Fraction, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"))
     rates, reaches = (Fraction(1), Fraction(1, 10)), (HALF, Fraction(1), Fraction(1, 10))
-    for size, flip, rate, reach in product((3, 5, 10), flips, rates, reaches):
-        for users in (size, 2 * size + 1) if size <= 5 else (size,):
+    for size, flip, rate, reach in product((3, 5), flips, rates, reaches):
+        for users in (size, 2 * size + 1):
             yield {"size": size, "flip": flip, "rate": rate, "reach": reach, "users": users}
     for size, flip in ((60, Fraction(1, 10)), (60, Fraction(9, 10)), (400, Fraction(1, 50))):
         for reach in (Fraction(3, 10), Fraction(1)):
@@ -125,7 +125,7 @@ def _exceed(n: int, t: int, p: Fraction, square: Fraction, centre: Fraction) -> 
     return total(math.comb(t, k) * changed**k * (1 - changed) ** (t - k) for k in counts)
 
 
-def _draws(_: int) -> Iterator[dict[str, Any]]:
+def _draws() -> Iterator[dict[str, Any]]:
     for n in (*range(5, 15), 20, 30):
         for t, low in product(sorted({n // 2, n}), sorted({2, n // 4, n // 2} - {0, 1})):
             for ones in sorted({low, n // 2, n - low - 1} & {*range(low, n - low)}):
@@ -158,7 +158,7 @@ def _pair(size: int, rate: float, ones: int) -> PeerPair:
 
 @claim(
     "E22 Theorem 3",
-    cases("size rate ones", (20_000, 1.0, 0), (20_000, 1.0, 9_999), (11_700, 0.97, 5_849)),
+    cases("size rate ones", (20_000, 1.0, 0), (20_000, 1.0, 9_999), (11_700, 0.97, 0)),
     given="its alpha = 4 sqrt(2) log(s) / sqrt(theta s), at most 1/2; of the others' labels none is 1, or half",
     where=lambda size, rate: theorem3_flip(size, rate) <= 1 / 2,
 )
@@ -175,7 +175,7 @@ def many_peers_are_private(size: int, rate: float, ones: int) -> Comparison:
     return at_most(_pair(size, rate, ones).delta(epsilon)[1], 1 / size**2)
 
 
-def _rates_of_large_clusters(_: int) -> Iterator[dict[str, Any]]:
+def _rates_of_large_clusters() -> Iterator[dict[str, Any]]:
     for size, part in product((11_700, 20_000, *(10**n for n in (5, 6, 9, 12))), (0.0, 0.2, 0.6, 1.0)):
         least = (2 * theorem3_flip(size, 1.0)) ** 2
         yield {"size": size, "rate": min(1.0, least * (1 + 1e-9) + part * (1 - least))}
@@ -283,13 +283,13 @@ def _minorities(size: int, rate: float) -> Floats:
     """Return the probability that at most half of the copies in one cluster are 1, by the number of flipped ones."""
     n = np.arange(size + 1)
     t = n[:, np.newaxis]
-    chances: Floats = binom.pmf(n, size, rate) @ binom.cdf(t // 2, t, n / size)
+    chances: Floats = binomial(size, rate) @ bdtr(t // 2, t, n / size)
     return chances
 
 
 def mislead_peers(size: int, rate: float, flip: float, ones: float) -> float:
     """Return the probability that at most half of the copies in one cluster are 1, if labels are with `ones`."""
-    flipped = binom.pmf(np.arange(size + 1), size, flip + (1 - 2 * flip) * ones)
+    flipped = binomial(size, flip + (1 - 2 * flip) * ones)
     return float(_minorities(size, rate) @ flipped)
 
 
@@ -312,7 +312,7 @@ def peers_learn_at_the_rate_of_their_copies(
     return at_most(lost, 3 * (deviation + flip), tolerance=TOLERANCE)
 
 
-def _tempting_flips(_: int) -> Iterator[dict[str, Any]]:
+def _tempting_flips() -> Iterator[dict[str, Any]]:
     one, sure = np.array([Fraction(1)]), np.array([[Fraction(0), Fraction(1)]])
     for flip in (Fraction(1, n) for n in (4, 10, 2)):
         losses = np.array([[[0, flip / (1 - flip)]], [[1, 0]]])
@@ -322,7 +322,7 @@ def _tempting_flips(_: int) -> Iterator[dict[str, Any]]:
 @claim(
     "E22 Theorem 4: bias",
     _tempting_flips,
-    draws(200, lambda draw: {"contest": draw_contest(draw, 2), "flip": Fraction(draw.randint(0, 50), 100)}),
+    Draws(100, lambda draw: {"contest": draw_contest(draw, 2), "flip": Fraction(draw.randint(0, 50), 100)}),
     given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2; the constants are ours",
 )
 @false("With any number of rows, the excess risk among peers is at most phi + alpha.", flips=1)

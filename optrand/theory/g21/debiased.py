@@ -21,7 +21,7 @@ import numpy as np
 
 from optrand.base.arithmetic import log_bracket
 from optrand.estimate import top_k_loss_weights
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import ROUNDING, Row, Rows, Table, TopK
 from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import times, total
@@ -175,9 +175,9 @@ def _one_feature(
     return Learning(constants, (only,), Fraction(1), (only,), (response,), size, beta)
 
 
-def _one_label(_: int) -> Iterator[Learning]:
-    sizes = (2, Fraction(9, 10)), (1, TENTH), (4, TENTH)
-    for (labels, k), ratio, size in product(((2, 2), (2, 1), (3, 3), (3, 2), (1, 1)), RATIOS[:-1], sizes):
+def _one_label() -> Iterator[Learning]:
+    sizes = (1, HALF), (2, Fraction(9, 10)), (4, TENTH)
+    for (labels, k), ratio, size in product(((2, 2), (2, 1), (3, 3), (3, 2), (1, 1)), RATIOS[::2], sizes):
         yield from (_one_feature(Debiased(shares([1] * labels), ratio, k), y, *size) for y in range(labels))
     yield _one_feature(Debiased((HALF, HALF), Fraction(272, 100), 2), 1, 100, TENTH)
 
@@ -201,10 +201,11 @@ def _draw_learning(draw: Random) -> Learning:
     )
 
 
+LEARNINGS = Draws(40, _draw_learning)
 FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
 
 
-@claim("G21 Theorem 17", _one_label, draws(40, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17", _one_label, LEARNINGS, given=FINITE)
 @corrected("The same with ``(1 + (k - 2) p) / (1 - k p)`` times the root: the range of the losses.", spread=True)
 @false("The same with that factor, without the probability of other labels.", spread=True, outside=0)
 def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outside: int = 1) -> Comparison:
@@ -217,7 +218,7 @@ def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outs
     return learning.near(off, spread=spread, outside=outside)
 
 
-def _misleading(_: int) -> Iterator[Learning]:
+def _misleading() -> Iterator[Learning]:
     """Yield two functions of which noise, or labels that are not kept, make the worse one look better."""
     zero, one = Fraction(0), Fraction(1)
     ends = ((zero,), (one,))
@@ -230,7 +231,7 @@ def _misleading(_: int) -> Iterator[Learning]:
     yield Learning(((zero, one), (one, zero)), ((zero, one),) * 2, one, joint, (first, first), 24, HALF)
 
 
-@claim("G21 Theorem 17: empirical risk minimizer", _misleading, draws(40, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17: empirical risk minimizer", _misleading, LEARNINGS, given=FINITE)
 @corrected("The same with the factor of Theorem 17 as corrected.", spread=True)
 @false("They lose at most that bound itself, as corrected.", spread=True, times=1)
 def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False, times: int = 2) -> Comparison:
@@ -240,13 +241,13 @@ def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False,
     return learning.near(chosen, spread=spread, times=times)
 
 
-def _one_sample(_: int) -> Iterator[Learning]:
+def _one_sample() -> Iterator[Learning]:
     plain = _one_feature(Debiased((HALF, HALF), Fraction(3), 2), 1, 1, HALF, (0, 1))
     yield from (plain, replace(plain, size=3), replace(plain, steepness=Fraction(2)))
     yield _one_feature(Debiased(shares([1] * 3), Fraction(10), 3), 0, 1, HALF, (0, 1))
 
 
-@claim("G21 Theorem 17: equation 25", _one_sample, draws(40, _draw_learning), given=FINITE)
+@claim("G21 Theorem 17: equation 25", _one_sample, LEARNINGS, given=FINITE)
 @false("The same with ``L / (1 - k p)``.", others=0)
 def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1) -> Comparison:
     """Debiased losses on released labels are at most ``L (1 + k p) / (1 - k p)`` times as complex as the functions."""
@@ -254,7 +255,7 @@ def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1)
     return at_most(found, learning.steepness * learning.responses[0].slope(others) * learning.complexity)
 
 
-@claim("G21 Lemma 20", _one_label, draws(40, _draw_learning), given="losses in [0, 1]; any function, any distribution")
+@claim("G21 Lemma 20", _one_label, LEARNINGS, given="losses in [0, 1]; any function, any distribution")
 @false("The same with ``1 - p`` times that chance.", lost=1)
 def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
@@ -262,15 +263,15 @@ def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     return at_most(errors, (1 - lost * learning.responses[0].other) * learning.outside)
 
 
-def _all_subsets(_: int) -> Iterator[dict[str, Any]]:
+def _all_subsets() -> Iterator[dict[str, Any]]:
     zero, one = Fraction(0), Fraction(1)
     for points in (1, 2, 3):
         single: Row = (one,) + (zero,) * (points - 1)
         space = {"functions": [(single,), tuple(product((zero, one), repeat=points))]}
-        yield from grid(**space, chances=[shares([1] * points)], size=(1, 2, 5), beta=BETAS)(1)
+        yield from grid(**space, chances=[shares([1] * points)], size=(1, 2, 5), beta=BETAS)
     pairs = combinations_with_replacement(range(6), 2)
     unseen = tuple(tuple(Fraction(point not in seen) for point in range(6)) for seen in pairs)
-    yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, Fraction(95, 100)))(1)
+    yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, Fraction(95, 100)))
 
 
 def _draw_class(draw: Random) -> dict[str, Any]:
@@ -280,7 +281,7 @@ def _draw_class(draw: Random) -> dict[str, Any]:
     return {"functions": functions, "chances": chances, "size": size, "beta": draw.choice(BETAS)}
 
 
-CLASSES = _all_subsets, draws(40, _draw_class)
+CLASSES = _all_subsets, Draws(40, _draw_class)
 SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
 
 
@@ -343,7 +344,7 @@ def _draw_contraction(draw: Random) -> dict[str, Any]:
         centres=[(Fraction(0),)],
         L=[Fraction(1)],
     ),
-    draws(200, _draw_contraction),
+    Draws(100, _draw_contraction),
     given="finite classes; values of functions at the points of a sample, one curve for each point",
 )
 @false("The same with the largest absolute correlation on both sides.", absolute=True)
@@ -359,7 +360,7 @@ def curves_contract(
     return at_most(bent, L * plain)
 
 
-def _even_priors(_: int) -> Iterator[Debiased]:
+def _even_priors() -> Iterator[Debiased]:
     for labels in (1, 2, 3, 4):
         yield from (Debiased(shares([1] * labels), ratio, k) for k in range(1, labels + 1) for ratio in RATIOS)
 
@@ -374,10 +375,10 @@ def _draw_losses(draw: Random) -> dict[str, Any]:
     return {"response": each, "losses": tuple(Fraction(draw.randint(0, 12), 12) for _ in range(each.size))}
 
 
-RESPONSES = _even_priors, draws(100, _draw_response)
+RESPONSES = _even_priors, Draws(60, _draw_response)
 LOSSES = (
-    lambda _: ({"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors(1)),
-    draws(100, _draw_losses),
+    [{"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors()],
+    Draws(60, _draw_losses),
 )
 
 

@@ -21,14 +21,12 @@ from random import Random
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.stats import binom
 
 from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.errors import SolverFailed
-from optrand.theory.engine import Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.programs import Approximate, Program
+from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS
-from optrand.theory.sums import total
+from optrand.theory.sums import binomial, total
 
 Real = TypeVar("Real", Fraction, float)
 
@@ -75,21 +73,18 @@ def least_risk_is_at_the_sum_of_signs(
 
 @cache
 def _guess(ratio: Fraction, delta: Fraction) -> float:
-    """Return the largest probability of a parameter on the right side, by a linear program over its sides."""
-    events, both = np.array(list(product((0.0, 1.0), repeat=3))), np.array([[1, 0], [0, 1]])
-    promises = np.kron(both - float(ratio) * both[::-1], events)
-    right, sums = [-0.5, 0, 0, 0, 0, -0.5], np.kron(both, np.ones(3))
-    program = linprog(right, promises, np.full(len(promises), float(delta)), sums, [1, 1])
-    if program.fun is None:
-        raise SolverFailed(f"HiGHS did not solve the program of a sign: {program.message}")
-    return -float(program.fun)
+    """Return the largest probability of a parameter on the right side, which may be on neither, of a fair sign."""
+    if delta == 1:
+        return 1.0
+    privacy, gain = Approximate(math.log(ratio), float(delta)), [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    return Program([-1, 1], [0.5, 0.5], [-1, 0, 1], loss=gain, privacy=privacy, maximize=True).solve().value
 
 
 @claim(
     "G21 Proposition 13: equation 13",
     grid(ratio=RATIOS[:-1], delta=(Fraction(0), Fraction(1, 100), Fraction(1, 2), Fraction(1))),
-    draws(
-        70,
+    Draws(
+        30,
         lambda draw: {"ratio": 1 + Fraction(draw.randint(1, 999), 100), "delta": Fraction(draw.randint(0, 100), 100)},
     ),
     given="any channel of a fair label",
@@ -109,7 +104,7 @@ def _draw_parameter(draw: Random) -> dict[str, Any]:
 @claim(
     "G21 Proposition 13: equation 15",
     *(grid(parameter=[*product((0, 1, -1), repeat=n)], signs=[*product((1, -1), repeat=n)]) for n in (1, 2, 3)),
-    draws(300, _draw_parameter),
+    Draws(100, _draw_parameter),
     given="any labels, any parameter but 0, as multiples of an orthogonal direction each",
     where=lambda parameter: any(parameter),
 )
@@ -181,7 +176,7 @@ def _draw_event(draw: Random) -> dict[str, Any]:
         delta=(Fraction(0), Fraction(1, 10**5), Fraction(1, 10)),
         event=(Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 100), Fraction(1, 10**6)),
     ),
-    draws(250, _draw_event),
+    Draws(100, _draw_event),
     given="epsilon above 0, data sets that differ in k labels; an event that is this likely on one of them",
 )
 @false("The same with ``k delta`` for what is added.", summed=True)
@@ -297,7 +292,7 @@ LISTED = ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/2
 EPSILONS = [*map(Fraction, LISTED), *(Fraction(i, 40) for i in range(1, 40))]
 
 
-def _list_copies(_: int) -> Iterator[dict[str, Any]]:
+def _list_copies() -> Iterator[dict[str, Any]]:
     for epsilon in EPSILONS:
         least = math.ceil(1 / epsilon)
         for n in sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7}):
@@ -351,16 +346,15 @@ def lose_population(n: int, epsilon: Fraction, delta: Fraction, directions: int)
     # Beyond this number of labels the ratio is no float, and the sign is known in floats.
     labels = (min(j, math.floor(600 / epsilon)) for j in range(n + 1))
     known = [known_of_a_sign(ratio**j, group_delta(ratio, float(delta), labels=j)) for j in labels]
-    mean = float(binom.pmf(np.arange(n + 1), n, 1 / directions) @ known)
+    mean = float(binomial(n, 1 / directions) @ known)
     return _lose(directions, math.sqrt(min(mean, 1.0)))
 
 
 def lose_by_majority(n: int, epsilon: Fraction, directions: int) -> float:
     """Return the loss of randomized response on every label and the majority of them in every direction."""
-    chances, known = binom.pmf(np.arange(n + 1), n, 1 / directions), np.zeros(n + 1)
-    for j in np.flatnonzero(chances > 1e-12):
-        right = np.arange(j + 1)
-        known[j] = np.sign(2 * right - j) @ binom.pmf(right, j, 1 / (1 + math.exp(-epsilon)))
+    chances, known = binomial(n, 1 / directions), np.zeros(n + 1)
+    for j in np.flatnonzero(chances > 1e-12).tolist():
+        known[j] = np.sign(2 * np.arange(j + 1) - j) @ binomial(j, 1 / (1 + math.exp(-epsilon)))
     return _lose(directions, float(chances @ known))
 
 
@@ -401,7 +395,7 @@ def the_route_is_within_a_logarithm(epsilon: Fraction, directions: int) -> Compa
     return at_most([claimed, bound], [bound, lose_by_majority(n, epsilon, directions)])
 
 
-def _populations(_: int) -> Iterator[dict[str, Any]]:
+def _populations() -> Iterator[dict[str, Any]]:
     for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")):
         least = math.ceil(1 / epsilon)
         for n in sorted({least, least + 1, 2 * least + 1, 500}):

@@ -23,8 +23,8 @@ from flint import fmpq, fmpq_mat
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.mechanism.mechanism import Mechanism
 from optrand.programs import lp1, lp2
-from optrand.theory.engine import Comparison, Space, at_most, claim, corrected, draws, equal, false
-from optrand.theory.instances import RATIOS, prior, settings, shares
+from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false
+from optrand.theory.instances import RATIOS, Setting, prior, settings, shares
 from optrand.theory.sums import largest_ratio, total
 
 Row = tuple[Fraction, ...]
@@ -101,18 +101,28 @@ class TopK:
         return top_k_rows(self.prior, self.k, self.ratio)
 
 
-def tasks(count: int, *, most: int) -> Space:
+def tasks(count: int, *, most: int) -> tuple[list[dict[str, Any]], Draws]:
     """Return priors and ratios of :func:`~optrand.theory.instances.settings`."""
-    return lambda times: ({"prior": each.prior, "ratio": each.ratio} for each in settings(count, most=most)(times))
+    edges, random = settings(count, most=most)
+    return [_prior_and_ratio(each) for each in edges], Draws(count, lambda draw: _prior_and_ratio(random.draw(draw)))
 
 
-def top_ks(count: int, *, most: int) -> Space:
-    """Return tasks with each number of labels kept."""
-    made = tasks(count, most=most)
-    return lambda times: (TopK(**each, k=k) for each in made(times) for k in range(1, len(each["prior"]) + 1))
+def _prior_and_ratio(setting: Setting) -> dict[str, Any]:
+    return {"prior": setting.prior, "ratio": setting.ratio}
 
 
-KEPT = (lambda _: [TopK((Fraction(1),), Fraction(2), 1)]), top_ks(15, most=9)
+def top_ks(count: int, *, most: int) -> tuple[list[TopK], Draws]:
+    """Return edge cases with each number of labels kept, and random ones with some number."""
+    edges, random = settings(count, most=most)
+
+    def draw_one(draw: Random) -> TopK:
+        setting = random.draw(draw)
+        return TopK(setting.prior, setting.ratio, draw.randint(1, setting.k))
+
+    return [TopK(each.prior, each.ratio, k) for each in edges for k in range(1, each.k + 1)], Draws(count, draw_one)
+
+
+KEPT = [TopK((Fraction(1),), Fraction(2), 1)], *top_ks(50, most=9)
 ANY_NUMBER = "any prior, any number of labels kept, epsilon above 0"
 
 
@@ -152,7 +162,7 @@ def _raise_k_until_kept(prior: Row, ratio: Fraction) -> Comparison:
     return at_most(largest_ratio([top_k_rows(prior, k, ratio)[y] for y, k in enumerate(counts)]), ratio)
 
 
-@claim("G21 Corollary 2", tasks(100, most=9), given=ANY_PRIOR)
+@claim("G21 Corollary 2", *tasks(60, most=9), given=ANY_PRIOR)
 @false("The same where a label that is not kept has the number of labels raised until it is.", _raise_k_until_kept)
 def with_prior_is_private(prior: Row, ratio: Fraction) -> Comparison:
     """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP."""
@@ -205,7 +215,7 @@ def bounds(prior: Row, ratio: Fraction, multipliers: Row = ()) -> tuple[Fraction
     return mass - least, mass + total(max(Fraction(0), each) for each in slack)
 
 
-def _ties(_: int) -> Iterator[dict[str, Any]]:
+def _ties() -> Iterator[dict[str, Any]]:
     """Yield priors for which keeping one label more is exactly as good: ``E p_(k+1)`` is the objective."""
     yield {"prior": (Fraction(1),), "ratio": Fraction(2)}
     for size, ratio in product((2, 3, 4), RATIOS):
@@ -214,10 +224,10 @@ def _ties(_: int) -> Iterator[dict[str, Any]]:
 
 
 def _all_tasks(count: int, most: int) -> tuple[Space, ...]:
-    return _ties, tasks(count, most=most)
+    return _ties, *tasks(count, most=most)
 
 
-ANY = _all_tasks(60, most=7)
+ANY = _all_tasks(30, most=7)
 
 
 def _keep_by_another_rule(prior: Row, ratio: Fraction) -> Comparison:
@@ -257,7 +267,7 @@ def _is_small(ratio: Fraction) -> bool:
     return ratio <= LARGEST_FOR_SOLVERS
 
 
-@claim("G21 Theorem 3: LP1", *_all_tasks(20, most=4), given=SMALL, where=_is_small)
+@claim("G21 Theorem 3: LP1", *_all_tasks(8, most=3), given=SMALL, where=_is_small)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
@@ -265,7 +275,7 @@ def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comp
     return equal(optimum, best_subset(prior, ratio, others=others), tolerance=SOLVER)
 
 
-@claim("G21 Theorem 3: LP2", *_all_tasks(20, most=4), given=SMALL, where=_is_small)
+@claim("G21 Theorem 3: LP2", *_all_tasks(8, most=3), given=SMALL, where=_is_small)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp2_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
@@ -285,7 +295,7 @@ def _draw_channel(draw: Random) -> dict[str, Any]:
     return {"ratio": ratio, "rows": tuple(map(tuple, rows))}
 
 
-@claim("G21 Theorem 3: LP1 implies LP2", draws(200, _draw_channel), given="any epsilon-DP table")
+@claim("G21 Theorem 3: LP1 implies LP2", Draws(100, _draw_channel), given="any epsilon-DP table")
 @false("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", closer=True)
 def lp1_implies_lp2(ratio: Fraction, rows: Rows, *, closer: bool = False) -> Comparison:
     """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""

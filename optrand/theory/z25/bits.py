@@ -17,7 +17,7 @@ import numpy as np
 from optrand.base.arithmetic import exp_bracket
 from optrand.baselines import Alibi, UnaryBits
 from optrand.sampling.entropy import SeededEntropy, Words
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory.engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import top_k_rows
 from optrand.theory.instances import RATIOS, prior, shares
 from optrand.theory.sums import largest_ratio, push_forward, times, total
@@ -54,12 +54,12 @@ def _mix(eta: Row, epsilon: float) -> dict[Vector, Fraction]:
     return push_forward(((z, p * q) for p, each in zip(eta, laws, strict=True) for z, q in each.items()), tuple)
 
 
-ETAS = (
+ETAS: tuple[Space, ...] = (
     *(
         grid(eta=[shares(w) for w in ([1] * k, [1] + [0] * (k - 1), [*range(k, 0, -1)])], epsilon=EPSILONS)
         for k in (2, 3)
     ),
-    draws(60, lambda draw: {"eta": prior(draw, draw.randint(2, 5)), "epsilon": draw.randint(1, 90) / 20}),
+    Draws(40, lambda draw: {"eta": prior(draw, draw.randint(2, 5)), "epsilon": draw.randint(1, 90) / 20}),
 )
 
 
@@ -117,7 +117,7 @@ class _Counted(SeededEntropy):
 @claim(
     "Z25 Section 4.3: cost",
     k=(2, 8, 10, 100, 1_000),
-    size=(1_000, 20_000),
+    size=(1_000, 4_000),
     epsilon=(1.0, 4.0),
     given="time by the random octets that are drawn, a vector of K bits sent in whole octets",
 )
@@ -243,7 +243,7 @@ def _draw_task(draw: Random) -> Task:
     return Task(np.array(shares([draw.randint(1, 5) for _ in range(size)])), etas, odds, np.array(chances), outputs)
 
 
-def _list_misled_tasks(_: int) -> Iterator[Task]:
+def _list_misled_tasks() -> Iterator[Task]:
     odds, errors = (
         map(Fraction, texts.split()) for texts in ("2 3 11/10 1000001/1000000 10000000000", "1/10 3/20 0 1/20 1/2")
     )
@@ -253,7 +253,7 @@ def _list_misled_tasks(_: int) -> Iterator[Task]:
         yield Task(sure, etas, r, sure, np.array([[_mislead(etas[0], r, error)]]))
 
 
-TASKS = _list_misled_tasks, draws(200, _draw_task)
+TASKS = _list_misled_tasks, Draws(60, _draw_task)
 
 
 def _lose_by_majority(task: Task) -> Comparison:
@@ -333,7 +333,7 @@ def _draw_channel(draw: Random) -> dict[str, Any]:
             for n in sorted({1, 2, k})
         ),
     ),
-    draws(300, _draw_channel),
+    Draws(100, _draw_channel),
     given="any epsilon-DP randomizer from K classes to the same classes",
 )
 @false("The same with ``exp(epsilon) / (exp(epsilon) + K)``.", more=1)
@@ -348,13 +348,10 @@ def _fits(noisy: Row) -> list[Fraction]:
     return [-total(abs(x - (j == c)) for j, x in enumerate(noisy)) for c in range(len(noisy))]
 
 
-NOISY = (
-    *(
-        grid(noisy=[*product(map(Fraction, ("0", "1", "2", "-1", "1/2")), repeat=k)], epsilon=(1.0, 100.0))
-        for k in (2, 3)
-    ),
-    draws(
-        150,
+NOISY: tuple[Space, ...] = (
+    *(grid(noisy=[*product(map(Fraction, ("0", "1", "2", "-1/2")), repeat=k)], epsilon=(1.0, 100.0)) for k in (2, 3)),
+    Draws(
+        80,
         lambda draw: {
             "noisy": tuple(Fraction(draw.randint(-30, 40), 10) for _ in range(draw.randint(2, 12))),
             "epsilon": draw.choice((0.1, 1.0, 4.0, 20.0)),
