@@ -6,6 +6,7 @@ noisy histogram, which was paid for.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -179,9 +180,7 @@ class ReleaseRecord(Released):
         for one in self.mechanisms.values():
             if one.epsilon != self.parts.labels or tuple(one.labels.tolist()) != self.values:
                 raise InvalidInput("a mechanism of the record is for other labels or another epsilon")
-        if not self.mechanisms or any(
-            len(key) != len(self.groups) for key in Groups.parse(self.groups, self.mechanisms).keys
-        ):
+        if not self.mechanisms or any(len(json.loads(name)) != len(self.groups) for name in self.mechanisms):
             raise InvalidInput("a group of the record has not one value for each of its columns")
 
     def __repr__(self) -> str:
@@ -310,7 +309,7 @@ class ReleaseRecord(Released):
         if not self.groups:
             return super().by_row(released, groups)
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
-        codes = Groups.parse(self.groups, self.mechanisms).codes_of(groups, values.size)
+        codes = Groups(self.groups, tuple(self.mechanisms)).codes_of(groups, values.size)
         return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
