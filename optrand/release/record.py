@@ -29,7 +29,7 @@ from optrand.base.suggestions import missing, suggest_attributes
 from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.released import Drawn, Released
+from optrand.mechanism.released import Released, refuse_groups
 from optrand.release import FORMAT
 from optrand.release.cells import LabelColumn
 from optrand.release.frames import arrow_column
@@ -281,35 +281,14 @@ class ReleaseRecord(Released):
         keys = tuple(subkey(master_key, **names, mechanism=one.digest) for one in self.distinct)
         return Drawing(tuple(self.distinct), keys, self.places, np.array(self.values))
 
-    def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
-        """Return released labels by the mechanism that drew them, without missing ones.
-
-        Parameters
-        ----------
-        released : array
-            Values of all rows of the release, or of some.
-        groups : array or frame, optional
-            For a release by groups: their column, or an object that has their columns by name.
-
-        Raises
-        ------
-        InvalidInput
-            Groups that the release does not know, or groups if it has none.
-        """
-        mechanisms, places, values = self.by_row(released, groups)
-        present = ~np.isnan(values)
-        found = [(one, values[present & (places == place)]) for place, one in enumerate(mechanisms)]
-        return [(one, labels) for one, labels in found if labels.size or len(mechanisms) == 1]
-
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
-        """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels.
-
-        Parameters and errors are those of :meth:`drawn_by`.
-        """
-        if not self.groups:
-            return super().by_row(released, groups)
+        """Return the mechanisms, which of them drew each row, and the rows' outputs: see :class:`.Released`."""
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
-        codes = Groups(self.groups, tuple(self.mechanisms)).codes_of(groups, values.size)
+        codes = np.zeros(values.size, dtype=np.intp)
+        if self.groups:
+            codes = Groups(self.groups, tuple(self.mechanisms)).codes_of(groups, values.size)
+        else:
+            refuse_groups(groups)
         return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
