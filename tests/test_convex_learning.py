@@ -11,6 +11,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from benchmarks.learning.gaussian import least_sigma
 from benchmarks.learning.sgd import (
     LPRRSGD,
     LogisticLoss,
@@ -22,12 +23,12 @@ from benchmarks.learning.sgd import (
     order_of,
 )
 from optrand.accounting import Spent
-from optrand.accounting.gaussian import delta_of_gaussian, least_sigma
 from optrand.closed_forms import rr_top_k, rr_with_prior_batch
 from optrand.errors import InvalidInput, OverBudget
 from optrand.estimate import top_k_loss_weights
 from optrand.learning import PrivateLabels
 from optrand.sampling.entropy import SeededEntropy
+from optrand.theory.g21.descent import gaussian_tails
 
 LOSSES = [LogisticLoss(3), SquaredLoss((-1.0, 0.0, 2.0))]
 RANDOM = np.random.default_rng(0)
@@ -150,9 +151,11 @@ def test_sigma_is_enough_and_no_less_is(distance, epsilon, delta) -> None:
         *(start, start + 20 * sigma),
         epsabs=1e-14,
     )
-    assert delta_of_gaussian(distance, sigma, epsilon) == pytest.approx(mass, rel=1e-6)
-    assert delta_of_gaussian(distance, sigma, epsilon) <= delta
-    assert delta_of_gaussian(distance, sigma * (1 - 1e-6), epsilon) > delta
+    near, far = gaussian_tails(distance, sigma, epsilon)
+    assert near - far == pytest.approx(mass, rel=1e-6)
+    assert near - far <= delta
+    near, far = gaussian_tails(distance, sigma * (1 - 1e-6), epsilon)
+    assert near - far > delta
 
 
 def test_noise_lies_in_the_span_of_the_gradients() -> None:

@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.learning import tables
 from benchmarks.learning.experiment import Cell, Experiment, Settings, Setup, fit_classifier
+from benchmarks.learning.gaussian import least_sigma
 from benchmarks.learning.reports import report
-from optrand.accounting.gaussian import least_sigma
 from optrand.base.validation import Floats
 from optrand.learning import Stages
 

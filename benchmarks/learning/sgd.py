@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 
-from optrand.accounting.gaussian import least_sigma
+from benchmarks.learning.gaussian import least_sigma
 from optrand.accounting.spent import Spent
 from optrand.base.validation import Floats, check_epsilon, check_real, rectangular
 from optrand.closed_forms.batch import RRWithPriorBatch
@@ -265,7 +265,7 @@ class LPNormalSGD:
     -----
     *Privacy.* A step releases one of `K` points of the span, with Gaussian noise in it; what spans it is public, as are
     features and earlier iterates. The points are at most :math:`\Delta` apart, exactly for each loss, where [G21] has
-    :math:`2 L`; so sigma is the least of the analytic Gaussian mechanism (:func:`~optrand.accounting.least_sigma`), not
+    :math:`2 L`; so sigma is the least of the analytic Gaussian mechanism (``least_sigma``), not
     ``C L sqrt(log(1 / delta)) / epsilon``, which no constant makes right. Noise is drawn in floats: the account says
     that it holds for real numbers only, and the labels must allow it.
 

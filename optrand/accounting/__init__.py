@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from optrand.accounting.gaussian import delta_of_gaussian, least_sigma
 from optrand.accounting.ledger import Charge, Ledger, State, default_path
 from optrand.accounting.spent import Odometer, Spent
 from optrand.base.suggestions import public_names
 
-__all__ = ["Charge", "Ledger", "Odometer", "Spent", "State", "default_path", "delta_of_gaussian", "least_sigma"]
+__all__ = ["Charge", "Ledger", "Odometer", "Spent", "State", "default_path"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_names(__name__, __all__)

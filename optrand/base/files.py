@@ -17,6 +17,7 @@ from optrand.base.validation import check_flag
 from optrand.errors import InvalidInput
 
 __all__ = [
+    "check_folder",
     "check_target",
     "new_file",
     "public_mode",
@@ -158,12 +159,17 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that is missing or that cannot be written to."""
+    if not folder.is_dir():
+        raise InvalidInput(f"{folder} is not a folder: make it first, or write elsewhere")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InvalidInput(f"{folder} is a folder that you may not write to: write elsewhere")
+
+
 def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
     """Refuse a target before any work: the file that is `read`, a link, a folder, or something that exists."""
-    if not path.parent.is_dir():
-        raise InvalidInput(f"{path.parent} is not a folder: make it first, or write elsewhere")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise InvalidInput(f"{path.parent} is a folder that you may not write to: write elsewhere")
+    check_folder(path.parent)
     if not path.is_symlink() and path.exists() and read.exists() and path.samefile(read):
         raise InvalidInput(f"{path} is the input itself: choose another name for the output")
     refuse_target(path, overwrite=overwrite)

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from optrand.accounting import Charge, Spent
-    from optrand.release.question import Question
     from optrand.release.record import ReleaseRecord
 
 __all__ = ["estimate", "ledger", "randomize"]
@@ -237,7 +236,7 @@ def randomize(
             listener=listener,
         )
     note_release(target)
-    _tell(record, question)
+    _tell(record)
     show({"table": target, "record": record_path(target)})
 
 
@@ -286,7 +285,7 @@ def _dataset(name: str | None, source: Path) -> str:
     )
 
 
-def _tell(record: ReleaseRecord, question: Question) -> None:
+def _tell(record: ReleaseRecord) -> None:
     """Print the facts of a release; all of them are public."""
     parts = record.parts
     spent = f"prior {parts.prior!r}, labels {parts.labels!r}" if parts.prior else "all of it for the labels"
@@ -297,15 +296,14 @@ def _tell(record: ReleaseRecord, question: Question) -> None:
         "budget": f"{record.epsilon!r}: {spent}",
         "randomizer": record.randomizer,
     }
-    if not question.nominal:
+    if record.task == "regression":
         facts["largest bias"] = shown_above(record.bias, 3)
     facts["verified gap"] = gap_words(record.gap)
     facts["realised epsilon"] = f"{shown_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
-    lost = shown_above(record.noisy_label_loss, 6)
-    if not question.nominal:
-        facts["noisy label loss"] = f"{lost} (expected under the prior above)"
-    else:
-        facts["label changes"] = f"with probability {lost} (expected under the prior above)"
+    lost = f"{shown_above(record.noisy_label_loss, 6)} (expected under the prior above)"
+    facts |= (
+        {"noisy label loss": lost} if record.task == "regression" else {"label changes": f"with probability {lost}"}
+    )
     if record.relative_loss is not None:
         facts["expected loss"] = f"{shown_above(record.relative_loss, 3)} of that of one randomizer for all groups"
     facts["estimates"] = record.estimates.words

@@ -235,7 +235,7 @@ def theory(
     A claim holds, holds as corrected, is refuted by a counterexample, or is undecided because no computation settles
     one of its quantifiers. Every test must also refute a deliberately false variant of its claim.
     """
-    from optrand.base.files import refuse_target, write_atomically
+    from optrand.base.files import check_folder, refuse_target, write_atomically
     from optrand.theory import BlindCheck, Finding, check, find, writing
 
     chosen = find(paper=paper, number=claim)
@@ -243,9 +243,8 @@ def theory(
         say("\n".join(f"{each.name}: {each.printed.wording}" for each in chosen))
         return
     if page is not None:
+        check_folder(page.parent)
         refuse_target(page, overwrite=force)
-        if not page.parent.is_dir():
-            raise InvalidInput(f"{page.parent} is not a folder: choose another name for the page")
     findings: list[Finding] = []
     failed = False
     with progress() as announce:

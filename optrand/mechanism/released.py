@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base.validation import Floats, rectangular
+from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 
-__all__ = ["Drawn", "Released", "drawn_by", "mechanism_of"]
+__all__ = ["Drawn", "Released", "drawn_by", "mechanism_of", "refuse_groups"]
 
 Drawn = list[tuple[Mechanism, ArrayLike]]
 """Mechanisms, and which released labels each has drawn, as its outputs."""
@@ -26,24 +26,30 @@ class Released(ABC):
     def mechanism(self) -> Mechanism:
         """Mechanism that drew the labels, verified."""
 
+    @abstractmethod
     def numbers(self, released: ArrayLike) -> ArrayLike:
-        """Return the released labels as outputs of the mechanism; by default they are."""
-        return released
+        """Return the released labels as outputs of the mechanism, NaN for missing ones."""
 
+    @abstractmethod
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
-        """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels."""
-        _refuse(groups)
-        numbers: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
-        return [self.mechanism], np.zeros(numbers.size, dtype=np.intp), numbers
+        """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels.
 
-    def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
-        """Split released labels by the mechanism that drew them. `groups` must be None for a single mechanism."""
-        _refuse(groups)
-        return [(self.mechanism, self.numbers(released))]
+        Parameters
+        ----------
+        released : array
+            Values of all rows of the release, or of some.
+        groups : array or frame, optional
+            For a release by groups: their column, or an object that has their columns by name.
+
+        Raises
+        ------
+        InvalidInput
+            Groups that the release does not know, or groups if it has none.
+        """
 
 
 def drawn_by(released: ArrayLike, given: Mechanism | Released, groups: Any = None) -> Drawn:
-    """Split released labels by the mechanism that drew them.
+    """Split released labels by the mechanism that drew them, without missing ones.
 
     Raises
     ------
@@ -51,14 +57,18 @@ def drawn_by(released: ArrayLike, given: Mechanism | Released, groups: Any = Non
         Neither a mechanism nor a release; groups for a release without them, or no groups for a release by groups.
     """
     if isinstance(given, Released):
-        return given.drawn_by(released, groups)
-    _refuse(groups)
+        mechanisms, places, values = given.by_row(released, groups)
+        known = ~np.isnan(values)
+        found = [(one, values[known & (places == place)]) for place, one in enumerate(mechanisms)]
+        return [(one, labels) for one, labels in found if labels.size or len(mechanisms) == 1]
+    refuse_groups(groups)
     # Masked cells are missing labels, which a release leaves out.
     present = released.compressed() if isinstance(released, np.ma.MaskedArray) else released
     return [(mechanism_of(given), present)]
 
 
-def _refuse(groups: object) -> None:
+def refuse_groups(groups: object) -> None:
+    """Refuse groups of labels that one mechanism has drawn."""
     if groups is not None:
         raise InvalidInput("one mechanism has drawn all labels, whatever their group: leave out groups")
 

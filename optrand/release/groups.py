@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from optrand.base.validation import Floats
@@ -30,7 +31,6 @@ from optrand.release.cells import plain
 from optrand.release.frames import arrow_column, as_table, is_frame
 from optrand.sampling.priors import EstimatedPrior, smoothed_prior
 
-Key = tuple[str | None, ...]
 Indices = NDArray[np.intp]
 
 
@@ -41,8 +41,8 @@ class Groups:
     Parameters
     ----------
     columns : tuple of str
-    keys : tuple of tuple of str or None
-        The groups, by their values as text; a missing value is one of its own.
+    names : tuple of str
+        Each group's values as text, a JSON list. A missing value, null, is one of its own.
 
     Examples
     --------
@@ -53,39 +53,29 @@ class Groups:
     """
 
     columns: tuple[str, ...] = ()
-    keys: tuple[Key, ...] = ((),)
+    names: tuple[str, ...] = ("[]",)
 
     @classmethod
     def among(cls, columns: tuple[str, ...], batches: Iterable[Any]) -> Groups:
         """Find the groups of some batches, in an order that does not depend on that of rows."""
-        found: set[Key] = set()
+        found: set[str] = set()
         for batch in batches:
-            found.update(_keys(columns, batch)[0])
-        order = sorted(found, key=lambda key: [(part is not None, part or "") for part in key])
+            found.update(_distinct_names(columns, batch)[0])
+        order = sorted(found, key=lambda name: [(value is not None, value or "") for value in json.loads(name)])
         return cls(columns, tuple(order))
 
-    @classmethod
-    def parse(cls, columns: tuple[str, ...], names: Iterable[str]) -> Groups:
-        """Parse the names of the groups of a record."""
-        return cls(columns, tuple(tuple(json.loads(name)) for name in names))
-
     def __len__(self) -> int:
-        return len(self.keys)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return each group's values as a JSON list, which no other group has."""
-        return tuple(json.dumps(key, ensure_ascii=False) for key in self.keys)
+        return len(self.names)
 
     def codes(self, batch: Any) -> Indices:
         """Return the index of the group of each row."""
         if not self.columns:
             return np.zeros(batch.num_rows, dtype=np.intp)
-        keys, codes = _keys(self.columns, batch)
-        places = {key: place for place, key in enumerate(self.keys)}
-        if any(key not in places for key in keys):
+        names, codes = _distinct_names(self.columns, batch)
+        places = {name: place for place, name in enumerate(self.names)}
+        if any(name not in places for name in names):
             raise InputChanged("the table holds another group of rows than when it was first read: start again")
-        return np.array([places[key] for key in keys], dtype=np.intp)[codes]
+        return np.array([places[name] for name in names], dtype=np.intp)[codes]
 
     def codes_of(self, given: Any, rows: int) -> Indices:
         """Return the index of the group of each of some released rows.
@@ -120,18 +110,16 @@ def _columns_of(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
     return {columns[0]: arrow_column(given)}
 
 
-def _keys(columns: tuple[str, ...], batch: Any) -> tuple[list[Key], Indices]:
-    """Return the distinct groups of a batch, and which of them each row belongs to."""
-    keys: list[Key] = [()]
-    codes = np.zeros(batch.num_rows, dtype=np.intp)
-    for name in columns:
-        texts, of_rows = _distinct_texts(batch.column(name), name)
-        combined, codes = np.unique(codes * max(len(texts), 1) + of_rows, return_inverse=True)
-        keys = [(*keys[code // len(texts)], texts[code % len(texts)]) for code in combined.tolist()]
-    return keys, codes.astype(np.intp)
+def _distinct_names(columns: tuple[str, ...], batch: Any) -> tuple[list[str], Indices]:
+    """Return the names of the groups of a batch, and which of them each row belongs to."""
+    values = [_as_json(batch.column(name), name) for name in columns]
+    encoded = pc.binary_join_element_wise(*values, ", ").dictionary_encode()
+    names = [f"[{name}]" for name in encoded.dictionary.to_pylist()]
+    return names, encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
 
 
-def _distinct_texts(cells: Any, name: str) -> tuple[list[str | None], Indices]:
+def _as_json(cells: Any, name: str) -> Any:
+    """Return cells as texts of JSON, ``null`` for a missing one."""
     column = plain(cells)
     kind = column.type
     if pa.types.is_nested(kind):
@@ -144,7 +132,7 @@ def _distinct_texts(cells: Any, name: str) -> tuple[list[str | None], Indices]:
     if pa.types.is_floating(kind):
         # As integers are written, which gaps turn into floats.
         values = [value.removesuffix(".0") if value is not None else None for value in values]
-    return values, encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+    return pa.array([json.dumps(value, ensure_ascii=False) for value in values], pa.string()).take(encoded.indices)
 
 
 def pool_groups(sizes: NDArray[Any], *, k: int, prior_epsilon: float) -> Indices:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from optrand.base.files import public_mode, sync_directory, take_name, temporary_file
+from optrand.base.files import check_folder, public_mode, sync_directory, take_name, temporary_file
 from optrand.errors import Interrupted, InvalidInput
 
 
@@ -48,10 +48,7 @@ def digest_of(path: str | os.PathLike[str]) -> str:
 
 def check_place(target: Path, source: Path | None) -> None:
     """Refuse an output that cannot be written, or that is the input, in it, or around it."""
-    if not target.parent.is_dir():
-        raise InvalidInput(f"{target.parent} is not a folder: make it first, or write elsewhere")
-    if not os.access(target.parent, os.W_OK | os.X_OK):
-        raise InvalidInput(f"{target.parent} is a folder that you may not write to: write elsewhere")
+    check_folder(target.parent)
     if target.is_symlink():
         raise InvalidInput(f"{target} is a symbolic link: name the file itself")
     if target.exists() and not (target.is_file() or target.is_dir()):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base import strict_json
-from optrand.base.suggestions import nearby
+from optrand.base.suggestions import nearby, suggest_parameters
 from optrand.base.validation import (
     Floats,
     check_epsilon,
@@ -323,6 +323,8 @@ class Question:
         document = {name: _plain(value) for name, value in vars(self).items() if name in _DRAWING}
         return hashlib.sha256(strict_json.canonical(document)).hexdigest()
 
+
+Question.__init__ = suggest_parameters(Question.__init__)  # type: ignore[method-assign]
 
 _DRAWING = tuple(name for name in Question.__dataclass_fields__ if name != "gap")
 """Fields that decide which noise is drawn."""

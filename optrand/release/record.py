@@ -6,6 +6,7 @@ noisy histogram, which was paid for.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -28,7 +29,7 @@ from optrand.base.suggestions import missing, suggest_attributes
 from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.released import Drawn, Released
+from optrand.mechanism.released import Released, refuse_groups
 from optrand.release import FORMAT
 from optrand.release.cells import LabelColumn
 from optrand.release.frames import arrow_column
@@ -179,9 +180,7 @@ class ReleaseRecord(Released):
         for one in self.mechanisms.values():
             if one.epsilon != self.parts.labels or tuple(one.labels.tolist()) != self.values:
                 raise InvalidInput("a mechanism of the record is for other labels or another epsilon")
-        if not self.mechanisms or any(
-            len(key) != len(self.groups) for key in Groups.parse(self.groups, self.mechanisms).keys
-        ):
+        if not self.mechanisms or any(len(json.loads(name)) != len(self.groups) for name in self.mechanisms):
             raise InvalidInput("a group of the record has not one value for each of its columns")
 
     def __repr__(self) -> str:
@@ -282,35 +281,14 @@ class ReleaseRecord(Released):
         keys = tuple(subkey(master_key, **names, mechanism=one.digest) for one in self.distinct)
         return Drawing(tuple(self.distinct), keys, self.places, np.array(self.values))
 
-    def drawn_by(self, released: ArrayLike, groups: Any = None) -> Drawn:
-        """Return released labels by the mechanism that drew them, without missing ones.
-
-        Parameters
-        ----------
-        released : array
-            Values of all rows of the release, or of some.
-        groups : array or frame, optional
-            For a release by groups: their column, or an object that has their columns by name.
-
-        Raises
-        ------
-        InvalidInput
-            Groups that the release does not know, or groups if it has none.
-        """
-        mechanisms, places, values = self.by_row(released, groups)
-        present = ~np.isnan(values)
-        found = [(one, values[present & (places == place)]) for place, one in enumerate(mechanisms)]
-        return [(one, labels) for one, labels in found if labels.size or len(mechanisms) == 1]
-
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
-        """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels.
-
-        Parameters and errors are those of :meth:`drawn_by`.
-        """
-        if not self.groups:
-            return super().by_row(released, groups)
+        """Return the mechanisms, which of them drew each row, and the rows' outputs: see :class:`.Released`."""
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
-        codes = Groups.parse(self.groups, self.mechanisms).codes_of(groups, values.size)
+        codes = np.zeros(values.size, dtype=np.intp)
+        if self.groups:
+            codes = Groups(self.groups, tuple(self.mechanisms)).codes_of(groups, values.size)
+        else:
+            refuse_groups(groups)
         return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:

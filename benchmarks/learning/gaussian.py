@@ -1,40 +1,18 @@
-r"""Privacy of Gaussian noise, by its analytic delta (Balle and Wang, 2018, Theorem 8).
-
-Two points at a distance :math:`\Delta`, each with noise :math:`N(0, \sigma^2 I)`, are :math:`(\epsilon, \delta)`-close
-if and only if, with :math:`\mu = \Delta / \sigma`,
-
-.. math:: \Phi\Big(\frac\mu2 - \frac\epsilon\mu\Big) - e^\epsilon \, \Phi\Big(-\frac\mu2 - \frac\epsilon\mu\Big)
-          \leq \delta.
-"""
+"""Least Gaussian noise for a distance, epsilon and delta."""
 
 from __future__ import annotations
 
 import math
 
-from scipy.special import log_ndtr, ndtr
-
 from optrand.base.validation import check_epsilon, check_real
 from optrand.errors import InvalidInput
-
-__all__ = ["delta_of_gaussian", "least_sigma"]
+from optrand.theory.g21.descent import gaussian_tails
 
 ROUNDING = 1e-12
 """Rounding error of a float delta, as a share of the two probabilities whose difference it is."""
 
 HALVINGS = 80
 """Steps of a search between two floats whose quotient is 2."""
-
-
-def delta_of_gaussian(distance: float, sigma: float, epsilon: float) -> float:
-    """Return the least `delta` with which Gaussian noise hides two points at a distance.
-
-    Examples
-    --------
-    >>> round(delta_of_gaussian(1.0, 3.73063, 1.0), 9)
-    1e-05
-    """
-    near, far = _tails(distance, sigma, epsilon)
-    return near - far
 
 
 def least_sigma(distance: float, epsilon: float, delta: float) -> float:
@@ -70,7 +48,7 @@ def least_sigma(distance: float, epsilon: float, delta: float) -> float:
         raise InvalidInput(f"delta is {most:g}, expected at least 1e-100 and below 1")
 
     def enough(sigma: float) -> bool:
-        near, other = _tails(far, sigma, budget)
+        near, other = gaussian_tails(far, sigma, budget)
         return near - other + ROUNDING * (near + other) <= most
 
     high = far
@@ -83,8 +61,3 @@ def least_sigma(distance: float, epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _tails(distance: float, sigma: float, epsilon: float) -> tuple[float, float]:
-    mu = distance / sigma
-    return float(ndtr(mu / 2 - epsilon / mu)), math.exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)))
