@@ -202,3 +202,13 @@ def test_pictures_of_several_budgets_are_refused() -> None:
     some = {str(epsilon): optrand.rr_with_prior(PRIOR, epsilon) for epsilon in (0.1, 0.2)}
     with pytest.raises(InvalidInput, match="2 epsilons"):
         composition_figure(some)
+
+
+def test_twenty_thousand_releases_cost_their_mean_loss_and_five_deviations() -> None:
+    """A budget beyond 200 has an exponential that no mass of 320 binary digits outweighs."""
+    bit, releases = DominatingPair(Fraction(3), Fraction(1, 4)), 20_000
+    mean, square = math.log(3) / 2, math.log(3) ** 2
+    deviation = math.sqrt(releases * (square - mean**2))
+    found = bit.epsilon(1e-6, releases=releases)
+    assert 4.5 < (found - releases * mean) / deviation < 5.0
+    assert bit.delta(found, releases=releases) <= 1e-6 < bit.delta(found - 1, releases=releases)

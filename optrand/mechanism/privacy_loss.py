@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,15 @@ class DominatingPair(Record):
         count = check_integer(releases, "releases", 1)
         if budget >= float_above(count * Fraction(self.largest_loss)):
             return 0.0
-        masses, slack = _compose(self, count), 2 * count
+        sums, slack = _compose(self, count), 2 * count
         factor = math.floor(exp_bracket(least_reading(budget))[0] * (1 << BITS)) if budget else 1 << BITS
-        over = (((mass + slack) << BITS) - factor * other for mass, other in zip(masses, reversed(masses), strict=True))
-        return min(1.0, float_above(Fraction(sum(max(0, excess) for excess in over), 1 << (2 * BITS))))
+        # The worst event holds all losses above epsilon. Which is the first of them floats know to within one.
+        near = math.floor(budget / self.largest_loss)
+        over = []
+        for first in range(max(near, -count), min(near + 2, count) + 1):
+            likely = sums[-1] - sums[count + first] + (count - first + 1) * slack
+            over.append((likely << BITS) - factor * sums[count - first + 1])
+        return min(1.0, float_above(Fraction(max(0, *over), 1 << (2 * BITS))))
 
     def epsilon(self, delta: float, *, releases: int = 1) -> float:
         """Return the least float epsilon for which `releases` releases are proven (epsilon, delta)-DP.
@@ -210,9 +216,10 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
 
 @lru_cache(maxsize=64)
 def _compose(pair: DominatingPair, releases: int) -> list[int]:
-    """Compute masses of the losses ``-n rho ... n rho`` in units of ``2**-BITS``, too low by less than ``2 n`` units.
+    """Compute running sums, from 0, of the masses of the losses ``-n rho ... n rho`` in units of ``2**-BITS``.
 
-    Masses sum to at most 1: products of some that are low by ``a`` and ``b`` units are low by less than ``a + b + 1``.
+    Each mass is too low by less than ``2 n`` units. Masses sum to at most 1, so products of some that are low by ``a``
+    and ``b`` units are low by less than ``a + b + 1``.
     """
     chances = pair.mass, 1 - (pair.ratio + 1) * pair.mass, pair.ratio * pair.mass
     single = [math.floor(chance * (1 << BITS)) for chance in chances]
@@ -221,7 +228,7 @@ def _compose(pair: DominatingPair, releases: int) -> list[int]:
         result = _product(result, result)
         if digit == "1":
             result = _product(result, single)
-    return result
+    return list(accumulate(result, initial=0))
 
 
 def _product(left: list[int], right: list[int]) -> list[int]:
