@@ -245,7 +245,12 @@ class Table(Record):
     @property
     def matrix(self) -> Floats:
         """Probabilities in floats, each correctly rounded, shape ``(k, n)``."""
-        matrix: Floats = (self.weights / self.total).astype(np.float64)
+        matrix = np.zeros((self.k, self.n))
+        for o, column in enumerate(self.columns):
+            weight = 0
+            for (start, step), (stop, _) in pairwise((*column, (self.k, 0))):
+                weight += step
+                matrix[start:stop, o] = weight / self.total
         return matrix
 
     @cached_property
