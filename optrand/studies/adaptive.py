@@ -43,6 +43,9 @@ STEPS = 40
 MARGIN = 1e-9
 """Distance of the outermost outputs beyond the last feasible place, relative to the range of the labels."""
 
+SMALL = 1_000
+"""Entries of a table up to which one linear program is quicker than an interior point."""
+
 WORSE = 1e3
 """Objective at positions without a solution, in units of the initial loss."""
 
@@ -324,8 +327,7 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     (True, [-1.0, 2.0])
     """
     grid = Grid(np.unique(rectangular(positions, "positions")))
-    # With few outputs a linear program takes half the time of an interior point.
-    solver = LinearProgram() if problem.unbiased else None
+    solver = LinearProgram() if problem.unbiased and problem.k * grid.values.size <= SMALL else None
     try:
         solution = design(replace(problem, outputs=grid), solver)
     except (Infeasible, NotCertified):
