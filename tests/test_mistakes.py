@@ -78,6 +78,7 @@ CALLS: list[tuple[str, Callable[[], object]]] = [
     ("a row is of type int", lambda: plotting.times_figure([1], by="k", series="m")),
     ("a dict of mechanisms", lambda: plotting.composition_figure([MECHANISM])),
     (r"such as solve\(problem\)", lambda: plotting.composition_figure({"a": 1})),
+    ("a dict of mechanisms", lambda: plotting.groups_figure(MECHANISM)),
     ("expected that of optrand.estimate", lambda: plotting.shares_figure(MECHANISM)),
     ("expected a figure", lambda: plotting.save_figure(5, "x.png")),
     ("name a .png, .svg or .pdf file", lambda: plotting.save_figure(plotting.pmf_figure(SOLUTION), "x.jpg")),

@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.numerals import shown_above
-from optrand.base.validation import Floats
+from optrand.base.validation import Floats, expect
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model import losses
@@ -375,6 +375,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
     >>> figure.get_suptitle(), len(figure.axes)
     ('2 groups, 1 mechanism, total ε = 1', 2)
     """
+    expect(mechanisms, Mapping, "mechanisms", "a dict of mechanisms by group")
     distinct = find_distinct(mechanisms)
     if not distinct:
         raise InvalidInput("there are no groups to draw, expected a mechanism for each")
