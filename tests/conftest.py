@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import os
 import time
+from functools import cache
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 # Threads of two test processes on two cores wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A runner reads the signatures of all commands for each line that it runs, which takes ten times as long as a refusal.
+typer.testing._get_command = cache(typer.main.get_command)
 
 settings.register_profile("dev", max_examples=25, derandomize=True, deadline=None)
 settings.register_profile("ci", max_examples=100, derandomize=True, deadline=None)

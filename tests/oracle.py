@@ -141,42 +141,6 @@ def loss_above(channel: Channel, problem) -> float:
     return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
-def proven(problem, dual) -> Fraction:
-    """What the multipliers prove (Theorem 3): all sets of labels, one by one, at a ratio above ``exp(epsilon)``."""
-    ratio, k = exponential(problem.epsilon)[1], problem.labels.size
-    labels, prior = exactly(problem.labels.tolist()), exactly(problem.prior.tolist())
-    alpha, beta, origin = exactly(dual.alpha.tolist()), exactly(dual.beta.tolist()), Fraction(dual.origin)
-    bound = sum(alpha) + sum(b * (y - origin) for b, y in zip(beta, labels, strict=True))
-    if problem.bias_penalty < math.inf:
-        penalty = Fraction(problem.bias_penalty)
-        bound -= sum(b * b / (2 * penalty * p) for b, p in zip(beta, prior, strict=True) if b)
-
-    def reduced(y: int, v: Fraction) -> Fraction:
-        price = prior[y] * loss(problem, y, v)[0] if prior[y] else Fraction(0)
-        return price - alpha[y] - beta[y] * (v - origin)
-
-    grid = grid_of(problem)
-    if grid is not None:
-        costs = ([reduced(y, v) for y in range(k)] for v in exactly(grid))
-        least = min(sum(h * (ratio if h < 0 else 1) for h in column) for column in costs)
-    else:
-        sets = itertools.product([Fraction(1), ratio], repeat=k)
-        least = min(
-            sum(s * reduced(y, v) for y, s in enumerate(steps)) for steps in sets for v in _turns(problem, steps, beta)
-        )
-    return bound + (least * k / (ratio + k - 1) if least < 0 else least / ratio)
-
-
-def _turns(problem, steps, beta) -> list[Fraction]:
-    """Where one staircase column off a grid may cost least: its cost is convex, and its minimum is known."""
-    labels, prior = exactly(problem.labels.tolist()), exactly(problem.prior.tolist())
-    weight = sum(s * p for s, p in zip(steps, prior, strict=True))
-    pull = sum(s * (p * y + b) for s, p, y, b in zip(steps, prior, labels, beta, strict=True))
-    low, high = problem.outputs.low, problem.outputs.high
-    found = labels if problem.loss.name == "absolute" else [pull / weight]
-    return [min(max(v, Fraction(low)), Fraction(high)) if math.isfinite(low) else v for v in found]
-
-
 def reference_bound(problem: Problem, dual: Dual, ratio: Fraction) -> Fraction:
     """The bound of a dual from its definition, in rationals, by brute force: every set of labels, one at a time.
 

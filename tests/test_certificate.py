@@ -44,7 +44,7 @@ PRIOR = np.array([0.4, 0.1, 0.2, 0.3])
 # ----------------------------------------------------------------------------------- the bound and what can be attained
 
 
-@settings(max_examples=200)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(feasible().flatmap(lambda found: st.tuples(st.just(found), duals(found.problem))))
 def test_no_bound_exceeds_the_value_of_any_feasible_randomizer(case):
     """In rationals, without tolerance: outputs, probabilities and losses are exact, and so is the comparison."""

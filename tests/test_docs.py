@@ -173,8 +173,16 @@ def marks(page: Path) -> pytest.MarkDecorator | tuple[()]:
     return () if page.name == "README.md" else pytest.mark.docs
 
 
+RUN_WITH_COMMANDS = {"audit.md", *(page.name for page in (ROOT / "docs" / "how-to").glob("*.md"))}
+"""Pages whose code and command lines `test_readme_commands` runs together."""
+
+
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("page", [pytest.param(page, marks=marks(page)) for page in PAGES], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=marks(page)) for page in PAGES if page.name not in RUN_WITH_COMMANDS],
+    ids=lambda page: page.name,
+)
 def test_what_is_shown_is_what_comes_out(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All examples of a page, one after the other; the fences around them are not output."""
     text = re.sub(r"^ *```.*$", "", page.read_text(), flags=re.MULTILINE)

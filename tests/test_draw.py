@@ -201,7 +201,7 @@ def draws(draw):
     return rows, sampler, row, width, streams
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(draws())
 @example(([[1, 2, 1]], sampler_of([[1, 2, 1]]), 0, 2, [[1], [3], [0]]))
 @example(([[5]], sampler_of([[5]], "columns"), 0, 64, [[0], [2**64 - 1]]))

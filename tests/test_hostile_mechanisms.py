@@ -17,7 +17,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from oracle import Channel, exponential, loss_above, proven, split_cost
+from oracle import Channel, exponential, loss_above, reference_bound, split_cost
 from tables import layered_arcs
 
 import optrand
@@ -105,7 +105,8 @@ def known(name: str) -> Known:
     mechanism = optrand.solve(problem)
     channel = Channel.of_table(mechanism.table)
     assert channel.is_feasible(problem)
-    return Known(problem, mechanism, proven(problem, mechanism.dual), channel.objective(problem)[1])
+    proof = reference_bound(problem, mechanism.dual, exponential(problem.epsilon)[1])
+    return Known(problem, mechanism, proof, channel.objective(problem)[1])
 
 
 # ------------------------------------------------------------------------------------------------- what must be true

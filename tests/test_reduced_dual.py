@@ -12,9 +12,7 @@ import optrand
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.mechanism.tabulation import tabulate
 from optrand.solvers import ReducedDual, design
-from optrand.solvers.cones import solve_cones
 from optrand.solvers.gaps import estimated_gap
-from optrand.solvers.optimality import candidates
 from optrand.solvers.reduced_dual import answers, kernel, multipliers
 from optrand.solvers.reduced_dual import arcs as arcs_module
 from optrand.solvers.reduced_dual import solver as solver_module
@@ -382,14 +380,6 @@ def test_prices_of_bias_and_ends_of_outputs_are_proven_best(k, kind, epsilon):
         proof = optrand.certify(tabulate(solution)).require(gap=1e-9)
         assert not proof.findings
         assert solution.stats.solver.startswith("ClosedForm") or estimated_gap(solution) <= 1e-9
-
-
-@pytest.mark.parametrize("kind", [kind for kind in PRIORS if kind != "tails"])
-def test_values_are_those_of_the_cone_program(kind):
-    """Weights of thin tails are beyond the digits of the cone solver."""
-    for problem in (problem_of(30, kind, 1.5), *kinds(20, kind, 1.5)):
-        witness = next(candidates(*solve_cones(problem)))
-        assert optrand.solve(problem).value == pytest.approx(witness.value, rel=1e-9)
 
 
 def test_biases_are_those_that_the_multipliers_pay_for():
