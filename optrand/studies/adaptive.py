@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,8 +38,8 @@ from optrand.studies.placement import Placements
 
 __all__ = ["AdaptiveOutputs", "adaptive_outputs", "descend", "optimum_on"]
 
-STEPS = 40
-"""Largest number of iterations of L-BFGS in one descent, with a solve or two each."""
+STEPS: Any = {"maxiter": 40, "ftol": 1e-7}
+"""End of a descent by L-BFGS. Iterations take a solve or two each; smaller steps move no third digit of the excess."""
 
 MARGIN = 1e-9
 """Distance of the outermost outputs beyond the last feasible place, relative to the range of the labels."""
@@ -409,7 +410,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip((low / unit).tolist(), (high / unit).tolist(), strict=True)),
-            options={"maxiter": STEPS},
+            options=STEPS,
         )
     except StopIteration:
         return best
