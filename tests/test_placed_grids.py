@@ -199,6 +199,15 @@ def test_outputs_on_a_lattice(step, origin):
     assert certify(few.mechanism).require(gap=1e-9).upper == few.upper
 
 
+@pytest.mark.parametrize("n", [2, 4])
+def test_few_integers_are_the_best_of_all(n):
+    problem = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
+    few = adaptive_outputs(problem, n=n, step=1)
+    assert few.n == n
+    every = [optimum_on(problem, outputs) for outputs in itertools.combinations(range(-2, 5), n)]
+    assert few.upper == pytest.approx(min(each.value for each in every if each is not None), rel=1e-9)
+
+
 def test_a_single_label_needs_itself():
     few = adaptive_outputs(unbiased_regression([3], [1], 1.0), tolerance=0.1)
     assert few.grid.values.tolist() == [3]

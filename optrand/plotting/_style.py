@@ -390,9 +390,9 @@ def add_log_scale(figure: FigureBase, mesh: Any, axes: Axes | list[Axes], name: 
     bar.set_label(name)
 
 
-def log_shades(amounts: Floats, decades: float = 5) -> LogNorm:
-    """Return logarithmic shades for positive amounts, over at most some powers of ten."""
+def log_shades(amounts: Floats) -> LogNorm:
+    """Return logarithmic shades for positive amounts, over at most five powers of ten."""
     positive = amounts[amounts > 0]
     high = float(positive.max())
-    low = max(float(positive.min()), high / 10**decades)
+    low = max(float(positive.min()), high / 1e5)
     return LogNorm(low, high) if high > low * 1.001 else LogNorm(low / 1.1, high * 1.1)

@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,8 +38,8 @@ from optrand.studies.placement import Placements
 
 __all__ = ["AdaptiveOutputs", "adaptive_outputs", "descend", "optimum_on"]
 
-STEPS = 40
-"""Largest number of iterations of L-BFGS in one descent, with a solve or two each."""
+STEPS: Any = {"maxiter": 40, "ftol": 1e-7}
+"""End of a descent by L-BFGS. Iterations take a solve or two each; smaller steps move no third digit of the excess."""
 
 MARGIN = 1e-9
 """Distance of the outermost outputs beyond the last feasible place, relative to the range of the labels."""
@@ -209,15 +210,15 @@ class _Search:
         if not self.is_squared:
             return self._prune(self._require(self._solve(self._snap(self.outputs))))
         high, most = self.placements.fewest(2 * self.tolerance * self.lower), self.outputs.size
-        found = self._attempt(high)
+        found = self._attempt(high, self.tolerance)
         while not self._meets(found) and high < most:
             high = min(2 * high, most)
-            found = self._attempt(high)
+            found = self._attempt(high, self.tolerance)
         best = self._require(found)
         low = 1 if self.problem.unbiased else 0
         while high - low > 1:
             middle = (low + high) // 2
-            found = self._attempt(middle)
+            found = self._attempt(middle, self.tolerance)
             if found is not None and self._meets(found):
                 high, best = middle, found
             else:
@@ -228,14 +229,9 @@ class _Search:
 
     def place(self, n: int) -> AdaptiveOutputs:
         """Return the best placement of at most `n` outputs that is found."""
-        found: AdaptiveOutputs | None
-        if self.is_squared and self.lattice is None:
-            proven = self.lower + PROVEN * abs(self.lower)
-            found = self._judge(descend(self.problem, self._start(n), until=proven))
-        else:
-            found = self._solve(self._snap(self.outputs))
-            while found is not None and found.n > n:
-                found = self._leave_one_out(found)
+        found = self._attempt(n, PROVEN) if self.is_squared else self._solve(self._snap(self.outputs))
+        while found is not None and found.n > n:
+            found = self._leave_one_out(found)
         if found is None:
             raise Infeasible(f"no {n} output(s) were found on which the problem can be solved: ask for more")
         return found
@@ -247,10 +243,11 @@ class _Search:
         start: Floats = self.outputs[self.placements.places(n)] if n < self.outputs.size else self.outputs
         return start
 
-    def _attempt(self, n: int) -> AdaptiveOutputs | None:
-        """Solve on `n` outputs, or on the lattice around them."""
+    def _attempt(self, n: int, tolerance: float) -> AdaptiveOutputs | None:
+        """Move `n` outputs until the tolerance holds, and solve on them, or on the lattice around them."""
         if self.lattice is None:
-            return self._judge(descend(self.problem, self._start(n), until=self.lower * (1 + self.tolerance)))
+            good = self.lower + tolerance * (self.lower if self.lower > 0 else 1.0)
+            return self._judge(descend(self.problem, self._start(n), until=good))
         found = descend(self.problem, self._start(n))
         return self._solve(self._snap(self._start(n) if found is None else found.randomizer.outputs))
 
@@ -413,7 +410,7 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip((low / unit).tolist(), (high / unit).tolist(), strict=True)),
-            options={"maxiter": STEPS},
+            options=STEPS,
         )
     except StopIteration:
         return best

@@ -21,13 +21,15 @@ from flint import arb, ctx
 from optrand.base.arithmetic import DIGITS, Integers, exp_bracket
 from optrand.vectors.groups import ClassGroups
 
-__all__ = ["VectorDual", "exp_above", "lower_bound", "response_is_best", "subset_selection_loss", "subset_size"]
-
-BITS = 200
-"""Binary digits of balls, in addition to those of the multipliers."""
-
-BITS_PER_NAT = 5
-"""Binary digits for each nat of epsilon: the loss is a difference that falls by ``exp(-epsilon)``."""
+__all__ = [
+    "VectorDual",
+    "digits_for",
+    "exp_above",
+    "lower_bound",
+    "response_is_best",
+    "subset_selection_loss",
+    "subset_size",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
     >>> lower_bound(groups, 1.0, dual) <= subset_selection_loss(4, exp_bracket(1.0)[0], 1)
     True
     """
-    with ctx.workprec(BITS + BITS_PER_NAT * int(epsilon) + _length(dual)):
+    with ctx.workprec(digits_for(epsilon) + _length(dual)):
         more = arb(epsilon).expm1()
         size = np.array([arb(s) for s in groups.sizes])
         x = groups.counts.astype(object) / size
@@ -86,6 +88,17 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
         trace = dual.between.sum() / size[0] + np.diag(dual.between) @ (1 / size[1:]) + dual.within @ (size - 1)
         spread = arb(groups.squares) / arb(groups.total) ** 2 - 1
         return max(Fraction(0), _exact((spread + trace**2 / (more**2 * theta * dual.level)).lower()) / 2)
+
+
+def digits_for(epsilon: float) -> int:
+    """Return binary digits to compute with: five per nat, as the loss is a difference that falls by ``exp(-epsilon)``.
+
+    Examples
+    --------
+    >>> digits_for(1.0)
+    205
+    """
+    return 200 + 5 * int(epsilon)
 
 
 def _length(dual: VectorDual) -> int:

@@ -29,7 +29,7 @@ from optrand.base.arithmetic import Integers
 from optrand.base.validation import Floats
 from optrand.errors import SolverFailed
 from optrand.solvers.backends.cones import Clarabel, Cones, ConicProgram
-from optrand.vectors.bound import VectorDual
+from optrand.vectors.bound import VectorDual, digits_for
 from optrand.vectors.groups import Counts
 
 __all__ = ["Design", "best_design"]
@@ -53,10 +53,6 @@ class Options:
     """Largest number of cone programs."""
     violated: float = 1e-7
     """Relative reduced cost from which a type joins the cone program; the rest is left to exchanges."""
-    bits: int = 200
-    """Binary digits of Newton's method."""
-    bits_per_nat: int = 5
-    """Further binary digits for each nat of epsilon: the loss is a difference that falls by ``exp(-epsilon)``."""
     ridge: int = 70
     """Curvature of ``2**-ridge`` times the largest is added, since optimal masses may not be unique."""
     steps: int = 40
@@ -186,7 +182,7 @@ def best_design(
         The numbers leave the range of floats, or the types found do not distinguish all classes.
     """
     budget = min(OPTIONS.start, epsilon)
-    with ctx.workprec(OPTIONS.bits + OPTIONS.bits_per_nat * int(epsilon)):
+    with ctx.workprec(digits_for(epsilon)):
         try:
             masses, used = _find_support(counts, _Program.state(sizes, counts, chances, total, np.exp(-budget)))
             fine: Numbers = np.array([arb(x) for x in masses.tolist()])
