@@ -22,7 +22,6 @@ from optrand.theory.b23.optima import (
     THREE,
     AbsoluteLoss,
     Mesh,
-    Row,
     absolute,
     best_on_grid,
     least_on_line,
@@ -32,7 +31,7 @@ from optrand.theory.b23.optima import (
     response_ends,
 )
 from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.instances import RATIOS, Setting, label_set, settings, shares
+from optrand.theory.instances import RATIOS, Row, Setting, label_set, settings, shares
 
 
 def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | float:

@@ -25,13 +25,12 @@ from optrand.model.problem import Problem
 from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies.paths import count_outputs
 from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, Setting, label_set, prior, settings, shares
+from optrand.theory.instances import RATIOS, Row, Setting, label_set, prior, settings, shares
 from optrand.theory.sums import dot, total
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
 
-Row = tuple[Fraction, ...]
 Cost = Callable[[Fraction, Fraction], Fraction]
 
 PROVEN = 1e-9

@@ -18,9 +18,9 @@ import numpy as np
 
 import optrand
 from optrand.solvers import design
-from optrand.theory.b23.optima import PROVEN, Cost, Row, absolute, exact_law, half_square, pose, prove
+from optrand.theory.b23.optima import PROVEN, Cost, absolute, exact_law, half_square, pose, prove
 from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory.instances import Setting, prior, shares
+from optrand.theory.instances import Row, Setting, prior, shares
 from optrand.theory.sums import dot
 
 Law = tuple[Row, tuple[Row, ...]]

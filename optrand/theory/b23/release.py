@@ -14,8 +14,9 @@ import optrand
 from optrand.base.arithmetic import exp_bracket
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_prior
-from optrand.theory.b23.optima import Row, exact_law
+from optrand.theory.b23.optima import exact_law
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.instances import Row
 from optrand.theory.sums import largest_ratio, push_forward, times, total
 
 Counts = tuple[int, ...]

@@ -20,13 +20,12 @@ from optrand.theory.b23.optima import (
     Column,
     Cost,
     Members,
-    Row,
     absolute,
     half_square,
     sets,
 )
 from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, Setting, label_set, prior, shares
+from optrand.theory.instances import RATIOS, Row, Setting, label_set, prior, shares
 from optrand.theory.sums import dot, push_forward
 
 FLOATS = 1e-6

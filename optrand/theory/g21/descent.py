@@ -24,8 +24,8 @@ from optrand.base.validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
 from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
-from optrand.theory.g21.response import Rows, Table, TopK, table, top_k_rows, top_ks
-from optrand.theory.instances import RATIOS, prior
+from optrand.theory.g21.response import Rows, TopK, table, top_k_rows, top_ks
+from optrand.theory.instances import RATIOS, Table, prior
 from optrand.theory.sums import largest_ratio, push_forward, ratio_of_neighbours, total
 
 FLOATS = 1e-12

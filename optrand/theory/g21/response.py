@@ -24,16 +24,11 @@ from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.mechanism.mechanism import Mechanism
 from optrand.programs import lp1, lp2
 from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, Setting, prior, settings, shares
+from optrand.theory.instances import RATIOS, Row, Setting, prior, settings, shares
 from optrand.theory.sums import largest_ratio, total
-
-Row = tuple[Fraction, ...]
 
 Rows = tuple[Row, ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
-
-Table = Any
-"""Fractions in an array, of objects to NumPy and to type checkers."""
 
 ROUNDING = 1e-9
 """Largest difference of the package's floats from the printed numbers."""

@@ -19,14 +19,10 @@ from optrand.baselines import Alibi, UnaryBits
 from optrand.sampling.entropy import SeededEntropy, Words
 from optrand.theory.engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import top_k_rows
-from optrand.theory.instances import RATIOS, prior, shares
+from optrand.theory.instances import RATIOS, Row, Table, prior, shares
 from optrand.theory.sums import largest_ratio, push_forward, times, total
 
 Vector = tuple[int, ...]
-Row = tuple[Fraction, ...]
-
-Table = Any
-"""Fractions, numbers of classes or truth values in an array."""
 
 EPSILONS = (1.0, 0.1, 2.0, 4.0, 1e-6, 10.0, 40.0)
 

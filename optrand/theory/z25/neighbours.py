@@ -19,10 +19,9 @@ from optrand.base.arithmetic import exp_bracket, log_bracket
 from optrand.base.validation import Floats
 from optrand.baselines import UnaryBits
 from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.instances import Row
 from optrand.theory.sums import binomial, bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
-
-Row = tuple[Fraction, ...]
 
 
 def _draw_neighbours(draw: Random) -> dict[str, Any]:
