@@ -114,7 +114,7 @@ def budget_of_the_prior_decides(
 BEYOND = Mesh(Setting(THREE, shares((1, 1, 1)), Fraction(2)), 80)
 """A mesh so fine that a grid between the ends loses more than a mesh against outputs on the line."""
 
-MESHES = *meshes(4, 6), [BEYOND]
+MESHES = *meshes(4, 4), [BEYOND]
 
 
 @lru_cache(maxsize=1_000)

@@ -222,7 +222,7 @@ INTERIOR_POINT = 1e-6
 
 @claim(
     "B23 Algorithm 1",
-    *meshes(4, 6),
+    *meshes(4, 4),
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
     where=lambda mesh: mesh.setting.k > 2,
 )
@@ -351,7 +351,7 @@ def _is_interval(members: Members) -> bool:
         for ratio in (min(RATIOS), max(RATIOS))
         for weights in ((1, 1, 1), (1, 0, 1), (0, 1, 0))
     ],
-    *meshes(4, 6),
+    *meshes(4, 4),
     given="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
 )
 @false(

@@ -196,7 +196,7 @@ def _draw_shares(draw: Random) -> dict[str, Any]:
 SHARES: tuple[Space, ...] = (
     *(
         grid(
-            shares=[tuple(Fraction(x, 2) for x in halves) for halves in product((-1, 0, 1, 3), repeat=k)],
+            shares=[tuple(Fraction(x, 2) for x in halves) for halves in product((-1, 1, 3), repeat=k)],
             part=(Fraction(0), HALF, Fraction(1)),
         )
         for k in (2, 3)

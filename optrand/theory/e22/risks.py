@@ -172,7 +172,7 @@ def _noisy_choices() -> Iterator[dict[str, Any]]:
 
     The label is 1 with probability `ones`.
     """
-    for size, beta in product((3, 4), (Fraction(1, 2), Fraction(9, 10))):
+    for size, beta in ((3, Fraction(1, 2)), (3, Fraction(9, 10)), (4, Fraction(1, 2))):
         for counts, noisy in product(histograms(2, size), repeat=2):
             mean = total(mass * losses[0] for mass, losses in look(counts, noisy, beta))
             for ones in (mean, Fraction(0), Fraction(1, 2), Fraction(3, 4)):
