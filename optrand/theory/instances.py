@@ -7,10 +7,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, product
 from random import Random
+from typing import Any
 
 from optrand.theory.engine import Draws
 
-__all__ = ["RATIOS", "Setting", "label_set", "prior", "settings", "shares"]
+__all__ = ["RATIOS", "Row", "Setting", "Table", "label_set", "prior", "settings", "shares"]
+
+Row = tuple[Fraction, ...]
+"""Labels, probabilities or other fractions."""
+
+Table = Any
+"""Fractions, integers or truth values in an array, of objects to NumPy and to type checkers."""
 
 RATIOS = tuple(map(Fraction, ("2", "11/10", "272/100", "1000001/1000000", "3000", "235385266837019985")))
 """Privacy ratios ``E = exp(epsilon)``, up to about ``exp(40)``: a claim about epsilon, exactly, is one about ``E``."""

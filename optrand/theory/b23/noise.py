@@ -152,12 +152,10 @@ FLOATS = 1e-11
 Vector = tuple[int, ...]
 
 
-def _draw_answers(draw: Random) -> dict[str, Any]:
-    answer, other = (tuple(draw.randint(-9, 9) for _ in range(3)) for _ in range(2))
-    return {"answer": answer, "other": other}
-
-
-QUERIES = cases("answer other", ((1, 0), (0, 0)), ((1, 1), (0, 0)), ((2, -1), (0, 0))), Draws(60, _draw_answers)
+QUERIES = (
+    cases("answer other", ((1, 0), (0, 0)), ((1, 1), (0, 0)), ((2, -1), (0, 0))),
+    Draws(60, lambda draw: {name: tuple(draw.randint(-9, 9) for _ in range(3)) for name in ("answer", "other")}),
+)
 ANSWERS = (
     "answers of a query on two datasets, two or three coordinates that differ; logarithms of ratios of densities, as "
     "shares of epsilon, which are largest beyond both answers"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, permutations, product
@@ -15,9 +14,12 @@ import optrand
 from optrand.base.arithmetic import exp_bracket
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_prior
-from optrand.theory.b23.optima import Row, exact_law
+from optrand.theory.b23.optima import exact_law
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.instances import Row
 from optrand.theory.sums import largest_ratio, push_forward, times, total
+
+Counts = tuple[int, ...]
 
 LENGTH = 48
 """Labels lie between 0 and this."""
@@ -66,18 +68,16 @@ def variance_shrinks(value: Fraction, gaps: int) -> Comparison:
     return at_most(variance(value, gaps + 1), variance(value, gaps))
 
 
-@lru_cache(maxsize=100)
-def _randomize_knots(knots: Row, weights: tuple[int, ...], epsilon: float) -> tuple[Row, tuple[Row, ...]]:
-    """Return the table of the optimal unbiased randomizer of the knots."""
-    prior = [weight / sum(weights) for weight in weights]
-    return exact_law(optrand.solve(optrand.unbiased_regression([float(y) for y in knots], prior, epsilon)))
+@lru_cache(maxsize=1_000)
+def _randomize(labels: Row | Counts, counts: Counts, epsilon: float) -> tuple[Row, tuple[Row, ...]]:
+    """Return the table of the optimal unbiased randomizer for a histogram; all priors are equal if it is zero."""
+    prior = [count / sum(counts) for count in counts] if any(counts) else [1 / len(counts)] * len(counts)
+    return exact_law(optrand.solve(optrand.unbiased_regression([float(y) for y in labels], prior, epsilon)))
 
 
-def _compose(
-    knots: Row, weights: tuple[int, ...], epsilon: float, *, nearest: bool
-) -> dict[Fraction, dict[Any, Fraction]]:
+def _compose(knots: Row, weights: Counts, epsilon: float, *, nearest: bool) -> dict[Fraction, dict[Any, Fraction]]:
     """Return, for labels at eighths of each gap, the law of the randomizer applied to the rounded label."""
-    outputs, rows = _randomize_knots(knots, weights, epsilon)
+    outputs, rows = _randomize(knots, weights, epsilon)
     laws = {}
     for value in (a + (b - a) * i / 8 for a, b in pairwise(knots) for i in (0, 1, 4, 7)):
         closest = min(knots, key=lambda knot, value=value: abs(knot - value))  # type: ignore[misc]
@@ -102,9 +102,7 @@ OPTIMAL = "optimal unbiased randomizers of the package for the knots, labels at 
 
 @claim("B23 Section 3.1: continuous labels", KNOTS, given=OPTIMAL)
 @false("The same with labels rounded to the nearest knot.", nearest=True)
-def rounding_keeps_the_mean(
-    knots: Row, weights: tuple[int, ...], epsilon: float, *, nearest: bool = False
-) -> Comparison:
+def rounding_keeps_the_mean(knots: Row, weights: Counts, epsilon: float, *, nearest: bool = False) -> Comparison:
     """`E[M(URR(y))] = y` for every label between the knots."""
     laws = _compose(knots, weights, epsilon, nearest=nearest)
     return equal([total(v * p for v, p in law.items()) for law in laws.values()], list(laws))
@@ -112,13 +110,10 @@ def rounding_keeps_the_mean(
 
 @claim("B23 Section 3.1: privacy of continuous labels", KNOTS, given=OPTIMAL)
 @false("The two together are 9/10 epsilon-DP.", share=0.9)
-def rounding_keeps_epsilon(knots: Row, weights: tuple[int, ...], epsilon: float, share: float = 1.0) -> Comparison:
+def rounding_keeps_epsilon(knots: Row, weights: Counts, epsilon: float, share: float = 1.0) -> Comparison:
     """Rounding and randomizer together are epsilon-DP."""
     laws = _compose(knots, weights, epsilon, nearest=False)
     return at_most(largest_ratio(list(laws.values())), exp_bracket(share * epsilon)[0])
-
-
-Counts = tuple[int, ...]
 
 
 def _noise(epsilon: float) -> Fraction:
@@ -133,17 +128,18 @@ def _histogram_law(counts: Counts, q: Fraction) -> dict[Counts, Fraction]:
     return {seen: times(law[x] for law, x in zip(laws, seen, strict=True)) for seen in product(near, repeat=len(laws))}
 
 
-def _list_moves() -> Iterator[dict[str, Any]]:
-    for counts in ((1, 0), (2, 0), (1, 1), (0, 3), (1, 0, 0), (1, 2, 0)):
-        for source, target in permutations(range(len(counts)), 2):
-            if counts[source]:
-                moved = tuple(c + (i == target) - (i == source) for i, c in enumerate(counts))
-                yield from ({"counts": counts, "moved": moved, "epsilon": epsilon} for epsilon in (1.0, 0.1))
+def _move_one_label(counts: Counts) -> list[Counts]:
+    """Return the histograms of tables with another label in one row."""
+    moves = ((a, b) for a, b in permutations(range(len(counts)), 2) if counts[a])
+    return [tuple(c + (i == b) - (i == a) for i, c in enumerate(counts)) for a, b in moves]
 
 
 @claim(
     "B23 Algorithm 4: privacy",
-    _list_moves,
+    *(
+        grid(counts=[counts], moved=_move_one_label(counts), epsilon=(1.0, 0.1))
+        for counts in ((1, 0), (2, 0), (1, 1), (0, 3), (1, 0, 0), (1, 2, 0))
+    ),
     given="two histograms that differ in one label; discrete noise, exact laws of clipped histograms",
 )
 @false("The same with noise of scale 1 / epsilon.", power=2)
@@ -153,18 +149,11 @@ def prior_is_private(counts: Counts, moved: Counts, epsilon: float, power: int =
     return at_most(largest_ratio(laws), exp_bracket(epsilon)[1])
 
 
-@lru_cache(maxsize=1_000)
-def _randomize_labels(labels: Counts, seen: Counts, epsilon: float) -> tuple[Row, tuple[Row, ...]]:
-    """Return the table of the optimal unbiased randomizer for a noisy histogram; all priors are equal if it is zero."""
-    prior = [count / sum(seen) for count in seen] if any(seen) else [1 / len(seen)] * len(seen)
-    return exact_law(optrand.solve(optrand.unbiased_regression(labels, prior, epsilon)))
-
-
 def _release(labels: Counts, table: Counts, first: float, second: float) -> dict[Any, Fraction]:
     """Return the joint law of the clipped noisy histogram and all noisy labels."""
     law = {}
     for seen, chance in _histogram_law(tuple(table.count(y) for y in labels), _noise(first)).items():
-        outputs, rows = _randomize_labels(labels, seen, second)
+        outputs, rows = _randomize(labels, seen, second)
         for places in product(range(len(outputs)), repeat=len(table)):
             chances = (rows[labels.index(y)][i] for y, i in zip(table, places, strict=True))
             law[seen, tuple(outputs[i] for i in places)] = chance * times(chances)

@@ -20,13 +20,12 @@ from optrand.theory.b23.optima import (
     Column,
     Cost,
     Members,
-    Row,
     absolute,
     half_square,
     sets,
 )
-from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory.instances import RATIOS, Setting, label_set, prior, shares
+from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false
+from optrand.theory.instances import RATIOS, Row, Setting, label_set, prior, shares
 from optrand.theory.sums import dot, push_forward
 
 FLOATS = 1e-6
@@ -246,31 +245,18 @@ def _move(by: Row) -> Row:
 
 def _draw_exchange(draw: Random) -> dict[str, Any]:
     labels, cost = label_set(draw, 3), draw.choice((half_square, absolute))
-    chance = Fraction(draw.randint(0, 3), 4)
-    return {
-        "labels": labels,
-        "outputs": label_set(draw, 3),
-        "label": draw.choice(labels),
-        "prior": chance,
-        "cost": cost,
-    }
+    where = {"labels": labels, "outputs": label_set(draw, 3), "label": draw.choice(labels)}
+    return where | {"prior": Fraction(draw.randint(0, 3), 4), "cost": cost}
 
 
-NUMBERS = tuple(map(Fraction, (0, 1, 3)))
+ONE, THIRD = Fraction(1), Fraction(1, 3)
+NUMBERS, WIDE, ABOVE = (tuple(map(Fraction, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
 EXCHANGES = (
-    grid(
-        labels=[NUMBERS],
-        outputs=[tuple(map(Fraction, (-1, 0, 4)))],
-        label=[Fraction(1)],
-        prior=(Fraction(1, 3), Fraction(0)),
-        cost=[half_square],
-    ),
-    grid(
-        labels=[NUMBERS],
-        outputs=[tuple(map(Fraction, (4, 5, 6)))],
-        label=[Fraction(1)],
-        prior=[Fraction(1, 3)],
-        cost=[absolute],
+    cases(
+        "labels outputs label prior cost",
+        (NUMBERS, WIDE, ONE, THIRD, half_square),
+        (NUMBERS, WIDE, ONE, 0 * ONE, half_square),
+        (NUMBERS, ABOVE, ONE, THIRD, absolute),
     ),
     Draws(100, _draw_exchange),
 )

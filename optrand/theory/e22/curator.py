@@ -15,7 +15,6 @@ import numpy as np
 from optrand.base.validation import Floats
 from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.e22.losses import (
-    Distribution,
     Histogram,
     channel,
     histograms,
@@ -24,7 +23,7 @@ from optrand.theory.e22.losses import (
     renormalize,
 )
 from optrand.theory.engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.instances import RATIOS, prior
+from optrand.theory.instances import RATIOS, Row, prior
 from optrand.theory.sums import largest_ratio, times, total
 
 
@@ -182,7 +181,7 @@ HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
     given="a public distribution whose least share is tau, labels resampled with a share of lambda",
 )
 @false("The same with 1 / K for tau.", floored=False)
-def labels_cost_their_rarest(q: Distribution, share: Fraction, *, floored: bool = True) -> Comparison:
+def labels_cost_their_rarest(q: Row, share: Fraction, *, floored: bool = True) -> Comparison:
     """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)); as ratios."""
     tau = min(q) if floored else Fraction(1, len(q))
     return at_most(largest_ratio(label_laws(q, share)), 1 + (1 - share) / (share * tau))
@@ -197,7 +196,7 @@ def _draw_shares(draw: Random) -> dict[str, Any]:
 SHARES: tuple[Space, ...] = (
     *(
         grid(
-            shares=[tuple(Fraction(x, 2) for x in halves) for halves in product((-1, 0, 1, 3), repeat=k)],
+            shares=[tuple(Fraction(x, 2) for x in halves) for halves in product((-1, 1, 3), repeat=k)],
             part=(Fraction(0), HALF, Fraction(1)),
         )
         for k in (2, 3)
@@ -206,7 +205,7 @@ SHARES: tuple[Space, ...] = (
 )
 
 
-def _divide_by_the_sum(shares: Distribution, threshold: Fraction) -> Distribution:
+def _divide_by_the_sum(shares: Row, threshold: Fraction) -> Row:
     clipped = [max(threshold, min(Fraction(1), share)) for share in shares]
     return tuple(q / total(clipped) if any(clipped) else Fraction(1, len(clipped)) for q in clipped)
 
@@ -216,9 +215,7 @@ def _divide_by_the_sum(shares: Distribution, threshold: Fraction) -> Distributio
     "The same where clipped shares are divided by their sum, or shares are equal if all are 0.",
     settle=_divide_by_the_sum,
 )
-def distributions_are_well_defined(
-    shares: Distribution, part: Fraction, settle: Any = cluster_distribution
-) -> Comparison:
+def distributions_are_well_defined(shares: Row, part: Fraction, settle: Any = cluster_distribution) -> Comparison:
     """With tau at most 1/K the noisy shares become a distribution with no share below tau."""
     threshold = part / len(shares)
     q = settle(shares, threshold)
@@ -227,7 +224,7 @@ def distributions_are_well_defined(
 
 @claim("E22 Theorem 6: inverse", *SHARES, given="any distribution, beta below 1")
 @false("Its inverse is (I - beta q 1') / (1 - beta)**2.", power=2)
-def matrices_are_invertible(shares: Distribution, part: Fraction, power: int = 1) -> Comparison:
+def matrices_are_invertible(shares: Row, part: Fraction, power: int = 1) -> Comparison:
     """The matrix of a distribution and a beta below 1 has the inverse (I - beta q 1') / (1 - beta)."""
     q, beta = cluster_distribution(shares, part / len(shares)), Fraction(9, 10)
     matrix, inverse = (np.array(columns(q, beta)).T for columns in (label_laws, inverse_columns))
@@ -247,7 +244,7 @@ def _draw_uniform(draw: Random) -> dict[str, Any]:
     given="tau = 1/K, any noise, epsilon above 0; the distribution is then uniform",
 )
 @false("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1)
-def uniform_response_spends_epsilon(shares: Distribution, ratio: Fraction, less: int = 0) -> Comparison:
+def uniform_response_spends_epsilon(shares: Row, ratio: Fraction, less: int = 0) -> Comparison:
     """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios."""
     k = len(shares)
     laws = label_laws(cluster_distribution(shares, Fraction(1, k)), (k - less) / (k - 1 + ratio))

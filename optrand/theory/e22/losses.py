@@ -21,19 +21,18 @@ from optrand.base.validation import Floats
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, equal, false, grid
-from optrand.theory.instances import prior, shares
+from optrand.theory.instances import Row, Table, prior, shares
 from optrand.theory.sums import push_forward, times, total
 
 TOLERANCE = 1e-9
 """Relative error of sums, quantiles, logarithms and inverses in floats."""
 
-Distribution = tuple[Fraction, ...]
 Histogram = tuple[int, ...]
 Key = TypeVar("Key", bound=Hashable)
 
 
 @cache
-def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Distribution, Fraction]:
+def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Row, Fraction]:
     """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`.
 
     Examples
@@ -76,29 +75,26 @@ ANY = "any distribution of the cluster, any beta from 0 to below 1"
 IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
 
-Table = Any
-"""Fractions or integers in an array."""
 
-
-def channel(out: int, true: int, distribution: Distribution, resampling: Fraction) -> Fraction:
+def channel(out: int, true: int, distribution: Row, resampling: Fraction) -> Fraction:
     """Return the probability of a noisy label, given the true one and the distribution of its cluster."""
     drawn = resampling * distribution[out]
     return drawn + 1 - resampling if out == true else drawn
 
 
-def label_laws(distribution: Distribution, beta: Fraction) -> list[list[Fraction]]:
+def label_laws(distribution: Row, beta: Fraction) -> list[list[Fraction]]:
     """Return the laws of noisy labels, ``laws[true][out]``: columns of the matrix, as Algorithm 1 has it."""
     labels = range(len(distribution))
     return [[channel(out, true, distribution, beta) for out in labels] for true in labels]
 
 
-def inverse_columns(distribution: Distribution, beta: Fraction) -> list[list[Fraction]]:
+def inverse_columns(distribution: Row, beta: Fraction) -> list[list[Fraction]]:
     """Return the columns of the inverse of the matrix, ``(I - beta q 1') / (1 - beta)``."""
     labels = range(len(distribution))
     return [[((y == true) - beta * distribution[y]) / (1 - beta) for y in labels] for true in labels]
 
 
-def largest_modified_loss(distribution: Distribution, beta: Fraction) -> Fraction:
+def largest_modified_loss(distribution: Row, beta: Fraction) -> Fraction:
     """Return the largest modified loss in absolute value, of all losses from 0 to 1."""
     signed = product(inverse_columns(distribution, beta), (1, -1))
     return max(total(sign * w for w in column if sign * w > 0) for column, sign in signed)
@@ -114,7 +110,7 @@ CHANNELS = (
 
 @claim("E22 Lemma 1", *CHANNELS, given=ANY)
 @false("It is 1 - beta, an eigenvalue.", square=1)
-def inverses_are_at_most_root_2k(q: Distribution, beta: Fraction, square: int | None = None) -> Comparison:
+def inverses_are_at_most_root_2k(q: Row, beta: Fraction, square: int | None = None) -> Comparison:
     """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K); compared as inverses."""
     smallest = float(np.linalg.svd(LabelRandomization(q, beta).matrix, compute_uv=False)[-1])
     return at_most(1 / smallest, math.sqrt(square or 2 * len(q)) / float(1 - beta), tolerance=TOLERANCE)
@@ -122,7 +118,7 @@ def inverses_are_at_most_root_2k(q: Distribution, beta: Fraction, square: int | 
 
 @claim("E22 Lemma 2", *CHANNELS, given=ANY)
 @false("The same with 1 for sqrt(2) K.", square=1)
-def columns_sum_to_root_2_k(q: Distribution, beta: Fraction, square: int | None = None) -> Comparison:
+def columns_sum_to_root_2_k(q: Row, beta: Fraction, square: int | None = None) -> Comparison:
     """The absolute entries of a column of the inverse sum to at most sqrt(2) K / (1 - beta); compared in squares."""
     sums = [total(map(abs, column)) ** 2 for column in inverse_columns(q, beta)]
     return at_most(sums, Fraction(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
@@ -130,7 +126,7 @@ def columns_sum_to_root_2_k(q: Distribution, beta: Fraction, square: int | None 
 
 @claim("E22 Lemma 4", *CHANNELS, given=IN_ONE)
 @false("It is at most (1 - beta / K) / (1 - beta), its size where all labels are drawn alike.", alike=True)
-def losses_are_bounded_by_root_2_k(q: Distribution, beta: Fraction, *, alike: bool = False) -> Comparison:
+def losses_are_bounded_by_root_2_k(q: Row, beta: Fraction, *, alike: bool = False) -> Comparison:
     """The modified loss is at most sqrt(2) K / (1 - beta) in absolute value; compared in squares."""
     square = (1 - beta / len(q)) ** 2 if alike else Fraction(2 * len(q) ** 2)
     return at_most(largest_modified_loss(q, beta) ** 2, square / (1 - beta) ** 2)
@@ -138,7 +134,7 @@ def losses_are_bounded_by_root_2_k(q: Distribution, beta: Fraction, *, alike: bo
 
 @claim("E22 Equation 1", *CHANNELS, given=IN_ONE)
 @false("The same without 1 - beta.", power=0)
-def losses_are_bounded_by_k(q: Distribution, beta: Fraction, power: int = 1) -> Comparison:
+def losses_are_bounded_by_k(q: Row, beta: Fraction, power: int = 1) -> Comparison:
     """The modified loss is at most K / (1 - beta) in absolute value."""
     return at_most(largest_modified_loss(q, beta), len(q) / (1 - beta) ** power)
 
@@ -158,7 +154,7 @@ class Examples:
 
     @cached_property
     def shares(self) -> Table:
-        """Distribution of labels in the cluster of each example."""
+        """Row of labels in the cluster of each example."""
         inside = self.weights * (self.clusters[:, np.newaxis] == self.clusters)
         return np.array(inside @ self.labels / inside.sum(axis=1, keepdims=True))
 
@@ -198,7 +194,7 @@ class Population(Examples):
             for v in range(self.k)
         )
 
-    def modified_loss(self, example: int, label: int, q: Distribution) -> Fraction:
+    def modified_loss(self, example: int, label: int, q: Row) -> Fraction:
         """Return line 30 of Algorithm 1, where `q` is the noisy distribution of the example's cluster."""
         row = self.losses[example]
         return Fraction((row[label] - self.beta * (np.array(q) @ row)) / (1 - self.beta))
@@ -225,7 +221,7 @@ class Population(Examples):
         return found
 
     @cached_property
-    def seen(self) -> dict[tuple[int, int, Distribution], Fraction]:
+    def seen(self) -> dict[tuple[int, int, Row], Fraction]:
         """Law of an example of the sample, its label, and the noisy distribution of its cluster."""
         cases = (
             ((x, y, q), mass * chance / self.sample)

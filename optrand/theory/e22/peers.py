@@ -175,15 +175,12 @@ def many_peers_are_private(size: int, rate: float, ones: int) -> Comparison:
     return at_most(_pair(size, rate, ones).delta(epsilon)[1], 1 / size**2)
 
 
-def _rates_of_large_clusters() -> Iterator[dict[str, Any]]:
-    for size, part in product((11_700, 20_000, *(10**n for n in (5, 6, 9, 12))), (0.0, 0.2, 0.6, 1.0)):
-        least = (2 * theorem3_flip(size, 1.0)) ** 2
-        yield {"size": size, "rate": min(1.0, least * (1 + 1e-9) + part * (1 - least))}
-
-
 @claim(
     "E22 Theorem 3: last line",
-    _rates_of_large_clusters,
+    *(
+        grid(size=[size], rate=np.linspace((2 * theorem3_flip(size, 1.0)) ** 2 * (1 + 1e-9), 1.0, 4).tolist())
+        for size in (11_700, 20_000, *(10**n for n in (5, 6, 9, 12)))
+    ),
     given="alpha = 4 sqrt(2) log(s) / sqrt(theta s) of at most 1/2",
     where=lambda size, rate: theorem3_flip(size, rate) <= 1 / 2,
 )
@@ -215,7 +212,7 @@ def copies_law(labels: Labels, flip: Fraction, rate: Fraction) -> dict[Labels, F
     return found
 
 
-FLIPS = tuple(map(Fraction, ("1/4", "1/10", "0", "1/2")))
+FLIPS = tuple(map(Fraction, ("1/4", "0", "1/2")))
 
 
 @claim(

@@ -23,7 +23,6 @@ from optrand.theory.e22.losses import (
     TEMPTING,
     TOLERANCE,
     Contest,
-    Distribution,
     Histogram,
     draw_contest,
     histograms,
@@ -31,7 +30,7 @@ from optrand.theory.e22.losses import (
 )
 from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory.g21.debiased import correlation
-from optrand.theory.instances import RATIOS
+from optrand.theory.instances import RATIOS, Row
 from optrand.theory.sums import total
 
 ANY = "any class of hypotheses and population, gamma of at most 1/2"
@@ -173,7 +172,7 @@ def _noisy_choices() -> Iterator[dict[str, Any]]:
 
     The label is 1 with probability `ones`.
     """
-    for size, beta in product((3, 4), (Fraction(1, 2), Fraction(9, 10))):
+    for size, beta in ((3, Fraction(1, 2)), (3, Fraction(9, 10)), (4, Fraction(1, 2))):
         for counts, noisy in product(histograms(2, size), repeat=2):
             mean = total(mass * losses[0] for mass, losses in look(counts, noisy, beta))
             for ones in (mean, Fraction(0), Fraction(1, 2), Fraction(3, 4)):
@@ -181,7 +180,7 @@ def _noisy_choices() -> Iterator[dict[str, Any]]:
                     yield {"ones": ones, "counts": counts, "noisy": noisy, "beta": beta}
 
 
-def _find_largest_gap(looks: Looks, risks: Distribution) -> Fraction:
+def _find_largest_gap(looks: Looks, risks: Row) -> Fraction:
     """Return the largest distance of a risk from the average, over the noise, of the mean modified loss."""
     return max(abs(total(mass * losses[h] for mass, losses in looks) - risk) for h, risk in enumerate(risks))
 

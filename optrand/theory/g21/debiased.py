@@ -22,8 +22,8 @@ import numpy as np
 from optrand.base.arithmetic import log_bracket
 from optrand.estimate import top_k_loss_weights
 from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.g21.response import ROUNDING, Row, Rows, Table, TopK
-from optrand.theory.instances import RATIOS, prior, shares
+from optrand.theory.g21.response import ROUNDING, Rows, TopK
+from optrand.theory.instances import RATIOS, Row, Table, prior, shares
 from optrand.theory.sums import times, total
 
 

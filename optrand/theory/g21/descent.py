@@ -24,8 +24,8 @@ from optrand.base.validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
 from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
-from optrand.theory.g21.response import Rows, Table, TopK, table, top_k_rows, top_ks
-from optrand.theory.instances import RATIOS, prior
+from optrand.theory.g21.response import Rows, TopK, table, top_k_rows, top_ks
+from optrand.theory.instances import RATIOS, Table, prior
 from optrand.theory.sums import largest_ratio, push_forward, ratio_of_neighbours, total
 
 FLOATS = 1e-12
@@ -242,7 +242,7 @@ def excess_is_bounded(descent: Descent, epsilon: float, plus: int = 0, power: in
 
 @claim(
     "G21 Theorem 9: trend",
-    descent=[Descent((0.0, 1.0), (0.75, 0.25), 512), Descent((0.0, 0.5, 1.0), (0.8, 0.1, 0.1), 512)],
+    descent=[Descent((0.0, 1.0), (0.75, 0.25), 512), Descent((0.0, 0.5, 1.0), (0.8, 0.1, 0.1), 128)],
     given="as for the rate, epsilon 0.99, rows enough to come near the least risk; a statement of ours",
     undecided=UNNAMED,
 )
@@ -465,7 +465,7 @@ NOISY = (
     *(
         grid(descent=[Descent(*law, steps, *scale)], epsilon=[epsilon], short=(1e-6, 0.5, 0.99999))
         for law in TWO_LAWS
-        for steps in (2, 8, 64)
+        for steps in (2, 8, 32)
         for epsilon, *scale in ((0.99, 1.0, 1.0), (0.1, 3.0, 2.0))
     ),
     grid(descent=[Descent(*law, 2**power) for law in TWO_LAWS for power in (6, 8)], epsilon=[0.99], short=[0.99999]),

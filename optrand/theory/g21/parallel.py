@@ -24,8 +24,8 @@ from optrand.baselines.groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.sampling.priors import EstimatedPrior
 from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.g21.response import Row, Rows, table
-from optrand.theory.instances import prior
+from optrand.theory.g21.response import Rows, table
+from optrand.theory.instances import Row, prior
 from optrand.theory.sums import ratio_of_neighbours, times, total
 
 Integers = NDArray[np.int64]

@@ -23,17 +23,12 @@ from flint import fmpq, fmpq_mat
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.mechanism.mechanism import Mechanism
 from optrand.programs import lp1, lp2
-from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, Setting, prior, settings, shares
+from optrand.theory.engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
+from optrand.theory.instances import RATIOS, Row, Setting, settings, shares
 from optrand.theory.sums import largest_ratio, total
-
-Row = tuple[Fraction, ...]
 
 Rows = tuple[Row, ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
-
-Table = Any
-"""Fractions in an array, of objects to NumPy and to type checkers."""
 
 ROUNDING = 1e-9
 """Largest difference of the package's floats from the printed numbers."""
@@ -284,18 +279,27 @@ def lp2_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comp
 
 
 def _draw_channel(draw: Random) -> dict[str, Any]:
-    """Return a mixture of randomized responses on some labels, their outputs renamed at random."""
-    size, ratio = draw.randint(1, 5), draw.choice(RATIOS)
-    rows = [[Fraction(0)] * size for _ in range(size)]
-    for share in prior(draw, draw.randint(1, 3)):
-        part = top_k_rows(prior(draw, size), draw.randint(1, size), ratio)
-        names = list(range(size)) if draw.random() < 0.5 else [draw.randrange(size) for _ in range(size)]
-        for y, v in product(range(size), repeat=2):
-            rows[y][names[v]] += share * part[y][v]
-    return {"ratio": ratio, "rows": tuple(map(tuple, rows))}
+    k = draw.randint(2, 8)
+    rows = [shares([draw.randint(1, 9) + (v == y) * draw.randint(0, 60) for v in range(k)]) for y in range(k)]
+    return {"rows": tuple(rows), "ratio": max(max(column) / min(column) for column in zip(*rows, strict=True))}
 
 
-@claim("G21 Theorem 3: LP1 implies LP2", Draws(100, _draw_channel), given="any epsilon-DP table")
+CHANNELS = (
+    cases(
+        "rows ratio",
+        *(
+            (top_k_rows(shares([1] * k), n, ratio), ratio)
+            for k in (2, 3, 10, 30)
+            for ratio in RATIOS
+            for n in sorted({1, 2, k})
+        ),
+    ),
+    Draws(100, _draw_channel),
+)
+"""Randomizers from classes to the same classes, with their largest ratios."""
+
+
+@claim("G21 Theorem 3: LP1 implies LP2", *CHANNELS, given="any epsilon-DP table")
 @false("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", closer=True)
 def lp1_implies_lp2(ratio: Fraction, rows: Rows, *, closer: bool = False) -> Comparison:
     """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""

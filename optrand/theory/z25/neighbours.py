@@ -19,10 +19,9 @@ from optrand.base.arithmetic import exp_bracket, log_bracket
 from optrand.base.validation import Floats
 from optrand.baselines import UnaryBits
 from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.instances import Row
 from optrand.theory.sums import binomial, bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
-
-Row = tuple[Fraction, ...]
 
 
 def _draw_neighbours(draw: Random) -> dict[str, Any]:
@@ -86,7 +85,7 @@ def deviates(means: Row, logarithm: Fraction) -> Fraction:
 def _tails(draw: Random) -> list[tuple[Row, Fraction]]:
     """Return probabilities just above those at which Hoeffding's inequality counts one more number of ones."""
     found = []
-    for k in range(1, 9):
+    for k in (1, 2, 3, 5, 8):
         for odds in (Fraction(2), Fraction(11, 10)):
             mixed = tuple(bit_mean(Fraction(draw.randint(0, 6), 6), odds) for _ in range(k))
             for means in ((Fraction(1, 2),) * k, (bit_mean(Fraction(1), odds),) * k, mixed):
@@ -153,7 +152,7 @@ def slope_exceeds(size: int, k: int, slope: float, epsilon: float, allowed: floa
 
 @claim(
     "Z25 Equation 36",
-    grid(k=(1, 2, 5, 30, 100), classes=(2, 10, 1_000, 1_000_000), epsilon=(1.0, 0.1, 4.0), delta=(0.5, 0.1, 0.01)),
+    grid(k=(1, 2, 5, 30, 100), classes=(2, 10, 1_000, 1_000_000), epsilon=(1.0, 0.1, 4.0), delta=(0.5, 0.01)),
     *(
         grid(size=[size], k=[k], slope=(0.5, 0.1), epsilon=(1.0, 4.0), delta=(0.5, 0.1))
         for size, k in ((10, 5), (40, 10), (100, 20))
