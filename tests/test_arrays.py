@@ -19,6 +19,7 @@ import optrand
 from optrand.accounting import Ledger, Spent
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput, NotCertified, OverBudget, SpentNote
 from optrand.release.in_memory import Randomized
+from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord, load_release
 
 KEY = bytes(range(32))
@@ -128,6 +129,24 @@ def test_booleans_and_integers_keep_their_type(given, classes):
     assert all(type(one) is type(other) for one, other in zip(flat(noisy), flat(given), strict=True))
     assert getattr(noisy, "dtype", None) == getattr(given, "dtype", None)
     assert record.labels == tuple(classes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "task"),
+    [
+        (pd.Index(["a", "b"]), "classification"),
+        (pl.Series(["a", "b"]), "classification"),
+        (pa.array(["a", "b"]), "classification"),
+        ({"a": 1, "b": 2}.keys(), "classification"),
+        (np.array([True, False]), "classification"),
+        (np.array([0, 1], dtype=object), "regression"),
+        (pd.Series([0, 1]), "regression"),
+        (iter([0, 1]), "regression"),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_labels_decide_on_the_task(labels, task):
+    assert Question(labels=labels, epsilon=1.0).task == task
 
 
 @pytest.mark.parametrize("given", frames(), ids=lambda given: f"{type(given).__module__}.{type(given).__name__}")

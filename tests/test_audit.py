@@ -321,6 +321,14 @@ def test_a_file_that_is_not_private_ends_with_3(tmp_path) -> None:
     assert done.stderr.startswith("error: ")
 
 
+def test_names_of_the_command_line_are_names(tmp_path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("0.75,0.25\n0.5,0.5\n")
+    done = run(table, "--epsilon", "0.5", "--labels", "no,yes", "--outputs", "no,yes")
+    assert done.exit_code == UNVERIFIED
+    assert "where the label is yes" in done.stdout
+
+
 ROWS = [[0.0, 0.5, 0.5], [0.6, 0.2, 0.2]]
 NAMES = ["low", "mid", "high"]
 

@@ -167,7 +167,7 @@ OF_A_SWEEP = [
 
 BAD_OPTIONS = [
     *[("solve", "--labels", text, "is not a number") for text in ("a,b", "0,1,O")],
-    ("numbers", "--labels", "0,1,O", "add --task classification"),
+    ("numbers", "--labels", "0,1,O", "with --task classification"),
     ("numbers", "--nulls", "class", "add --task classification"),
     *[("numbers", "--task", text, "--task") for text in ("", "classes", "Regression")],
     ("classes", "--task", "regression", "is not a number"),

@@ -21,6 +21,7 @@ import pytest
 from typer.testing import CliRunner
 
 import optrand.certificates.certificate
+import optrand.checker
 import optrand.studies.many
 from optrand import Interval, feasible_output_set, regression, solve, unbiased_regression
 from optrand.base.numerals import shown_above

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import urllib.request
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,7 +25,7 @@ from optrand.release import Question, ReleaseRecord, load_release, publish, rand
 from optrand.release import batches as orchestrator
 from optrand.release.batches import Account, Listener, Table
 from optrand.release.groups import Groups
-from optrand.release.spark import _task, _Tasks, _write_labels
+from optrand.release.spark import _task, _write_labels
 
 if MISSING and "CI" not in os.environ:
     # CI never skips: there, what is missing is an error.
@@ -258,8 +259,8 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     planned = (asked, Groups(), np.array([ROWS]), None)
     fits, _ = orchestrator.find_mechanisms(*planned)
     drawing = ReleaseRecord.of(*planned, fits, None, release="0" * 32, dataset=None).drawing(KEY)
-    tasks = _Tasks(reader, ("person", "weeks"), (drawing,), str(tmp_path / "attempts"))
-    write = _task(SimpleNamespace(value=tasks), _write_labels)
+    work = partial(_write_labels, reader, ("person", "weeks"), (drawing,), tmp_path / "attempts")
+    write = _task(SimpleNamespace(value=work), "write")
     batches = table.to_batches(max_chunksize=700)
     with pytest.raises(OSError, match="a disk that all machines share"):
         list(write(batches))
@@ -271,7 +272,7 @@ def test_attempts_of_a_task_write_files_of_their_own_with_equal_labels(tmp_path)
     assert first != second
     assert by_id(pq.read_table(first)) == by_id(pq.read_table(second))
     assert first.stat().st_mode & 0o777 == 0o600
-    assert all(str(list(KEY)) not in repr(each) and repr(KEY) not in repr(each) for each in (tasks, drawing, reader))
+    assert all(str(list(KEY)) not in repr(each) and repr(KEY) not in repr(each) for each in (work, drawing, reader))
 
     def break_off():
         yield batches[0]

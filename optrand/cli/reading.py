@@ -122,7 +122,7 @@ def _range(text: str) -> list[Fraction]:
 
 
 def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ...]:
-    """Return the labels that a text declares: numbers in increasing order, or names in the order given.
+    """Return the labels that a text declares, numbers or names, in the order in which they are written.
 
     Parameters
     ----------
@@ -145,23 +145,20 @@ def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ..
     >>> parse_declared('yes,no,"neither, nor"')
     ('yes', 'no', 'neither, nor')
     """
-    ranges = ":" in text and "," not in text and not text.startswith("@")
-    if task == "classification":
-        return (
-            tuple(repr(label).removesuffix(".0") for label in parse_labels(text).tolist())
-            if ranges
-            else _parse_names(text)
-        )
-    if task == "regression" or ranges:
-        return parse_labels(text)
+    if ":" in text and "," not in text and not text.startswith("@"):
+        numbers = parse_in_order(text)
+        names = tuple(repr(label).removesuffix(".0") for label in numbers.tolist())
+        return names if task == "classification" else numbers
+    if task is not None:
+        return _parse_names(text) if task == "classification" else parse_in_order(text)
     tokens = [token for token in _tokens(text) if token]
-    numbers = sum(map(_is_number, tokens))
-    if 0 < numbers < len(tokens):
+    count = sum(map(_is_number, tokens))
+    if 0 < count < len(tokens):
         raise InvalidInput(
-            f"{numbers} of {len(tokens)} declared labels are numbers, and the others are not: correct them, or add "
-            "--task classification if all of them are names"
+            f"{count} of {len(tokens)} declared labels are numbers, and the others are not: correct them; randomize "
+            "takes all of them as names with --task classification"
         )
-    return parse_labels(text) if numbers == len(tokens) else _parse_names(text)
+    return parse_in_order(text) if count == len(tokens) else _parse_names(text)
 
 
 def _tokens(text: str) -> list[str]:

@@ -15,9 +15,9 @@ from optrand.cli.reading import (
     Epsilon,
     Force,
     option,
+    parse_declared,
     parse_epsilon,
     parse_gap,
-    parse_in_order,
     read_prior,
     read_saved,
 )
@@ -138,7 +138,9 @@ def audit(
         ),
     ],
     epsilon: Epsilon,
-    labels: Annotated[str | None, option("--labels", "SET", f"Labels of the rows, in order: {LABEL_FORMS}")] = None,
+    labels: Annotated[
+        str | None, option("--labels", "SET", f"Labels of the rows, in order: {LABEL_FORMS} Or names: yes,no.")
+    ] = None,
     outputs: Annotated[str | None, option("--outputs", "SET", "Outputs of the columns, in the same forms.")] = None,
     prior: Annotated[
         Path | None,
@@ -158,8 +160,9 @@ def audit(
     from optrand.audits.reading import read_sheet
 
     budget, sheet = parse_epsilon(epsilon), read_sheet(table)
-    rows = sheet.labels if labels is None else tuple(parse_in_order(labels).tolist())
-    columns = sheet.outputs if outputs is None else tuple(parse_in_order(outputs).tolist())
+    # Numbers of Python, as numpy's show their type.
+    rows = sheet.labels if labels is None else tuple(np.asarray(parse_declared(labels)).tolist())
+    columns = sheet.outputs if outputs is None else tuple(np.asarray(parse_declared(outputs)).tolist())
     shares = None
     if prior is not None:
         numbers = range(len(sheet.entries)) if rows is None else rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast, get_args
@@ -371,7 +371,7 @@ def _as_array(given: Any, name: str, example: str = "[0.5, 0.3, 0.2]") -> Any:
     """Return a public list as an array or a list."""
     if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
         raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a list such as {example}")
-    if isinstance(given, list | tuple):
+    if isinstance(given, Iterable) and not (isinstance(given, range) or hasattr(given, "__array__")):
         # The cells of a list are checked themselves: numpy makes numbers of booleans.
         return list(given)
     try:

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from optrand.release.plan import Drawing
 from optrand.release.question import Question
 
 Batches = Iterable[Any]
+Work = partial["_Report"]
 
 
 @contextmanager
@@ -83,7 +85,7 @@ def open_frame(frame: Any, target: Path, question: Question, listener: Listener)
 class _SparkTable(Table):
     """A Spark frame: the driver reads the distinct values of its groups, tasks read its rows in both passes."""
 
-    def __init__(self, frame: Any, broadcast: Callable[[_Tasks], Any]) -> None:
+    def __init__(self, frame: Any, broadcast: Callable[[Work], Any]) -> None:
         from pyspark.errors import PySparkException
         from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -119,11 +121,10 @@ class _SparkTable(Table):
 
     def scan(self, reader: Reader, sink: Any, listener: Listener) -> Scan:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
-        held = self.broadcast(_Tasks(reader, sink.names))
-        found = _Report.collect(self.select(reader.needed), held, _count_labels)
+        found = self._collect(self.select(reader.needed), partial(_count_labels, reader))
         if found.refused is not None:
             raise InvalidInput(found.refused)
-        ids = _Report.collect(self.distinct_ids(reader.id_columns), held, _check_ids)
+        ids = self._collect(self.distinct_ids(reader.id_columns), partial(_check_ids, reader))
         if ids.refused is not None:
             raise InvalidInput(ids.refused)
         if ids.ids != found.ids:
@@ -144,9 +145,8 @@ class _SparkTable(Table):
         names, staged = sink.names, sink.staging.table
         attempts = sink.staging.folder / "attempts"
         attempts.mkdir(mode=0o700)
-        held = self.broadcast(_Tasks(reader, names, tuple(drawings), str(attempts)))
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
-        written = _Report.collect(frame, held, _write_labels)
+        written = self._collect(frame, partial(_write_labels, reader, names, tuple(drawings), attempts))
         if written.refused is not None or written.rows != found.sums[0]:
             raise _describe_change()
         staged.mkdir(mode=0o700)
@@ -156,19 +156,26 @@ class _SparkTable(Table):
             (attempts / file).rename(staged / f"part-{number:05}.parquet")
         sync_directory(staged)
 
+    def _collect(self, frame: Any, work: Work) -> _Report:
+        """Do some work on all partitions, and add the reports up.
+
+        The work is broadcast, since plans and logs show the objects that a function holds itself.
+        """
+        task = _task(self.broadcast(work), work.func.__name__)
+        reports = [_Report.of_row(row.report) for row in frame.mapInArrow(task, "report string").collect()]
+        counts = [np.array(each.counts, dtype=np.int64) for each in reports if each.counts]
+        return _Report(
+            rows=sum((each.rows for each in reports), RowSums()),
+            ids=sum((each.ids for each in reports), RowSums()),
+            released=sum(each.released for each in reports),
+            counts=np.sum(counts, axis=0).tolist() if counts else [],
+            refused=min((each.refused for each in reports if each.refused is not None), default=None),
+            files=[file for each in reports for file in each.files],
+        )
+
 
 def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-@dataclass(frozen=True)
-class _Tasks:
-    """Input of the tasks. It is broadcast, since plans and logs show the objects that a function holds itself."""
-
-    reader: Reader = field(repr=False)
-    names: tuple[str, ...]
-    drawings: tuple[Drawing, ...] = field(default=(), repr=False)
-    folder: str = ""
 
 
 @dataclass
@@ -185,15 +192,15 @@ class _Report:
     refused: str | None = None
     files: list[str] = field(default_factory=list)
 
-    def read(self, tasks: _Tasks, batches: Batches) -> Iterator[tuple[Any, Rows]]:
+    def read(self, reader: Reader, batches: Batches) -> Iterator[tuple[Any, Rows]]:
         """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
         for batch in batches:
             try:
-                rows = tasks.reader.read(batch)
+                rows = reader.read(batch)
             except InvalidInput as error:
                 self.refused = self.refused or str(error)
                 continue
-            self.rows += tasks.reader.sums(rows)[0]
+            self.rows += reader.sums(rows)[0]
             self.released += batch.num_rows if rows.kept is None else int(rows.kept.sum())
             yield batch, rows
 
@@ -204,27 +211,13 @@ class _Report:
         rows, ids = (RowSums(each["rows"], tuple(each["halves"])) for each in (found.pop("rows"), found.pop("ids")))
         return cls(rows, ids, **found)
 
-    @classmethod
-    def collect(cls, frame: Any, held: Any, work: Callable[[_Tasks, Batches], _Report]) -> _Report:
-        """Do some work on all partitions, and add the reports up."""
-        reports = [cls.of_row(row.report) for row in frame.mapInArrow(_task(held, work), "report string").collect()]
-        counts = [np.array(each.counts, dtype=np.int64) for each in reports if each.counts]
-        return cls(
-            rows=sum((each.rows for each in reports), RowSums()),
-            ids=sum((each.ids for each in reports), RowSums()),
-            released=sum(each.released for each in reports),
-            counts=np.sum(counts, axis=0).tolist() if counts else [],
-            refused=min((each.refused for each in reports if each.refused is not None), default=None),
-            files=[file for each in reports for file in each.files],
-        )
 
-
-def _task(held: Any, work: Callable[[_Tasks, Batches], _Report]) -> Callable[[Batches], Iterator[Any]]:
-    """Return the task that does some work on a partition, and yields its report as a row."""
+def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
+    """Return the task that does some broadcast work on a partition, and yields its report as a row."""
 
     def run(batches: Batches) -> Iterator[Any]:
         try:
-            yield pa.record_batch({"report": [json.dumps(asdict(work(held.value, batches)))]})
+            yield pa.record_batch({"report": [json.dumps(asdict(held.value(batches)))]})
         except (OptrandError, OSError, MemoryError, GeneratorExit):
             raise
         except Exception as error:
@@ -232,51 +225,53 @@ def _task(held: Any, work: Callable[[_Tasks, Batches], _Report]) -> Callable[[Ba
             raise RuntimeError(f"a task of the release failed with {type(error).__name__}") from None
 
     # Plans and pages of Spark show a function by its name.
-    run.__name__ = work.__name__
+    run.__name__ = name
     return run
 
 
-def _count_labels(tasks: _Tasks, batches: Batches) -> _Report:
-    report, groups, k = _Report(), len(tasks.reader.groups), tasks.reader.questions[0].k
+def _count_labels(reader: Reader, batches: Batches) -> _Report:
+    report, groups, k = _Report(), len(reader.groups), reader.questions[0].k
     counts = np.zeros((groups, k), dtype=np.int64)
-    for _, rows in report.read(tasks, batches):
+    for _, rows in report.read(reader, batches):
         counts += rows.counts(0, groups, k)
-        report.ids += RowSums.of(tasks.reader.secret, rows.ids)
+        report.ids += RowSums.of(reader.secret, rows.ids)
     report.counts = counts.ravel().tolist()
     return report
 
 
-def _check_ids(tasks: _Tasks, batches: Batches) -> _Report:
+def _check_ids(reader: Reader, batches: Batches) -> _Report:
     """Sum distinct ids, whose batches have a column ``count`` of how often each occurs."""
-    report, names = _Report(), tasks.reader.id_columns
+    report, names = _Report(), reader.id_columns
     for batch in batches:
         if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
             report.refused = "at least two records have the same id: ids must be unique over the whole table"
         try:
-            ids = column_ids([batch.column(i) for i in range(len(names))], names, key=tasks.reader.secret)
+            ids = column_ids([batch.column(i) for i in range(len(names))], names, key=reader.secret)
         except InvalidInput as error:
             report.refused = str(error)
             continue
-        report.ids += RowSums.of(tasks.reader.secret, ids)
+        report.ids += RowSums.of(reader.secret, ids)
     return report
 
 
-def _write_labels(tasks: _Tasks, batches: Batches) -> _Report:
+def _write_labels(
+    reader: Reader, names: Sequence[str], drawings: Sequence[Drawing], folder: Path, batches: Batches
+) -> _Report:
     """Write a partition to a file of its own in a folder that all machines see.
 
     A task may run twice: each attempt writes another file, and only those count whose report is collected.
     """
-    report, reader, folder = _Report(), tasks.reader, Path(tasks.folder)
+    report = _Report()
     path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
     writer = None
     try:
-        for batch, rows in report.read(tasks, batches):
-            kept, (noisy,) = reader.draw(batch, rows, tasks.drawings)
+        for batch, rows in report.read(reader, batches):
+            kept, (noisy,) = reader.draw(batch, rows, drawings)
             if kept.num_rows == 0:
                 continue
             column = reader.questions[0].column
-            arrays = [noisy if name == column else kept.column(name) for name in tasks.names]
-            table = pa.RecordBatch.from_arrays(arrays, names=list(tasks.names))
+            arrays = [noisy if name == column else kept.column(name) for name in names]
+            table = pa.RecordBatch.from_arrays(arrays, names=list(names))
             if writer is None:
                 if not folder.is_dir():
                     raise OSError(f"{folder} is not there: the output must be on a disk that all machines share")
@@ -301,12 +296,12 @@ def _describe_change() -> InputChanged:
 
 
 @contextmanager
-def _jobs(context: Any) -> Iterator[Callable[[_Tasks], Any]]:
+def _jobs(context: Any) -> Iterator[Callable[[Work], Any]]:
     """Yield a function that broadcasts; variables are destroyed at the end, and jobs are cancelled on an error."""
     sent: list[Any] = []
 
-    def broadcast(tasks: _Tasks) -> Any:
-        sent.append(context.broadcast(tasks))
+    def broadcast(work: Work) -> Any:
+        sent.append(context.broadcast(work))
         return sent[-1]
 
     tag = f"optrand-{uuid.uuid4().hex}"
