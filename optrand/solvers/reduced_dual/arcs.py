@@ -100,6 +100,8 @@ class Arcs(NamedTuple):
         Nodes in the band, and hub nodes: those of many arcs, whose rows are dense.
     low, high : (n,) arrays
         Bounds of the output of each arc; equal on a grid.
+    transpose : sparse (k + 1, n) array
+        1 where an arc ends, -1 where it begins. Products take half the time of counting by node.
     """
 
     k: int
@@ -118,6 +120,7 @@ class Arcs(NamedTuple):
     hubs: Indices
     low: Floats
     high: Floats
+    transpose: csr_array
 
 
 class Level(NamedTuple):
@@ -332,6 +335,8 @@ def build_arcs(
             (2 * up + 1) * size + 2 * down + 1,
         )
     )
+    each, signs = np.tile(np.arange(count), 2), np.repeat([1.0, -1.0], count)
+    transpose = csr_array((signs, (np.append(end[:count], first[:count]), each)), shape=(k + 1, count))
     inner_places = places[1 : unknown + 1]
     nodes, hub_nodes = 1 + np.flatnonzero(inner_places < banded), 1 + np.flatnonzero(inner_places >= banded)
     return Arcs(
@@ -351,6 +356,7 @@ def build_arcs(
         hub_nodes,
         bounds[0],
         bounds[1],
+        transpose,
     )
 
 

@@ -187,10 +187,7 @@ def apply_incidence(arcs: Arcs, excess: float, sums: Floats) -> Floats:
 
 def apply_transpose(arcs: Arcs, excess: float, amounts: Floats) -> Floats:
     """Apply the transpose of :func:`apply_incidence`."""
-    n, size = arcs.n, arcs.k + 1
-    sums: Floats = np.zeros(size)
-    sums += np.bincount(arcs.end[:n], amounts, size)
-    sums -= np.bincount(arcs.first[:n], amounts, size)
+    sums: Floats = arcs.transpose @ amounts
     sums[arcs.k] += excess * amounts.sum()
     return sums
 
