@@ -11,6 +11,7 @@ from optrand import Dual, Interval, certify, regression, unbiased_regression
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidInput
 from optrand.mechanism.tabulation import tabulate
+from optrand.model import losses
 from optrand.model.staircase import Staircase, decompose
 from optrand.solvers import ColumnGeneration, ReducedDual, design, solve
 from optrand.solvers.dual_repair import randomizer_of, repair
@@ -49,6 +50,17 @@ def test_an_optimal_randomizer_is_enough_to_find_multipliers_that_prove_it(seed)
     found = repair(problem, columns, nothing, gap=1e-10)
     assert relative_gap(problem, columns, found) <= 1e-10
     assert (found.alpha == repair(problem, columns, found, gap=1e-10).alpha).all()
+
+
+@pytest.mark.parametrize("loss", [losses.squared, losses.absolute], ids=["squared", "absolute"])
+def test_at_a_price_of_bias_the_biases_give_one_kind_of_multipliers_and_the_columns_the_other(loss):
+    problem = priced(4, k=20, loss=loss, outputs=np.linspace(-3.0, 22.0, 40))
+    columns = answer_of(problem)
+    nothing = Dual(np.zeros(problem.k), np.zeros(problem.k))
+    found = repair(problem, columns, nothing, gap=1e-9)
+    assert relative_gap(problem, columns, found) <= 1e-9
+    biases = randomizer_of(problem, columns).biases
+    assert found.beta == pytest.approx(-3.0 * problem.prior * biases, abs=1e-12)
 
 
 def test_a_randomizer_that_is_not_optimal_gets_no_proof_and_nothing_is_lost():

@@ -1,13 +1,14 @@
-r"""Multipliers that certify against *all* columns on a grid where bias is free, from a good randomizer.
+r"""Multipliers that certify against *all* columns on a grid where bias is allowed, from a good randomizer.
 
 There the multipliers of a restricted program are seldom unique, and those of a solver may price other columns below
-zero, though the randomizer is optimal. Given the randomizer, complementary slackness says where to look: an output
-:math:`v` in use with the column of :math:`S` requires :math:`p_y g(v, y) \leq \alpha_y` for the labels in :math:`S` and
-:math:`p_y g(v, y) \geq \alpha_y` for the others, which confines every :math:`\alpha_y` to an interval. The linear
-program is then
+zero, though the randomizer is optimal. Given the randomizer, the multipliers of its biases are their charges,
+:math:`\beta_y = -\lambda p_y b_y`. Let :math:`c_y(v) = p_y g(v, y) - \beta_y v`. For the others complementary slackness
+says where to look: an output :math:`v` in use with the column of :math:`S` requires :math:`c_y(v) \leq \alpha_y` for
+the labels in :math:`S` and :math:`c_y(v) \geq \alpha_y` for all others, which confines every :math:`\alpha_y` to an
+interval. The linear program is then
 
 .. math:: \max_{\alpha, m \leq 0} \sum_y \alpha_y + \frac{k}{E + k - 1} m \quad\text{s.t.}\quad
-          \sum_y s_y (p_y g(v, y) - \alpha_y) \geq m \text{ for every column } (s, v),
+          \sum_y s_y (c_y(v) - \alpha_y) \geq m \text{ for every column } (s, v),
 
 solved by cutting planes: price, add the columns of negative reduced cost, solve again, by an interior-point method,
 whose central answers need two or three rounds where vertices would need many.
@@ -16,6 +17,7 @@ whose central answers need two or three rounds where vertices would need many.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +32,7 @@ from optrand.model.staircase import Staircase
 from optrand.solvers.backends.cones import Clarabel, ConicProgram
 from optrand.solvers.gaps import price
 
-__all__ = ["randomizer_of", "repair", "snap"]
+__all__ = ["randomizer_of", "repair"]
 
 NEGLIGIBLE = 1e-5
 """Columns with less mass (times ``E``) do not confine the multipliers."""
@@ -54,7 +56,7 @@ def repair(problem: Problem, columns: Staircase, dual: Dual, *, gap: float, roun
     Parameters
     ----------
     problem : Problem
-        On a grid, with a bias penalty of 0.
+        On a grid, with a finite bias penalty.
     columns : Staircase
         A feasible randomizer, best an optimal one.
     dual : Dual
@@ -69,14 +71,15 @@ def repair(problem: Problem, columns: Staircase, dual: Dual, *, gap: float, roun
     Dual
         Never worse than `dual`; the same if the randomizer's table would have more than :data:`LARGEST` entries.
     """
-    value = problem.sign * problem.value(randomizer_of(problem, columns))
+    randomizer = randomizer_of(problem, columns)
+    value = problem.sign * problem.value(randomizer)
     unit = abs(value) or 1.0
     best, bound = dual, lower_bound(problem, dual)
     target = value - gap * unit
     used = columns.only(columns.masses * math.exp(problem.epsilon) > NEGLIGIBLE)
     if bound >= target or not used.masses.size or problem.k * columns.masses.size > LARGEST:
         return dual
-    cuts = _Cuts(problem, used, dual, unit)
+    cuts = _Cuts(problem, used, dual, randomizer.biases, unit)
     for _ in range(rounds):
         for candidate in cuts.candidates:
             reached = lower_bound(problem, candidate)
@@ -88,14 +91,13 @@ def repair(problem: Problem, columns: Staircase, dual: Dual, *, gap: float, roun
     return best
 
 
-def snap(problem: Problem, used: Staircase, dual: Dual) -> Dual:
-    """Return the multipliers nearest to `dual` that charge each bias its price, and columns in use nothing."""
-    beta = dual.beta if problem.unbiased else -problem.bias_weights * randomizer_of(problem, used).biases
+def _snap(problem: Problem, used: Staircase, dual: Dual) -> Dual:
+    """Return the multipliers with the nearest `alpha` to that of `dual` at which columns in use cost nothing."""
     weights = np.where(used.members, 1.0, math.exp(-problem.epsilon))
     table = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)
-    reduced = table - dual.alpha[:, np.newaxis] - beta[:, np.newaxis] * used.outputs
+    reduced = table - dual.alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * used.outputs
     change = np.linalg.lstsq(weights.T, (weights * reduced).sum(axis=0), rcond=INDEPENDENT)[0]
-    return Dual(dual.alpha + change, beta)
+    return Dual(dual.alpha + change, dual.beta)
 
 
 def randomizer_of(problem: Problem, arcs: Staircase | Arcs) -> Randomizer:
@@ -112,24 +114,28 @@ class _Cuts:
     scaled to 1 for their members and ``1 / E`` for the others.
     """
 
-    def __init__(self, problem: Problem, used: Staircase, dual: Dual, unit: float) -> None:
+    def __init__(self, problem: Problem, used: Staircase, dual: Dual, biases: Floats, unit: float) -> None:
         self.problem, self.used, self.unit = problem, used, unit
         self.least = math.exp(-problem.epsilon)
         self.current: Dual | None = dual
         self.slack, self.limit = FIRST_SLACK, math.inf
+        self.beta = -problem.bias_weights * biases
+        # What these multipliers add to the bound, whatever alpha is.
+        self.fixed = float(self.beta @ (problem.labels + biases / 2))
         label, column = _decisive_pairs(used)
         # Reduced costs of a label at its own columns are to be negative, at the others positive.
         sign = np.where(used.members[label, column], -1.0, 1.0)
-        table = self._losses(used.outputs)
-        self.confined, self.tight = _differences(sign, label, problem.k), sign * table[label, column]
-        self.give = np.clip(table.max(axis=1), LEAST_STAKE, 1.0)[label]
+        costs = self._costs(used.outputs)
+        self.confined, self.tight = _differences(sign, label, problem.k), sign * costs[label, column]
+        self.give = np.clip(costs.max(axis=1), LEAST_STAKE, 1.0)[label]
         self.rows: list[sparse.csr_array] = []
         self.limits: list[Floats] = []
         self._add(used.members, used.outputs)
 
-    def _losses(self, outputs: Floats) -> Floats:
-        table: Floats = self.problem.prior[:, np.newaxis] * self.problem.loss_table(outputs) / self.unit
-        return table
+    def _costs(self, outputs: Floats) -> Floats:
+        table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(outputs)
+        costs: Floats = (table - self.beta[:, np.newaxis] * outputs) / self.unit
+        return costs
 
     def _add(self, members: NDArray[np.bool_], outputs: Floats) -> None:
         """Add rows that keep the reduced costs of columns from being negative."""
@@ -140,12 +146,14 @@ class _Cuts:
         values = np.concatenate(((1 - self.least) * steps[label, row], np.full(rows.size, self.least)))
         where = np.concatenate((row, rows)), np.concatenate((label, np.full(rows.size, k - 1)))
         self.rows.append(sparse.csr_array((values, where), shape=(rows.size, k)))
-        self.limits.append((np.where(members, 1.0, self.least) * self._losses(outputs)).sum(axis=0))
+        self.limits.append((np.where(members, 1.0, self.least) * self._costs(outputs)).sum(axis=0))
 
     @property
     def candidates(self) -> list[Dual]:
         """Multipliers of the last program, and the nearest ones at which the columns in use have reduced cost zero."""
-        return [] if self.current is None else [self.current, snap(self.problem, self.used, self.current)]
+        if self.current is None:
+            return []
+        return [self.current, _snap(self.problem, self.used, replace(self.current, beta=self.beta))]
 
     def tighten(self) -> None:
         """Add the columns that the last multipliers price below zero, and find others."""
@@ -179,8 +187,8 @@ class _Cuts:
         if answer is None or "nfeasible" in answer.status:
             self.slack *= WIDENING
             return None
-        self.limit = -self.unit * float(np.dot(program.cost, answer.x))
-        return Dual(np.diff(answer.x[:-1], prepend=0.0) * self.unit, np.zeros(k))
+        self.limit = self.fixed - self.unit * float(np.dot(program.cost, answer.x))
+        return Dual(np.diff(answer.x[:-1], prepend=0.0) * self.unit, self.beta)
 
 
 def _differences(sign: Floats, label: NDArray[np.intp], k: int) -> sparse.csr_array:

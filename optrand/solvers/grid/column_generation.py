@@ -21,7 +21,7 @@ from optrand.model.staircase import Staircase
 from optrand.programs.backends import Backend, Highs
 from optrand.solvers.backends.cones import Clarabel
 from optrand.solvers.bins.path import BinPath
-from optrand.solvers.dual_repair import randomizer_of, repair, snap
+from optrand.solvers.dual_repair import randomizer_of, repair
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.feasibility import balance_arcs, mend_masses
 from optrand.solvers.gaps import price
@@ -115,18 +115,8 @@ class ColumnGeneration(GuardedSolver):
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         randomizer = _mend(problem, arcs)
-        dual = self._final_dual(problem, arcs, best)
+        dual = best.dual if problem.unbiased else repair(problem, arcs, best.dual, gap=self.gap)
         return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
-
-    def _final_dual(self, problem: Problem, arcs: Staircase, best: _Best) -> Dual:
-        """Return the best multipliers, or better ones that follow from the columns in use."""
-        if problem.unbiased:
-            return best.dual
-        if not problem.bias_penalty:
-            return repair(problem, arcs, best.dual, gap=self.gap)
-        # They prove more where a loss is nothing but rounding.
-        other = snap(problem, arcs, best.dual)
-        return other if lower_bound(problem, other) > best.bound else best.dual
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
         """Return the phases: whether the simplex method solves the masters, and the gap at which each ends."""
