@@ -206,6 +206,8 @@ class UniformRR(LabelRandomization):
     [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
     """
 
+    _budget: float
+
     def __init__(self, k: int, epsilon: float) -> None:
         size, budget = check_integer(k, "k", 2), check_epsilon(epsilon)
         super().__init__((Fraction(1, size),) * size, size / (size - 1 + privacy_ratio(budget)))
@@ -214,8 +216,7 @@ class UniformRR(LabelRandomization):
     @property
     def epsilon(self) -> float:
         """Privacy budget in nats."""
-        budget: float = vars(self)["_budget"]
-        return budget
+        return self._budget
 
     def _arguments(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon}
