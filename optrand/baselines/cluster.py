@@ -18,7 +18,7 @@ from optrand.base.arithmetic import decimal_value, float_above, log_bracket, pri
 from optrand.base.records import freeze
 from optrand.base.validation import Floats, check_epsilon, check_integer, frozen, rectangular
 from optrand.baselines.groups import Groups
-from optrand.baselines.randomization import LabelRandomization, fraction
+from optrand.baselines.randomization import LabelRandomization, check_fraction
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -160,10 +160,10 @@ class ClusterRR:
     ) -> None:
         """Check every parameter."""
         size = check_integer(k, "k", 2)
-        scale = fraction(noise_scale, "noise_scale")
+        scale = check_fraction(noise_scale, "noise_scale")
         if scale <= 0:
             raise InvalidInput(f"noise_scale is {float(scale):g}, expected a number above 0: without noise, no privacy")
-        share = fraction(resampling, "resampling", most=1)
+        share = check_fraction(resampling, "resampling", most=1)
         floor = _check_threshold(threshold, size)
         if share == 0 or (floor == 0 and share < 1):
             raise InvalidInput(
@@ -171,7 +171,7 @@ class ClusterRR:
                 "certainty, expected resampling above 0, and threshold above 0 unless resampling is 1"
             )
         name = "resampling" if bias_correction is None else "bias_correction"
-        beta = share if bias_correction is None else fraction(bias_correction, name, most=1)
+        beta = share if bias_correction is None else check_fraction(bias_correction, name, most=1)
         # Whatever the distributions are, this decides whether their matrices have inverses.
         if beta == 1:
             raise InvalidInput(
@@ -462,7 +462,7 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
 
 
 def _check_threshold(given: float | Fraction, k: int) -> Fraction:
-    floor = fraction(given, "threshold")
+    floor = check_fraction(given, "threshold")
     # Accept the float nearest to 1/k, which may lie above it.
     if float(floor) == 1 / k:
         floor = Fraction(1, k)

@@ -17,7 +17,7 @@ from optrand.base.records import freeze
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_real
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import LEAST_DELTA, PeerPair
-from optrand.baselines.randomization import LabelRandomization, fraction
+from optrand.baselines.randomization import LabelRandomization, check_fraction
 from optrand.errors import InvalidInput
 from optrand.sampling.draw import draw_integers
 from optrand.sampling.entropy import EntropySource, SystemEntropy
@@ -124,7 +124,7 @@ class PeerToPeer:
     def __post_init__(self) -> None:
         """Check both."""
         for name in ("flip", "rate"):
-            object.__setattr__(self, name, float(fraction(getattr(self, name), name, most=1)))
+            object.__setattr__(self, name, float(check_fraction(getattr(self, name), name, most=1)))
 
     @property
     def epsilon(self) -> float:

@@ -21,7 +21,7 @@ from optrand.model.table import Table
 from optrand.sampling import Sampler
 from optrand.sampling.entropy import EntropySource
 
-__all__ = ["LabelRandomization", "UniformRR", "fraction"]
+__all__ = ["LabelRandomization", "UniformRR", "check_fraction"]
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class LabelRandomization(Record):
 
     def __post_init__(self) -> None:
         """Check the probabilities."""
-        entries = tuple(fraction(q, "an entry of the distribution", most=1) for q in self.distribution)
+        entries = tuple(check_fraction(q, "an entry of the distribution", most=1) for q in self.distribution)
         if sum(entries) != 1:
             raise InvalidInput(
                 f"the distribution sums to {float(sum(entries)):.17g}, expected exactly 1: pass fractions, divided by "
                 "their sum"
             )
         object.__setattr__(self, "distribution", entries)
-        object.__setattr__(self, "resampling", fraction(self.resampling, "resampling", most=1))
+        object.__setattr__(self, "resampling", check_fraction(self.resampling, "resampling", most=1))
 
     @property
     def k(self) -> int:
@@ -206,6 +206,8 @@ class UniformRR(LabelRandomization):
     [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
     """
 
+    _budget: float
+
     def __init__(self, k: int, epsilon: float) -> None:
         size, budget = check_integer(k, "k", 2), check_epsilon(epsilon)
         super().__init__((Fraction(1, size),) * size, size / (size - 1 + privacy_ratio(budget)))
@@ -214,8 +216,7 @@ class UniformRR(LabelRandomization):
     @property
     def epsilon(self) -> float:
         """Privacy budget in nats."""
-        budget: float = vars(self)["_budget"]
-        return budget
+        return self._budget
 
     def _arguments(self) -> dict[str, Any]:
         return {"k": self.k, "epsilon": self.epsilon}
@@ -225,12 +226,12 @@ class UniformRR(LabelRandomization):
         return f"UniformRR(k={self.k}, epsilon={self.epsilon})"
 
 
-def fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:
+def check_fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:
     """Return the exact value of a float or fraction. Raise if it is not from 0 to `most`, if that is given.
 
     Examples
     --------
-    >>> fraction(0.75, "resampling", most=1)
+    >>> check_fraction(0.75, "resampling", most=1)
     Fraction(3, 4)
     """
     exact = Fraction(given if isinstance(given, Fraction) else check_real(given, name))

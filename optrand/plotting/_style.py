@@ -256,7 +256,7 @@ def set_logarithmic(axis: Axis, ticks: Sequence[float] = ()) -> None:
         axis.set_ticks(list(ticks))
 
 
-def integer_ticks(axis: Axis) -> None:
+def set_integer_ticks(axis: Axis) -> None:
     """Put ticks at integers only."""
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 

@@ -73,7 +73,7 @@ def has_means(subject: object) -> bool:
     return not (isinstance(problem, Problem) and problem.loss == losses.zero_one)
 
 
-def chosen(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices:
+def choose_ranks(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices:
     """Return the ranks of the wanted labels, or of at most `most` labels, evenly spread.
 
     Raises
@@ -83,7 +83,7 @@ def chosen(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices:
 
     Examples
     --------
-    >>> chosen(np.arange(10.0), [7, 2], 4).tolist(), chosen(np.arange(10.0), None, 4).tolist()
+    >>> choose_ranks(np.arange(10.0), [7, 2], 4).tolist(), choose_ranks(np.arange(10.0), None, 4).tolist()
     ([2, 7], [0, 3, 6, 9])
     """
     if wanted is None:

@@ -317,7 +317,7 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
             if p.size > LIMITS.kept_marks:
                 style.set_logarithmic(axis)
             else:
-                style.integer_ticks(axis)
+                style.set_integer_ticks(axis)
             axes.grid()
         named = [line for line in (*gain.lines, *by_epsilon.lines) if not str(line.get_label()).startswith("_")]
         style.set_legend(figure, named)
@@ -461,7 +461,7 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         margin = 0.04 * float(high.max() - low.min())
         axes.set(xlabel="label", ylabel="share of the rows", xlim=edges[[0, -1]])
         axes.set_ylim(low.min() - margin, high.max() + margin)
-        style.integer_ticks(axes.xaxis)
+        style.set_integer_ticks(axes.xaxis)
         axes.grid()
         style.set_legend(figure, axes.get_legend_handles_labels()[0])
         released = f"Shares of {write_count(labels.size, 'label')} from {write_count(histogram.size, 'released value')}"

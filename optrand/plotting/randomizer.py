@@ -30,7 +30,7 @@ from optrand.plotting._table import (
     Indices,
     Ranks,
     chances_to_keep,
-    chosen,
+    choose_ranks,
     drawn_table,
     edges_of,
     group_edges,
@@ -73,7 +73,7 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
     5
     """
     table, means = drawn_table(subject, labels), has_means(subject)
-    shown = chosen(table.labels, labels, LIMITS.panels)
+    shown = choose_ranks(table.labels, labels, LIMITS.panels)
     names = number_texts(table.labels[shown])
     with canvas(ax, (6.4, 1.0 + 0.85 * shown.size)) as figure:
         panels = figure.subplots(shown.size, 1, sharex=True, sharey=True, squeeze=False)[:, 0].tolist()
@@ -106,7 +106,7 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
     else:
         panels[-1].set_xlabel("output (label units)" if means else "class that is released")
     if not means:
-        style.integer_ticks(panels[-1].xaxis)
+        style.set_integer_ticks(panels[-1].xaxis)
     margin = 0.03 * float(np.ptp(every)) or 0.5
     panels[0].set_xlim(every.min() - margin, every.max() + margin)
     panels[0].set_ylim(0, 1.15 * float(table.matrix[shown].max()))
@@ -199,7 +199,7 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
         if labels is None:
             style.tick_labels(axes.yaxis, table.labels, height - 1.5)
         else:
-            ticks = chosen(table.labels, labels, table.k)
+            ticks = choose_ranks(table.labels, labels, table.k)
             axes.set_yticks(ticks, number_texts(table.labels[ticks]))
         axes.set_ylabel("label" if has_means(subject) else "class")
         style.add_log_scale(figure, mesh, axes, f"mean probability in {cells.size}" if cells.size else "probability")

@@ -362,7 +362,10 @@ def continuous_mechanism(
     >>> round(mechanism.mechanism.certificate.require(gap=1e-9).upper, 3), round(mechanism.loss(prior), 3)
     (4778.71, 4791.787)
     """
-    chosen = _knots(prior, knots)
+    if isinstance(knots, (int, np.integer)):
+        chosen = place_knots(prior, int(knots))
+    else:
+        chosen = Knots(prior, knots.values if isinstance(knots, Knots) else rectangular(knots, "knots"))
     problem = unbiased_regression(chosen.values, chosen.probabilities, epsilon)
     return ContinuousMechanism(solve(problem))
 
@@ -421,14 +424,4 @@ def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int])
     proofs = [mechanism.certificate for mechanism in map(solve, problems)]
     return tuple(
         KnotCount(knots.n, knots.added, proof.upper, proof.gap) for knots, proof in zip(placed, proofs, strict=True)
-    )
-
-
-def _knots(prior: ContinuousPrior, given: int | Knots | ArrayLike) -> Knots:
-    if isinstance(given, Knots):
-        return Knots(prior, given.values)
-    return (
-        place_knots(prior, int(given))
-        if isinstance(given, (int, np.integer))
-        else Knots(prior, rectangular(given, "knots"))
     )

@@ -41,7 +41,7 @@ class EpsilonBracket:
         No randomizer with this epsilon, or less, reaches the loss.
     mechanism : Mechanism
         A mechanism that reaches the loss, with epsilon `high`.
-    excluded : Solution or None
+    excluded : Mechanism or None
         Its dual proves the claim about `low` (:func:`optrand.lower_bound`). None if the problem is infeasible at
         `low` (:func:`optrand.unbiased_range`).
 
