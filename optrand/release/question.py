@@ -183,9 +183,14 @@ class Question:
             order = np.argsort(numbers)
             self._set("labels", frozen(numbers[order]))
         if self.nulls == "class" and not self.nominal:
-            raise InvalidInput("missing labels are a class among names alone: if labels are, add task='classification'")
+            raise InvalidInput(
+                "missing labels can be a class only if labels are names, and these are numbers: add "
+                "task='classification' if they are names"
+            )
         if (self.nulls == "class") != (self.nominal and None in self.labels):
-            raise InvalidInput("missing labels are a class exactly if None is among the declared labels: declare both")
+            raise InvalidInput(
+                "missing labels are a class if and only if None is among the declared labels: declare both or neither"
+            )
         return order
 
     def _check_columns(self) -> None:
