@@ -189,14 +189,14 @@ def check_output(
 
 def _find_unfinished(path: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
     """Return the record of a release and its charge, if the ledger has it as unfinished."""
+    if account.ledger is None:
+        return None
     try:
         record = load_release(path)
     except (InvalidFile, InvalidInput):
         return None
-    if account.ledger is None or not isinstance(record, ReleaseRecord):
-        return None
-    charges = account.ledger.entries(account.dataset)
-    return next(((record, one) for one in charges if one.open and one.id == record.release), None)
+    charge = account.ledger.unfinished(record.release) if isinstance(record, ReleaseRecord) else None
+    return None if charge is None or charge.dataset != account.dataset else (record, charge)
 
 
 def _is_table_of(record: ReleaseRecord, output: Path) -> bool:
