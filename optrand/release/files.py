@@ -23,7 +23,7 @@ from optrand.accounting.spent import Spent
 from optrand.base.suggestions import missing, suggest_parameters
 from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release.batches import Account, Listener, Rows, Sink, Table, find_column, label_column, release
+from optrand.release.batches import Account, Listener, Rows, Sink, Table, check_column, label_column, release
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
 from optrand.release.csv_tables import CsvTable, CsvWriter, check_writable
 from optrand.release.parquet_tables import (
@@ -405,9 +405,9 @@ def _select_names(table: Table, column: str, keep: Sequence[str] | None, drop: S
         raise InvalidInput(f"columns to keep or drop are other columns than {column!r}, none of them twice")
     if set(given) & set(table.partitions):
         raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
-    chosen = {find_column(table, name) for name in given}
-    names = table.schema.names
-    return tuple(name for name in names if name == column or (name in chosen) == (keep is not None))
+    for name in given:
+        check_column(table, name)
+    return tuple(name for name in table.schema.names if name == column or (name in given) == (keep is not None))
 
 
 def diagnose_table(
