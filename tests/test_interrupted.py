@@ -8,6 +8,7 @@ import random
 import signal
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -220,6 +221,21 @@ def test_what_is_under_way_or_was_left_is_not_overwritten() -> None:
     with pytest.raises(InvalidInput, match="is a symbolic link"):
         release("link.csv")
     assert len(Ledger("ledger.sqlite").entries()) == 1
+
+
+def test_a_release_that_was_published_is_completed_for_its_own_dataset_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def publish_and_stop(_: Ledger, __: object, publish: Callable[[], object]) -> None:
+        publish()
+        raise OSError("stopped")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Ledger, "complete", publish_and_stop)
+        with pytest.raises(OSError, match="stopped"):
+            release()
+    with pytest.raises(InvalidInput, match="exists"):
+        release(dataset="e")
+    assert load_release("out.csv.release.json") == release()
+    assert [(entry.dataset, entry.status) for entry in Ledger("ledger.sqlite").entries()] == [("d", "complete")]
 
 
 @pytest.mark.parametrize("target", ["out.csv", "out"])

@@ -298,12 +298,14 @@ def invoked(*arguments: object, code: int = 0) -> Any:
 def test_the_command_lists_and_withdraws(ledger: Ledger, where: str | Path, tmp_path: Path) -> None:
     finish(ledger, charge(epsilon=Fraction(1, 3)))
     (begun,) = ledger.begin([charge(column="other")])
+    assert ledger.unfinished(begun.id) == begun
     told = invoked("--ledger", where).stdout
     assert "census, column 'weeks': epsilon 0.33333333333333334 (prior" in told
     assert "total of census, all columns: epsilon 1.3333333333333334" in told
     answer = json.loads(invoked("--ledger", where, "--withdraw", begun.id, "--json").stdout)
     assert [entry["state"] for entry in answer["entries"]] == ["complete", "charged, withdrawn"]
     assert answer["totals"][-1]["epsilon"] == "1"
+    assert ledger.unfinished(begun.id) is None
     assert "nothing was spent on dataset 'x'" in invoked("--ledger", where, "--dataset", "x").stdout
     assert "nothing was spent" in invoked("--ledger", tmp_path / "none.sqlite").stdout
     assert not (tmp_path / "none.sqlite").exists()

@@ -291,6 +291,11 @@ class Ledger:
             if execute(change, (check_name(release, "the release"),)).rowcount != 1:
                 raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
 
+    def unfinished(self, release: str) -> Charge | None:
+        """Return the release of an id if it can go on, else None."""
+        with self._transaction() as execute:
+            return _row(execute, "id = ? AND key IS NOT NULL", (release,))
+
     def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
         """Return all releases, or those of one dataset, the oldest first."""
         name = None if dataset is None else check_name(dataset, "the dataset")

@@ -203,7 +203,7 @@ def randomize(
     if nulls == "class" and isinstance(declared, tuple):
         declared = (*declared, None)
     question = Question(
-        column=_column_name(column),
+        column=column,
         epsilon=parse_epsilon(epsilon),
         labels=declared,
         task=task,
@@ -238,11 +238,6 @@ def randomize(
     note_release(target)
     _tell(record)
     show({"table": target, "record": record_path(target)})
-
-
-def _column_name(name: str) -> str:
-    # In another encoding than UTF-8 a name reaches Python with its bytes escaped.
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _prior(text: str, labels: Any) -> Any:
@@ -411,17 +406,17 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     import numpy as np
     import pyarrow as pa
 
-    from optrand.release.batches import find_column
+    from optrand.release.batches import check_column
     from optrand.release.files import open_table
 
     stated = record.table
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}
     table = open_table(path, **signs)
-    name = find_column(table, record.column)
-    cells = record.reader(table.schema.field(name).type, table.decimal)
+    check_column(table, record.column)
+    cells = record.reader(table.schema.field(record.column).type, table.decimal)
     parts, groups = [], []
-    for _, batch in table.batches([name, *record.groups]):
-        parts.append(cells.numbers(batch.column(batch.schema.get_field_index(name))))
+    for _, batch in table.batches([record.column, *record.groups]):
+        parts.append(cells.numbers(batch.column(record.column)))
         if record.groups:
             groups.append(batch.select(list(record.groups)))
     return np.concatenate(parts), pa.Table.from_batches(groups) if record.groups else None

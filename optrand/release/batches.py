@@ -154,7 +154,7 @@ class Reader:
         """Read the rows of a batch, and refuse labels that cannot be released."""
         places = []
         for column in self.columns:
-            found = column.places(batch.column(batch.schema.get_field_index(column.question.column)))
+            found = column.places(batch.column(column.question.column))
             refuse_labels(found, column.question)
             places.append(found)
         if self.id_columns:
@@ -326,45 +326,29 @@ class Table:
             )
 
 
-def find_column(table: Table, name: str, *, public: bool = False) -> str:
-    """Return the name by which batches of a table have a column.
+def check_column(table: Table, name: str, *, public: bool = False) -> None:
+    """Refuse a name that no column of a table has, or more than one.
 
-    Parameters
-    ----------
-    table : Table
-    name : str
-        Exactly as the file spells it. In another encoding than UTF-8 it reaches Python with its bytes escaped.
-    public : bool
-        Whether a column in the names of folders will do.
-
-    Raises
-    ------
-    InvalidInput
-        The table has no column of that name, or more than one.
+    A `public` column may be in the names of folders.
     """
-    wanted = os.fsencode(name).decode("utf-8", "backslashreplace")
     names = table.schema.names
-    if public and wanted in table.partitions:
-        return wanted
-    if names.count(wanted) == 1:
-        return wanted
+    if names.count(name) == 1 or (public and name in table.partitions):
+        return
     subject = "the table" if table.path is None else table.path.name
     if any(part.startswith(f"{name}=") for part in table.folders):
         raise InvalidInput(
             f"{subject} has folders named by {name!r}, whose names disclose it: release one without them"
         )
-    if wanted in names:
-        raise InvalidInput(
-            f"{subject} has {names.count(wanted)} columns named {name!r}, expected one: rename the others"
-        )
+    if name in names:
+        raise InvalidInput(f"{subject} has {names.count(name)} columns named {name!r}, expected one: rename the others")
     header = "header" if table.decimal is not None else "schema"
     raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
 
 
 def label_column(table: Table, question: Question) -> LabelColumn:
-    """Return the reader and writer of the labels of a table; errors as of :func:`find_column`, and of their type."""
-    name = find_column(table, question.column)
-    return LabelColumn(question, table.schema.field(name).type, table.decimal)
+    """Return the reader and writer of the labels of a table; errors as of :func:`check_column`, and of their type."""
+    check_column(table, question.column)
+    return LabelColumn(question, table.schema.field(question.column).type, table.decimal)
 
 
 def _hint(table: Table, name: str) -> str:
@@ -433,7 +417,7 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
     columns = tuple(label_column(table, question) for question in questions)
     by, ids = questions[0].groups, questions[0].ids
     for public in (*by, *ids):
-        find_column(table, public, public=True)
+        check_column(table, public, public=True)
     groups = Groups.among(by, (batch for _, batch in table.batches(by))) if by else Groups()
     return Reader(columns, groups, account.secret)
 

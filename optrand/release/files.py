@@ -23,7 +23,7 @@ from optrand.accounting.spent import Spent
 from optrand.base.suggestions import missing, suggest_parameters
 from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release.batches import Account, Listener, Rows, Sink, Table, find_column, label_column, release
+from optrand.release.batches import Account, Listener, Rows, Sink, Table, check_column, label_column, release
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
 from optrand.release.csv_tables import CsvTable, CsvWriter, check_writable
 from optrand.release.parquet_tables import (
@@ -189,14 +189,14 @@ def check_output(
 
 def _find_unfinished(path: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
     """Return the record of a release and its charge, if the ledger has it as unfinished."""
+    if account.ledger is None:
+        return None
     try:
         record = load_release(path)
     except (InvalidFile, InvalidInput):
         return None
-    if account.ledger is None or not isinstance(record, ReleaseRecord):
-        return None
-    charges = account.ledger.entries(account.dataset)
-    return next(((record, one) for one in charges if one.open and one.id == record.release), None)
+    charge = account.ledger.unfinished(record.release) if isinstance(record, ReleaseRecord) else None
+    return None if charge is None or charge.dataset != account.dataset else (record, charge)
 
 
 def _is_table_of(record: ReleaseRecord, output: Path) -> bool:
@@ -405,9 +405,9 @@ def _select_names(table: Table, column: str, keep: Sequence[str] | None, drop: S
         raise InvalidInput(f"columns to keep or drop are other columns than {column!r}, none of them twice")
     if set(given) & set(table.partitions):
         raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
-    chosen = {find_column(table, name) for name in given}
-    names = table.schema.names
-    return tuple(name for name in names if name == column or (name in chosen) == (keep is not None))
+    for name in given:
+        check_column(table, name)
+    return tuple(name for name in table.schema.names if name == column or (name in given) == (keep is not None))
 
 
 def diagnose_table(

@@ -148,8 +148,7 @@ class Question:
         nulls: object = self.nulls
         if not isinstance(nulls, str) or nulls not in get_args(Nulls):
             raise InvalidInput(f"nulls is {self.nulls!r}, expected one of {', '.join(get_args(Nulls))}")
-        if not _is_text(self.column):
-            raise InvalidInput("column is the name of the column of labels, expected text")
+        self._set("column", _check_name(self.column, "column is the name of the column of labels, expected text"))
         check_flag(self.clip, "clip")
         penalty: object = self.bias_penalty
         if penalty is not None and not (isinstance(penalty, float) and penalty == math.inf):
@@ -183,9 +182,14 @@ class Question:
             order = np.argsort(numbers)
             self._set("labels", frozen(numbers[order]))
         if self.nulls == "class" and not self.nominal:
-            raise InvalidInput("missing labels are a class among names alone: if labels are, add task='classification'")
+            raise InvalidInput(
+                "missing labels can be a class only if labels are names, and these are numbers: add "
+                "task='classification' if they are names"
+            )
         if (self.nulls == "class") != (self.nominal and None in self.labels):
-            raise InvalidInput("missing labels are a class exactly if None is among the declared labels: declare both")
+            raise InvalidInput(
+                "missing labels are a class if and only if None is among the declared labels: declare both or neither"
+            )
         return order
 
     def _check_columns(self) -> None:
@@ -348,18 +352,24 @@ def name_text(name: Name) -> str | None:
 
 def check_names(given: object, what: str) -> tuple[str, ...]:
     """Return names of columns, of which text alone is one."""
-    names = (given,) if isinstance(given, str) else given
-    if not isinstance(names, tuple | list) or not all(map(_is_column_name, names)) or len(set(names)) < len(names):
-        raise InvalidInput(f"{what} are names of columns, none of them twice")
-    return tuple(names)
+    names, wrong = (given,) if isinstance(given, str) else given, f"{what} are names of columns, none of them twice"
+    checked = tuple(_check_name(name, wrong) for name in names) if isinstance(names, tuple | list) else None
+    if checked is None or len(set(checked)) < len(checked):
+        raise InvalidInput(wrong)
+    return checked
 
 
-def _is_column_name(name: object) -> bool:
-    """Decide whether a name is text; bytes of another encoding than UTF-8 may be escaped in it."""
+def _check_name(name: object, wrong: str) -> str:
+    """Return the name by which tables have a column.
+
+    In another encoding than UTF-8 a name reaches Python with its bytes escaped as surrogates.
+    """
     try:
-        return isinstance(name, str) and bool(os.fsencode(name))
+        if isinstance(name, str) and name:
+            return os.fsencode(name).decode("utf-8", "backslashreplace")
     except UnicodeEncodeError:
-        return False
+        pass
+    raise InvalidInput(wrong)
 
 
 def _is_text(name: object) -> bool:
