@@ -19,7 +19,7 @@ from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_real
 from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
-from optrand.learning.plans import AfterOneStage, Bits, Plan, Stages, default_plan
+from optrand.learning.plans import Bits, Plan, Stages, TwoStagePlan, default_plan
 from optrand.learning.private_labels import LabelRelease, PrivateLabels
 from optrand.learning.released import account_of, fit_numbers, is_release, priors_of, releases_of
 from optrand.learning.targets import BinaryBits, Debiased, Start, Target, check_estimator_fits, probabilities, target_of
@@ -408,7 +408,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         plan.check(_num_samples(X), len(domain))
         for estimator in (self.estimator, getattr(plan, "first", None)):
             if estimator is not None or estimator is self.estimator:
-                self._rehearse(X, estimator, domain, weighted=isinstance(plan, AfterOneStage))
+                self._rehearse(X, estimator, domain, weighted=isinstance(plan, TwoStagePlan))
 
     def _rehearse(self, X: Any, estimator: Any, domain: Domain, *, weighted: bool) -> None:
         """Raise the errors that an estimator raises at these features, with labels that mean nothing."""

@@ -144,12 +144,12 @@ def _check_share(share: object, name: str = "share", of: str = "epsilon") -> Non
         raise InvalidInput(f"{name} is {share}, expected a share of {of} between 0 and 1")
 
 
-# -------------------------------------------------------------------------------------------------------------- classes
+# --------------------------------------------------------------------------------- stages and priors of clusters: [G21]
 
 
 @dataclass(frozen=True)
 class DomainPrior(_InClusters):
-    """A private prior for each public cluster of rows, and its optimal randomizer for every label.
+    """A private prior for each public cluster of rows ([G21], Algorithm 4), and its RRWithPrior for every label.
 
     Parameters
     ----------
@@ -342,6 +342,9 @@ def select_rows(release: LabelRelease, kept: NDArray[np.bool_]) -> LabelRelease:
     return LabelRelease(release.rows[kept], release.values[kept], randomizer, release.domain, release.spent)
 
 
+# --------------------------------------------------------------------------------------- noisy vectors: [Z25], [MEMP21]
+
+
 class _OneRandomizer(Plan):
     """One release of all rows, by a randomizer of noisy vectors."""
 
@@ -426,9 +429,12 @@ def _mean_bits(index: NearestNeighbors, bits: Floats, X: Any) -> Floats:
     return means
 
 
+# -------------------------------------------------------------------------------------------- clusters and peers: [E22]
+
+
 @dataclass(frozen=True)
 class Clusters(_InClusters):
-    """The cluster mechanism of [E22]: labels replaced, with some probability, from the noisy shares of their cluster.
+    """[E22], Algorithm 1: labels are replaced, with some probability, by ones from the noisy shares of their cluster.
 
     Parameters
     ----------
@@ -596,7 +602,7 @@ class Peers(_InClusters):
         return max(found, key=lambda privacy: privacy.epsilon)
 
 
-# -------------------------------------------------------------------------------------------------------------- numbers
+# ------------------------------------------------------------------------------------------------------- numbers: [B23]
 
 
 BINS = 10
@@ -722,7 +728,7 @@ class PublicClusters(_InClusters):
         return training.learn_numbers([_release_with_priors(training, members, self.share, training.bias_penalty)])
 
 
-class AfterOneStage(Plan):
+class TwoStagePlan(Plan):
     """Plan of two stages with the fields `split`, `first` and `smallest`; stage 1 is unbiased."""
 
     split: float
@@ -766,7 +772,7 @@ class AfterOneStage(Plan):
 
 
 @dataclass(frozen=True)
-class TwoStages(AfterOneStage):
+class TwoStages(TwoStagePlan):
     """A first model without bias groups the remaining rows; each group has a randomizer with a price on bias.
 
     Parameters
@@ -860,7 +866,7 @@ def group_prior(shares: Floats, bins: NDArray[np.intp], overall: Floats) -> Floa
 
 
 @dataclass(frozen=True)
-class RowPriors(AfterOneStage):
+class RowPriors(TwoStagePlan):
     """A randomizer for each row: its prior is the distribution that the first stage's model predicts for the row.
 
     It is [G21], Algorithm 3, with the optimal randomizers of [B23] in place of RRWithPrior.
