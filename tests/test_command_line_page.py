@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+from test_package import script
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -21,10 +21,7 @@ COMMANDS = get_command(app).commands
 @pytest.fixture(scope="module")
 def written():
     """The script that writes the page."""
-    spec = importlib.util.spec_from_file_location("ci_command_line", ROOT / ".ci" / "command_line.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("command_line")
 
 
 def test_the_page_has_every_option_as_the_command_line_explains_it(written):

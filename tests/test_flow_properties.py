@@ -6,11 +6,10 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
-from oracle import cone_program, reference_bound
+from oracle import cone_program
 
 from optrand import (
     Certificate,
@@ -25,7 +24,6 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
-from optrand.base.arithmetic import exp_bracket
 from optrand.closed_forms.unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism.tabulation import tabulate
@@ -392,19 +390,6 @@ def test_no_set_of_labels_does_better_than_intervals(make: Make, seed: int) -> N
         outputs=problem.outputs,
     )
     assert value(problem) == pytest.approx(witness(problem), rel=WITNESS)
-
-
-@every_kind
-@seeds
-def test_the_dual_is_a_proof_in_fractions_set_by_set(make: Make, seed: int) -> None:
-    """Primal and dual feasible, and equal: the bound by brute force over all sets of labels, in rationals."""
-    solution, proof = proven(make(seed))
-    assert solution.dual is not None
-    ratio = exp_bracket(solution.problem.epsilon)[1]
-    bound = reference_bound(solution.problem, solution.dual, ratio)
-    assert proof.lower == pytest.approx(float(bound), rel=1e-12)
-    assert bound <= Fraction(proof.upper) * (1 + Fraction(SAME))
-    assert float(bound) >= proof.upper * (1 - PROVEN)
 
 
 # --------------------------------------------------------------------------------------------------------------- limits

@@ -15,8 +15,6 @@ from optrand.errors import OutOfTime
 from optrand.solvers import ReducedDual
 from optrand.studies import sweep
 
-distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed: optrand[dask]")
-
 PATIENCE = 60.0
 
 
@@ -36,6 +34,7 @@ class Slow:
 def client():
     import cloudpickle
 
+    distributed = pytest.importorskip("distributed", reason="Dask's distributed is not installed: optrand[dask]")
     # Workers cannot import this module.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with (

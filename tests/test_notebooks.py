@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
+from test_package import script
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -31,10 +31,7 @@ LARGEST = 1_000_000
 @pytest.fixture(scope="module")
 def written():
     """The script that runs notebooks and writes their outputs."""
-    spec = importlib.util.spec_from_file_location("ci_notebooks", ROOT / ".ci" / "notebooks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("notebooks")
 
 
 @pytest.fixture

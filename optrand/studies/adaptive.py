@@ -136,8 +136,8 @@ def adaptive_outputs(
     Examples
     --------
     >>> import optrand
-    >>> labels = np.arange(12)
-    >>> problem = optrand.unbiased_regression(labels, np.full(12, 1 / 12), 1.0)
+    >>> labels = np.arange(7)
+    >>> problem = optrand.unbiased_regression(labels, np.full(7, 1 / 7), 1.0)
     >>> few = adaptive_outputs(problem, tolerance=1e-2)
     >>> few.n, few.excess <= 1e-2, few.mechanism.certificate.gap < 1e-9
     (5, True, True)
