@@ -148,7 +148,9 @@ def refuse_labels(places: Places, question: Question) -> None:
             f"at least one label in column {question.column!r} is {what}: fill or drop such rows, or name a policy for "
             f"missing labels, nulls=...; {advice}"
         )
-    remedy = "round them first" if question.clip else "declare all that may occur, or clip those beyond its ends"
+    remedy = "round them first" if question.clip else "declare all that may occur"
+    if not (question.clip or question.nominal):
+        remedy += ", or clip those beyond its ends"
     if question.names is None and question.k == 2:
         remedy += ". Two numbers are two labels; a range is labels=range(0, 53)"
     raise InvalidInput(f"at least one label is not among the {question.k} declared ones: {remedy}; {advice}")
