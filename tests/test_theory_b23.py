@@ -21,6 +21,7 @@ from optrand.theory.b23.noise import Descent, Stairs
 from optrand.theory.b23.optima import (
     FAR,
     AbsoluteLoss,
+    Column,
     best_on_grid,
     evenly_spaced,
     half_square,
@@ -28,7 +29,7 @@ from optrand.theory.b23.optima import (
     response_ends,
 )
 from optrand.theory.b23.predictors import predict, predictor_loss, table_1
-from optrand.theory.b23.transformations import staircases
+from optrand.theory.b23.transformations import move_forward, staircases
 from optrand.theory.instances import Setting, label_set, prior
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
@@ -90,6 +91,20 @@ def test_columns_are_the_sums_of_their_staircases(seed: int) -> None:
     made = staircases(column, ratio)
     assert all(mass > 0 and 0 < sum(members) < len(column) for members, mass in made)
     assert column == [sum(mass * (ratio if members[y] else 1) for members, mass in made) for y in range(len(column))]
+
+
+def test_columns_of_one_output_are_split_so_that_their_labels_move_forward() -> None:
+    # Favoured: label 1 by 4, label 2 by all 6, label 3 by 1. Label 1 leaves after 4 of 6, label 3 joins after 5.
+    columns = [Column(favoured(*labels), 0, mass) for labels, mass in (((1, 2), 3), ((1, 2, 3), 1), ((2,), 2))]
+    split = [(column.members, column.mass) for column in move_forward(columns)]
+    assert split == [(favoured(1, 2), 4), (favoured(2), 1), (favoured(2, 3), 1)]
+    # No label is favoured by both.
+    apart = [Column(favoured(2), 0, 1), Column(favoured(0, 1), 0, 1)]
+    assert move_forward(apart) == apart[::-1]
+
+
+def favoured(*labels: int) -> tuple[bool, ...]:
+    return tuple(y in labels for y in range(4))
 
 
 def test_of_absolute_loss_there_may_be_no_optimum() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
-from itertools import accumulate, chain, pairwise, product
+from itertools import accumulate, chain, groupby, pairwise, product
 from operator import itemgetter
 from random import Random
 from typing import Any
@@ -26,7 +26,7 @@ from optrand.theory.b23.optima import (
 )
 from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false
 from optrand.theory.instances import RATIOS, Row, Setting, label_set, prior, shares
-from optrand.theory.sums import dot, push_forward
+from optrand.theory.sums import dot, push_forward, total
 
 FLOATS = 1e-6
 """Tolerance for cone programs in floats, as a share of the range of the outputs."""
@@ -79,14 +79,18 @@ class Channel:
 
     @cached_property
     def ordered(self) -> list[Column]:
-        """Those that are used, in order; where outputs coincide in floats, by the labels that they favour.
+        """Those that are used, in order; those whose outputs coincide in floats as :func:`move_forward` splits them.
 
-        A column is used from a probability of 5e-4 at its favoured labels on; outputs coincide within 3e-5.
+        Columns in a row that favour the same labels are merged, as by Claim 12. A column is used from a probability of
+        5e-4 at its favoured labels on; outputs coincide within 3e-5.
         """
         used = [column for column in self.best if column.mass * self.setting.ratio > 5e-4]
-        group = accumulate((b.output - a.output > 3e-5 * _range(self) for a, b in pairwise(used)), initial=0)
-        keys = ((i, _ends(column.members)) for i, column in zip(group, used, strict=True))
-        return [column for _, column in sorted(zip(keys, used, strict=True), key=itemgetter(0))]
+        numbers = accumulate((b.output - a.output > 3e-5 * _range(self) for a, b in pairwise(used)), initial=0)
+        groups = groupby(zip(numbers, used, strict=True), key=itemgetter(0))
+        split = (column for _, group in groups for column in move_forward([column for _, column in group]))
+        alike = ((who, list(group)) for who, group in groupby(split, key=lambda column: column.members))
+        made = (Column(who, group[0].output, sum(column.mass for column in group)) for who, group in alike)
+        return [column for column in made if column.mass * self.setting.ratio > 5e-4]
 
     @property
     def favouring(self) -> list[list[int]]:
@@ -103,6 +107,25 @@ def staircases(column: Sequence[Fraction], ratio: Fraction) -> list[tuple[Member
         rest -= mass
     if rest:
         made += [(tuple(i == y for i in range(k)), rest / (ratio + k - 1)) for y in range(k)]
+    return made
+
+
+def move_forward(columns: Sequence[Column]) -> list[Column]:
+    """Return columns of one output with the same sum, in which labels leave before one that all favour and join after.
+
+    If no label is favoured by all, they are put in order.
+    """
+    masses, k = [Fraction(column.mass) for column in columns], len(columns[0].members)
+    favoured = [dot(masses, [column.members[y] for column in columns]) for y in range(k)]
+    whole, top = total(masses), favoured.index(max(favoured))
+    if favoured[top] < whole:
+        return sorted(columns, key=lambda column: _ends(column.members))
+    joins = [0 if y <= top else whole - favoured[y] for y in range(k)]
+    leaves = [favoured[y] if y <= top else whole for y in range(k)]
+    made = []
+    for low, high in pairwise(sorted({*joins, *leaves})):
+        members = tuple(joins[y] <= low < leaves[y] for y in range(k))
+        made.append(Column(members, columns[0].output, high - low))
     return made
 
 
