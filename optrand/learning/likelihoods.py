@@ -1,7 +1,7 @@
 r"""Likelihood of released values, and weights of losses, for every kind of randomizer.
 
 ========================  ==================================================  =======================================
-randomizer                likelihood of label `y`, up to a factor a row       weights of losses
+randomizer                likelihood of label `y`, up to one factor per row   weights of losses
 ========================  ==================================================  =======================================
 a table of outputs        column of the released output                       right inverse of least variance
 RRWithPrior, RRTop-k      ``e**epsilon`` at the released label, 1 at others   [G21], equations 7 and 17

@@ -174,6 +174,8 @@ class DomainPrior(_InClusters):
     DomainPrior(clusters=50, share=0.1, smallest=50, least=2)
     """
 
+    informed = True
+
     clusters: Ids = 16
     share: float = 0.05
     smallest: int = 50
@@ -184,11 +186,6 @@ class DomainPrior(_InClusters):
         _check_share(self.share)
         self._check_clusters()
         check_integer(self.least, "least", 1, 2)
-
-    @property
-    def informed(self) -> bool:
-        """Whether its models begin with priors of clusters: they do."""
-        return True
 
     def priors(self, training: Training, rows: Rows) -> tuple[Floats, float]:
         """Release a prior for each of some rows, shape ``(m, K)``; return it with the rest of epsilon."""
@@ -459,6 +456,8 @@ class Clusters(_InClusters):
     ``target="debiased"`` it is [E22], Algorithm 1, with all bias removed (line 30), with ``"labels"`` Corollary 2.
     """
 
+    informed = True
+
     clusters: Ids = 16
     heterogeneity: float | None = 0.03
     share: float = 0.4
@@ -473,17 +472,12 @@ class Clusters(_InClusters):
             raise InvalidInput(f"heterogeneity is {self.heterogeneity:g}, expected a distance above 0")
         _check_share(self.pilot, "pilot", "the rows")
 
-    @property
-    def informed(self) -> bool:
-        """Whether its models begin with priors of clusters: they do."""
-        return True
-
     def check(self, rows: int, k: int) -> None:
         """Refuse fewer rows than the pilot and one cluster need."""
-        asked = self._pilot_rows(rows)
-        if self.heterogeneity is None and asked == 0:
+        pilot = self._pilot_rows(rows)
+        if self.heterogeneity is None and pilot == 0:
             raise InvalidInput(f"a pilot of {self.pilot:g} of {rows} rows has none: raise it, or pass heterogeneity=")
-        super().check(rows - asked, k)
+        super().check(rows - pilot, k)
 
     def _pilot_rows(self, rows: int) -> int:
         return 0 if self.heterogeneity is not None else round(self.pilot * rows)
@@ -491,19 +485,19 @@ class Clusters(_InClusters):
     def train(self, training: Training) -> Any:
         """Train on one release of the rows in clusters, and on that of the pilot, if there is one."""
         order = training.generator.permutation(training.rows)
-        asked, rows = np.split(order, [self._pilot_rows(training.rows)])
+        pilot, rows = np.split(order, [self._pilot_rows(training.rows)])
         clusters = self.ids(training, order).index
-        groups = pool_small_groups(Groups.of_ids(clusters[asked.size :]), self.smallest)
+        groups = pool_small_groups(Groups.of_ids(clusters[pilot.size :]), self.smallest)
         phi, first = self.heterogeneity, []
         if phi is None:
-            uniform = np.full((asked.size, training.k), 1 / training.k)
-            first = [training.release(asked, RRWithPriorBatch(uniform, training.epsilon))]
+            uniform = np.full((pilot.size, training.k), 1 / training.k)
+            first = [training.release(pilot, RRWithPriorBatch(uniform, training.epsilon))]
             phi = heterogeneity(training.beliefs(training.learn(first), rows), groups)
         release = training.release(rows, self._mechanism(training.epsilon, training.k, phi), groups=groups)
         of_group = np.array(release.randomizer.distributions, dtype=np.float64)
         # A cluster that is the pilot's alone has the shares of all.
         shares = np.tile(groups.sizes @ of_group / rows.size, (clusters.max() + 1, 1))
-        shares[clusters[asked.size :]] = of_group[groups.index]
+        shares[clusters[pilot.size :]] = of_group[groups.index]
         return training.learn([*first, release], beliefs=shares[clusters])
 
     def _mechanism(self, epsilon: float, k: int, phi: float) -> ClusterRR:

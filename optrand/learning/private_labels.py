@@ -81,7 +81,7 @@ class LabelRelease:
 
     @cached_property
     def likelihood(self) -> Floats:
-        """``Pr[values[i] | label y]`` up to a factor a row, in which the largest entry is 1; shape ``(n, K)``.
+        """``Pr[values[i] | label y]`` up to one factor per row, whose largest entry is 1; shape ``(n, K)``.
 
         Notes
         -----

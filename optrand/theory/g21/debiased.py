@@ -139,7 +139,7 @@ class Learning:
 
     @cached_property
     def debiased(self) -> Table:
-        """Debiased losses on these, a row a function."""
+        """Debiased losses on these, one row per function."""
         features = enumerate(self.responses)
         return np.stack([each.loss(self.losses[:, x].T, v) for x, each in features for v in each.kept], axis=1)
 

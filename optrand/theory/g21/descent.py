@@ -288,7 +288,7 @@ def replaced_labels_are_private(given: TopK, share: float = 1.0) -> Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Replaced:
-    """Chances of examples, a row a feature, the `c` of their losses ``L abs(w - c)``, and which labels are kept."""
+    """Chances of examples, one row per feature, the `c` of their losses ``L abs(w - c)``, and which labels are kept."""
 
     mass: Table
     centres: Table
