@@ -300,14 +300,6 @@ def test_columns_are_sums_of_few_intervals():
         assert heights == [base + sum(m for a, b, m in intervals if a <= y < b) for y in range(k)]
 
 
-def test_arcs_make_their_table():
-    for seed in range(40):
-        rng = random.Random(seed)
-        arcs = layered_arcs(rng, rng.randint(1, 9), 3, 4, 9)
-        ratio = rng.choice([Fraction(1), Fraction(3), Fraction(5, 3)])
-        assert of_arcs(arcs, ratio).weights.tolist() == rows_of(arcs, ratio)
-
-
 def path_of_columns(k, seed):
     """A table of intervals that begin and end in turn, as in optima: mass that ends at a label begins anew."""
     rng = random.Random(seed)
