@@ -88,7 +88,7 @@ from optrand.release import Question, randomize_table
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 frame = spark.createDataFrame([(number, number % 3) for number in range(300)], "id int, label int").coalesce(1)
 with tempfile.TemporaryDirectory() as folder:
-    question = Question(label="label", labels=range(3), epsilon=1.0, ids=("id",))
+    question = Question(column="label", labels=range(3), epsilon=1.0, ids=("id",))
     assert randomize_table(frame, folder + "/noisy", question, ledger=None).epsilon == 1.0
 """,
 }
