@@ -21,6 +21,7 @@ from optrand.mechanism.columns import (
     move_along_tree,
     scale_columns,
 )
+from optrand.mechanism.equations import node_equations
 
 
 def members_of(sets: LabelSets) -> np.ndarray:
@@ -52,8 +53,8 @@ random_members = st.integers(1, 6).flatmap(
 )
 
 
-@given(random_members, st.randoms(use_true_random=False))
-def test_sets_are_their_members(members, rng) -> None:
+@given(random_members, st.randoms(use_true_random=False), st.sampled_from([1e-3, 1.0, 20.0]))
+def test_sets_are_their_members(members, rng, epsilon) -> None:
     sets = LabelSets.of_members(members)
     n = members.shape[1]
     assert np.array_equal(members_of(sets), members)
@@ -65,12 +66,17 @@ def test_sets_are_their_members(members, rng) -> None:
     assert np.array_equal(members_of(sets.only(kept)), members[:, kept])
     floats = np.array([rng.random() for _ in range(n)])
     assert sets.coverage(floats) == pytest.approx(members @ floats)
+    # Node equations are differences of the table's rows, over 1 - exp(-epsilon).
+    table = np.where(members, 1.0, math.exp(-epsilon)) / -math.expm1(-epsilon)
+    expected = np.diff(table, axis=0, prepend=0.0)
+    assert sets.node_equations(epsilon).toarray() == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_intervals_are_sets_of_one_run() -> None:
     first, last = np.array([0, 1, 0]), np.array([0, 3, 3])
     sets = LabelSets.of_intervals(4, first, last)
     assert sets.are_intervals
+    assert np.array_equal(sets.node_equations(1.0).toarray(), node_equations(4, first, last, 1.0).toarray())
     assert not LabelSets.of_members(np.array([[True], [False], [True]])).are_intervals
 
 

@@ -294,6 +294,21 @@ def test_on_a_grid_outputs_stay_and_masses_bring_the_means() -> None:
         assert mechanism.bias == 0
 
 
+def test_a_grid_that_barely_reaches_far_enough_costs_nothing() -> None:
+    # Two outputs can take out a bias of b at a share of b over the room at the tight end, here a billionth: biases of
+    # 1e-16 would cost 1e-7 of the loss, so that masses must be right to more digits than those of floats.
+    for seed in range(6):
+        rng = np.random.default_rng([8, seed])
+        k, epsilon = int(rng.integers(2, 12)), float(10 ** rng.uniform(-1.5, 0.7))
+        labels, prior = np.sort(rng.uniform(0, 50, k)), rng.dirichlet(np.ones(k))
+        reach = np.ptp(labels) / float(privacy_ratio(epsilon) - 1)
+        ends = [labels[0] - reach * (1 + 1e-9), labels[-1] + 2 * reach]
+        grid = np.sort(np.append(ends, rng.uniform(*ends, 10)))
+        mechanism = optrand.solve(optrand.unbiased_regression(labels, prior, epsilon, outputs=grid))
+        assert mechanism.certificate.gap < 1e-9
+        assert not any(mechanism.table.biases)
+
+
 def test_a_problem_that_cares_for_bias_only_so_much_keeps_its_outputs() -> None:
     rng = np.random.default_rng(2)
     for penalty in (0.0, 2.0):

@@ -25,6 +25,7 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from optrand.base.arithmetic import places, quotient, scale_to_integers
 from optrand.base.validation import Floats
+from optrand.mechanism.equations import node_equations
 from optrand.model.randomizer import Indices
 from optrand.model.table import Column, Table, add_columns
 
@@ -101,6 +102,18 @@ class LabelSets:
         over = np.bincount(self.start, masses[self.owner], self.k + 1)
         coverage: Floats = np.cumsum(over - np.bincount(self.stop, masses[self.owner], self.k + 1))[:-1]
         return coverage
+
+    def node_equations(self, epsilon: float) -> sparse.csr_array:
+        """Return equations of :func:`optrand.mechanism.equations.node_equations`, summed over the runs of each set."""
+        runs = node_equations(self.k, self.start, self.stop - 1, epsilon)
+        if self.are_intervals:
+            return runs
+        # Each run brings what its column is for all labels, which counts once.
+        again = 1 - np.bincount(self.owner, minlength=self.n)
+        places = np.zeros(self.n, dtype=int), np.arange(self.n)
+        first_row = sparse.csr_array((again / math.expm1(epsilon), places), shape=(self.k, self.n))
+        to_set = sparse.csr_array((np.ones(self.owner.size), (np.arange(self.owner.size), self.owner)))
+        return sparse.csr_array(runs @ to_set + first_row)
 
 
 def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:

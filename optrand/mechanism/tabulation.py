@@ -5,8 +5,11 @@ r"""Tabulation: from a randomizer in floats to the exact table of integers that 
 2. Round the masses to integers that cover every label equally, and replace :math:`e^\epsilon` by a rational :math:`R
    \leq e^\epsilon`. From here on privacy and the totals of rows are integer identities
    (:mod:`optrand.mechanism.columns`).
-3. If the problem is unbiased, take out the bias of rounding exactly: by moments along a tree of intervals, or by a
-   small share of two outputs (:mod:`optrand.mechanism.completion`).
+3. If the problem is unbiased and its outputs are those of a grid, change the masses by the least sum of :math:`\Delta
+   c_j^2 / c_j` that removes the biases, found in floats from exact residuals until nothing shrinks
+   (:mod:`optrand.mechanism.equations`).
+4. Take out the bias that is left exactly: by moments along a tree of intervals, or by a small share of two outputs
+   (:mod:`optrand.mechanism.completion`).
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import pairwise
 from operator import itemgetter
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.arithmetic import privacy_ratio
+from optrand.base.arithmetic import privacy_ratio, quotient
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism.columns import (
@@ -33,6 +37,7 @@ from optrand.mechanism.columns import (
     scale_columns,
 )
 from optrand.mechanism.completion import Completion
+from optrand.mechanism.equations import change_masses
 from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Grid, Interval, Line
 from optrand.model.problem import Dual, Problem
@@ -43,10 +48,13 @@ from optrand.model.table import Table
 __all__ = ["round_randomizer", "tabulate"]
 
 BITS = 60
-"""Masses are integers that sum to about ``2**BITS``."""
+"""Masses are integers that sum to about ``2**BITS``; on a grid, where masses alone make means right, twice as long."""
 
 TOLERANCE = 1e-6
 """Largest probability that a row may lack or exceed, made private, and that negative masses may have."""
+
+ROUNDS = 12
+"""Largest number of corrections; two or three suffice."""
 
 FINER = 70
 """Binary digits of outputs that may move, below the largest distance from the origin."""
@@ -133,7 +141,7 @@ def round_randomizer(randomizer: Randomizer) -> Table:
     ([-0.5, 1.5], 3.0)
     """
     ratio, origin = privacy_ratio(randomizer.epsilon), 0.0
-    sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin)
+    sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin, BITS)
     return scale_columns(randomizer.labels, sets, masses, offsets, ratio).table(randomizer.labels)
 
 
@@ -142,8 +150,12 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     is_grid = isinstance(problem.outputs, Grid)
     origin = 0.0 if is_grid or problem.loss.positive_outputs else problem.origin
     ratio, finest = privacy_ratio(problem.epsilon), None
-    sets, offsets, masses = _round(randomizer, problem.epsilon, origin)
-    if problem.unbiased and not is_grid:
+    sets, offsets, masses = _round(
+        randomizer, problem.epsilon, origin, 2 * BITS if is_grid and problem.unbiased else BITS
+    )
+    if problem.unbiased and is_grid:
+        sets, offsets, masses = _correct_masses(problem, sets, offsets, masses, ratio)
+    elif problem.unbiased:
         # Further digits of outputs that may move only lengthen the integers.
         reach = float(np.abs(offsets).max()) or 1.0
         finest = max(0, FINER - math.frexp(reach)[1])
@@ -161,7 +173,7 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     return table
 
 
-def _round(randomizer: Randomizer, epsilon: float, origin: float) -> tuple[LabelSets, Floats, list[int]]:
+def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> tuple[LabelSets, Floats, list[int]]:
     """Round to sets of labels, outputs less the origin, and integer masses that cover every label equally.
 
     Raises
@@ -186,7 +198,7 @@ def _round(randomizer: Randomizer, epsilon: float, origin: float) -> tuple[Label
             "tells where"
         )
     shares = np.maximum(masses, 0.0)
-    wanted = [int(mass) for mass in np.rint(shares / shares.sum() * 2.0**BITS).tolist()]
+    wanted = [int(mass) for mass in np.rint(shares / shares.sum() * 2.0**bits).tolist()]
     return _cover(sets, offsets, wanted)
 
 
@@ -198,6 +210,35 @@ def _cover(sets: LabelSets, offsets: Floats, wanted: list[int]) -> tuple[LabelSe
         sets, offsets, masses = cover_equally(sets, offsets, wanted)
     kept = np.array([mass > 0 for mass in masses])
     return sets.only(kept), offsets[kept], [mass for mass in masses if mass]
+
+
+def _correct_masses(
+    problem: Problem, sets: LabelSets, offsets: Floats, masses: list[int], ratio: Fraction
+) -> tuple[LabelSets, Floats, list[int]]:
+    """Change the masses of columns on a grid until their biases, which are exact, shrink no more."""
+    best, least = (sets, offsets, masses), math.inf
+    for _ in range(ROUNDS):
+        columns = scale_columns(problem.labels, sets, masses, offsets, ratio)
+        unit = columns.total << columns.digits
+        # The sum, for some biases may shrink while the largest one cannot.
+        biases = quotient(sum(map(abs, columns.deviations)), unit)
+        if biases < least:
+            best = sets, offsets, masses
+        if not 0 < biases < least / 2:
+            break
+        least = biases
+        width = float(max(offsets.max() - problem.labels[0], problem.labels[-1] - offsets.min())) or 1.0
+        # Residuals at the nodes: that of the first mean, then differences of neighbours.
+        residuals = [(before - after) / unit for before, after in pairwise([0, *columns.deviations])]
+        shares = change_masses(
+            sets.node_equations(problem.epsilon),
+            np.array([mass * ratio.numerator / columns.total for mass in masses]),
+            (offsets - offsets.mean()) / width,
+            np.array(residuals) / (-math.expm1(-problem.epsilon) * width),
+        )
+        changes = zip(masses, np.clip(shares, -0.5, 1.0).tolist(), strict=True)
+        sets, offsets, masses = _cover(sets, offsets, [mass + round(Fraction(share) * mass) for mass, share in changes])
+    return best
 
 
 def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:

@@ -1,8 +1,4 @@
-"""Restore rows that sum to 1 and right means of a design in floats, by the least change of its columns.
-
-Equations of a flow are written for the nodes between labels (``docs/mathematics.md``, Proposition 7): an arc touches
-those of its two nodes only, so that ten thousand labels are one sparse factorisation.
-"""
+"""Restore rows that sum to 1 and right means of a design in floats, by the least change of its columns."""
 
 from __future__ import annotations
 
@@ -13,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from optrand.base.validation import Floats
+from optrand.mechanism.equations import DENSE, dense_change, least_change, node_equations
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Arcs, Indices
@@ -26,79 +22,9 @@ __all__ = [
     "column_weights",
     "flow_change",
     "imbalance",
-    "least_change",
     "mass_equations",
     "mend_masses",
-    "node_equations",
 ]
-
-RIDGE = 1e-14
-"""Ridge on the diagonal of equations scaled to 1, so that dependent ones have a solution, too."""
-
-FEW = 256
-"""Largest number of unknowns, and a quarter of that of equations, that are solved as dense systems."""
-
-DENSE = 1 << 13
-"""Largest number of entries of a system for masses and outputs that is solved as a dense one."""
-
-
-def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
-    """Return the outflow of a node less its inflow, of an amount an arc; the first row is the sum at the first label.
-
-    All rows are divided by ``1 - exp(-epsilon)``, and amounts are measured where arcs favour a label.
-
-    Examples
-    --------
-    Randomized response of two labels, at ``E = 3``, favours each with probability 3/4:
-
-    >>> (node_equations(2, np.array([0, 1]), np.array([0, 1]), math.log(3)) @ [0.75, 0.75]).round(
-    ...     12
-    ... ).tolist()
-    [1.5, 0.0]
-    """
-    end, every = last + 1, np.arange(first.size)
-    starts, ends = first > 0, end < k
-    return sparse.csr_array(
-        (
-            np.concatenate((1 / math.expm1(epsilon) + ~starts, np.ones(starts.sum()), -np.ones(ends.sum()))),
-            (
-                np.concatenate((np.zeros(every.size, dtype=np.int64), first[starts], end[ends])),
-                np.concatenate((every, every[starts], every[ends])),
-            ),
-        ),
-        shape=(k, every.size),
-    )
-
-
-def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> Floats:
-    """Compute the vector ``x`` of least ``sum(x**2 / reach)`` with ``system @ x = residual``, up to rounding.
-
-    Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
-    """
-    if system.shape[1] <= min(FEW, system.shape[0] // 4):
-        scaled = system.toarray() * np.sqrt(reach)
-        few: Floats = np.sqrt(reach) * np.linalg.lstsq(scaled, residual, rcond=RIDGE)[0]
-        return few
-    normal = sparse.csc_array(system @ sparse.diags_array(reach) @ system.T)
-    size = normal.diagonal()
-    scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
-    even = sparse.diags_array(scale) @ normal @ sparse.diags_array(scale)
-    ridged = sparse.csc_array(even + sparse.diags_array(np.where(size > 0, RIDGE, 1.0)))
-    factors = splu(ridged, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    change: Floats = reach * (system.T @ (scale * factors.solve(scale * residual)))
-    return change
-
-
-def dense_change(joint: Floats, reach: Floats, rows: Floats, means: Floats) -> Floats:
-    """Find the least change by the equations of labels, which are sums of those of nodes.
-
-    If not all residuals can be removed, as at degenerate vertices on a grid, one label's does not spread to others.
-    """
-    of_labels = np.cumsum(joint.reshape(2, rows.size, -1), axis=1).reshape(joint.shape)
-    residual = np.append(np.cumsum(rows), np.cumsum(means))
-    change: Floats = np.sqrt(reach) * np.linalg.lstsq(of_labels * np.sqrt(reach), residual, rcond=RIDGE)[0]
-    return change
-
 
 BALANCED = 1e-14
 """Residual of rows and means that needs no change."""

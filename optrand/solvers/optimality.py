@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from optrand.base.validation import Floats
+from optrand.mechanism.equations import node_equations
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers.cones import ConeAnswer, ConeProgram
-from optrand.solvers.feasibility import balance_arcs, node_equations
+from optrand.solvers.feasibility import balance_arcs
 
 __all__ = ["Support", "are_weighed", "candidates", "equalize_losses"]
 
