@@ -212,3 +212,15 @@ def test_twenty_thousand_releases_cost_their_mean_loss_and_five_deviations() -> 
     found = bit.epsilon(1e-6, releases=releases)
     assert 4.5 < (found - releases * mean) / deviation < 5.0
     assert bit.delta(found, releases=releases) <= 1e-6 < bit.delta(found - 1, releases=releases)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.99])
+def test_losses_up_to_epsilon_do_not_count_where_their_second_masses_round_to_nothing(share: float) -> None:
+    # The largest loss comes up with probability 1/2 in each of 20 releases, else nearly always loss 0. At 17 and a
+    # share of it, delta is below the probability of 18 or more, and above it less exp(-(1 - share) loss) of it.
+    pair = DominatingPair(Fraction(10**9), Fraction(1, 2 * 10**9))
+    epsilon = (17 + share) * pair.largest_loss
+    above = sum(math.comb(20, count) for count in (18, 19, 20)) / 2**20
+    assert epsilon > 320 * math.log(2)
+    assert (1 - 10.0 ** (-9 * (1 - share))) * above * (1 - 1e-7) <= pair.delta(epsilon, releases=20)
+    assert pair.delta(epsilon, releases=20) <= above * (1 + 1e-7)

@@ -22,7 +22,15 @@ from typing import Any
 import numpy as np
 from flint import fmpz_poly
 
-from optrand.base.arithmetic import Integers, exp_bracket, float_above, least_reading, log_above, privacy_ratio
+from optrand.base.arithmetic import (
+    Integers,
+    exp_bracket,
+    float_above,
+    least_reading,
+    log_above,
+    log_bracket,
+    privacy_ratio,
+)
 from optrand.base.records import Record
 from optrand.base.validation import check_integer, check_real
 from optrand.errors import InvalidInput, MissingExtra
@@ -126,13 +134,14 @@ class DominatingPair(Record):
             return 0.0
         sums, slack = _compose(self, count), 2 * count
         factor = math.floor(exp_bracket(least_reading(budget))[0] * (1 << BITS)) if budget else 1 << BITS
-        # The worst event holds all losses above epsilon. Which is the first of them floats know to within one.
-        near = math.floor(budget / self.largest_loss)
-        over = []
-        for first in range(max(near, -count), min(near + 2, count) + 1):
+        # The worst event holds all losses above epsilon. Both ends of the bracket nearly always agree on the first.
+        low, high = log_bracket(self.ratio)
+        spent = Fraction(least_reading(budget))
+        over = [0]
+        for first in range(math.floor(spent / high) + 1, min(math.floor(spent / low) + 1, count) + 1):
             likely = sums[-1] - sums[count + first] + (count - first + 1) * slack
             over.append((likely << BITS) - factor * sums[count - first + 1])
-        return min(1.0, float_above(Fraction(max(0, *over), 1 << (2 * BITS))))
+        return min(1.0, float_above(Fraction(max(over), 1 << (2 * BITS))))
 
     def epsilon(self, delta: float, *, releases: int = 1) -> float:
         """Return the least float epsilon for which `releases` releases are proven (epsilon, delta)-DP.
