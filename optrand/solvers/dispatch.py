@@ -26,7 +26,7 @@ from optrand.solvers.closed_form import ClosedForm, is_over_labels, nearly_two_e
 from optrand.solvers.gaps import decide_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.dual import GridDual
-from optrand.solvers.grid.linear_program import LinearProgram
+from optrand.solvers.grid.linear_program import SMALL, LinearProgram
 from optrand.solvers.reduced_dual.solver import ReducedDual
 from optrand.solvers.reductions import Reduction, near_zero
 
@@ -37,10 +37,6 @@ USEFUL_GAP = 1.0
 
 ROUNDING = 1e-24
 """Bounds that are nearer to each other, in squares of the range of the labels, are useful whatever their ratio is."""
-
-SMALL = 2_000
-"""Number of entries of the table up to which one linear program is quicker than columns."""
-
 
 WIDER = (
     "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width at both ends"
@@ -70,7 +66,7 @@ def choose(problem: Problem) -> Solver:
        `ClosedForm`. The formulas are evaluated to decide it.
     2. Squared loss without bias or at a bias penalty, and outputs on the line or an interval: `ReducedDual`.
     3. Outputs on the line or an interval and a bias penalty of 0: `BinPath`.
-    4. The same on a grid: `GridDual`.
+    4. The problems of 2 on a grid: `GridDual`.
     5. Any other loss on a grid, without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on
        HiGHS).
     6. Any other grid: `ColumnGeneration`.

@@ -44,8 +44,8 @@ STEPS: Any = {"maxiter": 40, "ftol": 1e-7}
 MARGIN = 1e-9
 """Distance of the outermost outputs beyond the last feasible place, relative to the range of the labels."""
 
-SMALL = 1_000
-"""Entries of a table up to which one linear program is quicker than an interior point."""
+ENTRIES = 1_000
+"""Largest table for which one linear program is quicker than an interior point."""
 
 WORSE = 1e3
 """Objective at positions without a solution, in units of the initial loss."""
@@ -324,7 +324,7 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     (True, [-1.0, 2.0])
     """
     grid = Grid(np.unique(rectangular(positions, "positions")))
-    solver = LinearProgram() if problem.unbiased and problem.k * grid.values.size <= SMALL else None
+    solver = LinearProgram() if problem.unbiased and problem.k * grid.values.size <= ENTRIES else None
     try:
         solution = design(replace(problem, outputs=grid), solver)
     except (Infeasible, NotCertified):

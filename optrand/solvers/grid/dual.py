@@ -30,6 +30,7 @@ from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import decide_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
+from optrand.solvers.grid.linear_program import SMALL, LinearProgram
 from optrand.solvers.reduced_dual.answers import IDLE, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
@@ -71,14 +72,15 @@ class GridOptions:
 
 @dataclass(frozen=True)
 class GridDual(GuardedSolver):
-    """Interior point on arcs with fixed outputs, then `ColumnGeneration` if the gap is too large.
+    """Interior point on arcs with fixed outputs, then another solver if the gap is too large.
 
     Attributes
     ----------
     gap : float
         Relative gap at which an answer is taken; the answer of the smaller gap otherwise.
     fallback : ColumnGeneration or None
-        Solver to call if the gap is larger; with None the answer of the interior point stands.
+        Solver to call if the gap is larger, or :class:`~optrand.solvers.LinearProgram` in its place if the table is
+        small and unbiased; with None the answer of the interior point stands.
     options : GridOptions
 
     Notes
@@ -121,7 +123,8 @@ class GridDual(GuardedSolver):
             return found
         if self.fallback is None:
             raise SolverFailed("the interior point has no randomizer on the grid")
-        other = self.fallback(problem)
+        is_small = problem.unbiased and problem.k * problem.outputs.values.size <= SMALL  # type: ignore[union-attr]
+        other = (LinearProgram() if is_small else self.fallback)(problem)
         return other if found is None or decide_gap(other) <= gap else found
 
 

@@ -25,7 +25,10 @@ from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.feasibility import mend_masses
 from optrand.solvers.scales import typical_loss
 
-__all__ = ["LinearProgram", "read_table"]
+__all__ = ["SMALL", "LinearProgram", "read_table"]
+
+SMALL = 2_000
+"""Entries of the table up to which one linear program is quicker than columns."""
 
 UNUSED = 1e-10
 """An output whose largest probability is below this is left out."""
