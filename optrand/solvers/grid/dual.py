@@ -72,15 +72,15 @@ class GridOptions:
 
 @dataclass(frozen=True)
 class GridDual(GuardedSolver):
-    """Interior point on arcs with fixed outputs, then another solver if the gap is too large.
+    """Interior point on arcs with fixed outputs, then other solvers if the gap is too large.
 
     Attributes
     ----------
     gap : float
-        Relative gap at which an answer is taken; the answer of the smaller gap otherwise.
+        Relative gap at which an answer is taken; the answer of the smallest gap otherwise.
     fallback : ColumnGeneration or None
-        Solver to call if the gap is larger, or :class:`~optrand.solvers.LinearProgram` in its place if the table is
-        small and unbiased; with None the answer of the interior point stands.
+        Solver to call if the gap is larger, after :class:`~optrand.solvers.LinearProgram` if the table is small and
+        unbiased. With None the answer of the interior point stands.
     options : GridOptions
 
     Notes
@@ -115,17 +115,28 @@ class GridDual(GuardedSolver):
         return squared and isinstance(problem.outputs, Grid) and problem.outputs.values.size > 1 and problem.k > 1
 
     def _solution(self, problem: Problem) -> Solution:
-        found = None
+        found, gap = None, math.inf
         with suppress(TooWide, np.linalg.LinAlgError):
             found = GridProblem(problem, self.options).solve(self.gap)
-        gap = math.inf if found is None else decide_gap(found)
-        if found is not None and (gap <= self.gap or self.fallback is None):
-            return found
-        if self.fallback is None:
-            raise SolverFailed("the interior point has no randomizer on the grid")
-        is_small = problem.unbiased and problem.k * problem.outputs.values.size <= SMALL  # type: ignore[union-attr]
-        other = (LinearProgram() if is_small else self.fallback)(problem)
-        return other if found is None or decide_gap(other) <= gap else found
+            gap = math.inf if found is None else decide_gap(found)
+        for solver in self._others(problem):
+            if gap <= self.gap:
+                break
+            with suppress(SolverFailed):
+                other = solver(problem)
+                other_gap = decide_gap(other)
+                if found is None or other_gap <= gap:
+                    found, gap = other, other_gap
+        if found is None:
+            raise SolverFailed("the interior point has no randomizer on the grid, and neither has another solver")
+        return found
+
+    def _others(self, problem: Problem) -> Iterator[LinearProgram | ColumnGeneration]:
+        """Generate the solvers to try if the gap is too large."""
+        if self.fallback is not None:
+            if problem.unbiased and problem.k * problem.outputs.values.size <= SMALL:  # type: ignore[union-attr]
+                yield LinearProgram()
+            yield self.fallback
 
 
 class Columns(NamedTuple):
