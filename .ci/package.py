@@ -62,6 +62,14 @@ with Client(processes=False, dashboard_address=None) as client:
     found = optrand.solve_many(problems, executor=client.get_executor())
 assert max(each.certificate.gap for each in found) < 1e-9
 """,
+    "all": """
+import distributed, dp_accounting, numpy, sklearn
+import optrand
+from optrand.plotting.report import report_page
+noisy, record = optrand.randomize(numpy.arange(3000) % 3, 1.0, labels=range(3), ledger=None)
+mechanism = optrand.rr_with_prior([0.5, 0.3, 0.2], 1.0)
+assert record.epsilon == 1.0 and "<html" in report_page(mechanism, mechanism.certificate)
+""",
     "server": """
 from optrand.accounting import Ledger
 try:

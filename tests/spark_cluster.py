@@ -1,4 +1,4 @@
-"""Spark on this machine, in one process or as a cluster of two workers, or why there is none."""
+"""Spark on this machine, in one process or as a cluster of two workers, or the reason why it cannot be started."""
 
 from __future__ import annotations
 

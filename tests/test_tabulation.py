@@ -295,8 +295,8 @@ def test_on_a_grid_outputs_stay_and_masses_bring_the_means() -> None:
 
 
 def test_a_grid_that_barely_reaches_far_enough_costs_nothing() -> None:
-    # Two outputs can take out a bias of b at a share of b over the room at the tight end, here a billionth: biases of
-    # 1e-16 would cost 1e-7 of the loss, so that masses must be right to more digits than those of floats.
+    # To take out a bias, two outputs need a share of it over the distance of the tight end from the last feasible
+    # place, here a billionth. Biases of 1e-16 would cost 1e-7 of the loss: masses need more digits than floats have.
     for seed in range(6):
         rng = np.random.default_rng([8, seed])
         k, epsilon = int(rng.integers(2, 12)), float(10 ** rng.uniform(-1.5, 0.7))

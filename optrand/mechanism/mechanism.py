@@ -429,11 +429,6 @@ class Mechanism(ExactMechanism[Certificate]):
         biases = np.array([float(bias) for bias in self.exact_biases])
         return Moments(biases[rows], self.table.variances[rows])
 
-    @property
-    def outputs_in_words(self) -> str:
-        """How many outputs there are, and between which."""
-        return f"{self.n} values from {self.outputs[0]:g} to {self.outputs[-1]:g}"
-
     def _encode_question(self) -> Document:
         return {
             "problem": file_format.problem_document(self.problem),
