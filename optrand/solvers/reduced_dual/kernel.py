@@ -93,11 +93,11 @@ class KernelOptions:
     """
 
     steps: int = 60
-    head_start: float = 0.99
+    head_start: float = 0.999
     row_weight: float = 1e-8
     slack_weight: float = 1e-3
     near: float = 1e-3
-    damping: float = 0.995
+    damping: float = 0.999
     corrections: int = 2
     cautious: bool = False
     overestimate: float = 0.01
