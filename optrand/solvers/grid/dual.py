@@ -31,10 +31,10 @@ from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import decide_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import SMALL, LinearProgram
-from optrand.solvers.reduced_dual.answers import IDLE, Reduced, restore_feasibility
+from optrand.solvers.reduced_dual.answers import Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
-from optrand.solvers.reduced_dual.kernel import Point
+from optrand.solvers.reduced_dual.kernel import KernelOptions, Point
 from optrand.solvers.reduced_dual.multipliers import Groups, Sums
 from optrand.solvers.reduced_dual.solver import FIRST, Descent, TooWide
 
@@ -60,6 +60,8 @@ class GridOptions:
     candidates : int
         Number of multipliers from the support that are evaluated at a finite bias penalty: the third proves one problem
         in a hundred, the others none.
+    kernel : KernelOptions
+        Longer steps leave one random grid in fifty open: there many columns are nearly as good as those of an optimum.
     """
 
     rough: float = 1e-3
@@ -68,6 +70,7 @@ class GridOptions:
     rounds: int = 40
     patience: int = 6
     candidates: int = 3
+    kernel: KernelOptions = field(default_factory=lambda: KernelOptions(head_start=0.99, damping=0.995))
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,7 @@ class GridProblem:
 
     def solve(self, gap: float) -> Solution | None:
         """Solve over some columns and add others, until the gap is small enough or no column is missing."""
-        descent = Descent(self.reduced, FIRST)
+        descent = Descent(self.reduced, replace(FIRST, kernel=self.options.kernel))
         nodes, start, whole, steps = descent.candidate_arcs()
         _, point, count, _ = descent.solve(self.terms, nodes, self.options.rough, start, whole=whole)
         columns = self.beside(nodes, point).unite([self.feasible_columns()])
@@ -286,7 +289,7 @@ class GridProblem:
         sums = Sums(terms.before, point.slopes, point.costs)
         ends = columns.first, columns.end, self.values[columns.at]
         # Columns that look idle are left out, unless the others hold no feasible randomizer.
-        for used in (point.mass > IDLE * point.slack, np.ones(point.mass.size, dtype=bool)):
+        for used in (point.in_use, np.ones(point.mass.size, dtype=bool)):
             mass, _ = restore_feasibility(arcs, terms, point.slopes, np.where(used, point.mass, 0.0))
             if not (mass > 0).any():
                 continue

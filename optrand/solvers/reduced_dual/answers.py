@@ -41,16 +41,43 @@ from optrand.solvers.reduced_dual.kernel import (
 from optrand.solvers.reduced_dual.multipliers import Groups, Sums, refine_sums
 from optrand.solvers.scales import attainable_loss
 
-__all__ = ["IDLE", "Candidate", "Reduced", "best_outputs", "find_candidate", "restore_feasibility"]
+__all__ = ["Candidate", "Reduced", "best_outputs", "find_candidate", "restore_feasibility"]
 
-IDLE = 1e-3
-"""Arcs with less mass than this share of their slack are not in use."""
 
-FAINT = 1e-20
-"""Biases are charged as if no weight of one were smaller."""
+@dataclass(frozen=True)
+class AnswerOptions:
+    """Tuning of candidates, on 2,000 random problems of up to 400 labels.
 
-LIGHT = 1e-12
-"""Weight of a bias below which its multiplier follows from the bias."""
+    Attributes
+    ----------
+    faint : float
+        Biases are charged as if no weight of one were smaller.
+    light : float
+        Weight of a bias below which its multiplier follows from the bias.
+    rounds, joint_rounds, most_rounds : int
+        Rounds of each restoration, of both at once, and at most while masses would become negative.
+    cut : float
+        Share of a mass that a round may add or take away.
+    faintest : float
+        Least mass that counts in a restoration.
+    unused : tuple of float
+        Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone. Each is tried.
+    freedoms : tuple of float
+        Freedoms of masses against outputs to try in an interval without bias; elsewhere the last one is used.
+    """
+
+    faint: float = 1e-20
+    light: float = 1e-12
+    rounds: int = 2
+    joint_rounds: int = 4
+    most_rounds: int = 12
+    cut: float = 0.5
+    faintest: float = 1e-40
+    unused: tuple[float, ...] = (0.0, 1e-9, 1e-6)
+    freedoms: tuple[float, ...] = (1e6, 1.0)
+
+
+OPTIONS = AnswerOptions()
 
 
 class Candidate(NamedTuple):
@@ -109,7 +136,7 @@ class Reduced:
         penalty, charges = self.problem.bias_penalty, np.zeros(0)
         if not self.problem.unbiased:
             # The conjugate of the charge penalty p bias^2 / 2 is half the squared multiplier over penalty p.
-            charges = 1 / np.maximum(penalty * np.diff(before), FAINT)
+            charges = 1 / np.maximum(penalty * np.diff(before), OPTIONS.faint)
         return Terms(before, gaps, 1 / math.expm1(self.problem.epsilon), charges, *self.box)
 
     @cached_property
@@ -195,22 +222,12 @@ class Reduced:
         beta = stretch * np.diff(slopes) - prior * offsets
         if not problem.unbiased:
             weights = prior * problem.bias_penalty
-            beta = np.where(weights >= LIGHT, beta, -weights * biases)
+            beta = np.where(weights >= OPTIONS.light, beta, -weights * biases)
         alpha = prior * offsets**2 / 2 - stretch**2 * cost
         # What rounding takes from a label's slope is made up for at the label, where its price is near zero.
         rounded = (self.total * beta).astype(np.float64)
         alpha = self.total * (alpha + beta * offsets) - rounded * problem.labels
         return Dual(alpha.astype(np.float64), rounded)
-
-
-ROUNDS, JOINT_ROUNDS, MOST_ROUNDS = 2, 4, 12
-"""Rounds of each restoration, of both at once, and at most while masses would become negative."""
-
-CUT = 0.5
-"""Share of a mass that a round may add or take away."""
-
-FAINTEST = 1e-40
-"""Least mass that counts in a restoration."""
 
 
 def best_outputs(arcs: Arcs, terms: Terms, slopes: Floats) -> Floats:
@@ -251,20 +268,20 @@ def restore_feasibility(
 def _restore_rows(arcs: Arcs, terms: Terms, mass: Floats, bend: Floats, target: Floats) -> Floats:
     """Return masses whose rows sum to one, up to a common factor."""
     terms, none = cap_charges(terms), np.zeros(mass.size)
-    faint = np.maximum(mass, FAINTEST)
+    faint = np.maximum(mass, OPTIONS.faintest)
     factors = factorize(arcs, terms, faint * bend, none, faint)
     # Each round is the least change that makes the rows right, changes of a mass weighed by the mass.
-    for number in range(MOST_ROUNDS):
+    for number in range(OPTIONS.most_rounds):
         missing = target - apply_transpose(arcs, terms.excess, mass)
         _, potential = solve_system(arcs, factors, np.zeros(arcs.k + 1), missing)
         growth = apply_incidence(arcs, terms.excess, potential)
-        mass = mass * (1 + np.minimum(np.maximum(growth, -CUT), CUT))
+        mass = mass * (1 + np.minimum(np.maximum(growth, -OPTIONS.cut), OPTIONS.cut))
         if not _is_cut(mass, growth):
-            if number + 1 >= ROUNDS:
+            if number + 1 >= OPTIONS.rounds:
                 break
             continue
         # Other masses must change by what this one cannot: it weighs less in the next round.
-        faint = np.maximum(mass, FAINTEST)
+        faint = np.maximum(mass, OPTIONS.faintest)
         factors = factorize(arcs, terms, faint * bend, none, faint)
     return mass
 
@@ -272,13 +289,13 @@ def _restore_rows(arcs: Arcs, terms: Terms, mass: Floats, bend: Floats, target: 
 def _restore_means(arcs: Arcs, terms: Terms, slopes: Floats, columns: tuple[Floats, Floats], bend: Floats) -> Floats:
     """Return outputs at which the means of all labels are right, for the masses and outputs of some columns."""
     mass, output = columns
-    capped, faint = cap_charges(terms), np.maximum(mass, FAINTEST)
+    capped, faint = cap_charges(terms), np.maximum(mass, OPTIONS.faintest)
     factors = factorize(arcs, capped, faint * bend, np.zeros(mass.size), faint)
     # The mean of a label of negligible prior is below rounding: its row is not corrected.
     resolved = np.ones(arcs.k + 1)
     stiff = np.flatnonzero(terms.charges > capped.charges)
     resolved[stiff] = resolved[stiff + 1] = 0.0
-    for _ in range(ROUNDS):
+    for _ in range(OPTIONS.rounds):
         missing = -resolved * slope_residual(arcs, terms, slopes, mass * output)
         change, _ = solve_system(arcs, factors, missing, np.zeros(arcs.k + 1))
         slopes = slopes + change
@@ -293,8 +310,8 @@ def _restore_jointly(
     """Return masses and outputs changed together, for outputs that have bounds and no bias."""
     excess, weight = terms.excess, apply_incidence(arcs, terms.excess, terms.before)
     # Gauss-Newton steps for rows and means at once: outputs at a bound have no bend, and stay there.
-    for number in range(MOST_ROUNDS):
-        faint = np.maximum(mass, FAINTEST)
+    for number in range(OPTIONS.most_rounds):
+        faint = np.maximum(mass, OPTIONS.faintest)
         bend = np.where((output > arcs.low) & (output < arcs.high), 1 / weight, 0.0)
         blocks = faint * (freedom * output * output + bend), freedom * faint * output, freedom * faint
         try:
@@ -305,26 +322,16 @@ def _restore_jointly(
         tilt, potential = solve_system(arcs, factors, means, target - apply_transpose(arcs, excess, mass))
         turn = apply_incidence(arcs, excess, tilt)
         growth = freedom * (apply_incidence(arcs, excess, potential) + turn * output)
-        mass = mass * (1 + np.minimum(np.maximum(growth, -CUT), CUT))
+        mass = mass * (1 + np.minimum(np.maximum(growth, -OPTIONS.cut), OPTIONS.cut))
         output = np.minimum(np.maximum(output + turn * bend, arcs.low), arcs.high)
-        if number + 1 >= JOINT_ROUNDS and not _is_cut(mass, growth):
+        if number + 1 >= OPTIONS.joint_rounds and not _is_cut(mass, growth):
             break
     return mass, output
 
 
 def _is_cut(mass: Floats, growth: Floats) -> bool:
     """Return whether some mass would change by more than it may."""
-    return bool(np.any((mass > 0) & (np.abs(growth) > CUT)))
-
-
-FAINTLY_USED = 0.0, 1e-9, 1e-6
-"""Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone."""
-
-FREELY = 1e6, 1.0
-"""Freedoms of masses against outputs to try in an interval without bias; elsewhere the last one is used."""
-
-SOLVED = Stats("", status="solved")
-"""Statistics of answers, without the number of steps."""
+    return bool(np.any((mass > 0) & (np.abs(growth) > OPTIONS.cut)))
 
 
 def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
@@ -333,13 +340,14 @@ def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
     if not point.is_finite():
         return best
     end = _End(reduced, arcs, point)
-    for some, free in product(end.kept, FREELY if reduced.boxed else FREELY[-1:]):
+    freedoms = OPTIONS.freedoms if reduced.boxed else OPTIONS.freedoms[-1:]
+    for some, free in product(end.kept, freedoms):
         masses, outputs = restore_feasibility(arcs, end.terms, point.slopes, np.where(some, point.mass, 0.0), free)
         if not (masses > 0).any():
             break
         randomizer = reduced.randomizer(arcs, masses, outputs)
         for dual in end.duals(masses, outputs, randomizer.biases):
-            solution = Solution(reduced.problem, randomizer, dual, SOLVED)
+            solution = Solution(reduced.problem, randomizer, dual, Stats("", status="solved"))
             gap = estimated_gap(solution)
             if best.solution is None or gap < best.gap:
                 best = Candidate(solution, gap, 0)
@@ -371,11 +379,11 @@ class _End:
     @property
     def kept(self) -> list[NDArray[np.bool_]]:
         """Which arcs may be in use: the fewest, then all that look so."""
-        ratios, enough = self.point.mass / self.point.slack, 2 * (self.reduced.problem.k - self.reduced.stretched)
-        used = ratios > IDLE
+        used, enough = self.point.in_use, 2 * (self.reduced.problem.k - self.reduced.stretched)
         if used.sum() <= enough:
             return [used]
         # Some optimum has no more arcs than that.
+        ratios = self.point.mass / self.point.slack
         few = used & (ratios >= np.partition(ratios, -enough)[-enough])
         return [few, used] if few.sum() < used.sum() else [used]
 
@@ -392,7 +400,7 @@ class _End:
             yield self.reduced.dual(sums.slopes, np.diff(next(groups.candidates())), biases)
         yield self.reduced.dual(sums.slopes, np.diff(sums.costs), biases)
         yield self.reduced.dual(self.refined.slopes, np.diff(self.refined.costs), biases)
-        for faint in () if self.reduced.stretched else FAINTLY_USED:
+        for faint in () if self.reduced.stretched else OPTIONS.unused:
             groups = Groups.of_used(self.terms, self.refined, arcs, masses > faint)
             for cost in chain((groups.clipped,), map(np.diff, groups.candidates())):
                 yield self.reduced.dual(self.refined.slopes, cost, biases)

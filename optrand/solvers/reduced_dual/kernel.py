@@ -21,6 +21,7 @@ from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from optrand.base.validation import Floats
@@ -110,6 +111,9 @@ class KernelOptions:
 TINY = 1e-300
 """Least mass and slack, so that quotients stay finite."""
 
+IDLE = 1e-3
+"""Arcs with less mass than this share of their slack are not in use: of the two, one tends to zero."""
+
 
 class Point(NamedTuple):
     """Sums ``b, c`` of the multipliers up to each node, and the masses and slacks of the arcs."""
@@ -122,6 +126,11 @@ class Point(NamedTuple):
     def is_finite(self) -> bool:
         """Return whether all sums and masses are finite."""
         return all(bool(np.isfinite(numbers).all()) for numbers in self[:3])
+
+    @property
+    def in_use(self) -> NDArray[np.bool_]:
+        """Whether each arc seems to have mass at the optimum."""
+        return self.mass > IDLE * self.slack
 
     def move(self, step: Point, to_slack: float, to_mass: float) -> Point:
         """Return the point after a step of some lengths, masses and slacks kept positive."""

@@ -29,7 +29,7 @@ from optrand.base.validation import Floats
 from optrand.model.randomizer import Indices
 from optrand.solvers.gaps import Extended
 from optrand.solvers.positions import Numbers, Positions, divide
-from optrand.solvers.reduced_dual.arcs import FAINT, Arcs, Terms, fit_increasing, violation
+from optrand.solvers.reduced_dual.arcs import OPTIONS, Arcs, Terms, fit_increasing, violation
 from optrand.solvers.reduced_dual.kernel import (
     Point,
     Residuals,
@@ -164,7 +164,7 @@ class Groups:
         square = 2 * divide(np.diff(self._totals(position)), self._mass)
         apart = np.sqrt(np.maximum(middle**2 - square, 0.0))
         ends, weights = np.array([middle - apart, middle + apart], dtype=np.float64), np.diff(self.terms.before)
-        lower, upper = (fit_increasing(each, np.maximum(weights, FAINT)) for each in ends)
+        lower, upper = (fit_increasing(each, np.maximum(weights, OPTIONS.faint)) for each in ends)
         apart = np.maximum(upper - lower, 0.0) / 2
         return self._positions.place(self._mass * (middle - apart) * (middle + apart) / 2)
 

@@ -32,7 +32,7 @@ from optrand.solvers.cones import solve_cones
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import decide_gap, estimated_gap
 from optrand.solvers.optimality import candidates
-from optrand.solvers.reduced_dual.answers import IDLE, Candidate, Reduced, best_outputs, find_candidate
+from optrand.solvers.reduced_dual.answers import Candidate, Reduced, best_outputs, find_candidate
 from optrand.solvers.reduced_dual.arcs import (
     Arcs,
     Level,
@@ -85,8 +85,7 @@ class Attempt:
         Number of these after which each must halve the gap.
     lack : float
         Violation above which an arc of the finest level is added.
-    cautious : bool
-        Whether steps that overestimate concave slacks are halved (:class:`KernelOptions`).
+    kernel : KernelOptions
     priced : bool
         Whether violated arcs are added to coarse levels that have not failed as well.
     most_priced : int
@@ -95,6 +94,8 @@ class Attempt:
         Number of arcs on one side above which a node is moved from the band to its border.
     work : tuple of float
         Largest number of operations of a factorization, in all, per label, and per pair of labels.
+    steep : float
+        In an interval without bias labels are not merged across gaps that, times this, exceed the distance to an end.
     """
 
     reach: int = 2
@@ -109,21 +110,25 @@ class Attempt:
     rounds: int = 8
     patience: int = 2
     lack: float = 1e-15
-    cautious: bool = False
+    kernel: KernelOptions = field(default_factory=KernelOptions)
     priced: bool = False
     most_priced: int = 20_000
     hub: int = 48
     work: tuple[float, float, float] = (2e8, 4e4, 200.0)
+    steep: float = 2.0
 
 
 FIRST = Attempt()
 """It proves 99 % of random problems."""
 
-SECOND = Attempt(reach=3, fewest=32, floor=1e-6, cautious=True, priced=True)
+SECOND = Attempt(
+    reach=3,
+    fewest=32,
+    floor=1e-6,
+    kernel=KernelOptions(head_start=0.99, damping=0.995, cautious=True),
+    priced=True,
+)
 """It proves most of the others; further attempts proved none."""
-
-STEEP = 2.0
-"""In an interval without bias labels are not merged across gaps that, times this, exceed the distance to an end."""
 
 
 class TimeOver(Exception):
@@ -145,8 +150,8 @@ class Descent:
     @property
     def levels(self) -> list[Level]:
         """All levels, the finest first."""
-        finest, steep = self.reduced.level(self.options.floor), STEEP if self.reduced.boxed else 0.0
-        return coarsen_to(finest, self.options.fewest, steep)
+        steep = self.options.steep if self.reduced.boxed else 0.0
+        return coarsen_to(self.reduced.level(self.options.floor), self.options.fewest, steep)
 
     def best_candidate(self) -> Candidate:
         """Return the best candidate of the finest level."""
@@ -207,7 +212,7 @@ class Descent:
         if terms.charges.size:
             ends = arcs.first, arcs.end, best_outputs(arcs, terms, point.slopes)
             sums = Sums(terms.before, point.slopes, costs)
-            groups = Groups.of_used(terms, sums, ends, point.mass > IDLE * point.slack)
+            groups = Groups.of_used(terms, sums, ends, point.in_use)
             costs = next(groups.candidates()).astype(np.float64, copy=False)
         return (point.slopes, costs), steps
 
@@ -247,8 +252,7 @@ class Descent:
         self._check_time()
         options = self.options
         arcs = self._order(terms, nodes, values, whole=whole)
-        kernel = KernelOptions(cautious=options.cautious)
-        point, count, _ = interior_point(arcs, terms, gap, options.tolerance, start, kernel)
+        point, count, _ = interior_point(arcs, terms, gap, options.tolerance, start, options.kernel)
         return arcs, point, count, not point.mass @ point.slack < options.failure * gap
 
     def _order(self, terms: Terms, nodes: Nodes, values: Floats | None, *, whole: bool) -> Arcs:
