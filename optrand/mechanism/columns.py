@@ -249,6 +249,7 @@ class ExactColumns:
         The outputs of the parts are neighbouring floats (``docs/mathematics.md``, Proposition 17).
         """
         (low, more), k = self.factors, self.sets.k
+        # A common power of two makes the shares of both floats integers.
         parts, finer = self._split()
         masses = list[int]()
         for mass, (_, up, coarse) in zip(self.masses, parts, strict=True):
@@ -317,6 +318,7 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
         return None
     starts, stops = columns.sets.start.tolist(), columns.sets.stop.tolist()
     low, more = columns.factors
+    # With these multiples every division below has no remainder.
     length = low * len(path) + more
     factor, total = more * length, columns.total * length
     moments = [moment * factor for moment in columns.moments]
@@ -325,12 +327,14 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
     for start, stop, moment in zip(starts, stops, moments, strict=True):
         residuals[start] -= moment
         residuals[stop] += moment
+    # From the leaves inwards: a column makes its outer node right, and passes the rest on to its other node.
     for node, j in tree:
         start, stop = starts[j], stops[j]
         change = residuals[node] if start == node else -residuals[node]
         moments[j] += change
         residuals[start] -= change
         residuals[stop] += change
+    # Now neighbouring means differ as their labels do. One path from end to end moves all of them alike.
     begun = sum(moment for moment, start in zip(moments, starts, strict=True) if start == 0)
     step = (total * more * columns.labels[0] - low * sum(moments) - more * begun) // length
     for j in path:

@@ -45,10 +45,7 @@ CANDIDATES = 1000
 """Number of pairs of rows up to which the largest total variation is exact; of more it is rounded up."""
 
 LARGEST = 1 << 22
-"""Largest table, in entries, whose rows are compared pair by pair."""
-
-BLOCK = 1 << 22
-"""Entries that are compared at a time."""
+"""Largest table, in entries, whose rows are compared pair by pair, and entries that are compared at a time."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +208,7 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
     shares = (weights / total).astype(np.float64)
     found = np.zeros((k, k))
     for y in range(k):
-        for begin in range(y + 1, k, step := max(1, BLOCK // n)):
+        for begin in range(y + 1, k, step := max(1, LARGEST // n)):
             rows = slice(begin, begin + step)
             found[y, rows] = np.abs(shares[rows] - shares[y]).sum(axis=1) / 2
     # A share is off by half a unit of 2**-53 at most, and so is every sum of them.

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from operator import itemgetter
@@ -47,20 +48,34 @@ from optrand.model.table import Table
 
 __all__ = ["round_randomizer", "tabulate"]
 
-BITS = 60
-"""Masses are integers that sum to about ``2**BITS``; on a grid, where masses alone make means right, twice as long."""
 
-TOLERANCE = 1e-6
-"""Largest probability that a row may lack or exceed, made private, and that negative masses may have."""
+@dataclass(frozen=True)
+class TabulationOptions:
+    """Precision of :func:`tabulate`.
 
-ROUNDS = 12
-"""Largest number of corrections; two or three suffice."""
+    Attributes
+    ----------
+    bits : int
+        Masses are integers that sum to about ``2**bits``; on a grid, where masses alone make means right, twice as
+        long.
+    tolerance : float
+        Largest probability that a row may lack or exceed, made private, and that negative masses may have.
+    rounds : int
+        Largest number of corrections of masses on a grid; two or three suffice.
+    finer : int
+        Binary digits of outputs that may move, below the largest distance from the origin.
+    nearly : float
+        Share of the loss that may be added so that columns of one output stay together.
+    """
 
-FINER = 70
-"""Binary digits of outputs that may move, below the largest distance from the origin."""
+    bits: int = 60
+    tolerance: float = 1e-6
+    rounds: int = 12
+    finer: int = 70
+    nearly: float = 1e-12
 
-NEARLY = 1 + Fraction(1, 10**12)
-"""Largest factor of the loss for which columns of one output stay together."""
+
+OPTIONS = TabulationOptions()
 
 
 @overload
@@ -141,7 +156,7 @@ def round_randomizer(randomizer: Randomizer) -> Table:
     ([-0.5, 1.5], 3.0)
     """
     ratio, origin = privacy_ratio(randomizer.epsilon), 0.0
-    sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin, BITS)
+    sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin, OPTIONS.bits)
     return scale_columns(randomizer.labels, sets, masses, offsets, ratio).table(randomizer.labels)
 
 
@@ -150,15 +165,14 @@ def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
     is_grid = isinstance(problem.outputs, Grid)
     origin = 0.0 if is_grid or problem.loss.positive_outputs else problem.origin
     ratio, finest = privacy_ratio(problem.epsilon), None
-    sets, offsets, masses = _round(
-        randomizer, problem.epsilon, origin, 2 * BITS if is_grid and problem.unbiased else BITS
-    )
+    bits = 2 * OPTIONS.bits if is_grid and problem.unbiased else OPTIONS.bits
+    sets, offsets, masses = _round(randomizer, problem.epsilon, origin, bits)
     if problem.unbiased and is_grid:
         sets, offsets, masses = _correct_masses(problem, sets, offsets, masses, ratio)
     elif problem.unbiased:
         # Further digits of outputs that may move only lengthen the integers.
         reach = float(np.abs(offsets).max()) or 1.0
-        finest = max(0, FINER - math.frexp(reach)[1])
+        finest = max(0, OPTIONS.finer - math.frexp(reach)[1])
     ends = problem.outputs.low, problem.outputs.high
     columns = scale_columns(problem.labels, sets, masses, offsets, ratio, origin=origin, ends=ends, finest=finest)
     if not problem.unbiased or not any(columns.deviations):
@@ -191,12 +205,13 @@ def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> 
         rows = masses.sum() + math.expm1(epsilon) * sets.coverage(masses)
         off = float(np.abs(rows - 1).max())
         negative = float(-masses[masses < 0].sum()) * math.exp(epsilon)
-    if not max(off, negative) <= TOLERANCE:
+    if not max(off, negative) <= OPTIONS.tolerance:
         raise NotCertified(
             f"the randomizer is not {epsilon:g}-DP: made private, its rows are off 1 by {off:.3g}, and negative masses "
-            f"account for {negative:.3g}; rounding accounts for {TOLERANCE:g} at most; optrand.audit(matrix, epsilon) "
-            "tells where"
+            f"account for {negative:.3g}; rounding accounts for {OPTIONS.tolerance:g} at most; "
+            "optrand.audit(matrix, epsilon) tells where"
         )
+    # Rounding alone breaks the sums of rows. The flow that is conserved next restores them in integers.
     shares = np.maximum(masses, 0.0)
     wanted = [int(mass) for mass in np.rint(shares / shares.sum() * 2.0**bits).tolist()]
     return _cover(sets, offsets, wanted)
@@ -217,7 +232,7 @@ def _correct_masses(
 ) -> tuple[LabelSets, Floats, list[int]]:
     """Change the masses of columns on a grid until their biases, which are exact, shrink no more."""
     best, least = (sets, offsets, masses), math.inf
-    for _ in range(ROUNDS):
+    for _ in range(OPTIONS.rounds):
         columns = scale_columns(problem.labels, sets, masses, offsets, ratio)
         unit = columns.total << columns.digits
         # The sum, for some biases may shrink while the largest one cannot.
@@ -236,6 +251,7 @@ def _correct_masses(
             (offsets - offsets.mean()) / width,
             np.array(residuals) / (-math.expm1(-problem.epsilon) * width),
         )
+        # At most half of a mass goes, so that none becomes negative.
         changes = zip(masses, np.clip(shares, -0.5, 1.0).tolist(), strict=True)
         sets, offsets, masses = _cover(sets, offsets, [mass + round(Fraction(share) * mass) for mass, share in changes])
     return best
@@ -254,6 +270,7 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
         inside = np.array([low < v < high and not isinstance(problem.outputs, Grid) for v in columns.outputs])
     shared = Counter(values)
     alone = np.array([shared[v] == 1 for v in values])
+    # Cheapest first: columns move alone; then two outputs take out the bias; then columns of one output part.
     moved = _move_within(problem, columns, inside & alone)
     if moved is not None:
         return moved.table(labels)
@@ -261,7 +278,7 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
     error, mixed = rough.mean_squared_error(problem.prior), list[tuple[Fraction, Table]]()
     for table in _complete(problem, columns, rough):
         mixed.append((table.mean_squared_error(problem.prior), table))
-        if mixed[-1][0] <= NEARLY * error:
+        if mixed[-1][0] <= (1 + Fraction(OPTIONS.nearly)) * error:
             return table
     moved = _move_within(problem, columns, inside)
     if moved is None and isinstance(problem.outputs, Interval):

@@ -17,7 +17,7 @@ whose central answers need two or three rounds where vertices would need many.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,20 +34,34 @@ from optrand.solvers.gaps import price
 
 __all__ = ["randomizer_of", "repair"]
 
-NEGLIGIBLE = 1e-5
-"""Columns with less mass (times ``E``) do not confine the multipliers."""
 
-INDEPENDENT = 1e-10
-"""Columns in use that differ by less than this share count as one."""
+@dataclass(frozen=True)
+class RepairOptions:
+    """Tuning of :func:`repair`, on random grids of up to 60 labels and five losses.
 
-LARGEST = 1 << 23
-"""Multipliers stay as they are if a table of all columns would have more entries."""
+    Attributes
+    ----------
+    negligible : float
+        Columns with less mass (times ``E``) do not confine the multipliers.
+    independent : float
+        Columns in use that differ by less than this share count as one.
+    largest : int
+        Multipliers stay as they are if a table of all columns would have more entries.
+    slack, widening : float
+        Slack of multipliers, in units of the loss, from what slackness requires; the factor by which it is widened.
+    least_stake : float
+        Multipliers of labels that can cost less than a unit may leave their interval by less, down to this share.
+    """
 
-FIRST_SLACK, WIDENING = 1e-9, 30.0
-"""Slack of multipliers, in units of the loss, from what slackness requires; the factor by which it is widened."""
+    negligible: float = 1e-5
+    independent: float = 1e-10
+    largest: int = 1 << 23
+    slack: float = 1e-9
+    widening: float = 30.0
+    least_stake: float = 1e-4
 
-LEAST_STAKE = 1e-4
-"""Multipliers of labels that can cost less than a unit may leave their interval by less, down to this share."""
+
+OPTIONS = RepairOptions()
 
 
 def repair(problem: Problem, columns: Staircase, dual: Dual, *, gap: float, rounds: int = 40) -> Dual:
@@ -69,15 +83,15 @@ def repair(problem: Problem, columns: Staircase, dual: Dual, *, gap: float, roun
     Returns
     -------
     Dual
-        Never worse than `dual`; the same if the randomizer's table would have more than :data:`LARGEST` entries.
+        Never worse than `dual`; the same if the randomizer's table would have too many entries.
     """
     randomizer = randomizer_of(problem, columns)
     value = problem.sign * problem.value(randomizer)
     unit = abs(value) or 1.0
     best, bound = dual, lower_bound(problem, dual)
     target = value - gap * unit
-    used = columns.only(columns.masses * math.exp(problem.epsilon) > NEGLIGIBLE)
-    if bound >= target or not used.masses.size or problem.k * columns.masses.size > LARGEST:
+    used = columns.only(columns.masses * math.exp(problem.epsilon) > OPTIONS.negligible)
+    if bound >= target or not used.masses.size or problem.k * columns.masses.size > OPTIONS.largest:
         return dual
     cuts = _Cuts(problem, used, dual, randomizer.biases, unit)
     for _ in range(rounds):
@@ -85,6 +99,7 @@ def repair(problem: Problem, columns: Staircase, dual: Dual, *, gap: float, roun
             reached = lower_bound(problem, candidate)
             if reached > bound:
                 best, bound = candidate, reached
+        # Enough, or no multipliers that belong to these biases can prove more.
         if bound >= target or bound >= cuts.limit - 0.1 * gap * unit:
             break
         cuts.tighten()
@@ -96,7 +111,8 @@ def _snap(problem: Problem, used: Staircase, dual: Dual) -> Dual:
     weights = np.where(used.members, 1.0, math.exp(-problem.epsilon))
     table = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)
     reduced = table - dual.alpha[:, np.newaxis] - dual.beta[:, np.newaxis] * used.outputs
-    change = np.linalg.lstsq(weights.T, (weights * reduced).sum(axis=0), rcond=INDEPENDENT)[0]
+    # Optimal columns have reduced cost zero. Central multipliers miss that by rounding of the cone solver.
+    change = np.linalg.lstsq(weights.T, (weights * reduced).sum(axis=0), rcond=OPTIONS.independent)[0]
     return Dual(dual.alpha + change, dual.beta)
 
 
@@ -118,7 +134,7 @@ class _Cuts:
         self.problem, self.used, self.unit = problem, used, unit
         self.least = math.exp(-problem.epsilon)
         self.current: Dual | None = dual
-        self.slack, self.limit = FIRST_SLACK, math.inf
+        self.slack, self.limit = OPTIONS.slack, math.inf
         self.beta = -problem.bias_weights * biases
         # What these multipliers add to the bound, whatever alpha is.
         self.fixed = float(self.beta @ (problem.labels + biases / 2))
@@ -127,7 +143,7 @@ class _Cuts:
         sign = np.where(used.members[label, column], -1.0, 1.0)
         costs = self._costs(used.outputs)
         self.confined, self.tight = _differences(sign, label, problem.k), sign * costs[label, column]
-        self.give = np.clip(costs.max(axis=1), LEAST_STAKE, 1.0)[label]
+        self.give = np.clip(costs.max(axis=1), OPTIONS.least_stake, 1.0)[label]
         self.rows: list[sparse.csr_array] = []
         self.limits: list[Floats] = []
         self._add(used.members, used.outputs)
@@ -157,6 +173,7 @@ class _Cuts:
 
     def tighten(self) -> None:
         """Add the columns that the last multipliers price below zero, and find others."""
+        # Only local minima of the price are added: their neighbours say nearly the same.
         if self.current is not None:
             prices = price(self.problem, self.current)
             violated = prices.improving(0.0)
@@ -185,7 +202,7 @@ class _Cuts:
         except SolverFailed:
             answer = None
         if answer is None or "nfeasible" in answer.status:
-            self.slack *= WIDENING
+            self.slack *= OPTIONS.widening
             return None
         self.limit = self.fixed - self.unit * float(np.dot(program.cost, answer.x))
         return Dual(np.diff(answer.x[:-1], prepend=0.0) * self.unit, self.beta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,14 +26,30 @@ __all__ = [
     "mend_masses",
 ]
 
-BALANCED = 1e-14
-"""Residual of rows and means that needs no change."""
 
-ROUNDS = 3
-"""Largest number of changes."""
+@dataclass(frozen=True)
+class BalanceOptions:
+    """Tuning of restored rows and means.
 
-NOTHING = 1e-100
-"""Masses, times ``E``, that count as zero: nothing that is known to sixteen digits depends on them."""
+    Attributes
+    ----------
+    balanced : float
+        Residual of rows and means that needs no change.
+    rounds : int
+        Largest number of changes.
+    nothing : float
+        Masses, times ``E``, that count as zero: nothing that is known to sixteen digits depends on them.
+    rank : float
+        Singular values below this share of the largest count as zero.
+    """
+
+    balanced: float = 1e-14
+    rounds: int = 3
+    nothing: float = 1e-100
+    rank: float = 1e-13
+
+
+OPTIONS = BalanceOptions()
 
 
 def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float) -> Floats:
@@ -59,13 +75,13 @@ def balance_arcs(problem: Problem, arcs: Arcs) -> Arcs:
     [-0.5, 1.5]
     """
     best, least = arcs, np.inf
-    for _ in range(ROUNDS + 1):
+    for _ in range(OPTIONS.rounds + 1):
         if not arcs.n:
             break
         error = imbalance(problem, arcs)
         if error < least:
             best, least = arcs, error
-        if error <= BALANCED or not np.isfinite(error):
+        if error <= OPTIONS.balanced or not np.isfinite(error):
             break
         arcs = _change_arcs(problem, arcs)
     return best
@@ -126,6 +142,7 @@ def flow_change(
     shares, moves : (n,) array and array
         Changes of masses as shares of themselves, and of outputs in the unit of `means`; zeros without their residuals.
     """
+    # Changes are shares of the masses: a light column then changes no more than it has.
     scaled = sparse.csr_array(nodes @ sparse.diags_array(favoured))
     if means is None or free is None:
         change = least_change(scaled, 1 / favoured, rows if rows is not None else np.zeros(scaled.shape[0]))
@@ -154,7 +171,7 @@ def _change_arcs(problem: Problem, arcs: Arcs) -> Arcs:
 
     All at once where some outputs must stay: on an end of their interval, or on a grid.
     """
-    arcs = arcs.only(math.exp(problem.epsilon) * arcs.masses > NOTHING)
+    arcs = arcs.only(math.exp(problem.epsilon) * arcs.masses > OPTIONS.nothing)
     if not arcs.n:
         return arcs
     low, high = problem.outputs.low, problem.outputs.high
@@ -170,6 +187,7 @@ def _change_arcs(problem: Problem, arcs: Arcs) -> Arcs:
     if problem.unbiased and not free.all():
         pull = (arcs.outputs - problem.labels[0]) / _width(problem, arcs)
         return change(arcs, rows=rows, means=means, pull=pull, free=free)
+    # Changed masses move the means, so residuals of these are computed again.
     arcs = change(arcs, rows=rows)
     return change(arcs, means=_residuals(problem, arcs)[1], free=free) if problem.unbiased else arcs
 
@@ -181,10 +199,6 @@ def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
         outputs = np.clip(outputs + _width(problem, arcs) * moved, problem.outputs.low, problem.outputs.high)
     order = np.lexsort((arcs.last, arcs.first, outputs))
     return Arcs(arcs.k, arcs.first[order], arcs.last[order], outputs[order], masses[order])
-
-
-RANK = 1e-13
-"""Singular values below this share of the largest count as zero."""
 
 
 def mass_equations(problem: Problem, arcs: Staircase, ratio: float, means: bool) -> tuple[Floats, Floats]:
@@ -226,7 +240,7 @@ def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int =
         scaled = matrix * amounts
         residual = right - matrix @ amounts
         weight = 1 / np.maximum(np.abs(scaled).max(axis=1), np.finfo(float).tiny)
-        change = np.linalg.lstsq(scaled * weight[:, np.newaxis], residual * weight, rcond=RANK)[0][:-1]
+        change = np.linalg.lstsq(scaled * weight[:, np.newaxis], residual * weight, rcond=OPTIONS.rank)[0][:-1]
         masses = masses * np.clip(1 + change, 0.5, 2.0)
     return _top_up(Staircase(arcs.members, arcs.outputs, masses), ratio)
 

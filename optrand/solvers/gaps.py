@@ -145,6 +145,7 @@ class _Pieces:
         """Sum `curves` of shape (3, k) over all labels, and add the changes of coefficients, (3, n), from places on."""
         places, steps = changes
         order = np.argsort(places, kind="stable")
+        # Between two edges the price is one curve: the sum over all labels, and what the open ranges add to it.
         total = curves.sum(axis=1)[:, np.newaxis]
         sums = np.concatenate((total, total + np.cumsum(steps[:, order], axis=1)), axis=1)
         return cls(center, places[order], sums, pulled)
@@ -155,6 +156,7 @@ class _Pieces:
         p, beta = problem.prior.astype(np.longdouble), dual.beta.astype(np.longdouble)
         pull = p * place
         curves = np.stack((p / 2, -pull - beta, pull * place / 2 - level))
+        # Roots of p (v - y)^2 / 2 - beta v - level, written so that the square of the label cancels.
         root = np.sqrt(beta * (2 * pull + beta) + 2 * p * level)
         starts, ends = (pull + beta - root) / p, (pull + beta + root) / p
         # Lines are negative on one side of their root; constants everywhere or nowhere.
@@ -255,6 +257,7 @@ def _poisson_roots(y: Floats, level: Floats) -> tuple[Floats, Floats]:
     """Return the roots of ``v - y log v`` at a level that is above its least value, on either side of ``y``."""
     low = np.where(y > 0, np.maximum(np.exp(-level / y), TINY), 0.0)
     high = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, TINY)))) + TINY
+    # Convex, and started beyond its roots: Newton's steps stay on their side, and end when floats do not change.
     for _ in range(100):
         rise = np.where(y > 0, (low - y * np.log(low) - level) / (1 - y / low), 0.0)
         fall = np.where(y > 0, (high - y * np.log(high) - level) / (1 - y / high), high - level)
@@ -328,6 +331,7 @@ def decide_gap(solution: Solution, estimate: float | None = None) -> float:
     >>> decide_gap(solution) <= PROVEN
     True
     """
+    # Exact work takes longer than the estimate: it is done only where rounding can decide.
     gap = estimated_gap(solution) if estimate is None else estimate
     if solution.problem.epsilon <= LARGE and (abs(gap) <= PROVEN or ROUNDING <= gap < math.inf):
         return gap
@@ -387,6 +391,7 @@ def estimated_bound(problem: Problem, dual: Dual) -> float:
     alpha, beta = dual.alpha.astype(np.longdouble), dual.beta.astype(np.longdouble)
     prices, more = price(problem, dual), np.expm1(np.longdouble(problem.epsilon))
     with np.errstate(all="ignore"):
+        # The total mass of columns lies between 1 / E and k / (E + k - 1): which counts depends on the sign.
         lowest = np.longdouble((prices.costs - prices.rounding).min())
         charges = np.divide(beta**2, 2 * weights, out=np.zeros_like(beta), where=beta != 0)
         base = (alpha + beta * (problem.labels.astype(np.longdouble) - dual.origin) - charges).sum()

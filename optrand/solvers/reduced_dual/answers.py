@@ -189,6 +189,7 @@ class Reduced:
 
     def randomizer(self, arcs: Arcs, mass: Floats, outputs: Floats) -> Randomizer:
         """Return the masses as probabilities, and the outputs in the unit of the labels."""
+        # A row of the table is one for each mass, and E - 1 more for those that favour its label.
         problem, excess = self.problem, math.expm1(self.problem.epsilon)
         used = np.flatnonzero(mass > 0)
         first, end, mass, outputs = arcs.first[used], arcs.end[used], mass[used], outputs[used]
@@ -257,6 +258,8 @@ def restore_feasibility(
         return _restore_jointly(arcs, terms, mass, output, target, freedom)
     if boxed:
         bend = np.where((output > arcs.low) & (output < arcs.high), bend, 0.0)
+    # First rows, at fixed outputs, then means, at fixed masses: each is linear, and a change of masses is small enough
+    # for the outputs to follow.
     try:
         mass = _restore_rows(arcs, terms, mass, bend, target)
         output = _restore_means(arcs, terms, slopes, (mass, output), bend)
@@ -342,6 +345,7 @@ def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
     end = _End(reduced, arcs, point)
     freedoms = OPTIONS.freedoms if reduced.boxed else OPTIONS.freedoms[-1:]
     for some, free in product(end.kept, freedoms):
+        # Primal side: an exact randomizer near the masses. Dual side: every choice of multipliers that may prove it.
         masses, outputs = restore_feasibility(arcs, end.terms, point.slopes, np.where(some, point.mass, 0.0), free)
         if not (masses > 0).any():
             break

@@ -220,6 +220,7 @@ def support_path(terms: Terms, slopes: Floats, costs: Floats) -> tuple[Indices, 
     `slopes` and `costs` are the sums of the multipliers up to each node.
     """
     before, farthest = terms.before, OPTIONS.farthest
+    # Outputs beyond the ends, or very far out, are not those of any column in use.
     low_end, high_end = max(terms.low, -farthest), min(terms.high, farthest)
     k = before.size - 1
     mass, slope, cost = np.diff(before), np.diff(slopes), np.diff(costs)
@@ -250,6 +251,7 @@ def widen_path(low: Indices, high: Indices, reach: int) -> tuple[Indices, Indice
     """Return the bounds of the arcs within `reach` steps of a path, an end moving by one in each."""
     k = low.size
     wide_low, wide_high = low.copy(), high.copy()
+    # An arc within reach has its first node `apart` from one on the path, and spends the other steps on its end.
     for apart in range(-reach, reach + 1):
         left = reach - abs(apart)
         near = np.minimum(np.maximum(np.arange(k) + apart, 0), k - 1)
@@ -258,6 +260,8 @@ def widen_path(low: Indices, high: Indices, reach: int) -> tuple[Indices, Indice
     wide_low = np.maximum(wide_low, np.arange(k) + 1)
     wide_high = np.minimum(wide_high, k)
     wide_high[0] = min(wide_high[0], k - 1)
+    # The whole is no arc. Next to both ends of the line the path is steep, and would bring in hundreds of arcs that no
+    # optimum uses.
     for a in range(1, min(reach + 1, k)):
         wide_low[a] = max(wide_low[a], min(low[a], high[0] - OPTIONS.margin))
     last = np.searchsorted(high, k) + OPTIONS.margin

@@ -232,6 +232,7 @@ def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Fl
         If the band is not positive definite in floats.
     """
     amounts = [slopes, mixed, costs]
+    # Charges of biases act on the slopes of single labels, which are the further arcs.
     if arcs.first.size > arcs.n:
         none = np.zeros(arcs.k)
         extra = (terms.charges, none, none)
@@ -240,6 +241,8 @@ def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Fl
     if arcs.unknown == arcs.k:
         for row, column, own in ((0, 0, slopes), (0, 1, mixed), (1, 0, mixed), (1, 1, costs)):
             _add_total(arcs, terms.excess, (row, column), own, border, corner)
+    # Close to the optimum the matrix may be singular in floats. A ridge bends the step, but not the residuals that the
+    # next iteration sees.
     band[:, 0] *= 1 + RIDGE
     if band.size:
         factor, failed = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
@@ -261,6 +264,7 @@ def _assemble(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple
     """Return the band, the border beside it, and the corner of the matrix of :func:`factorize`."""
     k, banded, width = arcs.k, arcs.banded, arcs.width
     size, hubs = 2 * banded, 2 * (arcs.unknown - banded)
+    # An arc adds its block of two by two at both of its nodes, and subtracts it between them.
     diagonal = [np.bincount(arcs.first, x, k + 1) + np.bincount(arcs.end, x, k + 1) for x in (slopes, mixed, costs)]
     i = arcs.inside
     entries = np.concatenate((slopes[i], mixed[i], mixed[i], costs[i]))
@@ -327,6 +331,7 @@ def solve_system(arcs: Arcs, factors: Factors, slopes: Floats, costs: Floats) ->
     unknowns = np.zeros(2 * arcs.unknown)
     unknowns[at], unknowns[at + 1] = slopes[1:last], costs[1:last]
     inside, beside = unknowns[:size], unknowns[size:]
+    # Forward through the band, then the hubs, which are few and dense, and back.
     if size:
         inside = lapack.dtbtrs(factors.band.T, inside, uplo="L")[0]
     if beside.size:
@@ -361,6 +366,8 @@ def newton_step(
     """Return Newton's step from a point, by the factors of its system."""
     output, mass, slack = residuals.output, point.mass, point.slack
     off = residuals.slack - target.square
+    # Linearised complementarity gives the changes of masses by those of slacks, the slack residual those of slacks by
+    # the sums. This is the change of a mass if the sums stay.
     towards = (target.products - mass * off) / slack - mass
     slope_right = residuals.slope_row + apply_transpose(arcs, excess, towards * output + target.curve)
     cost_right = residuals.cost_row - apply_transpose(arcs, excess, towards)
@@ -400,7 +407,8 @@ class _Kernel:
         if not (slack > 0).all():
             slopes, costs, slack = np.zeros(arcs.k + 1), centre, self.weight / 2
         mass = 1 / (arcs.n * slack)
-        # Rows sum to one. If the total is fixed instead, their scale is free.
+        # Equal products of masses and slacks are central, so that the first step can be long. Rows sum to one; if the
+        # total is fixed instead, their scale is free.
         if arcs.unknown == arcs.k:
             mass = mass / apply_transpose(arcs, terms.excess, mass)[arcs.k]
         return Point(slopes, costs, mass, slack)
@@ -552,6 +560,7 @@ def interior_point(
             return best, step, Status.NUMERICAL
         slack = float(np.abs(residuals.slack).max())
         row = float(max(np.abs(part[unknown]).max() for part in (residuals.slope_row, residuals.cost_row)))
+        # The last iterate need not be the best one: rounding may spoil what an earlier one had.
         merit = complementarity + options.row_weight * row + options.slack_weight * slack
         if merit < least and (row < options.near or least == np.inf):
             best = point

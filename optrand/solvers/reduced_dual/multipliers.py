@@ -102,6 +102,7 @@ class Groups:
         """Return sums `c` that agree with the given ones at the nodes of the arcs in use."""
         position = self._positions.even()
         yield self._totals(position)
+        # Each repair may undo some of the other, so both take turns, and every stage is a candidate.
         for turn in range(TURNS):
             position = self._order(position) if turn % 2 else self._mend(position)
             yield self._totals(position)
@@ -160,6 +161,7 @@ class Groups:
 
     def _order(self, position: Numbers) -> Numbers:
         """Move positions so that both zeros increase with the label, or nearly so."""
+        # The zeros of p v^2 / 2 - s v + c lie around s / p, at the root of (s / p)^2 - 2 c / p on either side.
         middle = divide(self._slope, self._mass)
         square = 2 * divide(np.diff(self._totals(position)), self._mass)
         apart = np.sqrt(np.maximum(middle**2 - square, 0.0))

@@ -174,6 +174,8 @@ class Descent:
             Number of iterations on the coarser levels.
         """
         levels, reach = self.levels, self.options.reach + self.reduced.boxed
+        # Of few labels all intervals are arcs, so the coarsest level needs no guess. Its answer is interpolated to the
+        # next finer one, and points at the arcs that matter there.
         coarsest = self.reduced.terms(*levels[-1][:2])
         nodes, start, steps = all_arcs(levels[-1].before.size - 1), centre_of(coarsest), 0
         for number in range(len(levels) - 1, -1, -1):
@@ -231,6 +233,7 @@ class Descent:
                 if best.solution is None or found.gap < best.gap:
                     best = found
                 falls, last = found.gap < last / 2, found.gap
+                # Proven, or no longer converging: further arcs would cost more than they gain.
                 if best.gap <= PROVEN or (number >= options.patience and not falls):
                     break
                 more = self._add_arcs(terms, nodes, point, options.lack, failed=failed)
@@ -267,6 +270,7 @@ class Descent:
         if values is not None:
             bounds = values, values
         arcs = build_arcs(*nodes, bounds, places, hubs, terms.charges.size > 0)
+        # The factorization takes about the number of unknowns times the square of the width.
         border = 0 if self.reduced.stretched else 2 * hubs
         fixed, per_label, per_pair = options.work
         if arcs.banded * (arcs.width + border) ** 2 > fixed + k * (per_label + k * per_pair):
@@ -376,6 +380,7 @@ class ReducedDual(GuardedSolver):
 
     def _candidates(self, reduced: Reduced, end: float) -> Iterator[Candidate]:
         """Generate the candidate of each attempt, and for few labels without bias in an interval those of cones."""
+        # A failed attempt is no failure of the problem: the next one has other arcs and other steps.
         for attempt in self.attempts:
             with suppress(TooWide, np.linalg.LinAlgError):
                 yield Descent(reduced, attempt, end).best_candidate()
