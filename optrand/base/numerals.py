@@ -1,7 +1,7 @@
-"""Decimal numerals: read as people write them, and written of bounds so that they stay true.
+"""Decimal numerals: read those that people write, and write bounds that rounding keeps true.
 
-Read are digits, a point, perhaps an exponent; not ``1_000``, ``nan`` or ``infinity``. Bounds are rounded in a stated
-direction, lower ones down and upper ones up.
+A numeral has digits, a point and perhaps an exponent; ``1_000``, ``nan`` and ``infinity`` are refused. Bounds are
+rounded in a stated direction, lower ones down and upper ones up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of solvers: problems of other kinds are refused, and failures of a library or of arithmetic raised as one."""
+"""Guarded calls of solvers: refuse other kinds of problems, and raise failures of libraries and arithmetic as one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Optimal unbiased randomizers on the line: an interior point on a strip of arcs, level by level."""
+"""Squared loss on the line or an interval: an interior point on candidate arcs, level by level."""

@@ -1,18 +1,18 @@
 r"""Multipliers of neighbouring labels that no column in use separates.
 
-At a finite bias penalty the columns in use fix the sums :math:`b_j`, and of the sums :math:`c_j` those of the nodes at
-which they begin or end; in between, the interior point ends in the middle of all that leaves no *interval* too cheap.
-Where the zeros of the labels' prices are not in their order, other sets are. With the outputs in increasing order, a
-label that the columns from the output :math:`v_i` to :math:`v_j` favour, and no others, has
-:math:`h_y(v) = \frac12 p_y v^2 - s_y v + \gamma_y` of one zero between :math:`v_{i-1}` and :math:`v_i` and one between
-:math:`v_j` and :math:`v_{j+1}`, so that
+At a finite bias penalty the columns in use determine all sums :math:`b_j`, but of the sums :math:`c_j` only those of
+the nodes where one of them begins or ends. The labels between two such nodes are a *group*: the total of their shares
+of :math:`c` is known, and each share has bounds. Take a label that the columns in use with the outputs :math:`v_i <
+\ldots < v_j` favour, and no others. Its reduced cost :math:`\frac12 p_y v^2 - s_y v + \gamma_y` must not be positive
+at :math:`v_i` and :math:`v_j`, nor negative at the outputs in use beside them, so that
 
 .. math:: \max(s_y v - \tfrac12 p_y v^2 : v = v_{i-1}, v_{j+1}) \leq \gamma_y
           \leq \min(s_y v - \tfrac12 p_y v^2 : v = v_i, v_j).
 
-First all labels of a group are put at one share of the way between these. As for bins
-(:mod:`optrand.solvers.bins.dual`) intervals are mended next, then zeros put in order, by turns: most duals prove their
-bound at once or soon.
+The interior point ends in the middle of the shares at which no *interval* is violated. Other sets of labels may be, if
+the zeros of the reduced costs do not increase with the label. So the first candidate puts all labels of a group at one
+position between their bounds. The next ones remove violated intervals and put zeros in order, by turns, as for bins
+(:mod:`optrand.solvers.bins.dual`). The first candidate, or one soon after it, proves most answers.
 """
 
 from __future__ import annotations
