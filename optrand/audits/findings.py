@@ -204,7 +204,6 @@ class Audit(Record):
 
     @property
     def _tolerance(self) -> float:
-        """Largest amount by which rows may miss 1."""
         return TOLERANCE if self.table.rounded else 0.0
 
     @property
@@ -237,13 +236,11 @@ class Audit(Record):
 
     @cached_property
     def _numbers(self) -> Table | None:
-        """The table over its numbers, in increasing order; None if labels or outputs are not numbers."""
         if not self.numeric or self.table.negative:
             return None
         return self.table.over(np.array(self.labels, float), np.array(self.outputs, float))
 
     def _in_given_order(self, values: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """Return values of increasing labels in the order of the rows."""
         ranks = np.argsort(np.argsort(np.array(self.labels, float)))
         return tuple(values[rank] for rank in ranks)
 
@@ -419,7 +416,6 @@ def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | No
 
 
 def _numbers(names: tuple[object, ...] | None) -> Floats | None:
-    """Return names as numbers, if they are."""
     if names is None or any(isinstance(name, (str, bytes, bool)) for name in names):
         return None
     return check_values([float(name) if isinstance(name, Fraction) else name for name in names], "labels and outputs")

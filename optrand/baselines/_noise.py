@@ -183,7 +183,6 @@ class _Stairs(Noise):
         return mean, square + fallen * (part_squared + 2 * whole * self.length * part)
 
     def _level(self, low: Floats | float, high: Floats | float) -> Floats:
-        """Compute the probability between two places on the first stair."""
         upper = np.minimum(high, self.jump) - np.minimum(low, self.jump)
         level: Floats = self.height * (upper + self.factor * (high - low - upper))
         return level

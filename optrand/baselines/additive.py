@@ -175,7 +175,6 @@ class Additive(ABC):
         return drawn
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
-        """Add noise to labels and clip the sums, shape ``(count,)``."""
         noisy: Floats = values + np.asarray(noise, dtype=np.float64)
         return noisy if self.clip is None else np.clip(noisy, self.clip.low, self.clip.high)
 
@@ -319,7 +318,6 @@ class LatticeAdditive(Additive):
         return int(decimal_value(self.sensitivity) / decimal_value(self.step))
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
-        """Add noise to places on the lattice, in integers of any size, clip the sums and name them."""
         places = self.positions(values, "value").astype(np.int64).tolist()
         noisy = [place + int(shift) for place, shift in zip(places, noise, strict=True)]
         if self.clip is not None:
@@ -354,7 +352,6 @@ class LatticeAdditive(Additive):
         return frozen(places)
 
     def _to_floats(self, places: list[int] | range) -> list[float]:
-        """Return the floats nearest to values of the lattice."""
         low, step = decimal_value(self.labels.low), decimal_value(self.step)
         common = math.lcm(low.denominator, step.denominator)
         start, stride = int(low * common), int(step * common)

@@ -168,7 +168,6 @@ def _binomial(n: int, p: float) -> tuple[int, Floats]:
 
 
 def _sum_of(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, Floats]:
-    """Convolve two independent binomials."""
     (low, p), (high, q) = _binomial(*one), _binomial(*other)
     return low + high, np.convolve(p, q)
 

@@ -252,7 +252,6 @@ class PeerToPeer:
 
     @staticmethod
     def _coins(probability: float, count: int, source: EntropySource) -> NDArray[np.intp]:
-        """Draw 1 with exactly this probability, otherwise 0."""
         return unbiased_rounding(np.full(count, probability), [0.0, 1.0], source=source).astype(np.intp)
 
 

@@ -86,7 +86,6 @@ class OneHot(Record, ABC):
         return float(variance / (1 - 2 * bias) ** 2)
 
     def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
-        """Return vectors that may be a release, or raise."""
         vectors = self._check_shape(drawn, "noisy vectors", "iuf", "numbers")
         if np.isnan(vectors).any():
             raise InvalidInput("noisy vectors hold NaN, expected numbers")

@@ -141,7 +141,6 @@ def pool_small_groups(groups: Groups, smallest: int) -> Groups:
 
 
 def _members(groups: Groups, rows: Rows) -> list[Rows]:
-    """Return the rows of each group."""
     return [rows[groups.index == group] for group in range(len(groups))]
 
 
@@ -504,7 +503,6 @@ class Clusters(_InClusters):
         return training.learn([*first, release], beliefs=shares[clusters])
 
     def _mechanism(self, epsilon: float, k: int, phi: float) -> ClusterRR:
-        """Return the mechanism that costs, as it is rounded, at most epsilon."""
         # Below a thousandth of 1 / k the effect of phi was measured to be negligible.
         threshold = min(max(phi, 1e-3 / k), 1 / k)
         split = split_at(epsilon, self.share * epsilon)

@@ -171,5 +171,4 @@ def _domain_of(record: Any) -> Domain:
 
 
 def _is_frame(record: Any) -> bool:
-    """Return whether a record is of several columns."""
     return hasattr(record, "columns") and hasattr(record, "epsilon") and not isinstance(record, (Mechanism, Released))

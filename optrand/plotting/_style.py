@@ -276,7 +276,6 @@ def plain(value: float) -> str:
 
 
 def _typeset(numeral: str) -> str:
-    """Raise the exponent of a numeral, and set its minus."""
     digits = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
     raised = re.sub(r"e([-+]\d+)$", lambda found: "·10" + str(int(found[1])).translate(digits), numeral)
     return re.sub(r"^1·", "", raised).replace("-", "\N{MINUS SIGN}")
@@ -330,7 +329,6 @@ def above(number: float, digits: int) -> str:
 
 
 def _pad(numeral: str, digits: int) -> str:
-    """Pad a numeral with zeros to `digits` digits, and typeset it."""
     rounded = float(numeral)
     return _typeset(f"{rounded:#.{digits}g}") if rounded else "0"
 

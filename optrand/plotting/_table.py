@@ -274,7 +274,6 @@ class Ranks:
             axes.plot(*line, **look, linestyle="", marker=slash, markersize=6, markeredgewidth=0.7, zorder=6)
 
     def _texts(self, ticks: Indices) -> list[str]:
-        """Write some outputs, to a thousandth of their range."""
         return number_texts(self.outputs[ticks], float(np.ptp(self.outputs)) / 100)
 
     def _ticks(self, *, vertical: bool) -> Indices:

@@ -104,7 +104,6 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
 
 
 def _frontier(curve: Sequence[SweepRow]) -> tuple[list[float], list[float]]:
-    """Return the biases and the deviations of the marks of a curve."""
     return [math.sqrt(row.squared_bias) for row in curve], [math.sqrt(row.variance) for row in curve]
 
 
@@ -344,7 +343,6 @@ def _raise_to(p: Floats, power: float) -> Floats:
 
 
 def _kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
-    """Return the number of labels that RRWithPrior keeps at each epsilon."""
     return np.array([np.count_nonzero(kept_labels(p[np.newaxis], float(epsilon))) for epsilon in epsilons])
 
 
@@ -561,7 +559,6 @@ def _draw_given_up(
 
 
 def _points(curve: Sequence[Row], size: str) -> tuple[list[float], list[float]]:
-    """Return the sizes in increasing order, and the seconds of each."""
     ended = sorted((row[size], row["seconds"]) for row in curve if row[size] is not None and row["seconds"] is not None)
     return [point[0] for point in ended], [point[1] for point in ended]
 

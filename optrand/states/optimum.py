@@ -221,7 +221,6 @@ def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> f
 
 
 def _drop_unused(problem: Problem, table: Floats) -> Randomizer:
-    """Return the randomizer of a table without outputs that never occur."""
     outputs = np.arange(table.shape[1])
     return Randomizer(problem.labels, outputs, table, problem.epsilon).without_unused_outputs()
 

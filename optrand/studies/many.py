@@ -189,7 +189,6 @@ def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[
 
 
 def _answer_all(problems: list[Problem], solver: Solver | None, end: float, late: OutOfTime) -> list[Answer]:
-    """Return a mechanism for each problem, or the error in its place, which is `late` after the time `end`."""
     return [late if time.time() >= end else _answer(problem, solver) for problem in problems]
 
 

@@ -102,13 +102,11 @@ def digits_for(epsilon: float) -> int:
 
 
 def _length(dual: VectorDual) -> int:
-    """Return the number of binary digits of the largest multiplier."""
     numbers = (*dual.between.flat, *dual.within, dual.level, *dual.slopes)
     return max(int(number).bit_length() for number in numbers)
 
 
 def _exact(number: arb) -> Fraction:
-    """Return the value of a ball of radius 0."""
     mantissa, exponent = number.man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 

@@ -351,7 +351,6 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def _multiplicities(self) -> list[int]:
-        """Number of subsets of each type."""
         sizes = self.groups.sizes
         return [math.prod(map(math.comb, sizes, row)) for row in self.counts.tolist()]
 
@@ -403,7 +402,6 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def _floats(self) -> tuple[Floats, Floats]:
-        """Coordinates in floats."""
         scales = np.array(self._scales, dtype=object)
         return (self._inside / scales).astype(np.float64), (self._outside / scales).astype(np.float64)
 
