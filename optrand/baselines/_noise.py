@@ -28,9 +28,6 @@ from optrand.sampling.entropy import EntropySource, check_width, check_words
 Drawn = Sequence[int] | Floats
 """Noise in its own unit: integers of any size, or floats."""
 
-UNIFORM_BITS = 53
-"""Random bits of a uniform float: the length of its significand."""
-
 
 class Noise(ABC):
     """A distribution around 0 that is the same on both sides."""
@@ -274,7 +271,7 @@ class LatticeStaircase(_Stairs):
 
 
 def draw_uniforms(source: EntropySource, count: int) -> Floats:
-    """Draw floats strictly between 0 and 1, from 53 bits each or a few more.
+    """Draw floats strictly between 0 and 1, from 53 bits each, as many as a significand has, or a few more.
 
     Examples
     --------
@@ -283,10 +280,10 @@ def draw_uniforms(source: EntropySource, count: int) -> Floats:
     [0.85, 0.555, 0.076]
     """
     width = check_width(source)
-    each = -(-UNIFORM_BITS // width)
+    each = -(-53 // width)
     words = check_words(source, each * count).reshape(count, each).astype(np.float64)
     drawn = np.ldexp(words, -width * np.arange(1, each + 1)).sum(axis=1)
-    inside: Floats = np.clip(drawn, 2.0 ** -(UNIFORM_BITS + 1), 1 - 2.0**-UNIFORM_BITS)
+    inside: Floats = np.clip(drawn, 2.0**-54, 1 - 2.0**-53)
     return inside
 
 

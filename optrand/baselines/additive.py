@@ -54,18 +54,6 @@ __all__ = [
     "best_rise",
 ]
 
-MIN_EPSILON = 1e-300
-"""Below it ``1 / epsilon`` leaves the range of floats."""
-
-MAX_SCALE = 1e300
-"""Largest ``sensitivity / epsilon`` of noise in floats; noise in integers is of any size."""
-
-MAX_STEPS = 2**50
-"""Most steps of a lattice: a larger range, rounded to a float, may be nearest to a wrong number of steps."""
-
-MISWRITTEN = Fraction(1, 10**9)
-"""Share of the sensitivity by which labels may be further apart as floats than as they are written."""
-
 
 class Reach(TypedDict, total=False):
     """Options of all noise: the interval that releases are clipped to, and the distance that the noise hides."""
@@ -119,7 +107,8 @@ class Additive(ABC):
         declared = _declare(labels)
         hidden = _check_sensitivity(options.get("sensitivity"), declared)
         budget = check_epsilon(epsilon)
-        if budget < MIN_EPSILON or (hidden / budget > MAX_SCALE and not self.exact):
+        # Beyond these 1 / epsilon, or the scale of the noise, leaves the range of floats. Integers have any size.
+        if budget < 1e-300 or (hidden / budget > 1e300 and not self.exact):
             raise InvalidInput(
                 f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where noise is no float: raise epsilon, or "
                 "rescale the labels"
@@ -294,7 +283,8 @@ class LatticeAdditive(Additive):
                 f"sensitivity is {self.sensitivity:g} with a step of {self.step:g}, expected a whole number of steps: "
                 "take the next larger one"
             )
-        if steps > MAX_STEPS:
+        # A larger range, rounded to a float, may be nearest to a wrong number of steps.
+        if steps > 2**50:
             raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
         places = self.positions(rectangular(declared, "labels", np.float64), "label")
@@ -566,7 +556,8 @@ def _check_sensitivity(given: float | None, labels: Interval) -> float:
             f"sensitivity is {hidden:g}, less than the range of the labels, {spread:g}: labels further apart would "
             "not be hidden"
         )
-    if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + MISWRITTEN):
+    # A billionth is granted to decimals, which floats round.
+    if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + Fraction(1, 10**9)):
         raise InvalidInput(
             f"the sensitivity, {hidden:g}, is less than the distance between the floats nearest to the ends of the "
             f"labels, {labels.high - labels.low:g}: take the lowest label from all others first"

@@ -26,13 +26,7 @@ __all__ = ["Alibi", "LatticeAlibi", "UnaryBits"]
 Octets = NDArray[np.uint8]
 
 BLOCK = 1 << 18
-"""Octets drawn or counted at a time."""
-
-COORDINATES = 1 << 16
-"""Coordinates of Laplace noise drawn at a time."""
-
-MIN_EPSILON = 1e-140
-"""Below this the variance of an estimate leaves the range of floats."""
+"""Octets or coordinates drawn at a time."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +53,9 @@ class OneHot(Record, ABC):
         """Check both numbers."""
         object.__setattr__(self, "k", check_integer(self.k, "k", 2))
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        if self.epsilon < MIN_EPSILON:
-            raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")
+        # Below this the variance of an estimate leaves the range of floats.
+        if self.epsilon < 1e-140:
+            raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least 1e-140")
 
     @property
     @abstractmethod
@@ -362,8 +357,8 @@ class Alibi(OneHot):
         classes = check_classes(values, self.k)
         words = SystemEntropy() if source is None else source
         noisy, noise = np.empty(classes.size * self.k), LaplaceNoise(self.scale)
-        for start in range(0, noisy.size, COORDINATES):
-            block = noisy[start : start + COORDINATES]
+        for start in range(0, noisy.size, BLOCK):
+            block = noisy[start : start + BLOCK]
             block[:] = noise.draw(block.size, words)
         noisy[np.arange(classes.size) * self.k + classes.reshape(-1)] += 1
         return noisy.reshape(*classes.shape, self.k)

@@ -46,22 +46,20 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released, mechanism_of
 from optrand.model.table import Table
 
-__all__ = ["DENSE", "LARGEST", "Debiasing"]
+__all__ = ["Debiasing"]
 
-DENSE = 1 << 18
-"""Largest size of a table that is factored densely although it is sparse: this detects dependent rows best."""
 
-LARGEST = 1 << 22
-"""Largest size of a dense table that is factored: 32 MB, and some 10 s for a square one."""
+@dataclass(frozen=True)
+class Options:
+    """Sizes and tolerances of the factorisation."""
 
-DEPENDENT = 1e-12
-"""Distance to the span of the others below which a row of length 1 depends on them."""
+    dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
+    largest: int = 1 << 22  # entries of a dense table that is factored: 32 MB, and some 10 s for a square one
+    dependent: float = 1e-12  # distance to the span of the others below which a row of length 1 depends on them
+    sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
 
-SPARSE_DEPENDENT = 1e-11
-"""Squared length below which a row depends on the others, if a sparse matrix of products is factored."""
 
-ROUNDS = 2
-"""Steps of iterative refinement."""
+OPTIONS = Options()
 
 ADVICE = (
     "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "
@@ -145,7 +143,7 @@ class Debiasing:
         rows, chances = _differences(table, weights)
         lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
         # Tabulation adds tiny amounts to make rows exact. They distinguish labels too weakly for any estimate.
-        same = np.flatnonzero(lengths <= DEPENDENT * lengths.max(initial=0.0))
+        same = np.flatnonzero(lengths <= OPTIONS.dependent * lengths.max(initial=0.0))
         if same.size:
             raise InvalidInput(
                 f"the labels numbered {same[0]} and {same[0] + 1} (from 0) have the same row of the mechanism"
@@ -206,15 +204,15 @@ def _is_dense(table: Table) -> bool:
     size = table.k * table.n
     # Two steps of one column are an entry of the products of rows.
     products = sum(len(column) ** 2 for column in table.columns)
-    if size <= DENSE:
+    if size <= OPTIONS.dense:
         return True
-    if products <= LARGEST:
+    if products <= OPTIONS.largest:
         return False
-    if size > LARGEST:
+    if size > OPTIONS.largest:
         raise InvalidInput(
             f"the mechanism is a table of {table.k} labels and {table.n} outputs whose columns have many steps, "
-            f"expected at most {LARGEST} entries: use a mechanism of interval columns, such as that of solve(problem) "
-            "on the line, or fewer labels"
+            f"expected at most {OPTIONS.largest} entries: use a mechanism of interval columns, such as that of "
+            "solve(problem) on the line, or fewer labels"
         )
     return True
 
@@ -234,7 +232,7 @@ def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]
 def _factor_dense(table: Floats) -> Factor:
     """Factor by QR with pivoting, ``table.T[:, order] = Q R``."""
     orthogonal, triangle, order = qr(table.T, mode="economic", pivoting=True)
-    independent = int((np.abs(np.diag(triangle)) > DEPENDENT).sum())
+    independent = int((np.abs(np.diag(triangle)) > OPTIONS.dependent).sum())
     if independent < order.size:
         raise InvalidInput(
             f"the rows of the mechanism have rank {independent + 1} for {order.size + 1} labels: {ADVICE}"
@@ -261,7 +259,7 @@ def _factor_sparse(rows: sparse.csr_array) -> Factor:
             diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
         )
-        dependent = bool((np.abs(products.U.diagonal()) < SPARSE_DEPENDENT).any())
+        dependent = bool((np.abs(products.U.diagonal()) < OPTIONS.sparse_dependent).any())
     except RuntimeError:
         dependent = True
     if dependent:
@@ -273,8 +271,8 @@ def _factor_sparse(rows: sparse.csr_array) -> Factor:
 
 
 def _refine(solve: Callable[[Floats], Floats], matrix: Matrix, right: Floats) -> Floats:
-    """Solve ``matrix @ x = right``, or the nearest to it, with iterative refinement."""
+    """Solve ``matrix @ x = right``, or the nearest to it, with two steps of iterative refinement."""
     found = solve(right)
-    for _ in range(ROUNDS):
+    for _ in range(2):
         found = found + solve(right - matrix @ found)
     return found

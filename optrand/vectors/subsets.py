@@ -53,12 +53,6 @@ __all__ = ["MOST_SETS", "UnbiasedVectors"]
 MOST_SETS = 1 << 16
 """Largest number of subsets that are written out as a table."""
 
-BLOCK = 1 << 18
-"""Entries of the vectors drawn at a time."""
-
-WEIGHT_BITS = 100
-"""Binary digits of the weights of the least squares."""
-
 
 @dataclass(frozen=True, eq=False)
 class UnbiasedVectors(Record):
@@ -387,7 +381,8 @@ class UnbiasedVectors(Record):
         sizes, shares, common = self.groups.sizes, self.groups.shares(self.counts), self.groups.unit
         extra = self.ratio.numerator - self.ratio.denominator
         likely = self.ratio.denominator * self.groups.total * common + extra * self.groups.mean_weights(self.counts)
-        weights = (max(likely.tolist()) << WEIGHT_BITS) // likely
+        # 100 binary digits: the loss exceeds the least by the square of the error of the weights.
+        weights = (max(likely.tolist()) << 100) // likely
         columns = self.ratio.denominator * common + extra * shares
         loads = self.masses * weights
         adjugate, determinant = _adjugate((columns * loads[:, np.newaxis]).T @ columns)
@@ -452,7 +447,8 @@ class UnbiasedVectors(Record):
         return Sampler(Table.of_rows(range(self.groups.m), range(len(held) * 2), weights.tolist()))
 
     def _blocks(self, count: int) -> list[slice]:
-        rows = max(1, BLOCK // self.k)
+        # Parts of 2**18 entries bound the memory.
+        rows = max(1, (1 << 18) // self.k)
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
     def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> NDArray[np.bool_]:
