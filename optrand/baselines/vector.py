@@ -64,13 +64,7 @@ class OneHot(Record, ABC):
 
     @property
     def means(self) -> tuple[Fraction | float, Fraction | float]:
-        """Mean of a coordinate that is 0, and of one that is 1.
-
-        Examples
-        --------
-        >>> [round(float(mean), 6) for mean in LatticeAlibi(3, 2.0, steps=1).means]
-        [0.268941, 0.731059]
-        """
+        """Mean of a coordinate that is 0, and of one that is 1."""
         bias, _ = self._noise
         return bias, 1 - bias
 
@@ -109,11 +103,6 @@ class OneHot(Record, ABC):
         .. math:: \Pr[c \mid o] \propto \exp\bigl((|o_c| - |o_c - 1|) \, \epsilon / 2\bigr)
 
         Under another prior, multiply by it and divide by the sum.
-
-        Raises
-        ------
-        InvalidInput
-            Another shape, or vectors that are never drawn.
         """
         likelihood = self.likelihood(drawn)
         soft: Floats = likelihood / likelihood.sum(axis=-1, keepdims=True)
@@ -122,12 +111,8 @@ class OneHot(Record, ABC):
     def debias(self, drawn: ArrayLike) -> Floats:
         """Estimate the one-hot vector behind each drawn vector without bias, shape ``(..., k)``.
 
-        Without bias, entries below 0 and sums other than 1 are unavoidable.
-
-        Raises
-        ------
-        InvalidInput
-            Another shape, or vectors that are never drawn.
+        Without bias, entries below 0 and sums other than 1 are unavoidable. Vectors that are never drawn raise
+        :class:`InvalidInput`.
         """
         return self.estimate(self._check_drawn(drawn))
 
@@ -146,25 +131,12 @@ class OneHot(Record, ABC):
         return weights
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the drawn vectors about the one-hot vectors, the same for every label.
-
-        Examples
-        --------
-        >>> moments = UnaryBits(4, 2.0).moments([0, 3])
-        >>> moments.biases.round(6).tolist(), moments.variances.round(6).tolist()
-        ([0.537883, 0.537883], [0.786448, 0.786448])
-        """
+        """Return the moments of the drawn vectors about the one-hot vectors, the same for every label."""
         bias, variance = self._noise
         return self._repeat(labels, self.k**0.5 * float(bias), float(self.k * variance))
 
     def debiased_moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the debiased vectors: no bias, and :attr:`variance` on each coordinate.
-
-        Examples
-        --------
-        >>> UnaryBits(4, 2.0).debiased_moments([0, 3]).variances.round(6).tolist()
-        [3.682694, 3.682694]
-        """
+        """Return the moments of the debiased vectors: no bias, and :attr:`variance` on each coordinate."""
         return self._repeat(labels, 0.0, self.k * self.variance)
 
     def _repeat(self, labels: ArrayLike, bias: float, variance: float) -> Moments:
@@ -452,14 +424,7 @@ class LatticeAlibi(OneHot):
 
 
 def octets(source: EntropySource, count: int) -> Octets:
-    """Draw `count` uniform octets from the words of a source, of any width. Drop the rest of the last word.
-
-    Examples
-    --------
-    >>> from optrand.sampling import SeededEntropy
-    >>> octets(SeededEntropy(0), 3).tolist()
-    [112, 138, 120]
-    """
+    """Draw `count` uniform octets from the words of a source, of any width. Drop the rest of the last word."""
     width = check_width(source)
     words = check_words(source, -(-8 * count // width))
     # A fixed order of bytes, so that a seed means the same on every machine.
