@@ -172,7 +172,8 @@ class TestSingular:
             estimate.loss_weights(optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0))
 
     def test_large_tables_are_refused_before_they_are_factored(self, weeks, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.Options(dense=0, largest=10))
+        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.Options(dense=0))
+        monkeypatch.setattr(debiasing, "LARGEST", 10)
         with pytest.raises(InvalidInput, match=r"table of 8 labels .* many steps"):
             estimate.loss_weights(weeks)
 

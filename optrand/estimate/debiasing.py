@@ -46,7 +46,10 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released, mechanism_of
 from optrand.model.table import Table
 
-__all__ = ["Debiasing"]
+__all__ = ["LARGEST", "Debiasing"]
+
+LARGEST = 1 << 22
+"""Largest size of a dense table that is factored: 32 MB, and some 10 s for a square one."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,6 @@ class Options:
     """Sizes and tolerances of the factorisation."""
 
     dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
-    largest: int = 1 << 22  # entries of a dense table that is factored: 32 MB, and some 10 s for a square one
     dependent: float = 1e-12  # distance to the span of the others below which a row of length 1 depends on them
     sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
 
@@ -206,12 +208,12 @@ def _is_dense(table: Table) -> bool:
     products = sum(len(column) ** 2 for column in table.columns)
     if size <= OPTIONS.dense:
         return True
-    if products <= OPTIONS.largest:
+    if products <= LARGEST:
         return False
-    if size > OPTIONS.largest:
+    if size > LARGEST:
         raise InvalidInput(
             f"the mechanism is a table of {table.k} labels and {table.n} outputs whose columns have many steps, "
-            f"expected at most {OPTIONS.largest} entries: use a mechanism of interval columns, such as that of "
+            f"expected at most {LARGEST} entries: use a mechanism of interval columns, such as that of "
             "solve(problem) on the line, or fewer labels"
         )
     return True
