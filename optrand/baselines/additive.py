@@ -177,6 +177,7 @@ class Additive(ABC):
         if self.clip is None:
             return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
         low, high = self._clip_positions(self.clip)
+        # Noise that is clipped at an end counts as the distance to that end.
         mean_above, square_above = self._one_end(high - places)
         mean_below, square_below = self._one_end(places - low)
         biases = mean_above - mean_below
@@ -191,6 +192,7 @@ class Additive(ABC):
         if self.clip is None:
             return table
         low, high = self._clip_positions(self.clip)
+        # On a lattice the end itself is among the values that are clipped to it.
         half = 0.5 if self.exact else 0.0
         below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
         above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
@@ -342,6 +344,7 @@ class LatticeAdditive(Additive):
         return frozen(places)
 
     def _to_floats(self, places: list[int] | range) -> list[float]:
+        # Over one denominator, so that each place is one division of integers, correctly rounded.
         low, step = decimal_value(self.labels.low), decimal_value(self.step)
         common = math.lcm(low.denominator, step.denominator)
         start, stride = int(low * common), int(step * common)

@@ -104,6 +104,7 @@ class PeerPair:
         Fewer copies are a function of more copies, so that delta grows with their number: of numbers taken together the
         largest bounds delta from above, and the largest of the numbers before from below.
         """
+        # Hockey-stick divergences in both directions, for each number of copies.
         ratio = math.exp(epsilon)
         deltas = np.array(
             [[np.maximum(p - ratio * q, 0).sum(), np.maximum(q - ratio * p, 0).sum()] for p, q in self.laws]
@@ -129,6 +130,7 @@ class PeerPair:
         """
         if self.delta(least)[1] <= delta:
             return least
+        # Double until delta is reached, then bisect.
         low, high = least, max(1.0, 2 * least)
         while high < most and self.delta(high)[1] > delta:
             if high > MAX_EPSILON / 2:

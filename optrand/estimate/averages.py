@@ -236,5 +236,6 @@ def _noise_variance(debiasing: Debiasing, tallies: NDArray[np.intp], values: Flo
     middle = float(function.mean())
     squares, target = (values - middle) ** 2, (function - middle) ** 2
     variances = debiasing.expectations(squares) - target
+    # E[w**2] - f**2, with the unbiased value of f**2: no label need be known.
     found = float(tallies @ (squares - debiasing.values(target))) / float(tallies.sum())
     return float(np.clip(found, max(0.0, variances.min()), max(0.0, variances.max())))

@@ -168,6 +168,7 @@ class Debiasing:
         columns = given.reshape(k, -1)
         values = np.broadcast_to(self.prior @ columns, (self.mechanism.outputs.size, columns.shape[1]))
         if self.factor is not None:
+            # Rows have length 1: both sides of the equations are divided by it.
             steps = np.diff(columns, axis=0) / self.lengths[:, np.newaxis]
             values = values + _refine(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
         return np.array(values).reshape(-1, *given.shape[1:])
@@ -179,6 +180,7 @@ class Debiasing:
         if self.factor is not None:
             steps = self.factor.rows @ (columns * self._roots[:, np.newaxis])
             np.cumsum(steps * self.lengths[:, np.newaxis], axis=0, out=expected[1:])
+        # Differences leave a constant open; the mean under the prior fixes it.
         expected += self.chances @ columns - self.prior @ expected
         return expected.reshape(-1, *values.shape[1:])
 
@@ -222,6 +224,7 @@ def _is_dense(table: Table) -> bool:
 def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]:
     """Return differences of neighbouring rows, divided by the roots of the chances of outputs, and those chances."""
     digits = places(prior)
+    # Chances are sums of integers, and rounded once: a column's step at y counts for all labels from y on.
     sums = list(accumulate(scale_to_integers(prior, digits), initial=0))
     tallies = [sum(height * (sums[-1] - sums[y]) for y, height in column) for column in table.columns]
     chances = np.array([quotient(tally, table.total << digits) for tally in tallies])
@@ -234,6 +237,7 @@ def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]
 def _factor_dense(table: Floats) -> Factor:
     """Factor by QR with pivoting, ``table.T[:, order] = Q R``."""
     orthogonal, triangle, order = qr(table.T, mode="economic", pivoting=True)
+    # With pivoting the diagonal falls, and shows the rank.
     independent = int((np.abs(np.diag(triangle)) > OPTIONS.dependent).sum())
     if independent < order.size:
         raise InvalidInput(

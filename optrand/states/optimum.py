@@ -221,6 +221,7 @@ def _weaker(problem: Problem, limit: float) -> Mechanism:
     low, high = 0.0, problem.epsilon
     found: Mechanism | None = None
     while high - low > problem.epsilon * 1e-6:
+        # Should the capacity not grow with epsilon, the answer is still within the limit.
         middle = (low + high) / 2
         tried = solve(replace(problem, epsilon=middle))
         if _bits(tried, limit) <= limit:
@@ -251,6 +252,8 @@ def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, fl
     """
     worth = _worth(problem)
     raw, inputs, multiplier = _solve_cones(worth, math.exp(problem.epsilon), capacity)
+    # The engine's table keeps privacy and capacity to its tolerance. Make it private, then mix it with a constant
+    # channel until it is within the capacity.
     private = _make_private(raw, math.exp(problem.epsilon))
     constant = np.zeros_like(private)
     constant[:, int(np.argmax(worth.sum(axis=0)))] = 1.0
@@ -302,6 +305,7 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
     """Solve the cone program. Return a table with entries above 0, inputs, and the price of a bit."""
     import cvxpy
 
+    # Utilities in units of the largest one, so that the engine's tolerances are relative.
     scale = float(np.abs(worth).max()) or 1.0
     table = cvxpy.Variable(worth.shape)
     floor, share = cvxpy.Variable((1, worth.shape[1])), cvxpy.Variable((1, worth.shape[1]))

@@ -196,12 +196,14 @@ class _Search:
         """Bisect on the number of outputs, then drop outputs while the tolerance holds."""
         if not self.is_squared:
             return self._prune(self._require(self._solve(self._snap(self.outputs))))
+        # Half the variance of rounding is a bound: outputs that meet it are enough.
         high, most = self.placements.fewest(2 * self.tolerance * self.lower), self.outputs.size
         found = self._attempt(high, self.tolerance)
         while not self._meets(found) and high < most:
             high = min(2 * high, most)
             found = self._attempt(high, self.tolerance)
         best = self._require(found)
+        # The excess need not fall with each further output: bisection finds a small number, not always the least.
         low = 1 if self.problem.unbiased else 0
         while high - low > 1:
             middle = (low + high) // 2
@@ -277,6 +279,7 @@ class _Search:
         outputs, gaps = found.grid.values, np.diff(found.grid.values)
         weights = found.mechanism.prior @ found.mechanism.matrix
         costs = np.full(outputs.size, math.inf)
+        # Half of this is the variance that rounding to the neighbours adds.
         costs[1:-1] = weights[1:-1] * gaps[:-1] * gaps[1:]
         for i in np.argsort(costs, kind="stable").tolist():
             fewer = self._solve(np.delete(outputs, i))
