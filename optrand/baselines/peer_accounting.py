@@ -49,15 +49,6 @@ SUMS = Sums()
 class PeerPair:
     """Distributions of a learner's view of one cluster, if a user's label is 0 and if it is 1.
 
-    Attributes
-    ----------
-    numbers : tuple of int
-        Numbers of copies, increasing.
-    masses : (m,) array
-        The probability that the number of copies is at most each number and above the one before it.
-    laws : tuple of pairs of arrays
-        For each number the probabilities of ``0, 1, ...`` ones among the copies, as far as they are not negligible.
-
     Examples
     --------
     >>> pair = PeerPair.of(50, 0.2, 0.5, ones=0)
@@ -66,9 +57,9 @@ class PeerPair:
     ('1.628e-08', True)
     """
 
-    numbers: tuple[int, ...]
-    masses: Floats
-    laws: tuple[tuple[Floats, Floats], ...]
+    numbers: tuple[int, ...]  # of copies, increasing
+    masses: Floats  # probability that the number of copies is at most each number and above the one before it
+    laws: tuple[tuple[Floats, Floats], ...]  # of the ones among each number of copies, without negligible ones
 
     @classmethod
     def of(cls, size: int, flip: float, rate: float, *, ones: int) -> PeerPair:

@@ -193,21 +193,12 @@ def average(
 
 
 class _Part(NamedTuple):
-    """Unbiased values of the outputs of one mechanism, how often each was drawn, and the mean variance of their noise.
+    """Unbiased values of the outputs of one mechanism."""
 
-    Attributes
-    ----------
-    tallies : (n,) array of int
-    values : (n,) array
-    noise : float
-    bias : float
-        Largest remaining bias.
-    """
-
-    tallies: NDArray[np.intp]
-    values: Floats
-    noise: float
-    bias: float
+    tallies: NDArray[np.intp]  # (n,): how often each was drawn
+    values: Floats  # (n,)
+    noise: float  # mean variance of their noise
+    bias: float  # largest remaining one
 
 
 def _estimate(parts: Sequence[_Part]) -> Estimate:

@@ -72,18 +72,10 @@ OPTIONS = Options()
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Types in use with their masses, and multipliers that bound the optimum.
-
-    Attributes
-    ----------
-    counts : (n, m) array of int
-    masses : (n,) array of Python integers
-        Up to a common factor; rows have one sum up to the rounding of masses.
-    dual : VectorDual
-    """
+    """Types in use with their masses, and multipliers that bound the optimum."""
 
     counts: Counts
-    masses: Integers
+    masses: Integers  # (n,): up to a common factor; rows have one sum up to their rounding
     dual: VectorDual
 
 
