@@ -251,7 +251,7 @@ class Audit(Record):
 
     @cached_property
     def worst(self) -> Worst:
-        """Output and pair of labels that attain epsilon. Of infinite ratios, those of the most probable event."""
+        """Output and pair of labels that attain epsilon. Among infinite ratios, that of the most probable event."""
         weights, unit = self.table.weights, self.table.unit
         ends = zip(self.outputs, weights.T.tolist(), weights.argmax(axis=0), weights.argmin(axis=0), strict=True)
         columns = [

@@ -191,7 +191,7 @@ class _Stairs(Noise):
         """Compute :meth:`cap_moments` for a reach of at most one stair."""
         # Beyond the reach min(Z+, t) is the reach itself, with the mass of the rest of the stair and of all later ones.
         tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.rate)
-        # The lower level everywhere, and what the upper one has more.
+        # The lower level everywhere, and the excess of the upper one.
         lower = self.sums(reach, self.height * self.factor)
         upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.rate))
         first, second = (a + b for a, b in zip(lower, upper, strict=True))

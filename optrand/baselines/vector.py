@@ -153,7 +153,7 @@ class UnaryBits(OneHot):
 
     Notes
     -----
-    *Privacy* ([Z25], Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
+    *Privacy* ([Z25], Theorem 1). The probabilities of any vector ``z`` under labels ``y`` and ``y'`` differ in the
     factors of the bits ``y`` and ``y'`` alone. If these two bits are equal, the ratio is 1. Otherwise it is ``r**2`` or
     its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most* ``exp(epsilon /
     2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that probability exactly:

@@ -94,7 +94,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
 
     with ``u`` of :func:`optrand.estimate.unbiased_values`; it is kept between the least and the largest variance of a
     label. For a singular mechanism there is no ``u``: the smaller of the sample variance and the largest variance of a
-    label is used, and intervals are only too wide. Of a release by groups the variances are those of the rows' own
+    label is used, and intervals are only too wide. In a release by groups the variances are those of the rows' own
     mechanisms: the noise of a group is independent of that of all others.
 
     Examples
@@ -161,7 +161,7 @@ def average(
 
     Notes
     -----
-    The mean of :func:`optrand.estimate.unbiased_values`. Of all unbiased values these have the least variance, so even
+    The mean of :func:`optrand.estimate.unbiased_values`. These have the least variance of all unbiased values, so even
     for the labels themselves this may be more precise than :func:`mean` if outputs outnumber labels.
 
     Examples

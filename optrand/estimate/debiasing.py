@@ -12,8 +12,8 @@ the prior, they are unbiased for every label.
 
 The first row is orthogonal to all others, for rows of ``M`` have one sum, so :math:`w = p^\top f + q^{-1/2} \circ B^+
 \Delta f`. Differences of rows are the steps of the columns, which are integers: nothing cancels, however small epsilon
-is. Of interval columns ``B`` is sparse, two entries for each arc: :math:`B B^\top` is the Laplacian of a graph whose
-edges are the arcs.
+is. For interval columns ``B`` is sparse, with two entries for each arc: :math:`B B^\top` is the Laplacian of a graph
+whose edges are the arcs.
 
 *The histogram* that fits the frequencies :math:`\hat c` of the outputs best, :math:`\sum_i (\hat c_i - (M^\top h)_i)^2
 / q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`; it sums to 1, and

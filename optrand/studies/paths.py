@@ -175,7 +175,7 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
     ----------
     subject : Mechanism, Randomizer or Solution
         The masses of an exact mechanism made of arcs are its own, those of an interval at two neighbouring floats as
-        one (:func:`merge_neighbours`). Of anything else they are rounded to integers first
+        one (:func:`merge_neighbours`). Those of anything else are rounded to integers first
         (:func:`optrand.mechanism.tabulation.round_randomizer`).
 
     Returns
