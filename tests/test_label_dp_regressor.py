@@ -27,9 +27,8 @@ from optrand.base.arithmetic import decimal_value
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning import LabelDPRegressor, OnePrior, PrivateLabels, PublicClusters, RowPriors, TwoStages
 from optrand.learning.plans import (
-    GLOBAL_SHARE,
+    GROUP,
     coarse_bins,
-    default_penalty,
     default_plan,
     group_prior,
     prediction_groups,
@@ -170,8 +169,7 @@ def test_the_price_of_bias_reaches_the_second_stage_only() -> None:
 
 def test_unbiased_labels_are_unbiased_and_plans_have_their_own_price() -> None:
     assert OnePrior().penalty(1000) == math.inf
-    assert TwoStages().penalty(1000) == PublicClusters().penalty(1000) == default_penalty(1000)
-    assert default_penalty(4000) == 2 * default_penalty(1000)
+    assert TwoStages().penalty(1000) == PublicClusters().penalty(1000) == math.sqrt(1000)
     X, y = line()
     first, second = (model(OnePrior(), penalty).fit(X, holder(y)) for penalty in (None, math.inf))
     np.testing.assert_array_equal(first.releases_[0].values, second.releases_[0].values)
@@ -318,7 +316,7 @@ def test_a_groups_prior_has_its_bins_the_shape_within_and_a_share_of_all() -> No
     overall, bins = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 1, 2])
     found = group_prior(np.array([0.0, 1.0, 0.0]), bins, overall)
     np.testing.assert_allclose(found.sum(), 1)
-    np.testing.assert_allclose(found[0], GLOBAL_SHARE * 0.1)
+    np.testing.assert_allclose(found[0], GROUP.global_share * 0.1)
     np.testing.assert_allclose(found[2] / found[1], 1.5)
     np.testing.assert_allclose(group_prior(np.array([0.1, 0.5, 0.4]), bins, overall), overall)
 

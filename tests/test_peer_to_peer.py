@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from optrand.baselines.groups import Groups
-from optrand.baselines.peer_accounting import OFFSETS, SINGLE, PeerPair
+from optrand.baselines.peer_accounting import SUMS, PeerPair, Sums
 from optrand.baselines.peer_to_peer import PeerToPeer, lemma9, lemma9_at, theorem3, theorem3_flip
 from optrand.errors import InvalidInput
 from optrand.sampling.entropy import SeededEntropy
@@ -107,9 +107,9 @@ def test_laws_are_those_of_a_plain_sum():
 
 def test_numbers_of_copies_that_are_taken_together_bracket_the_sum(monkeypatch):
     apart = PeerPair.of(120, 0.1, 0.5, ones=0)
-    monkeypatch.setattr("optrand.baselines.peer_accounting.SINGLE", 0)
+    monkeypatch.setattr("optrand.baselines.peer_accounting.SUMS", Sums(single=0))
     together = PeerPair.of(120, 0.1, 0.5, ones=0)
-    assert len(together.numbers) <= OFFSETS.size < SINGLE
+    assert len(together.numbers) <= len(SUMS.offsets) < SUMS.single
     assert len(together.numbers) < len(apart.numbers)
     assert math.fsum(together.masses) == pytest.approx(1, abs=TOLERANCE)
     for epsilon in (0.0, 0.2, 0.5):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
 from numbers import Rational, Real
 from typing import Any
 
@@ -21,46 +20,10 @@ from optrand.base.validation import Floats, rectangular
 from optrand.errors import InvalidInput
 from optrand.model.table import Table
 
-__all__ = ["TOLERANCE", "ExactTable", "Worst", "read_fraction"]
+__all__ = ["TOLERANCE", "ExactTable", "read_fraction"]
 
 TOLERANCE = 1e-9
 """Relative tolerance of rows and ratios of a table of floats."""
-
-PRINTED = 15
-"""Significant digits of text from which on it is taken for a printed float."""
-
-
-@dataclass(frozen=True)
-class Worst:
-    """Output with the largest privacy loss, and the two labels that it distinguishes.
-
-    Attributes
-    ----------
-    output : object
-        Name of the output, or its column.
-    likely, unlikely : object
-        Names of the labels, or their rows: the output is most probable if the label is `likely`.
-    largest, smallest : Fraction
-        Probabilities of the output for the two.
-    """
-
-    output: Any
-    likely: Any
-    unlikely: Any
-    largest: Fraction
-    smallest: Fraction
-
-    @property
-    def ratio(self) -> Fraction | None:
-        """Ratio of the two probabilities. None if it is infinite, or if a probability is negative."""
-        return None if self.smallest <= 0 < self.largest or self.smallest < 0 else self.largest / self.smallest
-
-    def __str__(self) -> str:
-        """Return one sentence."""
-        return (
-            f"output {self.output} has probability {_show(self.largest)} where the label is {self.likely}, "
-            f"and {_show(self.smallest)} where it is {self.unlikely}"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +37,7 @@ class ExactTable(Record):
     unit : int
         Sum of a row that counts as probability 1.
     rounded : bool
-        Whether a float is among the entries, or text of :data:`PRINTED` digits, so that the table may be a rounded one.
+        Whether a float is among the entries, or text of 15 digits, so that the table may be a rounded one.
 
     Examples
     --------
@@ -108,59 +71,23 @@ class ExactTable(Record):
         return cls(weights, unit, any(_is_float(entry) for row in elements for entry in row))
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of labels and of outputs."""
-        k, m = self.weights.shape
-        return k, m
-
-    @cached_property
-    def sums(self) -> tuple[Fraction, ...]:
-        """Sum of each row."""
-        return tuple(Fraction(total, self.unit) for total in self.weights.sum(axis=1))
-
-    @cached_property
-    def negative(self) -> int:
-        """Number of negative entries."""
-        return int((self.weights < 0).sum())
-
-    @cached_property
-    def normalised(self) -> Table:
-        """Rows divided by their sums, in integers, without outputs that never occur.
-
-        Raises
-        ------
-        InvalidInput
-            A probability is negative.
-        """
-        k, m = self.shape
-        return self.over(np.arange(k), np.arange(m))
+    def negative(self) -> bool:
+        """Whether a probability is negative."""
+        return bool((self.weights < 0).any())
 
     def over(self, labels: Floats | NDArray[np.intp], outputs: Floats | NDArray[np.intp]) -> Table:
-        """Return the normalised table of distinct numbers in any order, with rows and columns in increasing order."""
+        """Return the table of distinct numbers in any order: rows divided by their sums, all in increasing order."""
         totals = self.weights.sum(axis=1)
         whole = self.weights * (math.lcm(*totals.tolist()) // totals)[:, np.newaxis]
         rows, columns = np.argsort(labels), np.argsort(outputs)
         return Table.of_rows(labels[rows], outputs[columns], whole[np.ix_(rows, columns)])
 
-    @cached_property
-    def worst(self) -> Worst:
-        """Rows and column with the largest ratio. Of infinite ones, that of the most probable event."""
-        pairs = zip(self.weights.argmax(axis=0).tolist(), self.weights.argmin(axis=0).tolist(), strict=True)
-        columns = [
-            Worst(o, y, z, Fraction(self.weights[y, o], self.unit), Fraction(self.weights[z, o], self.unit))
-            for o, (y, z) in enumerate(pairs)
-            if self.weights[y, o] or self.weights[z, o]
-        ]
-        return max(columns, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
-
-
-def _show(probability: Fraction) -> str:
-    return str(probability) if probability.denominator == 1 else f"{float(probability):.6g}"
-
 
 def _is_float(entry: object) -> bool:
-    digits = sum(map(str.isdigit, entry.lower().partition("e")[0].lstrip("+-0."))) if isinstance(entry, str) else 0
-    return isinstance(entry, (float, np.floating)) or digits >= PRINTED
+    if isinstance(entry, str):
+        # Text of 15 significant digits or more is a printed float.
+        return sum(map(str.isdigit, entry.lower().partition("e")[0].lstrip("+-0."))) >= 15
+    return isinstance(entry, (float, np.floating))
 
 
 def read_fraction(text: str, where: str) -> Fraction:

@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.audits.exact_table import TOLERANCE, ExactTable, Worst
+from optrand.audits.exact_table import TOLERANCE, ExactTable
 from optrand.base.arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.records import Record
@@ -37,6 +37,39 @@ from optrand.solvers import solve
 __all__ = ["Audit", "Comparison", "Worst", "audit"]
 
 Names = Sequence[object] | ArrayLike
+
+
+@dataclass(frozen=True)
+class Worst:
+    """Output with the largest privacy loss, and the two labels that it distinguishes.
+
+    Attributes
+    ----------
+    output : object
+        Name of the output, or its column.
+    likely, unlikely : object
+        Names of the labels, or their rows: the output is most probable if the label is `likely`.
+    largest, smallest : Fraction
+        Probabilities of the output for the two.
+    """
+
+    output: object
+    likely: object
+    unlikely: object
+    largest: Fraction
+    smallest: Fraction
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """Ratio of the two probabilities. None if it is infinite, or if a probability is negative."""
+        return None if self.smallest <= 0 < self.largest or self.smallest < 0 else self.largest / self.smallest
+
+    def __str__(self) -> str:
+        """Return one sentence."""
+        return (
+            f"output {self.output} has probability {_show(self.largest)} where the label is {self.likely}, "
+            f"and {_show(self.smallest)} where it is {self.unlikely}"
+        )
 
 
 @dataclass(frozen=True)
@@ -119,16 +152,26 @@ class Audit(Record):
     @property
     def epsilon(self) -> float:
         """Largest logarithm of a ratio of two entries of a column, rounded up; it may be infinite."""
-        return _epsilon(self.table.worst.ratio)
+        return _epsilon(self._ratios[0])
 
     @property
     def normalised_epsilon(self) -> float:
         """Epsilon after each row is divided by its sum: the epsilon of a sampler that normalises rows."""
-        return _epsilon(self._normalised_ratio)
+        return _epsilon(self._ratios[1])
 
     @property
-    def _normalised_ratio(self) -> Fraction | None:
-        return None if self.table.negative else self.table.normalised.largest_ratio
+    def _ratios(self) -> tuple[Fraction | None, Fraction | None]:
+        """Largest ratios of the table as it is given, and of that of normalised rows; None if it is infinite."""
+        return self.worst.ratio, None if self._normalised is None else self._normalised.largest_ratio
+
+    @property
+    def _most(self) -> float:
+        return max(self.epsilon, self.normalised_epsilon)
+
+    @cached_property
+    def _normalised(self) -> Table | None:
+        """Rows divided by their sums, without outputs that never occur. None if a probability is negative."""
+        return None if self.table.negative else self.table.over(*map(np.arange, self.table.weights.shape))
 
     @cached_property
     def pair_epsilons(self) -> Floats | None:
@@ -137,11 +180,10 @@ class Audit(Record):
         Entry ``[y, z]`` is the largest logarithm of ``M[y, o] / M[z, o]``, rows normalised: infinite if label `z` never
         has an output of label `y`. The largest entry is :attr:`normalised_epsilon`.
         """
-        if self.table.negative:
+        table, k = self._normalised, len(self.labels)
+        if table is None:
             return None
-        table, k = self.table.normalised, len(self.labels)
-        ratios = [[table.pair_ratio(y, z) for z in range(k)] for y in range(k)]
-        return np.array([[_epsilon(ratio) for ratio in row] for row in ratios])
+        return np.array([[_epsilon(table.pair_ratio(y, z)) for z in range(k)] for y in range(k)])
 
     def delta(self, epsilon: float) -> float | None:
         """Return the least delta for which the randomizer is (epsilon, delta)-DP, rounded up.
@@ -157,10 +199,10 @@ class Audit(Record):
         budget = check_real(epsilon, "epsilon")
         if not 0 <= budget <= MAX_EPSILON:
             raise InvalidInput(f"epsilon is {budget:g}, expected a number from 0 to {MAX_EPSILON:g}")
-        if self.table.negative:
+        if self._normalised is None:
             return None
         # A smaller ratio only raises the excess.
-        return float_above(self.table.normalised.excess(exp_bracket(budget)[0] if budget else Fraction(1)))
+        return float_above(self._normalised.excess(exp_bracket(budget)[0] if budget else Fraction(1)))
 
     @cached_property
     def maximal_leakage(self) -> float | None:
@@ -169,9 +211,7 @@ class Audit(Record):
         By its exponential an output multiplies the chance to guess anything about the label, at most and for any prior
         (Issa, Wagner and Kamath 2020).
         """
-        if self.table.negative:
-            return None
-        return log_above(self.table.normalised.leakage)
+        return None if self._normalised is None else log_above(self._normalised.leakage)
 
     @cached_property
     def guess(self) -> float | None:
@@ -179,11 +219,10 @@ class Audit(Record):
 
         The prior is the given one, or uniform.
         """
-        if self.table.negative:
+        table, k = self._normalised, len(self.labels)
+        if table is None:
             return None
-        k = len(self.labels)
         prior = [Fraction(1, k)] * k if self.prior is None else [Fraction(p) for p in self.prior]
-        table = self.table.normalised
         best = (max(p * weight for p, weight in zip(prior, column, strict=True)) for column in table.weights.T)
         return float_above(sum(best, Fraction(0)) / table.total)
 
@@ -193,9 +232,7 @@ class Audit(Record):
 
         The decision involves no rounding, but the rows of a table of floats may miss 1 by a billionth.
         """
-        return self._probabilities and all(
-            _within(ratio, self.stated_epsilon) for ratio in (self.table.worst.ratio, self._normalised_ratio)
-        )
+        return self._probabilities and all(_within(ratio, self.stated_epsilon) for ratio in self._ratios)
 
     @property
     def _probabilities(self) -> bool:
@@ -204,31 +241,30 @@ class Audit(Record):
 
     @property
     def _tolerance(self) -> float:
-        """Largest amount by which rows may miss 1."""
         return TOLERANCE if self.table.rounded else 0.0
 
     @property
     def private_but_for_rounding(self) -> bool:
         """Whether it is private, or its entries are floats and it exceeds the stated epsilon by a billionth at most."""
-        most = max(self.epsilon, self.normalised_epsilon)
-        rounding = self.table.rounded and most <= self.stated_epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6
+        rounding = self.table.rounded and self._most <= self.stated_epsilon * (1 + TOLERANCE) + TOLERANCE * 1e-6
         return self.private or (rounding and self._probabilities)
 
-    @property
+    @cached_property
     def worst(self) -> Worst:
-        """Output and pair of labels that attain epsilon."""
-        found = self.table.worst
-        return replace(
-            found,
-            output=self.outputs[found.output],
-            likely=self.labels[found.likely],
-            unlikely=self.labels[found.unlikely],
-        )
+        """Output and pair of labels that attain epsilon. Among infinite ratios, that of the most probable event."""
+        weights, unit = self.table.weights, self.table.unit
+        ends = zip(self.outputs, weights.T.tolist(), weights.argmax(axis=0), weights.argmin(axis=0), strict=True)
+        columns = [
+            Worst(output, self.labels[y], self.labels[z], Fraction(column[y], unit), Fraction(column[z], unit))
+            for output, column, y, z in ends
+            if any(column)
+        ]
+        return max(columns, key=lambda one: (one.ratio is None, one.largest if one.ratio is None else one.ratio))
 
-    @property
+    @cached_property
     def row_errors(self) -> tuple[Fraction, ...]:
         """Sum of each row less one, exactly."""
-        return tuple(total - 1 for total in self.table.sums)
+        return tuple(Fraction(total, self.table.unit) - 1 for total in self.table.weights.sum(axis=1))
 
     @cached_property
     def biases(self) -> tuple[Fraction, ...] | None:
@@ -237,13 +273,11 @@ class Audit(Record):
 
     @cached_property
     def _numbers(self) -> Table | None:
-        """The table over its numbers, in increasing order; None if labels or outputs are not numbers."""
         if not self.numeric or self.table.negative:
             return None
         return self.table.over(np.array(self.labels, float), np.array(self.outputs, float))
 
     def _in_given_order(self, values: Sequence[Fraction]) -> tuple[Fraction, ...]:
-        """Return values of increasing labels in the order of the rows."""
         ranks = np.argsort(np.argsort(np.array(self.labels, float)))
         return tuple(values[rank] for rank in ranks)
 
@@ -262,7 +296,7 @@ class Audit(Record):
         """Faults in words; empty if the table has no fault."""
         found = []
         if self.table.negative:
-            found.append(f"{self.table.negative} probabilities are negative")
+            found.append(f"{(self.table.weights < 0).sum()} probabilities are negative")
         off = [abs(error) for error in self.row_errors]
         wrong = sum(error > self._tolerance for error in off)
         if wrong:
@@ -271,26 +305,25 @@ class Audit(Record):
                 f"{wrong} row(s) do not sum to 1, that of label {label} misses it by {shown_above(max(off), 3)}: "
                 "add the missing outputs to every row"
             )
-        if max(self.epsilon, self.normalised_epsilon) > self.stated_epsilon and not self.private_but_for_rounding:
+        if self._most > self.stated_epsilon and not self.private_but_for_rounding:
             found.append(f"not {self.stated_epsilon:g}-DP: {self._told_epsilon}; {self.worst}")
         return tuple(found)
 
     @property
     def _told_epsilon(self) -> str:
-        most = max(self.epsilon, self.normalised_epsilon)
-        if most == math.inf:
+        if self._most == math.inf:
             return "epsilon is infinite"
-        after = "" if most == self.epsilon else " once its rows are normalised"
-        return f"epsilon is {shown_above(most, 10)}{after}"
+        after = "" if self._most == self.epsilon else " once its rows are normalised"
+        return f"epsilon is {shown_above(self._most, 10)}{after}"
 
     def __str__(self) -> str:
         """Return the verdict in a few lines."""
-        if self.private and not self.epsilon and not self.normalised_epsilon:
+        if self.private and not self._most:
             lines = ["private: the output does not depend on the label"]
         elif self.private:
             lines = [f"private as stated: {self._told_epsilon}, stated {self.stated_epsilon:g}; {self.worst}"]
         elif self.private_but_for_rounding:
-            over = max(self.epsilon, self.normalised_epsilon) - self.stated_epsilon
+            over = self._most - self.stated_epsilon
             lines = [f"private as stated up to the rounding of floats, by {shown_above(over, 2)}; {self.worst}"]
         else:
             lines = ["NOT private as stated"]
@@ -361,7 +394,7 @@ def audit(
     not 0.7-DP: epsilon is infinite; output 2 has probability 0.5 where the label is 2, and 0 where it is 1
     """
     table, budget = ExactTable.of(matrix), check_epsilon(epsilon)
-    k, m = table.shape
+    k, m = table.weights.shape
     rows, columns = _names(labels, k, "labels"), _names(outputs, m, "outputs")
     numbers = _numbers(rows), _numbers(columns)
     if numbers[0] is not None:
@@ -377,7 +410,7 @@ def audit(
 
 def _compare(found: Audit, prior: Floats) -> Comparison | None:
     """Compare under a prior. Return None if epsilon is infinite or no output is right for any label."""
-    epsilon = max(found.stated_epsilon, found.epsilon, found.normalised_epsilon)
+    epsilon = max(found.stated_epsilon, found._most)
     if epsilon > MAX_EPSILON:
         return None
     if found._numbers is not None and found.bias is not None:
@@ -419,10 +452,13 @@ def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | No
 
 
 def _numbers(names: tuple[object, ...] | None) -> Floats | None:
-    """Return names as numbers, if they are."""
     if names is None or any(isinstance(name, (str, bytes, bool)) for name in names):
         return None
     return check_values([float(name) if isinstance(name, Fraction) else name for name in names], "labels and outputs")
+
+
+def _show(probability: Fraction) -> str:
+    return str(probability) if probability.denominator == 1 else f"{float(probability):.6g}"
 
 
 def _epsilon(ratio: Fraction | None) -> float:

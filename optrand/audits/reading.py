@@ -8,9 +8,9 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import NamedTuple
 
 from optrand.audits.exact_table import TOLERANCE, read_fraction
 from optrand.errors import InvalidInput
@@ -26,16 +26,12 @@ NEARLY_ONE = Fraction(1, 20)
 LABEL_TITLES = frozenset({"", "label", "labels", "y", "class", "classes", "index", "input", "unnamed: 0", "rownames"})
 """Titles of a column of labels, in lower case. Writers of data frames leave it empty."""
 
-YES = "y"
-"""The title among them that often is a label."""
-
 REMEDY = (
     "write names of the outputs in the first line and of the labels in the first column, and leave the first cell empty"
 )
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(NamedTuple):
     """Table of a file, with entries as text, and the names of its rows and columns.
 
     Attributes
@@ -119,10 +115,9 @@ def _is_probabilities(lines: Sequence[Line]) -> bool:
     first, rows = lines[0], lines[1:]
     if len(first) > 1 and list(first) in _counts(len(first)):
         return False
-    if rows and _sums_to_one(rows) and not _sums_to_one([first]):
+    if rows and _miss(rows) < NEARLY_ONE <= _miss([first]):
         return False
-    without = [line[1:] for line in lines]
-    return _sums_to_one(lines) or len(first) == 1 or not _sums_to_one(without)
+    return _miss(lines) < NEARLY_ONE or len(first) == 1 or _miss([line[1:] for line in lines]) >= NEARLY_ONE
 
 
 def _are_names(first: Line, rows: Sequence[Line]) -> bool:
@@ -132,11 +127,11 @@ def _are_names(first: Line, rows: Sequence[Line]) -> bool:
     like_probabilities = len(first) > 1 and all(map(_may_be_probability, rest))
     if title in LABEL_TITLES:
         counted = list(rest) in _counts(len(rest))
-        if like_probabilities and _sums_to_one([rest]) and not counted:
+        if like_probabilities and _miss([rest]) < NEARLY_ONE and not counted:
             # The row of a label with such a name, or without a name.
             return False
         # Above names of labels "y" may be yes, and the line one of probabilities that miss 1, or of a certain output.
-        return title != YES or not like_probabilities or all(_number(row[0]) is not None for row in rows)
+        return title != "y" or not like_probabilities or all(_number(row[0]) is not None for row in rows)
     if like_probabilities:
         return False
     return not numbers or (len(numbers) == len(rest) and _number(first[0]) is None)
@@ -164,29 +159,19 @@ def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
 
 def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
     """Return whether rows are probabilities with the first column, and without it; if both may be, only if exact."""
-    outputs, labels = _largest_miss(rows), _largest_miss([row[1:] for row in rows])
-    both = outputs is not None and labels is not None and max(outputs, labels) < NEARLY_ONE
-    if both and outputs is not None and labels is not None and min(outputs, labels) <= TOLERANCE < max(outputs, labels):
+    outputs, labels = _miss(rows), _miss([row[1:] for row in rows])
+    if max(outputs, labels) < NEARLY_ONE and min(outputs, labels) <= TOLERANCE < max(outputs, labels):
         return outputs <= TOLERANCE, labels <= TOLERANCE
-    return tuple(miss is not None and miss < NEARLY_ONE for miss in (outputs, labels))  # type: ignore[return-value]
+    return outputs < NEARLY_ONE, labels < NEARLY_ONE
 
 
-def _sums_to_one(rows: Sequence[Line]) -> bool:
-    """Return whether all entries are numbers, and every row nearly sums to 1."""
-    miss = _largest_miss(rows)
-    return miss is not None and miss < NEARLY_ONE
-
-
-def _largest_miss(rows: Sequence[Line]) -> Fraction | None:
-    """Return the largest distance of the sum of a row from 1; None if an entry is not a number."""
-    largest = Fraction(0)
-    for row in rows:
-        numbers = [_number(cell) for cell in row]
-        known = [number for number in numbers if number is not None]
-        if len(known) < len(row):
-            return None
-        largest = max(largest, abs(sum(known, Fraction(-1))))
-    return largest
+def _miss(rows: Sequence[Line]) -> Fraction | float:
+    """Return the largest distance of the sum of a row from 1; infinite if an entry is not a number."""
+    try:
+        sums = [sum((read_fraction(cell, "a cell") for cell in row), Fraction(-1)) for row in rows]
+    except InvalidInput:
+        return math.inf
+    return max(map(abs, sums))
 
 
 def _counts(length: int) -> list[list[str]]:
@@ -202,13 +187,11 @@ def _may_be_probability(cell: str) -> bool:
     plain = cell.lower().replace("\N{MINUS SIGN}", "-").replace(",", ".").strip(" <>=~\N{LESS-THAN OR EQUAL TO}")
     parts = [part.strip() for part in plain.split("/")]
     written = [_loosely(part.rstrip("% \N{PER MILLE SIGN}")) for part in parts]
-    if len(parts) > 2 or None in written:
+    if len(parts) > 2 or written[0] is None or written[-1] is None:
         return False
-    known = [part for part in written if part is not None]
-    if len(known) == 2:
-        # Ordinary fractions are read as numbers. This one has a part that is not a number, or divides by zero.
-        return True
-    return plain[-1] in "%\N{PER MILLE SIGN}" or not math.isfinite(known[0]) or 0 <= known[0] <= 1
+    # Ordinary fractions are read as numbers. One that is not has a part that is not a number, or divides by zero.
+    unread = len(parts) == 2 or plain[-1] in "%\N{PER MILLE SIGN}" or not math.isfinite(written[0])
+    return unread or 0 <= written[0] <= 1
 
 
 def _loosely(text: str) -> float | None:
@@ -220,9 +203,10 @@ def _loosely(text: str) -> float | None:
 
 
 def _names(cells: Line) -> Names:
-    numbers = [_number(cell) for cell in cells]
-    whole = [float(number) for number in numbers if number is not None]
-    return tuple(whole) if len(whole) == len(cells) else tuple(cells)
+    try:
+        return tuple(float(read_fraction(cell, "a cell")) for cell in cells)
+    except InvalidInput:
+        return tuple(cells)
 
 
 def _number(cell: str) -> Fraction | None:

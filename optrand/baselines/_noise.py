@@ -28,9 +28,6 @@ from optrand.sampling.entropy import EntropySource, check_width, check_words
 Drawn = Sequence[int] | Floats
 """Noise in its own unit: integers of any size, or floats."""
 
-UNIFORM_BITS = 53
-"""Random bits of a uniform float: the length of its significand."""
-
 
 class Noise(ABC):
     """A distribution around 0 that is the same on both sides."""
@@ -63,6 +60,7 @@ class Noise(ABC):
 
     def mass(self, low: Floats, high: Floats) -> Floats:
         """Compute the probability between two numbers, ``low < high``; of integers, between halves of odd integers."""
+        # By symmetry intervals below 0 are those above it, and one around 0 has two parts and the atom.
         mirrored = high <= 0
         low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
         around = low < 0
@@ -146,6 +144,7 @@ class _Stairs(Noise):
     @property
     def variance(self) -> float:
         """Sum over both sides of all stairs."""
+        # A stair contributes its own moments and, i stairs away, i times its length: geometric series in i.
         first, second = (float(value) for value in self._on_a_stair(np.array(self.length)))
         fall = -math.expm1(-self.rate)
         return 2 * (second / fall + 2 * self.length * first / math.expm1(self.rate) / fall)
@@ -172,6 +171,7 @@ class _Stairs(Noise):
 
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
         """Repeat the sums of a stair: from one stair to the next, the tail falls by one factor."""
+        # Whole stairs, each lower than the one before by one factor, and the part of one that is left.
         whole = np.floor(reach / self.length)
         rest = reach - whole * self.length
         counted, weighted = _geometric_sum(whole, self.rate), _weighted_sum(whole, self.rate)
@@ -183,14 +183,15 @@ class _Stairs(Noise):
         return mean, square + fallen * (part_squared + 2 * whole * self.length * part)
 
     def _level(self, low: Floats | float, high: Floats | float) -> Floats:
-        """Compute the probability between two places on the first stair."""
         upper = np.minimum(high, self.jump) - np.minimum(low, self.jump)
         level: Floats = self.height * (upper + self.factor * (high - low - upper))
         return level
 
     def _on_a_stair(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute :meth:`cap_moments` for a reach of at most one stair."""
+        # Beyond the reach min(Z+, t) is the reach itself, with the mass of the rest of the stair and of all later ones.
         tail = self._level(reach, self.length) + self._level(0.0, self.length) / math.expm1(self.rate)
+        # The lower level everywhere, and the excess of the upper one.
         lower = self.sums(reach, self.height * self.factor)
         upper = self.sums(np.minimum(reach, self.jump), self.height * -math.expm1(-self.rate))
         first, second = (a + b for a, b in zip(lower, upper, strict=True))
@@ -216,6 +217,7 @@ class ContinuousStaircase(_Stairs):
     def draw(self, count: int, source: EntropySource) -> Floats:
         """Draw a sign, a stair, a place on a level, and which level ([GV14], Algorithm 1)."""
         signs = _draw_signs(source, count)
+        # A geometric number, as the whole part of an exponential one.
         stair = np.floor(-np.log(draw_uniforms(source, count)) / self.rate)
         place = draw_uniforms(source, count)
         upper = self.gamma / (self.gamma + self.factor * (1 - self.gamma))
@@ -275,7 +277,7 @@ class LatticeStaircase(_Stairs):
 
 
 def draw_uniforms(source: EntropySource, count: int) -> Floats:
-    """Draw floats strictly between 0 and 1, from 53 bits each or a few more.
+    """Draw floats strictly between 0 and 1, from 53 bits each, as many as a significand has, or a few more.
 
     Examples
     --------
@@ -284,10 +286,11 @@ def draw_uniforms(source: EntropySource, count: int) -> Floats:
     [0.85, 0.555, 0.076]
     """
     width = check_width(source)
-    each = -(-UNIFORM_BITS // width)
+    each = -(-53 // width)
     words = check_words(source, each * count).reshape(count, each).astype(np.float64)
     drawn = np.ldexp(words, -width * np.arange(1, each + 1)).sum(axis=1)
-    inside: Floats = np.clip(drawn, 2.0 ** -(UNIFORM_BITS + 1), 1 - 2.0**-UNIFORM_BITS)
+    # Rounding may give 1, or 0, whose logarithm is infinite.
+    inside: Floats = np.clip(drawn, 2.0**-54, 1 - 2.0**-53)
     return inside
 
 

@@ -54,18 +54,6 @@ __all__ = [
     "best_rise",
 ]
 
-MIN_EPSILON = 1e-300
-"""Below it ``1 / epsilon`` leaves the range of floats."""
-
-MAX_SCALE = 1e300
-"""Largest ``sensitivity / epsilon`` of noise in floats; noise in integers is of any size."""
-
-MAX_STEPS = 2**50
-"""Most steps of a lattice: a larger range, rounded to a float, may be nearest to a wrong number of steps."""
-
-MISWRITTEN = Fraction(1, 10**9)
-"""Share of the sensitivity by which labels may be further apart as floats than as they are written."""
-
 
 class Reach(TypedDict, total=False):
     """Options of all noise: the interval that releases are clipped to, and the distance that the noise hides."""
@@ -119,7 +107,8 @@ class Additive(ABC):
         declared = _declare(labels)
         hidden = _check_sensitivity(options.get("sensitivity"), declared)
         budget = check_epsilon(epsilon)
-        if budget < MIN_EPSILON or (hidden / budget > MAX_SCALE and not self.exact):
+        # Beyond these 1 / epsilon, or the scale of the noise, leaves the range of floats. Integers have any size.
+        if budget < 1e-300 or (hidden / budget > 1e300 and not self.exact):
             raise InvalidInput(
                 f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where noise is no float: raise epsilon, or "
                 "rescale the labels"
@@ -175,7 +164,6 @@ class Additive(ABC):
         return drawn
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
-        """Add noise to labels and clip the sums, shape ``(count,)``."""
         noisy: Floats = values + np.asarray(noise, dtype=np.float64)
         return noisy if self.clip is None else np.clip(noisy, self.clip.low, self.clip.high)
 
@@ -189,6 +177,7 @@ class Additive(ABC):
         if self.clip is None:
             return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
         low, high = self._clip_positions(self.clip)
+        # Noise that is clipped at an end counts as the distance to that end.
         mean_above, square_above = self._one_end(high - places)
         mean_below, square_below = self._one_end(places - low)
         biases = mean_above - mean_below
@@ -203,6 +192,7 @@ class Additive(ABC):
         if self.clip is None:
             return table
         low, high = self._clip_positions(self.clip)
+        # On a lattice the end itself is among the values that are clipped to it.
         half = 0.5 if self.exact else 0.0
         below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
         above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
@@ -295,7 +285,8 @@ class LatticeAdditive(Additive):
                 f"sensitivity is {self.sensitivity:g} with a step of {self.step:g}, expected a whole number of steps: "
                 "take the next larger one"
             )
-        if steps > MAX_STEPS:
+        # A larger range, rounded to a float, may be nearest to a wrong number of steps.
+        if steps > 2**50:
             raise InvalidInput(f"sensitivity is {self.sensitivity:g} and more than 2**50 steps: take a longer step")
         declared = [self.labels.low, self.labels.high] if isinstance(labels, Interval) else labels
         places = self.positions(rectangular(declared, "labels", np.float64), "label")
@@ -319,7 +310,6 @@ class LatticeAdditive(Additive):
         return int(decimal_value(self.sensitivity) / decimal_value(self.step))
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
-        """Add noise to places on the lattice, in integers of any size, clip the sums and name them."""
         places = self.positions(values, "value").astype(np.int64).tolist()
         noisy = [place + int(shift) for place, shift in zip(places, noise, strict=True)]
         if self.clip is not None:
@@ -354,7 +344,7 @@ class LatticeAdditive(Additive):
         return frozen(places)
 
     def _to_floats(self, places: list[int] | range) -> list[float]:
-        """Return the floats nearest to values of the lattice."""
+        # Over one denominator, so that each place is one division of integers, correctly rounded.
         low, step = decimal_value(self.labels.low), decimal_value(self.step)
         common = math.lcm(low.denominator, step.denominator)
         start, stride = int(low * common), int(step * common)
@@ -569,7 +559,8 @@ def _check_sensitivity(given: float | None, labels: Interval) -> float:
             f"sensitivity is {hidden:g}, less than the range of the labels, {spread:g}: labels further apart would "
             "not be hidden"
         )
-    if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + MISWRITTEN):
+    # A billionth is granted to decimals, which floats round.
+    if Fraction(labels.high) - Fraction(labels.low) > Fraction(hidden) * (1 + Fraction(1, 10**9)):
         raise InvalidInput(
             f"the sensitivity, {hidden:g}, is less than the distance between the floats nearest to the ends of the "
             f"labels, {labels.high - labels.low:g}: take the lowest label from all others first"

@@ -417,16 +417,6 @@ class ClusterPriorRR:
         """Learn the priors, and randomize every label, with the arguments of :meth:`ClusterRR.release`.
 
         Draws are exact, given the priors as floats. Cost ``O(n K log K)``, memory ``O(n K)``.
-
-        Examples
-        --------
-        >>> from optrand.sampling import SeededEntropy
-        >>> from optrand.sampling.priors import split_at
-        >>> mechanism = ClusterPriorRR(3, split_at(2.0, 0.5))
-        >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
-        >>> release = mechanism.release([2] * 60 + [0] * 40, groups, source=SeededEntropy(1))
-        >>> np.bincount(release.labels[:60], minlength=3).tolist()
-        [0, 0, 60]
         """
         words = SystemEntropy() if source is None else source
         priors = ClusterPriors.learn(labels, groups, self.k, self.split.prior, source=words)

@@ -27,39 +27,27 @@ from optrand.base.validation import MAX_EPSILON, Floats
 
 __all__ = ["LEAST_DELTA", "PeerPair"]
 
-LOG_TAIL = math.log(2e30)
-"""Sums omit tails of probability below 1e-30 (Bernstein's inequality)."""
-
-LEFT_OUT = 1e-29
-"""Upper bound of the mass that the sums for one pair omit."""
-
 LEAST_DELTA = 1e-25
-"""Least supported delta: far above the omitted mass, which is then negligible."""
+"""Least supported delta: far above the mass that the sums omit, which is then negligible."""
 
-ROWS = 64
-"""Binomials that are tabulated at a time, over the numbers of ones that count for them."""
 
-LEAST_SHARE = 1e-300
+@dataclass(frozen=True)
+class Sums:
+    """Where the sums of :class:`PeerPair` are cut, and how many terms are taken together."""
 
-SINGLE = 128
-"""Up to this many numbers of copies are summed one by one."""
+    omitted: float = 1e-29  # upper bound of the mass that the sums for one pair omit
+    rows: int = 64  # binomials that are tabulated at a time, over the numbers of ones that count for them
+    single: int = 128  # numbers of copies up to which they are summed one by one
+    # Cuts of larger sums over the number of copies, in standard deviations from its mean.
+    offsets: tuple[float, ...] = (-12, -8, -6, -5, *np.arange(-4, 4.1, 0.25).tolist(), 5, 6, 8)
 
-OFFSETS = np.concatenate(([-12.0, -8.0, -6.0, -5.0], np.arange(-4.0, 4.1, 0.25), [5.0, 6.0, 8.0]))
-"""Cuts of larger sums over the number of copies, in standard deviations from its mean."""
+
+SUMS = Sums()
 
 
 @dataclass(frozen=True, eq=False)
 class PeerPair:
     """Distributions of a learner's view of one cluster, if a user's label is 0 and if it is 1.
-
-    Attributes
-    ----------
-    numbers : tuple of int
-        Numbers of copies, increasing.
-    masses : (m,) array
-        The probability that the number of copies is at most each number and above the one before it.
-    laws : tuple of pairs of arrays
-        For each number the probabilities of ``0, 1, ...`` ones among the copies, as far as they are not negligible.
 
     Examples
     --------
@@ -69,9 +57,9 @@ class PeerPair:
     ('1.628e-08', True)
     """
 
-    numbers: tuple[int, ...]
-    masses: Floats
-    laws: tuple[tuple[Floats, Floats], ...]
+    numbers: tuple[int, ...]  # of copies, increasing
+    masses: Floats  # probability that the number of copies is at most each number and above the one before it
+    laws: tuple[tuple[Floats, Floats], ...]  # of the ones among each number of copies, without negligible ones
 
     @classmethod
     def of(cls, size: int, flip: float, rate: float, *, ones: int) -> PeerPair:
@@ -107,6 +95,7 @@ class PeerPair:
         Fewer copies are a function of more copies, so that delta grows with their number: of numbers taken together the
         largest bounds delta from above, and the largest of the numbers before from below.
         """
+        # Hockey-stick divergences in both directions, for each number of copies.
         ratio = math.exp(epsilon)
         deltas = np.array(
             [[np.maximum(p - ratio * q, 0).sum(), np.maximum(q - ratio * p, 0).sum()] for p, q in self.laws]
@@ -114,7 +103,7 @@ class PeerPair:
         alone = np.diff(self.numbers, prepend=self.numbers[0] - 1) == 1
         before = np.concatenate((np.zeros((1, 2)), deltas[:-1]))
         low = self.masses @ np.where(alone[:, np.newaxis], deltas, before)
-        return float(low.max()), float((self.masses @ deltas).max()) + LEFT_OUT
+        return float(low.max()), float((self.masses @ deltas).max()) + SUMS.omitted
 
     def epsilon(self, delta: float, most: float, least: float = 0.0) -> float:
         """Find the least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`, or `most` if less.
@@ -132,6 +121,7 @@ class PeerPair:
         """
         if self.delta(least)[1] <= delta:
             return least
+        # Double until delta is reached, then bisect.
         low, high = least, max(1.0, 2 * least)
         while high < most and self.delta(high)[1] > delta:
             if high > MAX_EPSILON / 2:
@@ -149,7 +139,8 @@ class PeerPair:
 
 def _half_width(variance: float) -> int:
     """Bound the distance of a binomial from its mean, except for a mass of 1e-30 (Bernstein)."""
-    return 0 if variance == 0 else math.ceil(LOG_TAIL / 3 + math.sqrt(LOG_TAIL**2 / 9 + 2 * LOG_TAIL * variance))
+    tail = math.log(2e30)
+    return 0 if variance == 0 else math.ceil(tail / 3 + math.sqrt(tail**2 / 9 + 2 * tail * variance))
 
 
 def _log_choose(n: int, j: NDArray[np.int64]) -> Floats:
@@ -168,7 +159,6 @@ def _binomial(n: int, p: float) -> tuple[int, Floats]:
 
 
 def _sum_of(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, Floats]:
-    """Convolve two independent binomials."""
     (low, p), (high, q) = _binomial(*one), _binomial(*other)
     return low + high, np.convolve(p, q)
 
@@ -176,9 +166,9 @@ def _sum_of(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, Floa
 def _edges(start: int, copies: Floats, size: int, rate: float) -> NDArray[np.int64]:
     """Choose numbers of copies, each of which stands for itself and those before it."""
     last = start + copies.size - 1
-    if copies.size <= SINGLE:
+    if copies.size <= SUMS.single:
         return np.arange(start, last + 1)
-    cuts = np.round(size * rate + OFFSETS * math.sqrt(size * rate * (1 - rate))).astype(np.int64)
+    cuts = np.round(size * rate + np.array(SUMS.offsets) * math.sqrt(size * rate * (1 - rate))).astype(np.int64)
     return np.unique(np.append(cuts[(cuts > start) & (cuts < last)], last))
 
 
@@ -192,15 +182,15 @@ def _laws(t: int, size: int, flip: float, flipped: tuple[int, Floats]) -> tuple[
     # Rows of the mixture: the user's flipped label is 0, and it is 1.
     weights = np.zeros((2, shares.size))
     weights[0, :-1], weights[1, 1:] = law, law
-    for at in range(0, shares.size, ROWS):
-        part = shares[at : at + ROWS]
+    for at in range(0, shares.size, SUMS.rows):
+        part = shares[at : at + SUMS.rows]
         j = np.arange(max(begin, math.floor(t * part[0]) - half), min(end, math.ceil(t * part[-1]) + half) + 1)
         # A share of 0 or 1 has a logarithm for which only zero ones, or only ones, keep a mass above 1e-300.
-        some, none = (np.log(np.maximum(x, LEAST_SHARE)) for x in (part, 1 - part))
+        some, none = (np.log(np.maximum(x, 1e-300)) for x in (part, 1 - part))
         table = np.outer(some, j)
         table += np.outer(none, t - j)
         table += _log_choose(t, j)
         np.exp(table, out=table)
-        mixed[:, j - begin] += (weights[:, at : at + ROWS] / table.sum(axis=1)) @ table
+        mixed[:, j - begin] += (weights[:, at : at + SUMS.rows] / table.sum(axis=1)) @ table
     without, with_one = mixed
     return (1 - flip) * without + flip * with_one, flip * without + (1 - flip) * with_one

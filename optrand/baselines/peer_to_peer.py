@@ -210,6 +210,7 @@ class PeerToPeer:
         def at(ones: int, least: float = 0.0) -> float:
             return measure(PeerPair.of(n, flip, self.rate, ones=ones), least)
 
+        # Labels 0 and 1 are symmetric.
         half = (n - 1) // 2
         if n <= EXHAUSTIVE:
             best, worst = 0, at(0)
@@ -217,6 +218,8 @@ class PeerToPeer:
                 if (found := at(ones, worst)) > worst:
                     best, worst = ones, found
             return worst, best, True
+        # A heuristic for larger clusters: bracket the largest value by powers of two, and search between, as if there
+        # were one peak.
         tried = [0, *(1 << bit for bit in range(half.bit_length()) if 1 << bit <= half), half]
         place = max(range(len(tried)), key=lambda position: at(tried[position]))
         low, high = tried[max(0, place - 1)], tried[min(len(tried) - 1, place + 1)]
@@ -252,7 +255,6 @@ class PeerToPeer:
 
     @staticmethod
     def _coins(probability: float, count: int, source: EntropySource) -> NDArray[np.intp]:
-        """Draw 1 with exactly this probability, otherwise 0."""
         return unbiased_rounding(np.full(count, probability), [0.0, 1.0], source=source).astype(np.intp)
 
 

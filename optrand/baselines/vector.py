@@ -26,13 +26,7 @@ __all__ = ["Alibi", "LatticeAlibi", "UnaryBits"]
 Octets = NDArray[np.uint8]
 
 BLOCK = 1 << 18
-"""Octets drawn or counted at a time."""
-
-COORDINATES = 1 << 16
-"""Coordinates of Laplace noise drawn at a time."""
-
-MIN_EPSILON = 1e-140
-"""Below this the variance of an estimate leaves the range of floats."""
+"""Octets or coordinates drawn at a time."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +53,9 @@ class OneHot(Record, ABC):
         """Check both numbers."""
         object.__setattr__(self, "k", check_integer(self.k, "k", 2))
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-        if self.epsilon < MIN_EPSILON:
-            raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least {MIN_EPSILON:g}")
+        # Below this the variance of an estimate leaves the range of floats.
+        if self.epsilon < 1e-140:
+            raise InvalidInput(f"epsilon is {self.epsilon:g}, expected at least 1e-140")
 
     @property
     @abstractmethod
@@ -69,13 +64,7 @@ class OneHot(Record, ABC):
 
     @property
     def means(self) -> tuple[Fraction | float, Fraction | float]:
-        """Mean of a coordinate that is 0, and of one that is 1.
-
-        Examples
-        --------
-        >>> [round(float(mean), 6) for mean in LatticeAlibi(3, 2.0, steps=1).means]
-        [0.268941, 0.731059]
-        """
+        """Mean of a coordinate that is 0, and of one that is 1."""
         bias, _ = self._noise
         return bias, 1 - bias
 
@@ -86,7 +75,6 @@ class OneHot(Record, ABC):
         return float(variance / (1 - 2 * bias) ** 2)
 
     def _check_drawn(self, drawn: ArrayLike) -> NDArray[Any]:
-        """Return vectors that may be a release, or raise."""
         vectors = self._check_shape(drawn, "noisy vectors", "iuf", "numbers")
         if np.isnan(vectors).any():
             raise InvalidInput("noisy vectors hold NaN, expected numbers")
@@ -115,11 +103,6 @@ class OneHot(Record, ABC):
         .. math:: \Pr[c \mid o] \propto \exp\bigl((|o_c| - |o_c - 1|) \, \epsilon / 2\bigr)
 
         Under another prior, multiply by it and divide by the sum.
-
-        Raises
-        ------
-        InvalidInput
-            Another shape, or vectors that are never drawn.
         """
         likelihood = self.likelihood(drawn)
         soft: Floats = likelihood / likelihood.sum(axis=-1, keepdims=True)
@@ -128,12 +111,8 @@ class OneHot(Record, ABC):
     def debias(self, drawn: ArrayLike) -> Floats:
         """Estimate the one-hot vector behind each drawn vector without bias, shape ``(..., k)``.
 
-        Without bias, entries below 0 and sums other than 1 are unavoidable.
-
-        Raises
-        ------
-        InvalidInput
-            Another shape, or vectors that are never drawn.
+        Without bias, entries below 0 and sums other than 1 are unavoidable. Vectors that are never drawn raise
+        :class:`InvalidInput`.
         """
         return self.estimate(self._check_drawn(drawn))
 
@@ -152,25 +131,12 @@ class OneHot(Record, ABC):
         return weights
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the drawn vectors about the one-hot vectors, the same for every label.
-
-        Examples
-        --------
-        >>> moments = UnaryBits(4, 2.0).moments([0, 3])
-        >>> moments.biases.round(6).tolist(), moments.variances.round(6).tolist()
-        ([0.537883, 0.537883], [0.786448, 0.786448])
-        """
+        """Return the moments of the drawn vectors about the one-hot vectors, the same for every label."""
         bias, variance = self._noise
         return self._repeat(labels, self.k**0.5 * float(bias), float(self.k * variance))
 
     def debiased_moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the debiased vectors: no bias, and :attr:`variance` on each coordinate.
-
-        Examples
-        --------
-        >>> UnaryBits(4, 2.0).debiased_moments([0, 3]).variances.round(6).tolist()
-        [3.682694, 3.682694]
-        """
+        """Return the moments of the debiased vectors: no bias, and :attr:`variance` on each coordinate."""
         return self._repeat(labels, 0.0, self.k * self.variance)
 
     def _repeat(self, labels: ArrayLike, bias: float, variance: float) -> Moments:
@@ -187,7 +153,7 @@ class UnaryBits(OneHot):
 
     Notes
     -----
-    *Privacy* ([Z25], Theorem 1). Of any vector ``z`` the probabilities under labels ``y`` and ``y'`` differ in the
+    *Privacy* ([Z25], Theorem 1). The probabilities of any vector ``z`` under labels ``y`` and ``y'`` differ in the
     factors of the bits ``y`` and ``y'`` alone. If these two bits are equal, the ratio is 1. Otherwise it is ``r**2`` or
     its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most* ``exp(epsilon /
     2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that probability exactly:
@@ -363,8 +329,8 @@ class Alibi(OneHot):
         classes = check_classes(values, self.k)
         words = SystemEntropy() if source is None else source
         noisy, noise = np.empty(classes.size * self.k), LaplaceNoise(self.scale)
-        for start in range(0, noisy.size, COORDINATES):
-            block = noisy[start : start + COORDINATES]
+        for start in range(0, noisy.size, BLOCK):
+            block = noisy[start : start + BLOCK]
             block[:] = noise.draw(block.size, words)
         noisy[np.arange(classes.size) * self.k + classes.reshape(-1)] += 1
         return noisy.reshape(*classes.shape, self.k)
@@ -458,14 +424,7 @@ class LatticeAlibi(OneHot):
 
 
 def octets(source: EntropySource, count: int) -> Octets:
-    """Draw `count` uniform octets from the words of a source, of any width. Drop the rest of the last word.
-
-    Examples
-    --------
-    >>> from optrand.sampling import SeededEntropy
-    >>> octets(SeededEntropy(0), 3).tolist()
-    [112, 138, 120]
-    """
+    """Draw `count` uniform octets from the words of a source, of any width. Drop the rest of the last word."""
     width = check_width(source)
     words = check_words(source, -(-8 * count // width))
     # A fixed order of bytes, so that a seed means the same on every machine.

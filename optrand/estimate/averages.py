@@ -94,7 +94,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
 
     with ``u`` of :func:`optrand.estimate.unbiased_values`; it is kept between the least and the largest variance of a
     label. For a singular mechanism there is no ``u``: the smaller of the sample variance and the largest variance of a
-    label is used, and intervals are only too wide. Of a release by groups the variances are those of the rows' own
+    label is used, and intervals are only too wide. In a release by groups the variances are those of the rows' own
     mechanisms: the noise of a group is independent of that of all others.
 
     Examples
@@ -161,7 +161,7 @@ def average(
 
     Notes
     -----
-    The mean of :func:`optrand.estimate.unbiased_values`. Of all unbiased values these have the least variance, so even
+    The mean of :func:`optrand.estimate.unbiased_values`. These have the least variance of all unbiased values, so even
     for the labels themselves this may be more precise than :func:`mean` if outputs outnumber labels.
 
     Examples
@@ -193,21 +193,12 @@ def average(
 
 
 class _Part(NamedTuple):
-    """Unbiased values of the outputs of one mechanism, how often each was drawn, and the mean variance of their noise.
+    """Unbiased values of the outputs of one mechanism."""
 
-    Attributes
-    ----------
-    tallies : (n,) array of int
-    values : (n,) array
-    noise : float
-    bias : float
-        Largest remaining bias.
-    """
-
-    tallies: NDArray[np.intp]
-    values: Floats
-    noise: float
-    bias: float
+    tallies: NDArray[np.intp]  # (n,): how often each was drawn
+    values: Floats  # (n,)
+    noise: float  # mean variance of their noise
+    bias: float  # largest remaining one
 
 
 def _estimate(parts: Sequence[_Part]) -> Estimate:
@@ -236,5 +227,6 @@ def _noise_variance(debiasing: Debiasing, tallies: NDArray[np.intp], values: Flo
     middle = float(function.mean())
     squares, target = (values - middle) ** 2, (function - middle) ** 2
     variances = debiasing.expectations(squares) - target
+    # E[w**2] - f**2, with the unbiased value of f**2: no label need be known.
     found = float(tallies @ (squares - debiasing.values(target))) / float(tallies.sum())
     return float(np.clip(found, max(0.0, variances.min()), max(0.0, variances.max())))

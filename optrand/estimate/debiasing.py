@@ -12,8 +12,8 @@ the prior, they are unbiased for every label.
 
 The first row is orthogonal to all others, for rows of ``M`` have one sum, so :math:`w = p^\top f + q^{-1/2} \circ B^+
 \Delta f`. Differences of rows are the steps of the columns, which are integers: nothing cancels, however small epsilon
-is. Of interval columns ``B`` is sparse, two entries for each arc: :math:`B B^\top` is the Laplacian of a graph whose
-edges are the arcs.
+is. For interval columns ``B`` is sparse, with two entries for each arc: :math:`B B^\top` is the Laplacian of a graph
+whose edges are the arcs.
 
 *The histogram* that fits the frequencies :math:`\hat c` of the outputs best, :math:`\sum_i (\hat c_i - (M^\top h)_i)^2
 / q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`; it sums to 1, and
@@ -46,22 +46,22 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released, mechanism_of
 from optrand.model.table import Table
 
-__all__ = ["DENSE", "LARGEST", "Debiasing"]
-
-DENSE = 1 << 18
-"""Largest size of a table that is factored densely although it is sparse: this detects dependent rows best."""
+__all__ = ["LARGEST", "Debiasing"]
 
 LARGEST = 1 << 22
 """Largest size of a dense table that is factored: 32 MB, and some 10 s for a square one."""
 
-DEPENDENT = 1e-12
-"""Distance to the span of the others below which a row of length 1 depends on them."""
 
-SPARSE_DEPENDENT = 1e-11
-"""Squared length below which a row depends on the others, if a sparse matrix of products is factored."""
+@dataclass(frozen=True)
+class Options:
+    """Sizes and tolerances of the factorisation."""
 
-ROUNDS = 2
-"""Steps of iterative refinement."""
+    dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
+    dependent: float = 1e-12  # distance to the span of the others below which a row of length 1 depends on them
+    sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
+
+
+OPTIONS = Options()
 
 ADVICE = (
     "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "
@@ -145,7 +145,7 @@ class Debiasing:
         rows, chances = _differences(table, weights)
         lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
         # Tabulation adds tiny amounts to make rows exact. They distinguish labels too weakly for any estimate.
-        same = np.flatnonzero(lengths <= DEPENDENT * lengths.max(initial=0.0))
+        same = np.flatnonzero(lengths <= OPTIONS.dependent * lengths.max(initial=0.0))
         if same.size:
             raise InvalidInput(
                 f"the labels numbered {same[0]} and {same[0] + 1} (from 0) have the same row of the mechanism"
@@ -168,6 +168,7 @@ class Debiasing:
         columns = given.reshape(k, -1)
         values = np.broadcast_to(self.prior @ columns, (self.mechanism.outputs.size, columns.shape[1]))
         if self.factor is not None:
+            # Rows have length 1: both sides of the equations are divided by it.
             steps = np.diff(columns, axis=0) / self.lengths[:, np.newaxis]
             values = values + _refine(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
         return np.array(values).reshape(-1, *given.shape[1:])
@@ -179,6 +180,7 @@ class Debiasing:
         if self.factor is not None:
             steps = self.factor.rows @ (columns * self._roots[:, np.newaxis])
             np.cumsum(steps * self.lengths[:, np.newaxis], axis=0, out=expected[1:])
+        # Differences leave a constant open; the mean under the prior fixes it.
         expected += self.chances @ columns - self.prior @ expected
         return expected.reshape(-1, *values.shape[1:])
 
@@ -206,15 +208,15 @@ def _is_dense(table: Table) -> bool:
     size = table.k * table.n
     # Two steps of one column are an entry of the products of rows.
     products = sum(len(column) ** 2 for column in table.columns)
-    if size <= DENSE:
+    if size <= OPTIONS.dense:
         return True
     if products <= LARGEST:
         return False
     if size > LARGEST:
         raise InvalidInput(
             f"the mechanism is a table of {table.k} labels and {table.n} outputs whose columns have many steps, "
-            f"expected at most {LARGEST} entries: use a mechanism of interval columns, such as that of solve(problem) "
-            "on the line, or fewer labels"
+            f"expected at most {LARGEST} entries: use a mechanism of interval columns, such as that of "
+            "solve(problem) on the line, or fewer labels"
         )
     return True
 
@@ -222,6 +224,7 @@ def _is_dense(table: Table) -> bool:
 def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]:
     """Return differences of neighbouring rows, divided by the roots of the chances of outputs, and those chances."""
     digits = places(prior)
+    # Chances are sums of integers, and rounded once: a column's step at y counts for all labels from y on.
     sums = list(accumulate(scale_to_integers(prior, digits), initial=0))
     tallies = [sum(height * (sums[-1] - sums[y]) for y, height in column) for column in table.columns]
     chances = np.array([quotient(tally, table.total << digits) for tally in tallies])
@@ -234,7 +237,8 @@ def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]
 def _factor_dense(table: Floats) -> Factor:
     """Factor by QR with pivoting, ``table.T[:, order] = Q R``."""
     orthogonal, triangle, order = qr(table.T, mode="economic", pivoting=True)
-    independent = int((np.abs(np.diag(triangle)) > DEPENDENT).sum())
+    # With pivoting the diagonal falls, and shows the rank.
+    independent = int((np.abs(np.diag(triangle)) > OPTIONS.dependent).sum())
     if independent < order.size:
         raise InvalidInput(
             f"the rows of the mechanism have rank {independent + 1} for {order.size + 1} labels: {ADVICE}"
@@ -261,7 +265,7 @@ def _factor_sparse(rows: sparse.csr_array) -> Factor:
             diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
         )
-        dependent = bool((np.abs(products.U.diagonal()) < SPARSE_DEPENDENT).any())
+        dependent = bool((np.abs(products.U.diagonal()) < OPTIONS.sparse_dependent).any())
     except RuntimeError:
         dependent = True
     if dependent:
@@ -273,8 +277,8 @@ def _factor_sparse(rows: sparse.csr_array) -> Factor:
 
 
 def _refine(solve: Callable[[Floats], Floats], matrix: Matrix, right: Floats) -> Floats:
-    """Solve ``matrix @ x = right``, or the nearest to it, with iterative refinement."""
+    """Solve ``matrix @ x = right``, or the nearest to it, with two steps of iterative refinement."""
     found = solve(right)
-    for _ in range(ROUNDS):
+    for _ in range(2):
         found = found + solve(right - matrix @ found)
     return found

@@ -194,6 +194,7 @@ def project_to_simplex(vector: ArrayLike) -> Floats:
     # least 1 below the largest project to 0.
     with np.errstate(over="ignore"):
         given = np.maximum(given - given.max(), -1.0)
+    # theta is that of the largest number of positive entries which stay positive.
     falling = np.sort(given)[::-1]
     thresholds = (np.cumsum(falling) - 1) / np.arange(1, given.size + 1)
     theta = thresholds[np.flatnonzero(falling > thresholds)[-1]]

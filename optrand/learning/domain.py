@@ -144,8 +144,13 @@ class Domain:
 
 
 def _objects(labels: Any) -> NDArray[Any]:
-    # None keeps numpy from reading cells of one length as a second dimension.
-    return np.array([*_list_labels(labels), None], dtype=object)[:-1]
+    if isinstance(labels, (str, bytes)):
+        raise InvalidInput("labels is one text, expected a sequence of labels")
+    try:
+        # None keeps numpy from reading cells of one length as a second dimension.
+        return np.array([*labels, None], dtype=object)[:-1]
+    except TypeError:
+        raise InvalidInput(f"labels is of type {type(labels).__name__}, expected a sequence of labels") from None
 
 
 def _plain(label: Any) -> Any:
@@ -153,15 +158,6 @@ def _plain(label: Any) -> Any:
     if isinstance(label, np.floating):
         return float(as_doubles(np.array(label)))
     return label.item() if isinstance(label, np.generic) else label
-
-
-def _list_labels(labels: Any) -> list[Any]:
-    if isinstance(labels, (str, bytes)):
-        raise InvalidInput("labels is one text, expected a sequence of labels")
-    try:
-        return list(labels)
-    except TypeError:
-        raise InvalidInput(f"labels is of type {type(labels).__name__}, expected a sequence of labels") from None
 
 
 def _code(known: dict[Any, int], label: Any) -> int:

@@ -27,9 +27,6 @@ from optrand.learning.training import Training, clip_to_range
 
 __all__ = ["LabelDPClassifier", "LabelDPRegressor"]
 
-TRIED_ROWS = 1000
-"""Rows on which an estimator is tried before anything is drawn."""
-
 
 class _PrivateFit(BaseEstimator):  # type: ignore[misc]
     """Common part of the two estimators: one fit, and its account."""
@@ -99,7 +96,6 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
             self.epsilon_ = float_above(self.spent_.epsilon)
 
     def _holder(self, y: Any) -> PrivateLabels:
-        """Return the labels with their account: a new one for an array."""
         if isinstance(y, PrivateLabels):
             if self.labels is not None and Domain.of(self.labels) != y.domain:
                 raise InvalidInput(
@@ -115,19 +111,16 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         return PrivateLabels(y, self._budget(), self.labels)
 
     def _budget(self) -> float:
-        """Return the epsilon that a fit may charge."""
         if self.epsilon is None:
             raise InvalidInput("epsilon is None, expected the privacy that a fit may spend: only a release needs none")
         return check_epsilon(self.epsilon)
 
     def _check_rows(self, X: Any, labels: PrivateLabels) -> None:
-        """Refuse labels of other rows, or that cannot pay."""
         if _num_samples(X) != len(labels):
             raise InvalidInput(f"X has {_num_samples(X)} samples and y {len(labels)}, expected a label for each row")
         labels.require(Spent(self._budget()))
 
     def _features(self, X: Any) -> Any:
-        """Return checked features for predictions, once there is a model."""
         check_is_fitted(self)
         X = indexable(X)[0]
         if getattr(X, "ndim", 2) == 1 and hasattr(self, "n_features_in_"):
@@ -156,7 +149,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
 
 
 class _PublicScore:
-    """Score that refuses private labels."""
+    """Score that refuses private labels. As a mixin it stands before those of scikit-learn, which have a score."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score predictions on labels that are public: accuracy, or for a regressor the coefficient of determination.
@@ -271,7 +264,6 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         return target.fit(self.estimator, features, releases, Start(priors, None, informed))
 
     def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
-        """Refuse what cannot work, before anything is drawn."""
         target = target_of(self.target)
         if plan.vectors and not target.vectors:
             raise InvalidInput(f"{plan} releases vectors, which target={self.target!r} cannot use: take 'likelihood'")
@@ -284,7 +276,7 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
 
     def _rehearse(self, X: Any, target: Target, k: int, *, informed: bool) -> None:
         """Raise the errors that the estimator raises at these features, with labels that mean nothing."""
-        rows = rehearsal_rows(X)
+        rows = _rehearsal_rows(X)
         if hasattr(self.estimator, "check_input"):
             self.estimator.check_input(_safe_indexing(X, rows), k)
             return
@@ -403,7 +395,6 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         return fit_numbers(self.estimator, X, releases)
 
     def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
-        """Refuse what cannot work, before anything is drawn."""
         self._penalty(plan, _num_samples(X))
         plan.check(_num_samples(X), len(domain))
         for estimator in (self.estimator, getattr(plan, "first", None)):
@@ -422,16 +413,15 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
                 f"the estimator {type(estimator).__name__} takes no sample_weight, which two stages need: "
                 "take another estimator, put the steps of a pipeline before this regressor, or take OnePrior"
             )
-        rows = rehearsal_rows(X)
+        rows = _rehearsal_rows(X)
         weights = {"sample_weight": np.ones(rows.size)} if weighted else {}
         some = _safe_indexing(X, rows)
         clone(estimator).fit(some, np.array(domain.numbers)[rows % len(domain)], **weights).predict(some)
 
 
-def rehearsal_rows(X: Any) -> NDArray[np.intp]:
+def _rehearsal_rows(X: Any) -> NDArray[np.intp]:
     """Return rows of public features on which an estimator is tried: the first thousand, and ten more with gaps."""
-    first = np.arange(min(_num_samples(X), TRIED_ROWS))
-    return np.union1d(first, _rows_with_gaps(X)[:10])
+    return np.union1d(np.arange(min(_num_samples(X), 1000)), _rows_with_gaps(X)[:10])
 
 
 def _rows_with_gaps(X: Any) -> NDArray[np.intp]:

@@ -44,20 +44,7 @@ Values = NDArray[Any]
 
 
 def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:
-    """Return the input of a randomizer for each label of a domain: the number itself, or the number of its class.
-
-    Raises
-    ------
-    InvalidInput
-        The randomizer is made for other labels.
-
-    Examples
-    --------
-    >>> from optrand.baselines import UnaryBits
-    >>> from optrand.learning import Domain
-    >>> label_inputs(UnaryBits(2, 1.0), Domain((7, 9))).tolist()
-    [0, 1]
-    """
+    """Return the input of a randomizer for each label of a domain: the number itself, or the number of its class."""
     k = len(domain)
     if isinstance(randomizer, Mechanism):
         known = set(randomizer.labels.tolist())
@@ -84,20 +71,7 @@ def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:
 
 
 def likelihood_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
-    """Compute the likelihood of released values under every label; as ``LabelRelease`` holds it.
-
-    Raises
-    ------
-    InvalidInput
-        A kind of randomizer whose likelihood is not known, or values that it cannot have drawn.
-
-    Examples
-    --------
-    >>> from optrand.baselines import UniformRR
-    >>> from optrand.learning import Domain
-    >>> likelihood_table(UniformRR(3, 1.0), np.array([2]), Domain((0, 1, 2))).round(3).tolist()
-    [[0.368, 0.368, 1.0]]
-    """
+    """Compute :attr:`LabelRelease.likelihood`. Refuse randomizers that have none, and values that they cannot draw."""
     if isinstance(randomizer, Mechanism):
         table = _mechanism_likelihood(randomizer, values, domain)
     elif isinstance(randomizer, Additive):
@@ -114,13 +88,7 @@ def likelihood_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
 
 
 def loss_weight_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
-    """Compute the weights of losses of released values; as ``LabelRelease`` holds it.
-
-    Raises
-    ------
-    InvalidInput
-        A randomizer that cannot be inverted, or is of a kind that is not known.
-    """
+    """Compute :attr:`LabelRelease.loss_weights`."""
     if isinstance(randomizer, Mechanism):
         rows = np.searchsorted(randomizer.labels, label_inputs(randomizer, domain))
         weights: Floats = loss_weights(randomizer)[output_numbers(values, randomizer)][:, rows]

@@ -63,10 +63,13 @@ class Plan:
         Whether it releases noisy vectors, rather than noisy labels.
     trains : bool
         Whether it trains the estimator.
+    prices_bias : bool
+        Whether a regressor that states no price of squared bias has one.
     """
 
     vectors: ClassVar[bool] = False
     trains: ClassVar[bool] = True
+    prices_bias: ClassVar[bool] = False
 
     @property
     def informed(self) -> bool:
@@ -76,9 +79,12 @@ class Plan:
     def check(self, rows: int, k: int) -> None:
         """Refuse sizes that the plan cannot work with, before anything is drawn."""
 
-    def penalty(self, rows: int) -> float:  # noqa: ARG002
-        """Return the price of squared bias of a regressor that states none."""
-        return math.inf
+    def penalty(self, rows: int) -> float:
+        """Return the price of squared bias of a regressor that states none.
+
+        It is that of a model with as many parameters as the root of its rows: rows for each parameter.
+        """
+        return math.sqrt(rows) if self.prices_bias else math.inf
 
     def train(self, training: Training) -> Any:
         """Release labels, and return a model of them."""
@@ -135,7 +141,6 @@ def pool_small_groups(groups: Groups, smallest: int) -> Groups:
 
 
 def _members(groups: Groups, rows: Rows) -> list[Rows]:
-    """Return the rows of each group."""
     return [rows[groups.index == group] for group in range(len(groups))]
 
 
@@ -201,10 +206,6 @@ class DomainPrior(_InClusters):
         return Stages(domain_prior=self).train(training)
 
 
-SPLITS = {1: (1.0,), 2: (0.6, 0.4), 3: (0.4, 0.3, 0.3)}
-"""Shares of rows of each stage, if none are given."""
-
-
 @dataclass(frozen=True)
 class Stages(Plan):
     """Multi-stage training, LP-MST: earlier stages' model is the prior of a row's randomizer ([G21], Algorithm 3).
@@ -260,7 +261,8 @@ class Stages(Plan):
     @property
     def shares(self) -> tuple[float, ...]:
         """Share of the rows of each stage."""
-        return tuple(self.split or SPLITS.get(self.n, (1 / self.n,) * self.n))
+        default = {2: (0.6, 0.4), 3: (0.4, 0.3, 0.3)}.get(self.n, (1 / self.n,) * self.n)
+        return tuple(self.split or default)
 
     @property
     def informed(self) -> bool:
@@ -501,7 +503,6 @@ class Clusters(_InClusters):
         return training.learn([*first, release], beliefs=shares[clusters])
 
     def _mechanism(self, epsilon: float, k: int, phi: float) -> ClusterRR:
-        """Return the mechanism that costs, as it is rounded, at most epsilon."""
         # Below a thousandth of 1 / k the effect of phi was measured to be negligible.
         threshold = min(max(phi, 1e-3 / k), 1 / k)
         split = split_at(epsilon, self.share * epsilon)
@@ -599,21 +600,17 @@ class Peers(_InClusters):
 # ------------------------------------------------------------------------------------------------------- numbers: [B23]
 
 
-BINS = 10
-"""Bins of a group's histogram between the two extreme labels."""
+@dataclass(frozen=True)
+class GroupOptions:
+    """Numbers that the plans of regressors share."""
 
-GLOBAL_SHARE = 0.005
-"""Share of the global prior in that of a group or row: it bounds the cost of a wrong one."""
-
-ROWS_A_GROUP = 2000
-"""Rows of stage 2 for each group, as long as there are at most :data:`MOST_GROUPS`."""
-
-MOST_GROUPS = 8
+    bins: int = 10  # of a group's histogram, between the two extreme labels
+    global_share: float = 0.005  # of the global prior in that of a group or row: it bounds the cost of a wrong one
+    rows: int = 2000  # of stage 2 for each group, up to the most groups
+    most: int = 8  # groups
 
 
-def default_penalty(rows: int) -> float:
-    """Return the price of squared bias: rows for each parameter of a model with as many as the root of its rows."""
-    return math.sqrt(rows)
+GROUP = GroupOptions()
 
 
 def default_plan(rows: int, epsilon: float) -> Plan:
@@ -623,12 +620,12 @@ def default_plan(rows: int, epsilon: float) -> Plan:
     100 seeds, the excess error of two stages over that of one prior was 0.74 and 0.77 at epsilon 0.5, 0.89 and 0.84 at
     1, and 1.05 and 0.83 at 2 (ridge and boosting).
     """
-    return TwoStages() if rows >= 4 * ROWS_A_GROUP and epsilon < 2.0 else OnePrior()
+    return TwoStages() if rows >= 4 * GROUP.rows and epsilon < 2.0 else OnePrior()
 
 
 def _mix(prior: Floats, overall: Floats) -> Floats:
     """Mix a small share of the global prior into others, so that no label is without weight."""
-    mixed = (1 - GLOBAL_SHARE) * prior + GLOBAL_SHARE * overall
+    mixed = (1 - GROUP.global_share) * prior + GROUP.global_share * overall
     rows: Floats = mixed / mixed.sum(axis=-1, keepdims=True)
     return rows
 
@@ -702,6 +699,8 @@ class PublicClusters(_InClusters):
     ``bias_penalty=0`` every cluster has its randomized response on bins.
     """
 
+    prices_bias: ClassVar[bool] = True
+
     clusters: Ids = 16
     share: float | None = None
     smallest: int = 200
@@ -710,10 +709,6 @@ class PublicClusters(_InClusters):
         """Check all three."""
         _check_share(self.share)
         self._check_clusters()
-
-    def penalty(self, rows: int) -> float:
-        """Return :func:`default_penalty`."""
-        return default_penalty(rows)
 
     def train(self, training: Training) -> Any:
         """Train on one release of all rows."""
@@ -725,6 +720,8 @@ class PublicClusters(_InClusters):
 class TwoStagePlan(Plan):
     """Plan of two stages with the fields `split`, `first` and `smallest`; stage 1 is unbiased."""
 
+    prices_bias: ClassVar[bool] = True
+
     split: float
     first: Any
     smallest: int
@@ -732,10 +729,6 @@ class TwoStagePlan(Plan):
     def _check_stages(self) -> None:
         _check_share(self.split, "split", "the rows")
         check_integer(self.smallest, "smallest", 1)
-
-    def penalty(self, rows: int) -> float:
-        """Return :func:`default_penalty`."""
-        return default_penalty(rows)
 
     def check(self, rows: int, k: int) -> None:  # noqa: ARG002
         """Refuse a split that leaves a stage with fewer rows than a group needs."""
@@ -811,34 +804,24 @@ class TwoStages(TwoStagePlan):
         self, training: Training, rows: Rows, predictions: Floats, overall: Floats
     ) -> Iterator[RowGroup]:
         """Yield each group of like predictions, with the prior of its histogram, which is released."""
-        count = self.groups or min(MOST_GROUPS, max(1, rows.size // ROWS_A_GROUP))
+        count = self.groups or min(GROUP.most, max(1, rows.size // GROUP.rows))
         bins = coarse_bins(overall)
         for members in _members(prediction_groups(predictions, count, self.smallest), rows):
-            share = min(math.sqrt(BINS / members.size) / 2 / training.epsilon, self.group_share)
+            share = min(math.sqrt(GROUP.bins / members.size) / 2 / training.epsilon, self.group_share)
             split = split_at(training.epsilon, share * training.epsilon)
             shares = training.prior(members, split.prior, bins=bins).projected
             yield RowGroup(members, group_prior(shares, bins, overall), split.labels, training.bias_penalty)
 
 
 def prediction_groups(predictions: Floats, count: int, smallest: int) -> Groups:
-    """Group rows between quantiles of their predictions.
-
-    Parameters
-    ----------
-    predictions : (n,) array
-        By a model of earlier releases, so public.
-    count : int
-        How many at most: equal quantiles leave no group between them.
-    smallest : int
-        Rows below which groups are pooled, a choice by public sizes.
-    """
+    """Group rows between quantiles of public predictions, at most `count` groups; equal quantiles bound one group."""
     cuts = np.unique(np.quantile(predictions, np.arange(1, count) / count))
     return pool_small_groups(Groups.of_ids(np.searchsorted(cuts, predictions)), smallest)
 
 
-def coarse_bins(prior: Floats, count: int = BINS) -> NDArray[np.intp]:
+def coarse_bins(prior: Floats) -> NDArray[np.intp]:
     """Bin labels: the extreme labels alone, the others in runs of about equal mass under a prior."""
-    places = np.searchsorted(np.cumsum(prior), np.linspace(0, 1, count + 1)[1:-1])
+    places = np.searchsorted(np.cumsum(prior), np.linspace(0, 1, GROUP.bins + 1)[1:-1])
     firsts = np.unique(np.r_[places[places < prior.size], 1, prior.size - 1])
     found: NDArray[np.intp] = np.searchsorted(firsts[firsts > 0], np.arange(prior.size), side="right")
     return found
@@ -847,14 +830,7 @@ def coarse_bins(prior: Floats, count: int = BINS) -> NDArray[np.intp]:
 def group_prior(shares: Floats, bins: NDArray[np.intp], overall: Floats) -> Floats:
     """Compute the prior of a group: its shares of bins, the global shape within each, and a share of the global prior.
 
-    Parameters
-    ----------
-    shares : (b,) array
-        Distribution over the bins.
-    bins : (k,) array of int
-        The bin of each label.
-    overall : (k,) array
-        Global prior, positive.
+    `bins` has the bin of each label; the global prior is positive.
     """
     return _mix(shares[bins] * overall / np.bincount(bins, overall)[bins], overall)
 

@@ -209,6 +209,19 @@ class _Store:
         raise failure
 
 
+def _refuse(done: str) -> Any:
+    """Return a method that refuses what would give labels an account of their own."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise InvalidInput(
+            f"private labels cannot be {done}: their account would not follow. Pass them whole to fit, slice them, and "
+            "validate on releases of held-out rows; splitters must not look at labels (KFold, not StratifiedKFold), "
+            "and n_jobs must be 1"
+        )
+
+    return refuse
+
+
 @suggest_attributes(
     {
         "budget": "epsilon total",
@@ -465,31 +478,12 @@ class PrivateLabels:
             raise InvalidInput("a row is named twice: a label is released once in each request")
         return array.astype(np.intp)
 
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise self._refusal("turned into an array")
-
-    def __iter__(self) -> NoReturn:
-        raise self._refusal("looked at one by one")
-
-    def __copy__(self) -> NoReturn:
-        raise self._refusal("copied")
-
-    def __deepcopy__(self, _: Any) -> NoReturn:
-        raise self._refusal("copied")
-
-    def __reduce_ex__(self, _: Any) -> NoReturn:
-        raise self._refusal("pickled, or sent to another process")
-
-    def __getstate__(self) -> NoReturn:
-        raise self._refusal("taken apart")
-
-    @staticmethod
-    def _refusal(done: str) -> InvalidInput:
-        return InvalidInput(
-            f"private labels cannot be {done}: their account would not follow. Pass them whole to fit, slice them, and "
-            "validate on releases of held-out rows; splitters must not look at labels (KFold, not StratifiedKFold), "
-            "and n_jobs must be 1"
-        )
+    __array__ = _refuse("turned into an array")
+    __iter__ = _refuse("looked at one by one")
+    __copy__ = _refuse("copied")
+    __deepcopy__ = _refuse("copied")
+    __reduce_ex__ = _refuse("pickled, or sent to another process")
+    __getstate__ = _refuse("taken apart")
 
     def __repr__(self) -> str:
         seeded = "" if self.private else ", seeded: nobody is protected"

@@ -25,12 +25,6 @@ from optrand.mechanism.released import Released
 
 __all__ = ["account_of", "fit_numbers", "is_release", "priors_of", "releases_of"]
 
-ROUNDS = 5
-"""Rounds of Fisher scoring, as many as :class:`~optrand.learning.Likelihood` has."""
-
-LEVELS = 256
-"""Predicted means are rounded to this many between the extreme labels, so that rows share their tilted priors."""
-
 
 def is_release(y: Any) -> bool:
     """Return whether `y` is released labels: a pair of labels and record, or releases of private labels."""
@@ -113,11 +107,13 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
     numbers = np.array(releases[0].domain.numbers)[order]
     table, priors = likelihood_of(releases)[:, order], priors_of(releases)
     prior = np.full(numbers.size, 1 / numbers.size) if priors is None else priors[:, order].mean(axis=0)
-    levels = np.linspace(numbers[0], numbers[-1], LEVELS)
+    # Predicted means are rounded to 256 levels, so that rows share their tilted priors.
+    levels = np.linspace(numbers[0], numbers[-1], 256)
     means = np.full(table.shape[0], prior @ numbers)
-    for _ in range(ROUNDS):
+    # As many rounds as Likelihood has.
+    for _ in range(5):
         nearest = np.abs(means[:, np.newaxis] - levels).argmin(axis=1)
-        beliefs = tilt_priors(prior, numbers, levels, np.bincount(nearest, minlength=LEVELS))[nearest]
+        beliefs = tilt_priors(prior, numbers, levels, np.bincount(nearest, minlength=levels.size))[nearest]
         means = beliefs @ numbers
         steps = posterior(table, beliefs) @ numbers - means
         share = (steps @ steps) / (beliefs @ numbers**2 - means**2).sum()
@@ -175,5 +171,4 @@ def _domain_of(record: Any) -> Domain:
 
 
 def _is_frame(record: Any) -> bool:
-    """Return whether a record is of several columns."""
     return hasattr(record, "columns") and hasattr(record, "epsilon") and not isinstance(record, (Mechanism, Released))

@@ -32,9 +32,6 @@ __all__ = ["TorchClassifier"]
 Loss = Callable[[Any, Any], Any]
 """Losses of rows, from scores and targets of shape ``(batch, K)``."""
 
-EVALUATED = 4096
-"""Rows of a batch that nothing is learned from."""
-
 
 class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Network that is trained by Adam with a one-cycle schedule.
@@ -191,5 +188,6 @@ def _tensor(array: ArrayLike) -> Any:
 def _scores(module: Any, features: Any) -> Any:
     torch = _torch()
     module.eval()
+    # Parts of 4,096 rows bound the memory of the layers between.
     with torch.no_grad():
-        return torch.cat([module(part) for part in features.split(EVALUATED)])
+        return torch.cat([module(part) for part in features.split(4096)])

@@ -46,7 +46,7 @@ class Training:
     estimator : estimator
         Cloned for every model.
     epsilon : float
-        What each row may pay, in nats.
+        Budget of each row, in nats.
     seed : int
         Seed of public random choices.
     domain : Domain

@@ -188,9 +188,15 @@ def side_by_side(figure: FigureBase, count: int, shared: str = "") -> list[Axes]
 
 
 def set_title(figure: FigureBase, title: str) -> None:
-    """Set the title of a picture, with line breaks that fit its width."""
+    """Set the title of a picture, with line breaks that fit its width and leave no short last line."""
     letters = int(LIMITS.title_letters * inches(figure)[0])
-    figure.suptitle("\n".join(textwrap.fill(line, letters) for line in title.split("\n")))
+    figure.suptitle("\n".join(_break_line(line, letters) for line in title.split("\n")))
+
+
+def _break_line(line: str, letters: int) -> str:
+    """Break a line into as few as fit, about equally long."""
+    few = len(textwrap.wrap(line, letters))
+    return next(text for width in range(1, letters + 1) if (text := textwrap.fill(line, width)).count("\n") < few)
 
 
 def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
@@ -276,7 +282,6 @@ def plain(value: float) -> str:
 
 
 def _typeset(numeral: str) -> str:
-    """Raise the exponent of a numeral, and set its minus."""
     digits = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
     raised = re.sub(r"e([-+]\d+)$", lambda found: "·10" + str(int(found[1])).translate(digits), numeral)
     return re.sub(r"^1·", "", raised).replace("-", "\N{MINUS SIGN}")
@@ -330,7 +335,6 @@ def above(number: float, digits: int) -> str:
 
 
 def _pad(numeral: str, digits: int) -> str:
-    """Pad a numeral with zeros to `digits` digits, and typeset it."""
     rounded = float(numeral)
     return _typeset(f"{rounded:#.{digits}g}") if rounded else "0"
 

@@ -101,19 +101,11 @@ def choose_ranks(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Table in groups of neighbouring labels and outputs.
+    """Table in groups of neighbouring labels and outputs."""
 
-    Attributes
-    ----------
-    rows, columns : arrays of int
-        Edges of the groups of labels and of outputs, the end of the last one included.
-    chances : (R, C) array
-        Mean, over the entries of a group, of the probability of an output, times the weight of its label.
-    """
-
-    rows: Indices
-    columns: Indices
-    chances: Floats
+    rows: Indices  # edges of the groups of labels, the end of the last one included
+    columns: Indices  # and of those of outputs
+    chances: Floats  # (R, C): mean over a group of the probability of an output, times the weight of its label
 
     @classmethod
     def of(cls, table: Randomizer, weights: Floats, most: int) -> Cells:
@@ -207,22 +199,14 @@ def wide_gaps(outputs: Floats) -> Indices:
 class Ranks:
     """Axis of outputs by rank, broken between neighbouring outputs that lie far apart.
 
-    Attributes
-    ----------
-    outputs : (n,) array
-    places : (n,) array
-        Where each output stands. Neighbours stand 1 apart, or in proportion to their distance and 1 apart in the mean,
-        and further apart if the axis is broken between them.
-    breaks : array of int
-        Ranks before the breaks.
-    length : float
-        Inches.
+    Neighbours stand 1 apart, or in proportion to their distance and 1 apart in the mean, and further apart if the axis
+    is broken between them.
     """
 
     outputs: Floats
-    places: Floats
-    breaks: Indices
-    length: float
+    places: Floats  # where each output stands
+    breaks: Indices  # ranks before the breaks
+    length: float  # inches
 
     @classmethod
     def of(cls, outputs: Floats, length: float, most: int, *, even: bool = True) -> Ranks:
@@ -274,7 +258,6 @@ class Ranks:
             axes.plot(*line, **look, linestyle="", marker=slash, markersize=6, markeredgewidth=0.7, zorder=6)
 
     def _texts(self, ticks: Indices) -> list[str]:
-        """Write some outputs, to a thousandth of their range."""
         return number_texts(self.outputs[ticks], float(np.ptp(self.outputs)) / 100)
 
     def _ticks(self, *, vertical: bool) -> Indices:

@@ -104,7 +104,6 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
 
 
 def _frontier(curve: Sequence[SweepRow]) -> tuple[list[float], list[float]]:
-    """Return the biases and the deviations of the marks of a curve."""
     return [math.sqrt(row.squared_bias) for row in curve], [math.sqrt(row.variance) for row in curve]
 
 
@@ -344,7 +343,6 @@ def _raise_to(p: Floats, power: float) -> Floats:
 
 
 def _kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
-    """Return the number of labels that RRWithPrior keeps at each epsilon."""
     return np.array([np.count_nonzero(kept_labels(p[np.newaxis], float(epsilon))) for epsilon in epsilons])
 
 
@@ -520,14 +518,17 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
         axes = figure.subplots()
         arrows = Counter[float]()
         for look, (name, curve) in zip(looks(curves, "series"), curves.items(), strict=True):
-            _draw_times(axes, name, curve, by, look)
+            points = _draw_times(axes, name, curve, by, look)
             given_up = [row for row in curve if row["seconds"] is None and row[by] is not None]
             if given_up:
                 first = min(given_up, key=lambda row: row[by])
                 # One above the other: several may have been given up at one size.
                 height = max(LIMITS.arrow_rise * top, first.get("limit", 0.0)) * LIMITS.arrow_rise ** arrows[first[by]]
                 arrows[first[by]] += 1
-                _draw_given_up(axes, curve, by, (first[by], height), look)
+                place, colour = (first[by], height), look["color"]
+                line = [*[point for point in points if point < place[:1]][-1:], place]
+                axes.plot(*zip(*line, strict=True), label="_to the limit", color=colour, linestyle=":", linewidth=0.8)
+                axes.plot(*place, label="_given up", color=colour, clip_on=False, **ARROW)
         sizes = sorted({row[by] for row in every if row[by] is not None})
         axes.set(xlabel=NAMES.get(by, by), ylabel="time to solve (seconds)")
         axes.margins(0.08)
@@ -541,29 +542,17 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
     return figure
 
 
-def _draw_times(axes: Axes, name: str, curve: Sequence[Row], size: str, look: dict[str, Any]) -> None:
+def _draw_times(
+    axes: Axes, name: str, curve: Sequence[Row], size: str, look: dict[str, Any]
+) -> list[tuple[float, float]]:
+    """Draw a line at the time of a method without sizes, and the others against their sizes, which are returned."""
     free = [row["seconds"] for row in curve if row[size] is None and row["seconds"] is not None]
     if free:
         axes.axhline(free[0], label=name, color=look["color"], linestyle=look["linestyle"], linewidth=2.2, alpha=0.6)
+    points = sorted((row[size], row["seconds"]) for row in curve if None not in (row[size], row["seconds"]))
     # Drawn even without a point, so that the legend names the series of an arrow.
-    axes.plot(*_points(curve, size), label="_sizes" if free else name, **look)
-
-
-def _draw_given_up(
-    axes: Axes, curve: Sequence[Row], size: str, place: tuple[float, float], look: dict[str, Any]
-) -> None:
-    """Draw an arrow at the first size without a time, and a dotted line to it from the last time before."""
-    missed, height = place
-    sizes, seconds = _points([row for row in curve if row[size] is not None and row[size] < missed], size)
-    line: Any = {"color": look["color"], "linestyle": ":", "linewidth": 0.8}
-    axes.plot([*sizes[-1:], missed], [*seconds[-1:], height], label="_to the limit", **line)
-    axes.plot(missed, height, label="_given up", color=look["color"], clip_on=False, **ARROW)
-
-
-def _points(curve: Sequence[Row], size: str) -> tuple[list[float], list[float]]:
-    """Return the sizes in increasing order, and the seconds of each."""
-    ended = sorted((row[size], row["seconds"]) for row in curve if row[size] is not None and row["seconds"] is not None)
-    return [point[0] for point in ended], [point[1] for point in ended]
+    axes.plot(*np.reshape(points, (-1, 2)).T, label="_sizes" if free else name, **look)
+    return points
 
 
 def _check_row(row: Row, columns: Sequence[str], size: str) -> None:

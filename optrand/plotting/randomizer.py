@@ -126,7 +126,6 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
 
 
 def _draw_letters(axes: Axes, places: Floats, chances: Floats, letters: NDArray[np.str_], size: float) -> None:
-    """Draw the stems of one label, those of each letter of the signature with its own mark."""
     for mark in MARKS:
         at = letters == mark.letter
         # An empty line that is not clipped would count as a point in the corner of the picture.

@@ -6,10 +6,9 @@ import base64
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from functools import cache
-from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.figure import FigureBase
@@ -43,99 +42,24 @@ LOSSES = {
     "zero_one": "the probability that the output is the label (the higher the better)",
 }
 
-TRUST = (
-    "Nobody needs to trust this page, or the solver. Either command proves it again from the file; the second shares "
-    "no code with the first."
-)
-
-NEIGHBOURS = (
-    "Neighbouring tables differ in one label, which is in one group: the priors of all groups cost as much as one. "
-    "Groups are public, and were not computed from labels."
-)
-
-WORDS = MappingProxyType(
-    {
-        "pmf": (
-            "The possible outputs of each label",
-            "One panel per label: a stem for every output, or the density of many, as high as its probability. The "
-            "dotted line stands at the label itself, the triangle, which classes do not have, at the mean of its "
-            "output.",
-        ),
-        "matrix": (
-            "The table, and its staircase signature",
-            "A row for every label, a column for every output, dark if likely. Inside the outline are the entries that "
-            "are the highest of their output: no two of one output differ by a factor of more than exp(ε).",
-        ),
-        "joint": (
-            "Joint distribution of labels and outputs",
-            "How likely each pair of a label and a released number is when labels follow the prior. Above and beside "
-            "it are the distributions of either.",
-        ),
-        "flow": (
-            "The flow of probability",
-            "Every output favours the labels under one arc, by a factor of exp(ε). Arcs are as wide as their mass, and "
-            "as dark as their output is high.",
-        ),
-        "phases": (
-            "A public random number, then a private bin",
-            "A number that everybody may know is drawn first. It cuts the labels into bins, the bands between the "
-            "lines. Each bin has an output, the bar of its own shade: that of the label's own bin is exp(ε) times as "
-            "likely as each other one.",
-        ),
-        "dual": (
-            "The proof, drawn",
-            "The cost of the best private column at each output. The curve is nowhere further below zero than its "
-            "title states, and that bounds how much less anything else that is private can lose; it touches zero "
-            "where a mechanism that is the best of all has its outputs.",
-        ),
-    }
-)
-"""Headings of the pictures, and their meanings, which also stand for a picture that cannot be seen."""
-
 Facts = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Numbers:
+class Numbers(NamedTuple):
     """Table of numbers in columns; the first cell of a row is its name."""
 
     caption: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    headings: list[str]
+    rows: list[list[str]]
 
 
-@dataclass(frozen=True)
-class Picture:
-    """Picture with an id, words above and below it, and a text to be read aloud; or the reason why it is missing.
+class Picture(NamedTuple):
+    """Picture as a ``data:`` address, its width in inches and its title; or the reason why it is missing."""
 
-    `source` is a ``data:`` address, `width` the largest width in inches.
-    """
-
-    name: str
-    heading: str
-    meaning: str
-    text: str = ""
     source: str = ""
     width: float = 0.0
+    title: str = ""
     reason: str = ""
-
-
-@dataclass(frozen=True)
-class Section:
-    """Part of a page under a heading of its own, in the order of its fields.
-
-    `verdict` is whether all guarantees are proven, with a sentence about it; `caption` is that of the facts.
-    """
-
-    anchor: str
-    heading: str
-    verdict: tuple[bool, str] | None = None
-    caption: str = ""
-    facts: Sequence[tuple[str, str]] = ()
-    sentences: Sequence[str] = ()
-    commands: str = ""
-    numbers: Numbers | None = None
-    pictures: Sequence[Picture] = ()
 
 
 # Pages
@@ -176,26 +100,14 @@ def report_page(
     title = f"A mechanism for {labels} at ε = {mechanism.epsilon:g}"
     if parts is not None:
         title = f"A release of {labels} at a total of ε = {shown_above(parts.total, 6)}"
-    sections = [
-        Section(
-            "certificate",
-            "Certificate",
-            caption="The problem, and the proven facts of its answer",
-            facts=certificate_facts(mechanism, certificate),
-            sentences=[TRUST],
-            commands=_commands(name),
-        ),
-        Section(
-            "budget",
-            "Budget",
-            caption="The requested budget, and the realised one",
-            facts=budget_facts(mechanism, parts),
-            sentences=budget_sentences(mechanism, parts),
-        ),
-        Section("labels", "Labels", numbers=label_numbers(mechanism)),
-        Section("pictures", "Pictures", pictures=[_picture(name, mechanism) for name in DRAWINGS]),
-    ]
-    return _document(title, sections, verdict(certificate))
+    return _render(
+        title,
+        mechanism=_describe(mechanism, certificate),
+        file=_quote(name),
+        budget=budget_facts(mechanism, parts),
+        sentences=budget_sentences(mechanism, parts),
+        pictures=[(name, _picture(draw(name, mechanism))) for name in DRAWINGS],
+    )
 
 
 def group_report_page(
@@ -220,7 +132,7 @@ def group_report_page(
     >>> page.count("<img"), page.count("<h2")
     (1, 3)
     """
-    distinct = [(one, names, certify(one)) for one, names in find_distinct(mechanisms)]
+    distinct = [_describe(one, certify(one), names) for one, names in find_distinct(mechanisms)]
     title = f"A release by {write_count(len(mechanisms), 'group')} at a total of ε = {shown_above(parts.total, 6)}"
     budget = [
         ("Total ε", f"{parts.total!r} nats: priors {parts.prior!r}, labels {parts.labels!r}"),
@@ -228,28 +140,8 @@ def group_report_page(
     ]
     if relative_loss is not None:
         budget.append(("Objective", f"{shown_above(relative_loss, 4)} of that of one randomizer for all rows"))
-    meaning = (
-        "A row for each mechanism, with the groups whose labels it drew: the prior that it was made for, estimated "
-        "privately, and the noise that it adds to each label."
-    )
-    figure = groups_figure(mechanisms, total=parts.total)
-    picture = Picture("groups", "", meaning, f"{figure.get_suptitle()}. {meaning}", *_embed(figure))
-    sections = [
-        Section("budget", "Groups and budget", caption="The budget that was spent", facts=budget, pictures=[picture])
-    ]
-    for place, (mechanism, names, proof) in enumerate(distinct):
-        sections.append(
-            Section(
-                f"mechanism-{place}",
-                f"Mechanism {place + 1}: {', '.join(names)}",
-                verdict(proof),
-                caption="The problem, and the proven facts of its answer",
-                facts=certificate_facts(mechanism, proof),
-                numbers=label_numbers(mechanism),
-            )
-        )
-    sections.append(Section("meaning", "Meaning", sentences=[NEIGHBOURS]))
-    return _document(title, sections)
+    groups = _picture(groups_figure(mechanisms, total=parts.total))
+    return _render(title, mechanism=None, mechanisms=distinct, budget=budget, groups=groups)
 
 
 @cache
@@ -258,32 +150,28 @@ def _template() -> Template:
     return Environment(autoescape=True, loader=loader, undefined=StrictUndefined).get_template("template.html")
 
 
-def _document(title: str, sections: Sequence[Section], first: tuple[bool, str] | None = None) -> str:
-    """Write the document of a title, a verdict below it, and sections; all text is escaped."""
-    return _template().render(title=title, sections=sections, first=first) + "\n"
+def _render(title: str, **content: object) -> str:
+    """Write the document; all text is escaped."""
+    return _template().render(title=title, **content) + "\n"
 
 
-def _commands(name: str) -> str:
+def _describe(mechanism: Mechanism, proof: Certificate, groups: Sequence[str] = ()) -> dict[str, object]:
+    facts, numbers = certificate_facts(mechanism, proof), label_numbers(mechanism)
+    return {"verdict": verdict(proof), "facts": facts, "numbers": numbers, "names": groups}
+
+
+def _quote(name: str) -> str:
     # The name of a file may hold octets that are not text. If it began with a dash, it would be read as an option.
     shown_name = name.encode(errors="replace").decode()
-    file = shlex.quote(f"./{shown_name}" if shown_name.startswith("-") else shown_name)
-    return f"optrand verify {file}\npython -m optrand.checker {file}"
+    return shlex.quote(f"./{shown_name}" if shown_name.startswith("-") else shown_name)
 
 
-def _picture(name: str, mechanism: Mechanism) -> Picture:
-    """Draw one picture of a mechanism, or give the reason why it is missing."""
-    heading, meaning = WORDS[name]
-    drawn = draw(name, mechanism)
+def _picture(drawn: FigureBase | str) -> Picture:
+    """Return a picture in vectors, equal for equal figures, or the reason why it is missing."""
     if isinstance(drawn, str):
-        return Picture(name, heading, meaning, reason=drawn)
-    text = f"{heading}: {' '.join(drawn.get_suptitle().split())}. {meaning}"
-    return Picture(name, heading, meaning, text, *_embed(drawn))
-
-
-def _embed(figure: FigureBase) -> tuple[str, float]:
-    """Return the address of a figure in vectors, equal for equal figures, and its width in inches."""
-    source = "data:image/svg+xml;base64," + base64.b64encode(render(figure, ".svg")).decode()
-    return source, float(whole_figure(figure).get_figwidth())
+        return Picture(reason=drawn)
+    source = "data:image/svg+xml;base64," + base64.b64encode(render(drawn, ".svg")).decode()
+    return Picture(source, float(whole_figure(drawn).get_figwidth()), " ".join(drawn.get_suptitle().split()))
 
 
 # Facts, as text that is yet to be escaped

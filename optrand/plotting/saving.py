@@ -169,7 +169,6 @@ def gallery(
 
 
 def _refuse(folder: Path, endings: tuple[str, ...], *, overwrite: bool) -> None:
-    """Raise if a gallery cannot be made in a folder."""
     if not folder.is_dir() and (folder.exists() or not folder.parent.is_dir()):
         wrong = f"{folder} is" if folder.exists() else f"{folder.parent} is"
         raise InvalidInput(f"{wrong} not a folder: choose another name for the gallery")

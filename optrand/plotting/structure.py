@@ -124,23 +124,13 @@ def _mass_legend(largest: float, widest: float) -> list[Artist]:
 
 @dataclass(frozen=True, eq=False)
 class Bundles:
-    """Arcs as they are drawn: one by one, or together if they begin and end in the same groups of nodes.
+    """Arcs as they are drawn: one by one, or together if they begin and end in the same groups of nodes."""
 
-    Attributes
-    ----------
-    begins, ends : (arcs,) arrays
-        Places on the line of labels, counted from 0; node ``i`` is at ``i - 1/2``.
-    outputs, masses : (arcs,) arrays
-        Mean output over the masses, and probability for a label that the arc does not favour.
-    grouped : int
-        Largest number of nodes that make one end; 1 if all arcs are drawn.
-    """
-
-    begins: Floats
+    begins: Floats  # places on the line of labels, counted from 0; node i is at i - 1/2
     ends: Floats
-    outputs: Floats
-    masses: Floats
-    grouped: int
+    outputs: Floats  # means over the masses
+    masses: Floats  # probabilities for a label that the arc does not favour
+    grouped: int  # largest number of nodes that make one end; 1 if all arcs are drawn
 
     @classmethod
     def of(cls, paths: Paths) -> Bundles:

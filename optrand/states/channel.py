@@ -16,15 +16,6 @@ __all__ = ["bound_capacity", "capacity", "channel_capacity", "noise_rate"]
 GAP = 1e-9
 """Accuracy of a capacity, in bits."""
 
-STEPS = 5_000
-"""Largest number of steps of the algorithm of Blahut and Arimoto."""
-
-TINY = 1e-30
-"""Least probability of an input."""
-
-UNIT = 2.0**-50
-"""Share by which sums of logarithms in floats are raised, for each term."""
-
 
 def noise_rate(states: int | TriggerStates, epsilon: float) -> float:
     """Compute the chance that randomized response picks a state at random, the true one included.
@@ -90,7 +81,7 @@ def channel_capacity(matrix: ArrayLike, *, gap: float = GAP) -> float:
     matrix : (k, m) array
         Probabilities, one row per input.
     gap : float
-        Largest excess of the bound over the capacity in bits, if :data:`STEPS` steps suffice.
+        Largest excess of the bound over the capacity in bits, if 5,000 steps suffice.
 
     Notes
     -----
@@ -120,11 +111,11 @@ def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, 
     """
     found = np.full(table.shape[0], 1 / table.shape[0]) if inputs is None else inputs
     largest = float(np.abs(np.log2(table[table > 0])).max(initial=1.0)) + math.log2(table.shape[0] + 1)
-    # A sum has as many terms as there are outputs, each the product of a logarithm.
-    rounding = UNIT * (table.shape[1] + 8) * largest
+    # A sum has as many terms as there are outputs, each the product of a logarithm, rounded by 2**-50 at most.
+    rounding = 2.0**-50 * (table.shape[1] + 8) * largest
     variation = min(1.0, float((table.max(axis=0) - table.min(axis=0)).sum()))
     lower, upper = 0.0, math.inf
-    for _ in range(STEPS):
+    for _ in range(5_000):
         # Divergence of each row from the distribution of the outputs.
         ratios = np.divide(table, found @ table, out=np.ones_like(table), where=table > 0)
         bits: Floats = np.einsum("ki,ki->k", table, np.log2(ratios))
@@ -132,8 +123,8 @@ def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, 
         lower, upper = max(lower, float(found @ bits)), min(upper, max(0.0, top) + rounding)
         if upper - lower <= gap + 2 * rounding or upper <= limit or lower > limit:
             break
-        # Inputs that were dropped may come back.
-        found = np.maximum(found * np.exp2((bits - top) / max(variation, 1e-9)), TINY)
+        # No input falls below 1e-30, so that inputs that were dropped may come back.
+        found = np.maximum(found * np.exp2((bits - top) / max(variation, 1e-9)), 1e-30)
         found /= found.sum()
     return upper
 

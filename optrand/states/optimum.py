@@ -36,21 +36,12 @@ from optrand.model.problem import Problem, classification, regression
 from optrand.model.randomizer import Randomizer
 from optrand.sampling.entropy import EntropySource
 from optrand.solvers import solve
-from optrand.states.channel import GAP, TINY, bound_capacity
+from optrand.states.channel import GAP, bound_capacity
 
 __all__ = ["BestRandomizer", "best", "bound_utility"]
 
 LARGEST = 1600
 """Entries of the utility, states and outputs of one kind merged, up to which a capacity is met at the optimum."""
-
-MARGIN = 1e-7
-"""Share of the capacity that is left unused, as a margin for rounding to an exact mechanism."""
-
-TOLERANCE = 1e-11
-"""Relative gap and feasibility at which the engine stops. If it cannot reach them, it returns its last point."""
-
-SLACK = 1e-12
-"""Bits by which logarithms are lowered, so that the constraint holds in spite of their rounding."""
 
 NOISE = 2.0**-48
 """Share by which sums of products are raised, so that their rounding loosens the bound and never breaks it."""
@@ -221,7 +212,6 @@ def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> f
 
 
 def _drop_unused(problem: Problem, table: Floats) -> Randomizer:
-    """Return the randomizer of a table without outputs that never occur."""
     outputs = np.arange(table.shape[1])
     return Randomizer(problem.labels, outputs, table, problem.epsilon).without_unused_outputs()
 
@@ -231,6 +221,7 @@ def _weaker(problem: Problem, limit: float) -> Mechanism:
     low, high = 0.0, problem.epsilon
     found: Mechanism | None = None
     while high - low > problem.epsilon * 1e-6:
+        # Should the capacity not grow with epsilon, the answer is still within the limit.
         middle = (low + high) / 2
         tried = solve(replace(problem, epsilon=middle))
         if _bits(tried, limit) <= limit:
@@ -261,15 +252,18 @@ def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, fl
     """
     worth = _worth(problem)
     raw, inputs, multiplier = _solve_cones(worth, math.exp(problem.epsilon), capacity)
+    # The engine's table keeps privacy and capacity to its tolerance. Make it private, then mix it with a constant
+    # channel until it is within the capacity.
     private = _make_private(raw, math.exp(problem.epsilon))
     constant = np.zeros_like(private)
     constant[:, int(np.argmax(worth.sum(axis=0)))] = 1.0
     # The information of a mixture with a constant channel is at most its share of the table.
     bits = bound_capacity(private, GAP * min(1.0, capacity), inputs=inputs)
-    inside = constant + min(1.0, capacity * (1 - MARGIN) / bits) * (private - constant)
+    # A share of 1e-7 is left unused, as a margin for rounding to an exact mechanism.
+    inside = constant + min(1.0, capacity * (1 - 1e-7) / bits) * (private - constant)
     # The constraint that touches the information at the raw table. For unused outputs, the ratios of the small entries
-    # left by the interior point are as good as any.
-    cut = inputs[:, np.newaxis] * (np.log2(raw / (inputs @ raw)) - SLACK)
+    # left by the interior point are as good as any. Lowered by 1e-12 bits, it holds in spite of rounding.
+    cut = inputs[:, np.newaxis] * (np.log2(raw / (inputs @ raw)) - 1e-12)
     return inside, inputs, bound_utility(problem, capacity, cut, multiplier)
 
 
@@ -311,6 +305,7 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
     """Solve the cone program. Return a table with entries above 0, inputs, and the price of a bit."""
     import cvxpy
 
+    # Utilities in units of the largest one, so that the engine's tolerances are relative.
     scale = float(np.abs(worth).max()) or 1.0
     table = cvxpy.Variable(worth.shape)
     floor, share = cvxpy.Variable((1, worth.shape[1])), cvxpy.Variable((1, worth.shape[1]))
@@ -319,9 +314,9 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
     private = [table >= each @ floor, table <= ratio * each @ floor, cvxpy.sum(table, axis=1) == 1]
     utility = cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(worth / scale, table)))
     program = cvxpy.Problem(utility, [limit, *private, cvxpy.sum(share) == 1])
-    options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), TOLERANCE)
+    # If Clarabel cannot reach these, it returns its last point, which the certificate judges.
+    options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
     with warnings.catch_warnings():
-        # An answer short of the tolerance is judged by the certificate.
         warnings.simplefilter("ignore")
         try:
             program.solve(solver="CLARABEL", max_iter=300, **options)
@@ -331,7 +326,7 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
         raise SolverFailed(f"Clarabel ended with the status {program.status} and no answer to read")
     prices = np.maximum(limit.dual_value, 0.0)
     inputs = prices / prices.sum() if prices.sum() > 0 else np.full(prices.size, 1 / prices.size)
-    return np.maximum(table.value, TINY), inputs, float(prices.sum()) * scale * math.log(2)
+    return np.maximum(table.value, 1e-30), inputs, float(prices.sum()) * scale * math.log(2)
 
 
 def _make_private(table: Floats, ratio: float) -> Floats:

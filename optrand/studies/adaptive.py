@@ -17,7 +17,6 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,18 +36,6 @@ from optrand.solvers.dispatch import exact_mechanism
 from optrand.studies.placement import Placements
 
 __all__ = ["AdaptiveOutputs", "adaptive_outputs", "descend", "optimum_on"]
-
-STEPS: Any = {"maxiter": 40, "ftol": 1e-7}
-"""End of a descent by L-BFGS. Iterations take a solve or two each; smaller steps move no third digit of the excess."""
-
-MARGIN = 1e-9
-"""Distance of the outermost outputs beyond the last feasible place, relative to the range of the labels."""
-
-ENTRIES = 1_000
-"""Largest table for which one linear program is quicker than an interior point."""
-
-WORSE = 1e3
-"""Objective at positions without a solution, in units of the initial loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,12 +196,14 @@ class _Search:
         """Bisect on the number of outputs, then drop outputs while the tolerance holds."""
         if not self.is_squared:
             return self._prune(self._require(self._solve(self._snap(self.outputs))))
+        # Half the variance of rounding is a bound: outputs that meet it are enough.
         high, most = self.placements.fewest(2 * self.tolerance * self.lower), self.outputs.size
         found = self._attempt(high, self.tolerance)
         while not self._meets(found) and high < most:
             high = min(2 * high, most)
             found = self._attempt(high, self.tolerance)
         best = self._require(found)
+        # The excess need not fall with each further output: bisection finds a small number, not always the least.
         low = 1 if self.problem.unbiased else 0
         while high - low > 1:
             middle = (low + high) // 2
@@ -290,6 +279,7 @@ class _Search:
         outputs, gaps = found.grid.values, np.diff(found.grid.values)
         weights = found.mechanism.prior @ found.mechanism.matrix
         costs = np.full(outputs.size, math.inf)
+        # Half of this is the variance that rounding to the neighbours adds.
         costs[1:-1] = weights[1:-1] * gaps[:-1] * gaps[1:]
         for i in np.argsort(costs, kind="stable").tolist():
             fewer = self._solve(np.delete(outputs, i))
@@ -324,7 +314,8 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     (True, [-1.0, 2.0])
     """
     grid = Grid(np.unique(rectangular(positions, "positions")))
-    solver = LinearProgram() if problem.unbiased and problem.k * grid.values.size <= ENTRIES else None
+    # For tables of up to 1,000 entries one linear program is quicker than an interior point.
+    solver = LinearProgram() if problem.unbiased and problem.k * grid.values.size <= 1_000 else None
     try:
         solution = design(replace(problem, outputs=grid), solver)
     except (Infeasible, NotCertified):
@@ -395,7 +386,8 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
         positions = np.clip(unit * x, low, high)
         found = optimum_on(problem, positions)
         if found is None:
-            return WORSE, np.zeros(x.size)
+            # No solution: a large objective, in units of the initial loss, makes the line search shorten its step.
+            return 1e3, np.zeros(x.size)
         # Values of a linear program are accurate to its tolerance: what improves them by less is no improvement.
         if best is None or found.value < best.value - PROVEN * scale:
             best = found
@@ -410,7 +402,8 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
             jac=True,
             method="L-BFGS-B",
             bounds=list(zip((low / unit).tolist(), (high / unit).tolist(), strict=True)),
-            options=STEPS,
+            # Iterations take a solve or two each. Smaller steps move no third digit of the excess.
+            options={"maxiter": 40, "ftol": 1e-7},
         )
     except StopIteration:
         return best
@@ -422,7 +415,8 @@ def _limits(problem: Problem, n: int) -> tuple[Floats, Floats]:
     low, high = np.full(n, problem.outputs.low), np.full(n, problem.outputs.high)
     if problem.unbiased and n > 1:
         width = float(np.ptp(problem.labels))
-        reach = width / float(privacy_ratio(problem.epsilon) - 1) + MARGIN * width
+        # A billionth of the range beyond the last feasible place.
+        reach = width / float(privacy_ratio(problem.epsilon) - 1) + 1e-9 * width
         high[0] = max(problem.labels[0] - reach, problem.outputs.low)
         low[-1] = min(problem.labels[-1] + reach, problem.outputs.high)
     return low, high

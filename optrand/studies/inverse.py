@@ -22,12 +22,6 @@ __all__ = ["LARGEST", "SMALLEST", "EpsilonBracket", "smallest_epsilon"]
 SMALLEST, LARGEST = 1e-6, 40.0
 """Range of the search, in epsilon."""
 
-SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 0.0625, 0.9375, 0.03125, 0.96875)
-"""Parts of a range at which to solve until there is an outcome."""
-
-MIN_TOLERANCE = 1e-12
-"""Least distance of two epsilons that proofs in floats can distinguish."""
-
 
 @dataclass(frozen=True, eq=False)
 class EpsilonBracket:
@@ -115,8 +109,9 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     True
     """
     goal, width = check_real(loss, "loss"), check_real(tolerance, "tolerance")
-    if width < MIN_TOLERANCE:
-        raise InvalidInput(f"tolerance is {width}, expected at least {MIN_TOLERANCE:g} nats")
+    # Proofs in floats do not distinguish epsilons that are closer.
+    if width < 1e-12:
+        raise InvalidInput(f"tolerance is {width}, expected at least 1e-12 nats")
     target = _target(problem, goal)
     low, high = _try(problem, target, SMALLEST), _try(problem, target, LARGEST)
     if low.reached:
@@ -194,7 +189,7 @@ def _try_between(problem: Problem, target: Fraction, low: float, high: float) ->
 
     The middle of a range that is wider than a factor of 2 is the geometric one.
     """
-    for part in SHARES:
+    for part in (0.5, 0.25, 0.75, 0.125, 0.875, 0.0625, 0.9375, 0.03125, 0.96875):
         middle = low * (high / low) ** part if high > 2 * low else low + part * (high - low)
         trial = _try(problem, target, middle)
         if trial.reached is not None:

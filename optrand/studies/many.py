@@ -20,15 +20,6 @@ from optrand.solvers.dispatch import check_solver
 
 __all__ = ["ProgressCallback", "solve_many"]
 
-TASKS = 16
-"""Tasks for each worker of an executor whose size is known, so that none is idle for long."""
-
-LARGEST_TASK = 64
-"""Problems in one task, at most."""
-
-WORKERS = 16
-"""Workers assumed for an executor without a known size, such as that of a cluster."""
-
 ProgressCallback = Callable[[int, int], object]
 """Function of the number of problems done and that of all."""
 
@@ -182,14 +173,14 @@ def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[
     """Split problems into tasks: one each in this process, some for each worker of an executor."""
     size = 1
     if executor is not None:
-        workers = getattr(executor, "_max_workers", WORKERS)
-        size = max(1, min(LARGEST_TASK, -(-len(problems) // (TASKS * workers))))
+        # 16 tasks for each worker, so that none is idle for long. A cluster does not tell its size: 16 workers.
+        workers = getattr(executor, "_max_workers", 16)
+        size = max(1, min(64, -(-len(problems) // (16 * workers))))
     for start in range(0, len(problems), size):
         yield problems[start : start + size]
 
 
 def _answer_all(problems: list[Problem], solver: Solver | None, end: float, late: OutOfTime) -> list[Answer]:
-    """Return a mechanism for each problem, or the error in its place, which is `late` after the time `end`."""
     return [late if time.time() >= end else _answer(problem, solver) for problem in problems]
 
 

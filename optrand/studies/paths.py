@@ -175,7 +175,7 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
     ----------
     subject : Mechanism, Randomizer or Solution
         The masses of an exact mechanism made of arcs are its own, those of an interval at two neighbouring floats as
-        one (:func:`merge_neighbours`). Of anything else they are rounded to integers first
+        one (:func:`merge_neighbours`). Those of anything else are rounded to integers first
         (:func:`optrand.mechanism.tabulation.round_randomizer`).
 
     Returns
@@ -215,6 +215,7 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
     labels, outputs, flow, ratio = _flow(subject)
     starts: list[list[tuple[int, int]]] = [[] for _ in range(flow.k)]
     changes: dict[int, int] = {0: 0}
+    # Paths change where a place begins or ends, and a path has a bin for each place that holds it.
     for node, arc, begin, end in _places(flow):
         starts[node].append((begin, arc))
         changes[begin] = changes.get(begin, 0) + 1
@@ -293,6 +294,7 @@ def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
     waiting[0].append((0, flow.coverage[0]))
     position = [0] * flow.k
     first, end, masses = flow.first.tolist(), (flow.last + 1).tolist(), flow.masses.tolist()
+    # Nodes hand on places in the order in which they were taken, as the proof has it.
     for arc in np.lexsort((flow.last, flow.first)).tolist():
         node, missing = first[arc], masses[arc]
         held: list[tuple[int, int]] = []
@@ -305,6 +307,7 @@ def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
                 waiting[node][at] = (taken, stop)
             else:
                 position[node] += 1
+            # Join with the place before, so that arcs have few places.
             if held and held[-1][1] == begin:
                 begin = held.pop()[0]
             held.append((begin, taken))

@@ -324,7 +324,6 @@ def plain(name: str) -> str:
 
 @cache
 def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
-    """Return the names that a function takes; None if it takes any."""
     parameters = inspect.signature(function).parameters.values()
     if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
         return None

@@ -83,6 +83,5 @@ def _count_instances(finding: Finding) -> str:
 
 
 def _escape_stars(text: str) -> str:
-    """Escape the stars outside of code for Markdown."""
     parts = re.split(r"(`+[^`]+`+)", text)
     return "".join(part if part.startswith("`") else part.replace("*", "\\*") for part in parts)

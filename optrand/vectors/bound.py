@@ -82,6 +82,7 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
         chances = 1 + more * groups.least_weights(groups.counts) / arb(groups.total)
         if dual.level <= 0 or not all(level > 0 for level in levels):
             return Fraction(0)
+        # All subsets at once, by their types; upper ends, since a larger theta only weakens the bound.
         theta = max(price.upper() for price in squares / (levels * chances))
         if not theta > 0:
             return Fraction(0)
@@ -102,13 +103,11 @@ def digits_for(epsilon: float) -> int:
 
 
 def _length(dual: VectorDual) -> int:
-    """Return the number of binary digits of the largest multiplier."""
     numbers = (*dual.between.flat, *dual.within, dual.level, *dual.slopes)
     return max(int(number).bit_length() for number in numbers)
 
 
 def _exact(number: arb) -> Fraction:
-    """Return the value of a ball of radius 0."""
     mantissa, exponent = number.man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 

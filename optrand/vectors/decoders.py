@@ -14,9 +14,6 @@ from optrand.errors import Infeasible, InvalidInput
 
 __all__ = ["Decoder", "best_decoder"]
 
-SINGULAR = 1e-13
-"""Smallest singular value, relative to the largest, of a channel that distinguishes all classes in floats."""
-
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
@@ -91,12 +88,15 @@ def best_decoder(matrix: ArrayLike, prior: ArrayLike) -> Decoder:
 def _least_squares(channel: Floats, prior: Floats) -> Floats:
     """Find ``V`` with ``channel @ V = 1`` and the least squares under the probabilities of the symbols."""
     k, chances = prior.size, prior @ channel
+    # A channel with smaller singular values, relative to the largest, does not distinguish all classes in floats.
+    singular = 1e-13
     used, free = chances > 0, (chances == 0) & channel.any(axis=0)
     vectors = np.zeros((channel.shape[1], k))
-    rest = null_space(channel[:, free].T, rcond=SINGULAR).T if free.any() else np.eye(k)
+    rest = null_space(channel[:, free].T, rcond=singular).T if free.any() else np.eye(k)
+    # Symbols that cost nothing cover some directions; the others are left to weighted least squares.
     root = np.sqrt(chances[used])
     whitened = rest @ channel[:, used] / root
-    if np.linalg.matrix_rank(whitened, rtol=SINGULAR) < rest.shape[0]:
+    if np.linalg.matrix_rank(whitened, rtol=singular) < rest.shape[0]:
         raise Infeasible("the rows of the matrix are linearly dependent: no decoder of this channel is unbiased")
     vectors[used] = np.linalg.pinv(whitened, rcond=0) / root[:, np.newaxis] @ rest
     if free.any():

@@ -72,18 +72,10 @@ OPTIONS = Options()
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """Types in use with their masses, and multipliers that bound the optimum.
-
-    Attributes
-    ----------
-    counts : (n, m) array of int
-    masses : (n,) array of Python integers
-        Up to a common factor; rows have one sum up to the rounding of masses.
-    dual : VectorDual
-    """
+    """Types in use with their masses, and multipliers that bound the optimum."""
 
     counts: Counts
-    masses: Integers
+    masses: Integers  # (n,): up to a common factor; rows have one sum up to their rounding
     dual: VectorDual
 
 
@@ -184,10 +176,12 @@ def best_design(
     budget = min(OPTIONS.start, epsilon)
     with ctx.workprec(digits_for(epsilon)):
         try:
+            # Floats identify the types in use at a moderate budget; multiprecision finds the other digits.
             masses, used = _find_support(counts, _Program.state(sizes, counts, chances, total, np.exp(-budget)))
             fine: Numbers = np.array([arb(x) for x in masses.tolist()])
             while True:
                 program = _Program.state(sizes, counts, chances, total, (-arb(budget)).exp().mid())
+                # The optimum at one budget is near enough to that at the next for Newton's method to converge.
                 used, fine, levels = _optimize(program, used, fine)
                 if budget == epsilon:
                     return _round(counts[used], program.keep(used), fine, levels, epsilon)
@@ -207,6 +201,7 @@ def _find_support(counts: Counts, program: _Program) -> tuple[Floats, Used]:
         used = places[some]
         if places.size == n:
             break
+        # Price all types by the multipliers of the types in use, as column generation does.
         gains = program.gains(program.keep(used).invert(masses))
         levels = np.linalg.lstsq(program.rows[used], gains[used], rcond=None)[0]
         excess = gains - program.rows @ levels
@@ -214,6 +209,7 @@ def _find_support(counts: Counts, program: _Program) -> tuple[Floats, Used]:
         violated = worst[excess[worst] > OPTIONS.violated * levels[0]]
         if not violated.size:
             break
+        # Types out of use leave the program, so that it stays small.
         places = np.union1d(used, violated)
     return masses, used
 
@@ -227,6 +223,7 @@ def _solve_cones(program: _Program) -> tuple[Floats, Used]:
     with ``Z`` given by matrices between and within groups. Masses are the multipliers of :math:`\ell_j`.
     """
     n, q = program.between.shape
+    # |Z 1|**2 is a sum of squares in the coordinates of this factor of Gamma.
     root = np.linalg.cholesky(program.gamma).T if q else program.gamma
     wide = np.flatnonzero(program.often > 0)
     square, size = q * q, q + wide.size + 2
@@ -247,6 +244,7 @@ def _solve_cones(program: _Program) -> tuple[Floats, Used]:
     answer = Clarabel(OPTIONS.tolerance).solve(
         ConicProgram(none, cost / np.abs(cost).max(), no_row, np.zeros(0), no_row, np.zeros(0), cones)
     )
+    # Masses are sums of the first two multipliers of each cone: the coefficients of its slack l.
     z, s = answer.cone_dual, answer.cone_slack
     masses = z[:, 0] + z[:, 1]
     masses = masses / masses.sum()
@@ -266,6 +264,7 @@ def _sparsify(program: _Program, masses: Floats, used: Used) -> tuple[Floats, Us
     moments = np.concatenate(
         (np.concatenate((products, some.within), axis=1) * some.weights[:, None], some.rows), axis=1
     )
+    # Least squares weigh all moments alike: bring them to one size.
     units = np.abs(moments).max(axis=0)
     moments = moments / np.where(units > 0, units, 1.0)
     try:
@@ -296,12 +295,14 @@ def _refine(program: _Program, used: Used, masses: Numbers) -> tuple[Used, Numbe
         inverses = some.invert(masses)
         gains, rows, n = some.gains(inverses), some.rows, used.size
         hessian = some.hessian(inverses)
+        # The system of the optimality conditions is singular if optimal masses are not unique: hence a small ridge.
         ridge = max(x.mid() for x in np.diag(hessian)) * arb(2) ** -OPTIONS.ridge
         corner = np.diag([-ridge / (ridge + 1)] * rows.shape[1])
         system = np.block([[hessian + np.diag([ridge] * n), rows], [rows.T, corner]])
         missing = np.array([arb(int(i == 0)) for i in range(rows.shape[1])]) - rows.T @ masses
         answer = _solve(system, np.concatenate((gains, missing))[:, np.newaxis])[:, 0]
         step, levels = answer[:n], answer[n:]
+        # A full step: types that it takes below zero leave, and the next steps correct the others.
         masses = _mid(masses + step)
         kept = np.array([bool(mass > 0) for mass in masses])
         if not kept.any():

@@ -19,15 +19,6 @@ from optrand.vectors.subsets import UnbiasedVectors
 
 __all__ = ["unbiased_vectors"]
 
-MIN_EPSILON = 1e-140
-"""Below this the variance of a vector leaves the range of floats."""
-
-MOST_CLASSES = 256
-"""Number of classes up to which randomized response is tried first: its proof takes a second."""
-
-PROVEN = 1e-9
-"""Gap up to which randomized response counts as optimal."""
-
 
 def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     r"""Compute the best unbiased epsilon-label-DP randomizer of the one-hot vector of a class.
@@ -77,15 +68,17 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     if chances.size < 2:
         raise InvalidInput("prior has one entry, expected one for each of at least two classes")
     budget = validation.check_epsilon(epsilon)
-    if budget < MIN_EPSILON:
-        raise InvalidInput(f"epsilon is {budget:g}, expected at least {MIN_EPSILON:g}")
+    # Below this the variance of a vector leaves the range of floats.
+    if budget < 1e-140:
+        raise InvalidInput(f"epsilon is {budget:g}, expected at least 1e-140")
     groups = ClassGroups.of_prior(chances)
     if groups.uniform:
         return _selection(chances, budget, groups, subset_size(groups.k, privacy_ratio(budget)))
-    if groups.k <= MOST_CLASSES:
+    # The proof that randomized response is optimal takes O(k**2): a second at 256 classes.
+    if groups.k <= 256:
         whole = ClassGroups(groups.weights, (np.argsort(chances, kind="stable"),))
         response = _selection(chances, budget, whole, 1)
-        if response.certificate.gap <= PROVEN:
+        if response.certificate.gap <= 1e-9:
             return response
     design = _design(groups, budget)
     counts, masses = _covering(groups, design.counts, design.masses)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from flint import fmpz_mat
@@ -53,11 +53,13 @@ __all__ = ["MOST_SETS", "UnbiasedVectors"]
 MOST_SETS = 1 << 16
 """Largest number of subsets that are written out as a table."""
 
-BLOCK = 1 << 18
-"""Entries of the vectors drawn at a time."""
 
-WEIGHT_BITS = 100
-"""Binary digits of the weights of the least squares."""
+class _Coordinates(NamedTuple):
+    """Coordinates of classes in a subset of each type and out of it, ``(n, m)``, over a denominator for each group."""
+
+    inside: Integers
+    outside: Integers
+    scales: list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +144,7 @@ class UnbiasedVectors(Record):
             raise InvalidInput("masses must be integers above 0")
         if len(set((self.masses @ self.groups.shares(self.counts)).tolist())) > 1:
             raise InvalidInput("rows have different totals, expected subsets that cover all classes equally")
-        if not all(self._scales):
+        if not all(self._decoder.scales):
             raise Infeasible("the subsets do not distinguish all classes: no decoder of them is unbiased")
 
     @property
@@ -185,7 +187,7 @@ class UnbiasedVectors(Record):
         >>> proof.lower <= proof.upper, proof.epsilon <= 1.0
         (True, True)
         """
-        exactly = not any(self._square_biases(self._inside, self._outside, self._scales))
+        exactly = not any(self._square_biases(*self._decoder))
         high, response = exp_above(self.epsilon), self.groups.m == 1 and self.counts.tolist() == [[1]]
         if self.groups.uniform:
             bound = subset_selection_loss(self.k, high, subset_size(self.k, high))
@@ -298,9 +300,9 @@ class UnbiasedVectors(Record):
         found = np.flatnonzero((self.counts == numbers).all(axis=1))
         if not found.size:
             raise InvalidInput("members are a subset that this randomizer never draws")
-        values = [(self._inside if held else self._outside)[found[0]] for held in inside.tolist()]
+        values = [(self._decoder.inside if held else self._decoder.outside)[found[0]] for held in inside.tolist()]
         pairs = zip(values, self.groups.of.tolist(), strict=True)
-        return tuple(Fraction(int(value[g]), self._scales[g]) for value, g in pairs)
+        return tuple(Fraction(int(value[g]), self._decoder.scales[g]) for value, g in pairs)
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Return the length of the bias of the floats, and the variance summed over the coordinates, at some labels."""
@@ -351,7 +353,6 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def _multiplicities(self) -> list[int]:
-        """Number of subsets of each type."""
         sizes = self.groups.sizes
         return [math.prod(map(math.comb, sizes, row)) for row in self.counts.tolist()]
 
@@ -366,21 +367,9 @@ class UnbiasedVectors(Record):
         inside, outside = self._parts
         return int((inside + outside)[:, 0].sum())
 
-    @property
-    def _inside(self) -> Integers:
-        return self._decoder[0]
-
-    @property
-    def _outside(self) -> Integers:
-        return self._decoder[1]
-
-    @property
-    def _scales(self) -> list[int]:
-        return self._decoder[2]
-
     @cached_property
-    def _decoder(self) -> tuple[Integers, Integers, list[int]]:
-        """Coordinates of classes in a subset and out of it, shape ``(n, m)``, over one denominator for each group.
+    def _decoder(self) -> _Coordinates:
+        """Vectors of the types.
 
         Least squares with weights near the inverse probabilities of subsets: unbiased whatever the weights are, and
         optimal up to the square of their error (``docs/mathematics.md``, section 14).
@@ -388,7 +377,8 @@ class UnbiasedVectors(Record):
         sizes, shares, common = self.groups.sizes, self.groups.shares(self.counts), self.groups.unit
         extra = self.ratio.numerator - self.ratio.denominator
         likely = self.ratio.denominator * self.groups.total * common + extra * self.groups.mean_weights(self.counts)
-        weights = (max(likely.tolist()) << WEIGHT_BITS) // likely
+        # 100 binary digits: the loss exceeds the least by the square of the error of the weights.
+        weights = (max(likely.tolist()) << 100) // likely
         columns = self.ratio.denominator * common + extra * shares
         loads = self.masses * weights
         adjugate, determinant = _adjugate((columns * loads[:, np.newaxis]).T @ columns)
@@ -399,21 +389,23 @@ class UnbiasedVectors(Record):
         wide = np.array([extra * int(s) if k > 1 else 1 for k, s in zip(sizes, spread, strict=True)], dtype=object)
         inside = factor * (level * wide + determinant * (size - 1) * (common - shares))
         outside = factor * (level * wide - determinant * (size - 1) * shares)
-        return inside, outside, (determinant * size * wide).tolist()
+        return _Coordinates(inside, outside, (determinant * size * wide).tolist())
 
     @cached_property
     def _floats(self) -> tuple[Floats, Floats]:
-        """Coordinates in floats."""
-        scales = np.array(self._scales, dtype=object)
-        return (self._inside / scales).astype(np.float64), (self._outside / scales).astype(np.float64)
+        scales = np.array(self._decoder.scales, dtype=object)
+        return (self._decoder.inside / scales).astype(np.float64), (self._decoder.outside / scales).astype(np.float64)
 
     @cached_property
     def _squares(self) -> list[Fraction]:
         """Expected squared length of the vector under a class of each group."""
         numbers = self.counts.astype(object)
-        norms = numbers * self._inside**2 + (np.array(self.groups.sizes, dtype=object) - numbers) * self._outside**2
+        norms = (
+            numbers * self._decoder.inside**2
+            + (np.array(self.groups.sizes, dtype=object) - numbers) * self._decoder.outside**2
+        )
         sums = (self._parts[0] + self._parts[1]).T @ norms
-        scales = [scale * scale * self._total for scale in self._scales]
+        scales = [scale * scale * self._total for scale in self._decoder.scales]
         return [sum((Fraction(int(x), s) for x, s in zip(row, scales, strict=True)), Fraction(0)) for row in sums]
 
     @cached_property
@@ -454,7 +446,8 @@ class UnbiasedVectors(Record):
         return Sampler(Table.of_rows(range(self.groups.m), range(len(held) * 2), weights.tolist()))
 
     def _blocks(self, count: int) -> list[slice]:
-        rows = max(1, BLOCK // self.k)
+        # Parts of 2**18 entries bound the memory.
+        rows = max(1, (1 << 18) // self.k)
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
     def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> NDArray[np.bool_]:

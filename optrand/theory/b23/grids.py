@@ -232,7 +232,6 @@ def losses_are_near(n: int, printed: float, lowest: int = 1) -> Comparison:
 
 
 def _loss(closed_form: Callable[..., optrand.Mechanism], setting: Setting) -> float:
-    """Return the halved squared loss of a randomizer of the package."""
     labels, prior = setting.floats
     return closed_form(labels, prior=prior, epsilon=math.log(setting.ratio)).value
 

@@ -280,7 +280,6 @@ def steps_integrate_to_one(stairs: Stairs) -> Comparison:
 
 
 def _answer(release: Callable[[Noise], Law]) -> list[Noise]:
-    """Return noise on random labels and priors."""
     draw = Random(64)  # noqa: S311
     labels = {k: tuple(sorted(draw.sample(range(1, 40), k))) for k in (2, 3, 5, 9)}
     return [Noise(y, prior(draw, k), e, release) for e in (0.5, 1.0, 1e-3, 5.0) for k, y in labels.items()]

@@ -239,7 +239,6 @@ def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
 
 
 def _draw_setting(draw: Random) -> Setting:
-    """Return a random setting with priors that are zero or not tiny."""
     k = draw.randint(2, 12)
     weights = [max(draw.randint(-4, 20), 0) for _ in range(k)]
     return Setting(label_set(draw, k), shares(weights if any(weights) else [1] * k), draw.choice(RATIOS[:-1]))

@@ -135,7 +135,6 @@ def squares_obey_the_triangle(
 
 
 def _poisson(prediction: Fraction, label: Fraction) -> Fraction:
-    """Return the slope of ``v - y log v``, times ``v``."""
     return prediction * (1 - label / prediction)
 
 
@@ -224,7 +223,6 @@ def predictor_loss(form: str, *, noisy: bool) -> float:
 
 
 def _match(values: Sequence[float], printed: str) -> Comparison:
-    """Compare numbers, rounded to as many digits, with their printed forms."""
     figures = printed.split()
     digits = [len(figure.partition(".")[2]) for figure in figures]
     return equal([round(value, n) for value, n in zip(values, digits, strict=True)], [float(f) for f in figures])

@@ -70,7 +70,6 @@ def variance_shrinks(value: Fraction, gaps: int) -> Comparison:
 
 @lru_cache(maxsize=1_000)
 def _randomize(labels: Row | Counts, counts: Counts, epsilon: float) -> tuple[Row, tuple[Row, ...]]:
-    """Return the table of the optimal unbiased randomizer for a histogram; all priors are equal if it is zero."""
     prior = [count / sum(counts) for count in counts] if any(counts) else [1 / len(counts)] * len(counts)
     return exact_law(optrand.solve(optrand.unbiased_regression([float(y) for y in labels], prior, epsilon)))
 
@@ -122,14 +121,12 @@ def _noise(epsilon: float) -> Fraction:
 
 
 def _histogram_law(counts: Counts, q: Fraction) -> dict[Counts, Fraction]:
-    """Return the law of clipped noisy histograms near the counts: farther out the ratios repeat."""
     near = range(sum(counts) + 2)
     laws = [[(1 - q) / (1 + q) * q ** abs(x - count) if x else q**count / (1 + q) for x in near] for count in counts]
     return {seen: times(law[x] for law, x in zip(laws, seen, strict=True)) for seen in product(near, repeat=len(laws))}
 
 
 def _move_one_label(counts: Counts) -> list[Counts]:
-    """Return the histograms of tables with another label in one row."""
     moves = ((a, b) for a, b in permutations(range(len(counts)), 2) if counts[a])
     return [tuple(c + (i == b) - (i == a) for i, c in enumerate(counts)) for a, b in moves]
 

@@ -303,7 +303,6 @@ def labels_weigh_the_step(
 
 
 def _change(outputs: Row, label: Fraction, prior: Fraction, cost: Cost) -> Fraction:
-    """Return the change of the loss if a label's probability moves to the middle output."""
     return prior * dot(_move(outputs), [cost(output, label) for output in outputs])
 
 
@@ -356,7 +355,6 @@ def _means_differ(channel: Channel) -> bool:
 
 
 def _improve(channel: Channel) -> Any:
-    """Return how far the improved randomizer is from the same means and no larger convex loss."""
     return _spread(channel.merged, Channel.of(channel.setting, channel.best), FLOATS)
 
 
@@ -397,5 +395,4 @@ def intervals_move_forward(channel: Channel, *, both: bool = False) -> Compariso
 
 
 def _ends(members: Members) -> tuple[int, int]:
-    """Return the first and the last label that an output favours."""
     return members.index(True), len(members) - 1 - members[::-1].index(True)

@@ -52,12 +52,10 @@ def find_corner_ratio(others: Histogram, low: int, noise: Fraction, resampling: 
 
 
 def _find_threshold(others: Histogram, low: int) -> Fraction:
-    """Return `tau`."""
     return Fraction(low, sum(others) + 1)
 
 
 def _small_clusters() -> Iterator[dict[str, Any]]:
-    """Yield all clusters of up to five rows at a few noises."""
     spent = [(Fraction(3, 2), Fraction(99, 100)), (Fraction(101, 100), Fraction(9, 10)), (Fraction(5), Fraction(1, 2))]
     for k, size in ((2, 3), (2, 4), (2, 5), (3, 4)):
         for others, low, (noise, share) in product(histograms(k, size - 1), range(1, -(-size // k)), spent):
@@ -119,7 +117,6 @@ def bound_zeros(size: int, epsilon: float, threshold: float, q: Floats) -> list[
 
 
 def _laplace_below(x: Floats) -> Floats:
-    """Return the probability that Laplace noise of scale 1 is at most `x`."""
     tail = np.exp(-abs(x)) / 2
     return np.where(x < 0, tail, 1 - tail)
 

@@ -238,7 +238,6 @@ SURE = np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]])
 
 
 def _sure_populations() -> Iterator[Population]:
-    """Yield two examples that are sure of opposite labels, in one cluster and in two."""
     half, quarter = Fraction(1, 2), Fraction(1, 4)
     settings = (half, quarter), (Fraction(0), half), (Fraction(9, 10), Fraction(99, 100))
     losses = np.array([[1, 0], [half, 1]])

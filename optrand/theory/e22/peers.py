@@ -135,7 +135,6 @@ def _draws() -> Iterator[dict[str, Any]]:
 
 
 def _stay_below(n: int, t: int, p: Fraction, low: int, square: Fraction, power: int = 1) -> Comparison:
-    """Compare counts beyond t p + xi sqrt(t p) with a power of Lemma 9's delta."""
     delta = lemma9_at(PeerToPeer(low / n, t / n), math.sqrt(square), n)[1]
     return at_most(float(_exceed(n, t, p, square, t * p)), delta**power)
 
@@ -152,7 +151,6 @@ def counts_are_centred_where_they_were(n: int, t: int, p: Fraction, square: Frac
 
 @cache
 def _pair(size: int, rate: float, ones: int) -> PeerPair:
-    """Return the laws at Theorem 3's flip, if `ones` of the other labels are 1."""
     return PeerPair.of(size, theorem3_flip(size, rate), rate, ones=ones)
 
 
@@ -366,7 +364,6 @@ def pure_clusters_cost_labels_over_rows(k: int, size: int, epsilon: float, power
 
 @cache
 def _draw_wrong_labels(k: int, size: int, epsilon: float) -> float:
-    """Return the mean share of other labels in the noisy distributions of 20 clusters of label 0."""
     mechanism = ClusterRR(k, threshold=0, noise_scale=1 / epsilon, resampling=1, bias_correction=0)
     groups = Groups.of_ids(np.repeat(np.arange(20), size))
     release = mechanism.release([0] * groups.n, groups, source=SeededEntropy(7))

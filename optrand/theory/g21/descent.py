@@ -95,7 +95,6 @@ def estimate_is_unbiased(vectors: Table, ratio: Fraction, *, plain: bool = False
 
 
 def _bound(vectors: Table, ratio: Fraction, *, factor: int = 36, power: int = 2) -> Fraction:
-    """Return ``factor * K**power * L**2 / epsilon**2``, rounded down."""
     return Fraction(factor * len(vectors) ** power * max(_square(vectors))) / log_bracket(ratio)[1] ** 2
 
 

@@ -266,7 +266,6 @@ E1 = exp_bracket(1.0)[0] - 1
 
 
 def _rate(epsilon: Fraction, n: int, constant: Fraction = CONSTANT, power: int = 1) -> float:
-    """Return the constant times ``1 / sqrt(epsilon^power n)``."""
     return float(constant) / math.sqrt(epsilon**power * n)
 
 

@@ -101,7 +101,6 @@ def stages_cost_epsilon_once(
 
 @lru_cache(maxsize=100)
 def _change_histograms(k: int, ids: tuple[int, ...]) -> Integers:
-    """Return the histograms of all groups less those of the data set with another label for one row."""
     groups, several = Groups.of_ids(ids), product(range(k), repeat=len(ids))
     pairs = (map(np.array, pair) for pair in product(several, repeat=2) if sum(map(ne, *pair)) == 1)
     return np.array([groups.histograms(a, k) - groups.histograms(b, k) for a, b in pairs])
@@ -174,7 +173,6 @@ def _count_tops(logits: Logits) -> int:
 
 
 def _raise_to_gap(heat: Fraction, logits: Logits) -> Fraction:
-    """Return ``exp(g / t)`` for the distance `g` of the largest logit from the next one."""
     top = max(logits)
     return heat ** (top - max((each for each in logits if each < top), default=0))
 
@@ -226,7 +224,6 @@ def cooling_is_more_confident(logits: Logits, cold: Fraction, heat: Fraction, *,
 
 
 def _count_kept(logits: Logits, ratio: Fraction, *heats: Fraction) -> list[int]:
-    """Return the numbers of labels that the package's RRWithPrior keeps."""
     priors = np.array([soften(logits, heat) for heat in heats], dtype=float)
     counts: list[int] = rr_with_prior_batch(priors, math.log(ratio)).k_star.tolist()
     return counts

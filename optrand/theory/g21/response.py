@@ -339,7 +339,6 @@ def vertices_are_responses(size: int, ratio: Fraction, *, of_all: bool = False) 
 
 
 def _compare_vertices(prior: Row, ratio: Fraction, sizes: Iterable[int]) -> Comparison:
-    """Compare the bound of LP2 with the best vertex that has one of these numbers of labels."""
     ends = [point for point in vertices_of_lp2(len(prior), ratio) if sum(map(bool, point)) in sizes]
     return at_most(bounds(prior, ratio)[1], max(total(map(mul, prior, point)) for point in ends))
 

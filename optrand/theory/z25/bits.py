@@ -137,7 +137,6 @@ def bits_tell_the_class(eta: Row, epsilon: float, lost: int = 1) -> Comparison:
 
 
 def _entropy(mean: Fraction, output: Fraction) -> float:
-    """Return the cross-entropy ``-m ln u - (1 - m) ln(1 - u)``."""
     pairs = (mean, output), (1 - mean, 1 - output)
     return -sum(float(share) * math.log(u) for share, u in pairs if share)
 
@@ -275,7 +274,6 @@ def excess_needs_a_small_gap(task: Task, near: Callable[[Any, Any], Table] = ope
 
 
 def _lacks(task: Task, factor: int, below: Callable[[Any, Any], Table] = operator.lt) -> list[Fraction]:
-    """Return the lacks of the points at which a multiple of the error is below the gap."""
     return list(task.lack[below(factor * task.error, task.gap)])
 
 

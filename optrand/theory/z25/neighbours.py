@@ -218,12 +218,10 @@ MIDDLES = (np.arange(100) + 0.5) / 100
 
 
 def _count_neighbours(size: int, epsilon: float) -> int:
-    """Return the number of neighbours in one dimension, ``(N / epsilon)**(2/3)`` as the paper has it, rounded."""
     return round(math.pow(size / epsilon, 2 / 3))
 
 
 def _nearest(size: int, k: int, places: Floats) -> Floats:
-    """Return the neighbours of places among records evenly spread on the unit interval, a row for each place."""
     records = (np.arange(size) + 0.5) / size
     order = np.argsort(np.abs(records - places[:, np.newaxis]), axis=1, kind="stable")
     return np.take(records, np.sort(order[:, :k], axis=1))
