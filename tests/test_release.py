@@ -23,9 +23,9 @@ from optrand.base import strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, randomize_table
 from optrand.release.files import diagnose_table
-from optrand.release.ids import UniqueIds, column_ids, row_ids
 from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.question import RANDOMIZERS
+from optrand.release.rows import UniqueIds, column_ids, row_ids
 
 ROWS = 300
 LABELS = [0, 1, 2] * (ROWS // 3)
@@ -309,13 +309,12 @@ def test_noise_is_that_of_the_record_in_any_order_and_any_format() -> None:
 
 @pytest.mark.parametrize("buffered", [1 << 18, 64])
 @pytest.mark.parametrize("wide", [False, True])
-def test_ids_are_compared_exactly(buffered: int, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optrand.release.ids.BUFFERED", buffered)
+def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
     rng = np.random.default_rng(1)
     texts = pa.array([f"p{i}" for i in range(2000)])
     ids = column_ids([texts], ["id"], key=b"k") if wide else row_ids(0, 2000)[rng.permutation(2000)]
     for extra, same in ((None, False), (ids[1234:1235], True), (row_ids(5000, 100), False)):
-        with UniqueIds() as unique:
+        with UniqueIds(buffered=buffered) as unique:
             for start in range(0, 2000, 70):
                 unique.add(ids[start : start + 70])
             if extra is not None:

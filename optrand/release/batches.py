@@ -23,12 +23,11 @@ from optrand.base.arithmetic import decimal_value
 from optrand.base.suggestions import same_but_spelling
 from optrand.base.validation import check_flag
 from optrand.errors import InputChanged, InvalidInput, SpentNote
-from optrand.release.cells import LabelColumn, Places, refuse_labels
-from optrand.release.groups import Groups, Indices
-from optrand.release.ids import Ids, RowSums, UniqueIds, column_ids, row_ids
+from optrand.release.cells import LabelColumn, refuse_labels
 from optrand.release.plan import Drawing, draw_histograms, find_mechanisms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
+from optrand.release.rows import Groups, Rows, RowSums, UniqueIds, column_ids, row_ids
 from optrand.sampling.keyed import KeyedEntropy, subkey
 
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
@@ -87,40 +86,6 @@ class Account:
     def charged(self) -> str | None:
         """Return the dataset that a ledger charges; None without one."""
         return None if self.ledger is None else self.dataset
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a batch. Private.
-
-    Attributes
-    ----------
-    places : tuple of (rows,) arrays
-        For each question, of the labels in the declared set, negative for a missing one.
-    ids : (rows, 2) array
-    codes : (rows,) array
-        Groups of the rows.
-    kept : (rows,) array of bool or None
-        Rows that are released; None for all.
-    """
-
-    places: tuple[Places, ...] = field(repr=False)
-    ids: Ids = field(repr=False)
-    codes: Indices = field(repr=False)
-    kept: NDArray[np.bool_] | None = None
-
-    def drawn_places(self, number: int) -> Places:
-        """Return the places of labels of one question that are drawn: negative in rows that are left out, too."""
-        places = self.places[number]
-        return places if self.kept is None else np.where(self.kept, places, np.int32(-1))
-
-    def counts(self, number: int, groups: int, k: int) -> NDArray[np.intp]:
-        """Return how often each declared label occurs in each group, shape ``(groups, k)``."""
-        places = self.drawn_places(number)
-        present = slice(None) if places.min(initial=0) >= 0 else places >= 0
-        cells = places[present] if groups == 1 else self.codes[present] * k + places[present]
-        found: NDArray[np.intp] = np.bincount(cells, minlength=groups * k).reshape(groups, k)
-        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from optrand.accounting.spent import Spent
 from optrand.base.suggestions import missing, suggest_parameters
 from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release.batches import Account, Listener, Rows, Sink, Table, check_column, label_column, release
+from optrand.release.batches import Account, Listener, Sink, Table, check_column, label_column, release
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
 from optrand.release.csv_tables import CsvTable, CsvWriter, check_writable
 from optrand.release.parquet_tables import (
@@ -37,6 +37,7 @@ from optrand.release.parquet_tables import (
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question, check_names
 from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
+from optrand.release.rows import Rows
 from optrand.release.spark import open_frame
 
 __all__ = ["FileSink", "check_output", "diagnose_table", "open_table", "randomize_table", "record_path"]

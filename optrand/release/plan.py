@@ -1,5 +1,8 @@
 r"""Mechanisms of a release, one for each pool of groups, computed once the prior has been paid for.
 
+A row belongs to one group, so the histograms of all groups cost as much as one of the whole table (parallel
+composition). [B23], section 6, leaves this open. A table without groups has one group.
+
 The optimum for squared loss may draw neighbouring labels from the same distribution. Its counts are compared with
 those of debiased randomized response, which releases every label by an output of its own: with :math:`q = 1 /
 (e^\epsilon + k - 1)` and :math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior
@@ -44,12 +47,11 @@ from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 from optrand.model.table import Table
 from optrand.release.cells import Places
-from optrand.release.groups import Groups, Indices, pool_groups, shrink_histograms
-from optrand.release.ids import Ids
 from optrand.release.question import Question
+from optrand.release.rows import Groups, Ids, Indices
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.keyed import RecordStreams
-from optrand.sampling.priors import private_histogram
+from optrand.sampling.priors import private_histogram, shrink_histograms
 from optrand.solvers import solve
 from optrand.studies import minimax
 
@@ -139,11 +141,23 @@ def find_mechanisms(
 
 
 def pools_of(question: Question, sizes: Indices) -> Indices:
-    """Return the pool of each group, by the public sizes of all; one pool if no prior is bought."""
+    """Return the pool of each group, from 0 on, by the public sizes of all; one pool if no prior is bought.
+
+    A group has a pool of its own if its rows outnumber the noise on its counts, which adds up to about ``2 k`` over the
+    epsilon of the prior. All others share the last one.
+
+    Examples
+    --------
+    >>> question = Question(labels=range(53), epsilon=1.0, prior=0.05)
+    >>> pools_of(question, np.array([9_000, 40, 7_000, 300])).tolist()
+    [0, 2, 1, 2]
+    """
     if not question.buys_prior:
         return np.zeros(sizes.size, dtype=np.intp)
     epsilon = question.split(int(sizes.sum())).prior
-    return pool_groups(np.maximum(sizes, 1), k=question.k, prior_epsilon=epsilon)
+    alone = np.maximum(sizes, 1) > (2 * question.k / epsilon if epsilon else math.inf)
+    pools: Indices = np.where(alone, np.cumsum(alone) - 1, alone.sum())
+    return pools
 
 
 def prove(question: Question, mechanisms: Iterable[Mechanism]) -> list[Certificate]:

@@ -33,10 +33,10 @@ from optrand.mechanism.released import Released, refuse_groups
 from optrand.release import FORMAT
 from optrand.release.cells import LabelColumn
 from optrand.release.frames import arrow_column
-from optrand.release.groups import Groups, Indices
 from optrand.release.plan import Conditioning, Drawing, Estimates, describe_prior, expected_loss, pools_of, prove
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question, Task
+from optrand.release.rows import Groups, Indices
 from optrand.sampling.keyed import subkey
 from optrand.sampling.priors import BudgetSplit
 

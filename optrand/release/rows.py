@@ -1,17 +1,19 @@
-"""Record ids of 128 bits, the check that they are unique, and the digest of a table's rows.
+"""Rows of a table: their record ids, their public groups, and sums over them.
 
-Two records of one id would share their noise, so the check is exact. It holds few of the ids in memory at a time.
+Ids have 128 bits. Two records of one id would share their noise, so they are checked to be unique, exactly, while few
+of them are in memory.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import secrets
 import struct
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,14 +22,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from optrand.errors import InvalidInput
-from optrand.release.cells import plain
+from optrand.errors import InputChanged, InvalidInput
+from optrand.release.cells import Places, plain
+from optrand.release.frames import arrow_column, as_table, is_frame
 
 Ids = NDArray[np.uint64]
 """Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""
 
-WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
-"""Texts that write an integer of 64 bits in the only way in which it is written."""
+Indices = NDArray[np.intp]
 
 HASHED = np.uint64(1 << 63)
 """Bit of the second half that marks a hash, not an integer."""
@@ -98,7 +100,8 @@ def _integers(values: NDArray[np.uint64]) -> Ids:
 
 
 def _text_ids(column: Any, key: bytes) -> Ids:
-    whole = pc.match_substring_regex(column, WHOLE).to_numpy(zero_copy_only=False)
+    # Integers of 64 bits in the only way in which they are written.
+    whole = pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,17})$").to_numpy(zero_copy_only=False)
 
     def read(texts: Any) -> Ids:
         integers = texts.cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -123,6 +126,141 @@ def _hashes(texts: Sequence[bytes], key: bytes) -> Ids:
     ids = np.frombuffer(bytes(hashes), dtype="<u8").astype(np.uint64).reshape(-1, 2)
     ids[:, 1] |= HASHED
     return ids
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Partition of a table by public columns. Without columns there is one group.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    names : tuple of str
+        Each group's values as text, a JSON list. A missing value, null, is one of its own.
+
+    Examples
+    --------
+    >>> batch = pa.record_batch({"state": ["CA", "NY", "CA"], "y": [1, 2, 3]})
+    >>> groups = Groups.among(("state",), [batch])
+    >>> groups.names, groups.codes(batch).tolist()
+    (('["CA"]', '["NY"]'), [0, 1, 0])
+    """
+
+    columns: tuple[str, ...] = ()
+    names: tuple[str, ...] = ("[]",)
+
+    @classmethod
+    def among(cls, columns: tuple[str, ...], batches: Iterable[Any]) -> Groups:
+        """Find the groups of some batches, in an order that does not depend on that of rows."""
+        found: set[str] = set()
+        for batch in batches:
+            found.update(_distinct_names(columns, batch)[0])
+        order = sorted(found, key=lambda name: [(value is not None, value or "") for value in json.loads(name)])
+        return cls(columns, tuple(order))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def codes(self, batch: Any) -> Indices:
+        """Return the index of the group of each row."""
+        if not self.columns:
+            return np.zeros(batch.num_rows, dtype=np.intp)
+        names, codes = _distinct_names(self.columns, batch)
+        places = {name: place for place, name in enumerate(self.names)}
+        if any(name not in places for name in names):
+            raise InputChanged("the table holds another group of rows than when it was first read: start again")
+        return np.array([places[name] for name in names], dtype=np.intp)[codes]
+
+    def codes_of(self, given: Any, rows: int) -> Indices:
+        """Return the index of the group of each of some released rows.
+
+        Their columns are given as a frame, as a mapping by name, or as the one column itself.
+        """
+        columns = _columns_of(given, self.columns)
+        missing = [name for name in self.columns if name not in columns]
+        if missing:
+            raise InvalidInput(f"groups are missing for {', '.join(missing)}: pass a column for each")
+        arrays = [plain(columns[name]) for name in self.columns]
+        if any(len(array) != rows for array in arrays):
+            raise InvalidInput(f"groups are of another number of rows than the {rows} released values")
+        try:
+            return self.codes(pa.RecordBatch.from_arrays(arrays, names=list(self.columns)))
+        except InputChanged:
+            raise InvalidInput(
+                "at least one row is of a group that the release does not know: pass the columns as they were released"
+            ) from None
+
+
+def _columns_of(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
+    if given is None:
+        raise InvalidInput(f"the release is by groups of {', '.join(columns)}: pass their columns, groups=...")
+    if isinstance(given, Mapping):
+        return {name: arrow_column(column) for name, column in given.items()}
+    if is_frame(given):
+        table = as_table(given)
+        return {name: table.column(name) for name in columns if name in table.schema.names}
+    if len(columns) > 1:
+        raise InvalidInput(f"groups are made by {len(columns)} columns: pass a frame, or a mapping of their names")
+    return {columns[0]: arrow_column(given)}
+
+
+def _distinct_names(columns: tuple[str, ...], batch: Any) -> tuple[list[str], Indices]:
+    """Return the names of the groups of a batch, and which of them each row belongs to."""
+    values = [_as_json(batch.column(name), name) for name in columns]
+    encoded = pc.binary_join_element_wise(*values, ", ").dictionary_encode()
+    names = [f"[{name}]" for name in encoded.dictionary.to_pylist()]
+    return names, encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+
+
+def _as_json(cells: Any, name: str) -> Any:
+    """Return cells as texts of JSON, ``null`` for a missing one."""
+    column = plain(cells)
+    kind = column.type
+    if pa.types.is_nested(kind):
+        raise InvalidInput(f"column {name!r} is of type {kind}, which has no values to group by")
+    encoded = column.dictionary_encode(null_encoding="encode")
+    try:
+        values = encoded.dictionary.cast(pa.string()).to_pylist()
+    except pa.ArrowException:
+        raise InvalidInput(f"at least one cell of column {name!r} is no text or number to group by") from None
+    if pa.types.is_floating(kind):
+        # As integers are written, which gaps turn into floats.
+        values = [value.removesuffix(".0") if value is not None else None for value in values]
+    return pa.array([json.dumps(value, ensure_ascii=False) for value in values], pa.string()).take(encoded.indices)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a batch. Private.
+
+    Attributes
+    ----------
+    places : tuple of (rows,) arrays
+        For each question, of the labels in the declared set, negative for a missing one.
+    ids : (rows, 2) array
+    codes : (rows,) array
+        Groups of the rows.
+    kept : (rows,) array of bool or None
+        Rows that are released; None for all.
+    """
+
+    places: tuple[Places, ...] = field(repr=False)
+    ids: Ids = field(repr=False)
+    codes: Indices = field(repr=False)
+    kept: NDArray[np.bool_] | None = None
+
+    def drawn_places(self, number: int) -> Places:
+        """Return the places of labels of one question that are drawn: negative in rows that are left out, too."""
+        places = self.places[number]
+        return places if self.kept is None else np.where(self.kept, places, np.int32(-1))
+
+    def counts(self, number: int, groups: int, k: int) -> NDArray[np.intp]:
+        """Return how often each declared label occurs in each group, shape ``(groups, k)``."""
+        places = self.drawn_places(number)
+        present = slice(None) if places.min(initial=0) >= 0 else places >= 0
+        cells = places[present] if groups == 1 else self.codes[present] * k + places[present]
+        found: NDArray[np.intp] = np.bincount(cells, minlength=groups * k).reshape(groups, k)
+        return found
 
 
 @dataclass(frozen=True)
@@ -185,18 +323,23 @@ def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[
     return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
 
 
-PARTS = 128
-"""Temporary files, by hashes of ids."""
-
-BUFFERED = 1 << 18
-"""Ids held in memory before they are written to these files."""
-
-
 class UniqueIds:
     """Exact check that no id occurs twice, in some ten megabytes of memory for any number of ids.
 
     Runs of consecutive integers are kept as their ends. All others are hashed into temporary files that only their
     owner can read, 16 bytes an id; each file is sorted in memory.
+
+    Parameters
+    ----------
+    folder : path, optional
+        For temporary files; the system's by default.
+    buffered : int
+        Ids that are held in memory before they are written to files.
+
+    Attributes
+    ----------
+    bits : int
+        Logarithm of the number of files. A billion ids leave 125 MB in each of 128.
 
     Examples
     --------
@@ -209,8 +352,10 @@ class UniqueIds:
     optrand.errors.InvalidInput: at least two records have the same id: ids must be unique over the whole table
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+    bits = 7
+
+    def __init__(self, folder: Path | None = None, *, buffered: int = 1 << 18) -> None:
+        self._folder, self._buffered = folder, buffered
         self._files: list[Any] = []
         self._runs: list[tuple[int, int]] = []
         self._held: list[Ids] = []
@@ -240,19 +385,19 @@ class UniqueIds:
                 return
         self._held.append(np.array(ids))
         self._count += len(ids)
-        if self._count >= BUFFERED:
+        if self._count >= self._buffered:
             self._spill()
 
     def _spill(self) -> None:
         if not self._files:
-            self._files = [tempfile.TemporaryFile(dir=self._folder, buffering=0) for _ in range(PARTS)]  # noqa: SIM115
+            self._files = [tempfile.TemporaryFile(dir=self._folder, buffering=0) for _ in range(1 << self.bits)]  # noqa: SIM115
         ids = np.concatenate(self._held)
         self._held, self._count = [], 0
-        # Multiply and shift: any two ids share a file with probability 2 / PARTS at most.
+        # Multiply and shift: any two ids share a file with probability 2 / 2**bits at most.
         mixed = ids[:, 0] * self._factors[0] + ids[:, 1] * self._factors[1]
-        parts = (mixed >> np.uint64(57)).astype(np.uint8)
+        parts = (mixed >> np.uint64(64 - self.bits)).astype(np.uint8)
         order = np.argsort(parts, kind="stable")
-        bounds = np.searchsorted(parts[order], np.arange(PARTS + 1, dtype=np.uint8))
+        bounds = np.searchsorted(parts[order], np.arange((1 << self.bits) + 1, dtype=np.uint8))
         # Some forty times as fast as `ids[order]`.
         ordered = np.take(ids, order, axis=0)
         for file, low, high in zip(self._files, bounds, bounds[1:], strict=False):
