@@ -224,7 +224,7 @@ def test_files_of_a_folder_may_differ_in_the_width_of_integers() -> None:
 def test_batches_of_any_size_make_large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema({"y": pa.int64()})
     for largest, groups in ((1 << 26, [280_000, 120_000]), (200_000, [40_000] * 10)):
-        monkeypatch.setattr("optrand.release.parquet_tables.LARGEST_GROUP", largest)
+        monkeypatch.setattr(ParquetWriter, "group_bytes", largest)
         path = Path(f"{largest}.parquet")
         writer = ParquetWriter(schema, [path])
         for _ in range(20):

@@ -228,8 +228,6 @@ def sweep(
 COLUMNS = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "status")
 """Columns that are printed; the file holds every column."""
 
-ROUNDED_UP = ("value", "gap", "variance", "squared_bias")
-
 
 def _print_rows(table: Sweep) -> None:
     also(rows=list(table.records()))
@@ -246,7 +244,7 @@ def _print_rows(table: Sweep) -> None:
 def _cell(name: str, fact: object) -> str:
     if not isinstance(fact, float):
         return str(fact)
-    return shown_above(fact, 6) if name in ROUNDED_UP else f"{fact:.6g}"
+    return shown_above(fact, 6) if name in ("value", "gap", "variance", "squared_bias") else f"{fact:.6g}"
 
 
 def _parquet(table: Sweep) -> bytes:

@@ -30,8 +30,6 @@ from optrand.release.record import ReleaseRecord
 from optrand.release.rows import Groups, Rows, RowSums, UniqueIds, column_ids, row_ids
 from optrand.sampling.keyed import KeyedEntropy, subkey
 
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-
 
 @dataclass(frozen=True)
 class Listener:
@@ -323,7 +321,8 @@ def _hint(table: Table, name: str) -> str:
     if near is not None:
         return f"; did you mean {near!r}?"
     if table.decimal is not None and len(names) == 1:
-        signs = [word for sign, word in SEPARATORS.items() if sign in names[0]]
+        separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+        signs = [word for sign, word in separators.items() if sign in names[0]]
         if signs:
             return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
     return ""

@@ -23,13 +23,6 @@ MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
 Places = NDArray[np.int32]
 """Index in the declared set, or one of the above."""
 
-SPAN = 1 << 12
-"""Largest span of integer cells that are indexed directly, without a table of hashes."""
-
-NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
-NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
-"""Texts that stand for a missing number."""
-
 
 @dataclass(frozen=True)
 class LabelColumn:
@@ -86,7 +79,9 @@ class LabelColumn:
         if pa.types.is_null(cells.type):
             return np.full(len(column), self.missing_place, dtype=np.int32)
         if self.decimal is not None:
-            missing = _matches(cells, NO_NUMBER if self.question.names is None else r"^[ \t]*$")
+            # Texts that stand for a missing number; a name is missing if nothing is written.
+            no_number = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
+            missing = _matches(cells, no_number if self.question.names is None else r"^[ \t]*$")
         else:
             missing = np.array(cells.is_null())
             if pa.types.is_floating(cells.type):
@@ -213,7 +208,8 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
         # Unlike to_numpy, DLPack does not load pandas.
         integers = np.from_dlpack(column)
         lowest, highest = int(integers.min()), int(integers.max())
-        if highest - lowest < SPAN and max(-lowest, highest) <= MAX_INTEGER:
+        # Few enough to be indexed directly, without a table of hashes.
+        if highest - lowest < 4096 and max(-lowest, highest) <= MAX_INTEGER:
             return as_arrow(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
     if pa.types.is_null(column.type):
         return column, np.full(len(column), -1, dtype=np.intp)
@@ -244,7 +240,8 @@ def _parse_numbers(cells: Any, decimal: str) -> Floats:
     if decimal == ",":
         # A point in such a table separates thousands, and is refused.
         cells = pc.if_else(pc.match_substring(cells, "."), pa.scalar(b"x"), pc.replace_substring(cells, ",", "."))
-    texts = pc.if_else(_matches(cells, NUMBER), cells, pa.scalar(b"nan")).cast(pa.string())
+    number = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+    texts = pc.if_else(_matches(cells, number), cells, pa.scalar(b"nan")).cast(pa.string())
     found: Floats = (
         pc.fill_null(pc.utf8_trim(texts, characters=" \t"), "nan").cast(pa.float64()).to_numpy(zero_copy_only=False)
     )

@@ -311,7 +311,8 @@ class FileSink(Sink):
             # The workers of Spark write.
             check_storable(pa.schema([table.schema.field(name) for name in self.names]))
             return
-        if copies := [name for name in columns_named_by_pandas(table.schema, self.column) if name in self.names]:
+        same = () if isinstance(table, CsvTable) else columns_named_by_pandas(table.schema, self.column)
+        if copies := [name for name in same if name in self.names]:
             raise InvalidInput(
                 f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {self.column!r}, like "
                 "the labels: drop it, or save the frame after reset_index(drop=True)"

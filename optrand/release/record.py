@@ -46,8 +46,6 @@ FRAME_FORMAT = "optrand.releases"
 ENDING = ".release.json"
 """Ending of the file of a record beside a table."""
 
-SHA256 = re.compile(r"[0-9a-f]{64}")
-
 
 @dataclass(frozen=True)
 class TableFile:
@@ -171,7 +169,11 @@ class ReleaseRecord(Released):
         if self.table is None:
             return
         path = PurePosixPath(self.table.name)
-        if path.name != self.table.name or "\\" in self.table.name or not SHA256.fullmatch(self.table.sha256):
+        if (
+            path.name != self.table.name
+            or "\\" in self.table.name
+            or not re.fullmatch(r"[0-9a-f]{64}", self.table.sha256)
+        ):
             raise InvalidInput("the table is not a name beside the record with a SHA-256")
         if self.table.rows < self.rows or (self.table.rows > self.rows and self.nulls != "pass"):
             raise InvalidInput(f"the table has {self.table.rows} rows and {self.rows} were drawn")

@@ -31,9 +31,6 @@ Ids = NDArray[np.uint64]
 
 Indices = NDArray[np.intp]
 
-HASHED = np.uint64(1 << 63)
-"""Bit of the second half that marks a hash, not an integer."""
-
 
 def row_ids(first: int, count: int) -> Ids:
     """Return the ids of rows that have none of their own: their numbers."""
@@ -124,7 +121,8 @@ def _hashes(texts: Sequence[bytes], key: bytes) -> Ids:
         one.update(text)
         hashes += one.digest()
     ids = np.frombuffer(bytes(hashes), dtype="<u8").astype(np.uint64).reshape(-1, 2)
-    ids[:, 1] |= HASHED
+    # The highest bit marks a hash, not an integer.
+    ids[:, 1] |= np.uint64(1 << 63)
     return ids
 
 
