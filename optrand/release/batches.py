@@ -343,6 +343,7 @@ def release(
         The gap of a mechanism is above that of its question. A note states the epsilon that was spent.
     """
     listener.stage("reading the table")
+    # The first pass. Until the charge a refusal costs nothing, so everything public is checked before it.
     reader = make_reader(table, questions, account)
     found = table.scan(reader, sink, listener)
     if not all(counts.any() for counts in found.counts):
@@ -354,12 +355,14 @@ def release(
         )
     sink.rehearse(reader)
     charges = begin_release(reader, found, sink.output, account)
+    # From here on epsilon is spent, whatever happens: errors say so, and the same call resumes.
     try:
         planned = [
             make_record(question, reader.groups, counts, charge, account, listener)
             for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True)
         ]
         listener.stage("drawing labels")
+        # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
         drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
         table.draw(reader, sink, found, drawings, listener)
         records = sink.close(planned)
@@ -367,6 +370,7 @@ def release(
         if account.ledger is None:
             sink.publish()
         else:
+            # Published inside the ledger's transaction, so that of two racing runs one publishes.
             account.ledger.complete(charges, sink.publish)
     except BaseException as error:
         sink.abandon()
@@ -389,6 +393,7 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
 def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
     """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
     charges = []
+    # Groups come from public columns, which the sums over rows do not cover.
     names = json.dumps(reader.groups.names).encode()
     for question, found, total in zip(reader.questions, scan.counts, scan.sums, strict=True):
         rows = int(found.sum())

@@ -104,6 +104,7 @@ class LabelColumn:
         return np.where(found < 0, np.nan, found)
 
     def _numbers(self, cells: Any) -> NDArray[np.intp]:
+        # Declared labels are found by bisection; numbers match them up to the rounding of floats (as_declared).
         labels = self.question.values
         numbers = _read_numbers(cells, self.decimal)
         nothing = np.isnan(numbers)

@@ -36,7 +36,7 @@ from optrand.release.parquet_tables import (
 )
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question, check_names
-from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
+from optrand.release.record import ReleaseRecord, TableFile, load_release
 from optrand.release.rows import Rows
 from optrand.release.spark import open_frame
 
@@ -54,7 +54,7 @@ def record_path(target: str | os.PathLike[str]) -> Path:
     'census.csv.release.json'
     """
     path = Path(target)
-    return path.with_name(path.name + ENDING)
+    return path.with_name(f"{path.name}.release.json")
 
 
 @suggest_parameters
@@ -173,6 +173,7 @@ def check_output(
         A table, or the record of another release, has the name already.
     """
     path = record_path(output)
+    # The ledger marks a release complete after it is published, so a run may have been stopped between the two.
     unfinished = _find_unfinished(path, account)
     if unfinished is not None and account.ledger is not None:
         record, charge = unfinished

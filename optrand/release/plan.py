@@ -81,6 +81,7 @@ def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySou
         return None
     epsilon = question.split(int(counts.sum())).prior
     pools = pools_of(question, counts.sum(axis=1))
+    # Small groups are pooled before noise is added: the noise on each of their own counts would exceed them.
     pooled = np.zeros((int(pools.max()) + 1, question.k), dtype=np.int64)
     np.add.at(pooled, pools, counts)
     return np.array([private_histogram(row, epsilon, source=source) for row in pooled], dtype=np.int64)
@@ -120,6 +121,7 @@ def find_mechanisms(
     >>> fit.mechanism.labels.size, round(fit.multiple, 1)
     (4, 1.9)
     """
+    # Sizes are public, so the split of the budget discloses nothing.
     epsilon = question.split(int(sizes.sum())).labels
     announce("solving")
     if not question.needs_prior:
@@ -365,6 +367,7 @@ class Conditioning:
         if not self.possible or k > LIMITS.labels:
             return None
         prior, squares = self._debiasing.prior, np.empty(k)
+        # A block of labels at a time: the values of all of them would be a table of k columns for each output.
         step = max(1, LIMITS.block // self.mechanism.outputs.size)
         for start in range(0, k, step):
             block = slice(start, min(start + step, k))
@@ -479,6 +482,7 @@ def condition(mechanism: Mechanism) -> Conditioning:
     if not unbiased_on_the_line or not found.multiple > LIMITS.multiple:
         return found
     response = debiased_rr(mechanism.labels, mechanism.epsilon, prior=problem.prior)
+    # No more than histograms need and the loss may cost. If the response is no dearer, half of it costs nothing.
     least, dearer = (float(problem.prior @ one.losses()) for one in (mechanism, response))
     weight = min(_find_weight(found), LIMITS.cost * least / (dearer - least)) if dearer > least else 1 / 2
     mixed = mixture(mechanism, response, weight)
@@ -492,6 +496,7 @@ def _condition_classes(found: Conditioning) -> Conditioning:
     if k < 2 or k**2 > FACTORED or not found.multiple > LIMITS.multiple:
         return found
     response = rr(best.labels, best.epsilon)
+    # A mixture is private at the larger ratio of the two, so both must have the same one.
     if response.ratio != best.ratio:
         return found
     stays, other = (float(prior @ _stay_probabilities(one)) for one in (best, response))
@@ -509,6 +514,8 @@ def _stay_probabilities(mechanism: Mechanism) -> Floats:
 
 def _find_weight(found: Conditioning) -> float:
     """Find the weight of debiased randomized response at which no error of a count is above the limit."""
+    # Second moments S are variances plus the prior. 1 / S of the mixture is at least linear in w, so the least w is a
+    # maximum over labels (module docstring).
     prior, other = found.mechanism.problem.prior, found.response_errors**2
     allowed, best = 1 / (LIMITS.multiple**2 * other + prior), 1 / (other + prior)
     now = np.zeros_like(prior) if found.count_errors is None else 1 / (found.count_errors**2 + prior)

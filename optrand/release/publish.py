@@ -96,6 +96,7 @@ class Staging:
             return None
         try:
             lock.execute("BEGIN EXCLUSIVE")
+            # Another run may have removed the folder and made a new one meanwhile: this lock would guard nothing.
             if path.stat().st_ino == before:
                 return lock
         except sqlite3.OperationalError as error:
@@ -110,6 +111,8 @@ class Staging:
         return None
 
     def __exit__(self, *_: object) -> None:
+        # Removed before it is unlocked, so that no other run locks a folder that is about to go. Windows cannot remove
+        # files that are open, so there it goes after.
         if os.name == "posix":
             shutil.rmtree(self.folder, ignore_errors=True)
         if self._lock is not None:
@@ -124,9 +127,11 @@ class Staging:
         staged = self.folder / "record"
         with temporary_file(staged) as stream:
             stream.write(content)
+        # On the disk before any name is given: a crash leaves either nothing under a final name, or whole files.
         staged.chmod(public_mode())
         _open_up(self.table, public_mode(like))
         sync_directory(self.folder)
+        # The record first: a table without its record could not be told from a private one.
         for new, name in ((staged, record), (self.table, self.target)):
             try:
                 if replace:

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -40,11 +40,7 @@ from optrand.release.rows import Groups, Indices
 from optrand.sampling.keyed import subkey
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["ENDING", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
-
-FRAME_FORMAT = "optrand.releases"
-ENDING = ".release.json"
-"""Ending of the file of a record beside a table."""
+__all__ = ["FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
 
 
 @dataclass(frozen=True)
@@ -212,6 +208,7 @@ class ReleaseRecord(Released):
         rows = np.bincount(pools, sizes, len(fits))
         mechanisms = [fit.mechanism for fit in fits]
         proofs = prove(question, mechanisms)
+        # The prior's part is spent in full, the labels' part as proven of the table that draws.
         spent = decimal_value(split.prior) + max(Fraction(least_reading(proof.epsilon)) for proof in proofs)
         bias = max(proof.bias for proof in proofs)
         losses = np.array([expected_loss(one, bias_penalty=0.0) for one in mechanisms])
@@ -386,6 +383,7 @@ class FrameRecord:
     columns : mapping of column to ReleaseRecord
     """
 
+    FORMAT: ClassVar[str] = "optrand.releases"
     columns: Mapping[Hashable, ReleaseRecord]
 
     @property
@@ -404,7 +402,7 @@ class FrameRecord:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the records, whole or not at all; :func:`load_release` reads them."""
         document = {"records": [one._document() for one in self.columns.values()]}
-        write_atomically(path, _lines(strict_json.seal(document, kind=FRAME_FORMAT)), overwrite=overwrite)
+        write_atomically(path, _lines(strict_json.seal(document, kind=self.FORMAT)), overwrite=overwrite)
 
 
 def load_release(path: str | os.PathLike[str]) -> Any:
@@ -434,8 +432,8 @@ def load_release(path: str | os.PathLike[str]) -> Any:
     if not file.is_file():
         raise InvalidInput(f"{file} is {missing(file)}: expected the record of a release")
     data = file.read_bytes()
-    if strict_json.read_format(data) == FRAME_FORMAT:
-        content = strict_json.unseal(data, ["records"], kind=FRAME_FORMAT)
+    if strict_json.read_format(data) == FrameRecord.FORMAT:
+        content = strict_json.unseal(data, ["records"], kind=FrameRecord.FORMAT)
         records = [_read(one) for one in content["records"]]
         return FrameRecord({one.column: one for one in records})
     return ReleaseRecord.from_bytes(data)
