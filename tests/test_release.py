@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import hmac
 import json
 import math
 from collections.abc import Callable
@@ -16,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import optrand
 from optrand import estimate
@@ -324,6 +327,44 @@ def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
                     unique.check()
             else:
                 unique.check()
+
+
+def test_ids_of_text_are_their_macs_in_every_layout() -> None:
+    key = bytes(range(32))
+    texts = [
+        b"",
+        b"a",
+        b"a\0",
+        b"\0",
+        b"-",
+        b"007",
+        b"x" * 15,
+        b"x" * 16,
+        b"x" * 17,
+        b"x" * 1024,
+        b"y" * 1025,
+        b"z" * 5000,
+    ]
+    cipher = Cipher(algorithms.AES(hmac.digest(key, b"texts", "sha256")), modes.CBC(bytes(16)))
+    expected = []
+    for text in texts:
+        # The length, then the text: the last block of the chain is the MAC.
+        mac = cipher.encryptor().update(len(text).to_bytes(16, "little") + text + bytes(-len(text) % 16))[-16:]
+        if len(text) > 1024:
+            mac = hashlib.blake2b(text, digest_size=16, key=key).digest()
+        expected.append([int.from_bytes(mac[:8], "little"), int.from_bytes(mac[8:], "little") | 1 << 63])
+    mixed, written = [*texts[:3], b"7", *texts[3:], b"-12"], [*expected[:3], [7, 0], *expected[3:], [2**64 - 12, 0]]
+    for kind in (pa.binary(), pa.large_binary(), pa.string(), pa.large_string()):
+        column = pa.array(mixed, pa.binary()).cast(kind)
+        assert column_ids([column], ["id"], key=key).tolist() == written
+        assert column_ids([column.slice(2, 5)], ["id"], key=key).tolist() == written[2:7]
+        assert [column_ids([column.slice(i, 1)], ["id"], key=key).tolist() for i in range(14)] == [
+            [id_] for id_ in written
+        ]
+        assert column_ids([column.slice(0, 0)], ["id"], key=key).shape == (0, 2)
+    fixed = pa.array([b"abcd", b"efgh", b"ijkl"], pa.binary(4))
+    hashed = column_ids([fixed.cast(pa.binary())], ["id"], key=key).tolist()
+    assert column_ids([fixed.slice(1)], ["id"], key=key).tolist() == hashed[1:]
 
 
 @pytest.mark.parametrize(

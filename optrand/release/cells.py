@@ -194,6 +194,26 @@ def is_bytes(kind: Any) -> bool:
     return any(of_kind(kind) for of_kind in known)
 
 
+def contents(column: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return bytes that hold the cells of a column of bytes or text one behind the other, and where each begins.
+
+    The last of the places, of which there is one more than cells, is the end of the last cell.
+
+    Examples
+    --------
+    >>> data, places = contents(pa.array([b"ab", b"", b"c"]))
+    >>> data.tobytes(), places.tolist()
+    (b'abc', [0, 2, 2, 3])
+    """
+    cells = column.cast(pa.large_binary())
+    _, places, data = cells.buffers()
+    held = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    if len(cells) == 0:
+        # Arrow may leave out the places of an array without cells.
+        return held, np.zeros(1, dtype=np.int64)
+    return held, np.frombuffer(places, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
+
+
 def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
     """Return the cells of a plain column without repetition, and the place among them of each row's, -1 if it is null.
 

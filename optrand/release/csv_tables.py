@@ -22,7 +22,7 @@ import pyarrow.csv
 
 from optrand.errors import InvalidInput
 from optrand.release.batches import Table
-from optrand.release.cells import is_bytes
+from optrand.release.cells import contents, is_bytes
 
 
 def check_signs(separator: str, decimal: str) -> tuple[str, str]:
@@ -268,10 +268,5 @@ class CsvWriter:
 
 def _bytes_of(cells: Any) -> bytes:
     """Return all bytes of a binary array, one cell behind the other."""
-    if len(cells) == 0:
-        return b""
-    _, ends, data = cells.buffers()
-    if data is None:
-        return b""
-    bounds = memoryview(ends).cast("i")
-    return memoryview(data)[bounds[cells.offset] : bounds[cells.offset + len(cells)]].tobytes()
+    data, places = contents(cells)
+    return data[places[0] : places[-1]].tobytes()

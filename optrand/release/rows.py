@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release.cells import Places, plain
+from optrand.release.cells import Places, contents, is_bytes, plain
 from optrand.release.frames import arrow_column, as_table, is_frame
 
 Ids = NDArray[np.uint64]
@@ -48,7 +48,7 @@ def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> I
     names : sequence of str
         For errors.
     key : bytes
-        At most 64, of the hash (BLAKE2b to 127 bits) of everything that is no integer.
+        At most 64 bytes, of the hash to 127 bits of everything that is no integer.
 
     Raises
     ------
@@ -65,8 +65,8 @@ def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> I
     found = [_ids(column, name, key) for column, name in zip(columns, names, strict=True)]
     if len(found) == 1:
         return found[0]
-    rows = np.ascontiguousarray(np.hstack(found), dtype="<u8")
-    return _hashes([row.tobytes() for row in rows], key)
+    rows = np.ascontiguousarray(np.hstack(found), dtype="<u8").view(np.uint8)
+    return _hashes(rows.ravel(), np.arange(len(rows) + 1) * rows.shape[1], key)
 
 
 def _ids(column: Any, name: str, key: bytes) -> Ids:
@@ -81,13 +81,11 @@ def _ids(column: Any, name: str, key: bytes) -> Ids:
         integers: NDArray[Any] = np.from_dlpack(column)
         wide = integers if integers.dtype == np.uint64 else integers.astype(np.int64).view(np.uint64)
         return _integers(wide)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        column = column.cast(pa.large_binary() if pa.types.is_large_string(kind) else pa.binary())
-    elif pa.types.is_fixed_size_binary(kind):
-        return _hashes(column.to_pylist(), key)
-    elif not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+    if not (is_bytes(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise InvalidInput(f"column {name!r} is of type {kind}, expected integers, text, UUIDs or dates as record ids")
-    return _text_ids(column, key)
+    if pa.types.is_fixed_size_binary(kind):
+        return _hashes(*contents(column), key)
+    return _text_ids(column.cast(pa.large_binary()), key)
 
 
 def _integers(values: NDArray[np.uint64]) -> Ids:
@@ -97,33 +95,55 @@ def _integers(values: NDArray[np.uint64]) -> Ids:
 
 
 def _text_ids(column: Any, key: bytes) -> Ids:
-    # Integers of 64 bits in the only way in which they are written.
-    whole = pc.match_substring_regex(column, r"^(0|-?[1-9][0-9]{0,17})$").to_numpy(zero_copy_only=False)
-
-    def read(texts: Any) -> Ids:
-        integers = texts.cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
-        return _integers(integers.view(np.uint64))
-
-    if whole.all():
-        return read(column)
-    ids = np.empty((len(column), 2), dtype=np.uint64)
-    ids[~whole] = _hashes(column.filter(pa.array(~whole)).to_pylist(), key)
+    data, places = contents(column)
+    first = np.append(data, np.uint8(0))[places[:-1]]
+    # Few texts that are no integers begin like one, and the pattern takes as long as the hash.
+    whole = (first == ord("-")) | ((first >= ord("0")) & (first <= ord("9")))
     if whole.any():
-        ids[whole] = read(column.filter(pa.array(whole)))
+        # Integers of 64 bits in the only way in which they are written.
+        written = pc.match_substring_regex(_filter(column, whole), r"^(0|-?[1-9][0-9]{0,17})$")
+        whole[whole] = written.to_numpy(zero_copy_only=False)
+    if not whole.any():
+        return _hashes(data, places, key)
+    integers = _filter(column, whole).cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if whole.all():
+        return _integers(integers.view(np.uint64))
+    ids = np.empty((len(column), 2), dtype=np.uint64)
+    ids[whole] = _integers(integers.view(np.uint64))
+    ids[~whole] = _hashes(*contents(_filter(column, ~whole)), key)
     return ids
 
 
-def _hashes(texts: Sequence[bytes], key: bytes) -> Ids:
-    start = hashlib.blake2b(key=key, digest_size=16)
-    hashes = bytearray()
-    for text in texts:
-        one = start.copy()
-        one.update(text)
-        hashes += one.digest()
-    ids = np.frombuffer(bytes(hashes), dtype="<u8").astype(np.uint64).reshape(-1, 2)
+def _filter(column: Any, rows: NDArray[np.bool_]) -> Any:
+    return column if rows.all() else column.filter(pa.array(rows))
+
+
+def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> Ids:
+    """Return keyed hashes of pieces of some bytes, which begin and end at some places.
+
+    A piece is hashed by its CBC-MAC of AES-256. Its length is the first block, so that no piece is the beginning of
+    another, as a CBC-MAC needs. Pieces of more than 1024 bytes are hashed by BLAKE2b.
+    """
+    lengths = np.diff(places)
+    hashes = _encrypt(key, b"texts", _integers(lengths.astype(np.uint64)))
+    padded = np.append(data, np.zeros(16, dtype=np.uint8))
+    # The word that begins at each byte, and masks of its first 0 to 8 bytes.
+    words = np.ndarray(padded.size - 7, dtype="<u8", buffer=padded, strides=(1,))
+    masks = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
+    # All pieces at once, block by block: a call for each of them would take many times as long.
+    short = np.where(lengths > 1024, 0, lengths)
+    for start in range(0, int(short.max(initial=0)), 16):
+        rows = np.flatnonzero(short > start)
+        blocks = np.take(hashes, rows, axis=0)
+        for half, begin in enumerate((start, start + 8)):
+            blocks[:, half] ^= words[places[rows] + begin] & masks[np.clip(short[rows] - begin, 0, 8)]
+        hashes[rows] = _encrypt(key, b"texts", blocks)
+    for row in np.flatnonzero(lengths > 1024).tolist():
+        piece = data[places[row] : places[row + 1]].tobytes()
+        hashes[row] = np.frombuffer(hashlib.blake2b(piece, digest_size=16, key=key).digest(), dtype="<u8")
     # The highest bit marks a hash, not an integer.
-    ids[:, 1] |= np.uint64(1 << 63)
-    return ids
+    hashes[:, 1] |= np.uint64(1 << 63)
+    return hashes
 
 
 @dataclass(frozen=True)
@@ -317,7 +337,7 @@ def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[
     # One block for each input and no chaining: the cipher itself, a function of the block alone.
     cipher = Cipher(algorithms.AES(hmac.digest(key, purpose, "sha256")), modes.ECB())  # noqa: S305
     encrypted = bytearray(16 * len(blocks) + 15)
-    cipher.encryptor().update_into(np.ascontiguousarray(blocks, dtype="<u8").data.cast("B"), encrypted)
+    cipher.encryptor().update_into(blocks.astype("<u8", copy=False).tobytes(), encrypted)
     return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
 
 
