@@ -85,6 +85,34 @@ class Account:
         """Return the dataset that a ledger charges; None without one."""
         return None if self.ledger is None else self.dataset
 
+    def begin(self, charges: Sequence[Charge]) -> list[Charge]:
+        """Charge releases, all of them or none, or go on with unfinished ones. Return them with their keys."""
+        if self.ledger is None:
+            return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
+        return self.ledger.begin(charges, again=self.again, budget=self.budget)
+
+    def enter(self, charge: Charge, record: str) -> str:
+        """Enter the record that labels are drawn with. Return it, or that of another run that came first."""
+        return record if self.ledger is None else self.ledger.draw(charge, record)
+
+    def complete(self, charges: Sequence[Charge], publish: Callable[[], object]) -> None:
+        """Publish releases inside the ledger's transaction, so that of two racing runs one publishes."""
+        if self.ledger is None:
+            publish()
+        else:
+            self.ledger.complete(charges, publish)
+
+    def describe(self, charges: Sequence[Charge]) -> SpentNote | None:
+        """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
+        if self.ledger is None:
+            priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
+            return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None
+        total = Spent.total(charge.total for charge in charges)
+        return SpentNote(
+            f"{total} is charged to dataset {self.dataset!r}, once. Once the cause is gone, the same command goes on "
+            "from there with the same noise, and does not pay for it again"
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Reader:
@@ -367,14 +395,10 @@ def release(
         table.draw(reader, sink, found, drawings, listener)
         records = sink.close(planned)
         listener.stage("publishing")
-        if account.ledger is None:
-            sink.publish()
-        else:
-            # Published inside the ledger's transaction, so that of two racing runs one publishes.
-            account.ledger.complete(charges, sink.publish)
+        account.complete(charges, sink.publish)
     except BaseException as error:
         sink.abandon()
-        if not getattr(error, "released", False) and (note := _spent_note(charges, account)):
+        if not getattr(error, "released", False) and (note := account.describe(charges)):
             error.add_note(note)
         raise
     return records
@@ -411,9 +435,7 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
                 output=output,
             )
         )
-    if account.ledger is None:
-        return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
-    return account.ledger.begin(charges, again=account.again, budget=account.budget)
+    return account.begin(charges)
 
 
 def make_record(
@@ -433,20 +455,6 @@ def make_record(
     made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=account.charged)
     if not made.estimates.histogram:
         listener.warn(made.estimates.words)
-    if account.ledger is None:
-        return made
     text = made.to_bytes().decode()
-    entered = account.ledger.draw(charge, text)
+    entered = account.enter(charge, text)
     return made if entered == text else ReleaseRecord.from_bytes(entered.encode())
-
-
-def _spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
-    """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
-    if account.ledger is None:
-        priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
-        return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None
-    total = Spent.total(charge.total for charge in charges)
-    return SpentNote(
-        f"{total} is charged to dataset {account.dataset!r}, once. Once the cause is gone, the same command goes on "
-        "from there with the same noise, and does not pay for it again"
-    )

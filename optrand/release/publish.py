@@ -79,7 +79,7 @@ class Staging:
             self._lock = self._acquire()
         for left in self.folder.iterdir():
             if left.name != "lock":
-                _remove(left)
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         return self
 
     def _acquire(self) -> sqlite3.Connection | None:
@@ -148,10 +148,6 @@ class Staging:
         new.replace(name)
 
 
-def _remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-
-
 def _open_up(path: Path, mode: int) -> None:
     """Set the permissions of a file, or of a folder and all in it."""
     if not path.is_dir():
@@ -177,8 +173,8 @@ class Signals:
         Whether the release is complete.
     """
 
-    def __init__(self, outcome: str = "nothing was released") -> None:
-        self.outcome, self.released = outcome, False
+    def __init__(self) -> None:
+        self.outcome, self.released = "nothing was released", False
         self._waiting = False
         self._pending: int | None = None
         self._before: dict[int, Any] = {}

@@ -367,11 +367,6 @@ def _check_name(name: object, wrong: str) -> str:
     raise InvalidInput(wrong)
 
 
-def _is_text(name: object) -> bool:
-    """Decide whether a name is text that is not empty and valid Unicode."""
-    return isinstance(name, str) and name != "" and not any("\ud800" <= each <= "\udfff" for each in name)
-
-
 def _as_array(given: Any, name: str, example: str = "[0.5, 0.3, 0.2]") -> Any:
     """Return a public list as an array or a list."""
     if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
@@ -409,7 +404,8 @@ def _check_names(given: Any) -> tuple[Name, ...]:
     named = [name for name in names if name is not None]
     if not named or len({type(name) for name in named}) > 1 or not isinstance(named[0], str | int):
         raise InvalidInput("labels are of several types or of none, expected all text, all integers or all booleans")
-    if isinstance(named[0], str) and not all(_is_text(name) or name == "" for name in named):
+    # Surrogates, by which Python escapes bytes of other encodings.
+    if isinstance(named[0], str) and any("\ud800" <= letter <= "\udfff" for letter in "".join(named)):
         raise InvalidInput("a label is no valid Unicode text: rename it")
     if len(set(names)) < len(names):
         raise InvalidInput(f"there are {len(names)} labels, expected no name twice")
