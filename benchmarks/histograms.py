@@ -23,9 +23,9 @@ from benchmarks.priors import weeks
 from optrand import solve, unbiased_regression
 from optrand.base.validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
-from optrand.release.groups import Groups
 from optrand.release.plan import Conditioning, condition, draw_histograms, find_mechanisms
 from optrand.release.question import Question
+from optrand.release.rows import Groups
 from optrand.sampling.entropy import SeededEntropy
 from optrand.sampling.priors import private_prior, smoothed_prior, split_budget
 

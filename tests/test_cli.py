@@ -111,7 +111,7 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     told = facts(result)
     assert told["rows"] == "200"
     assert told["labels"] == "3 declared"
-    assert told["budget"] == "1.0: prior 0.05, labels 0.95"
+    assert told["total epsilon"] == "1.0: prior 0.05, labels 0.95"
     assert told["prior"] == "estimated privately"
     mechanism = load_release("out.csv.release.json").mechanism
     assert told["randomizer"].startswith(f"Mechanism, {mechanism.n} outputs from {mechanism.outputs[0]:g}")

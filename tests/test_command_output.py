@@ -56,7 +56,7 @@ def test_released_tables_are_read_as_they_were_written(here, nulls, more):
 def test_a_release_from_which_nothing_can_be_estimated_is_no_success():
     released(*CLASSES, "--nulls", "drop", "--randomizer", "rr-top-k:1")
     told = invoked("estimate", "out.csv.release.json", "out.csv", code=2)
-    assert "histogram  not estimated" in told.stdout
+    assert "histogram      not estimated" in told.stdout
     assert "nothing can be estimated" in told.stderr
     released(*NUMBERS, "--nulls", "drop", "--randomizer", "debiased-rr", "--force")
     assert "not estimated" not in invoked("estimate", "out.csv.release.json", "out.csv").stdout

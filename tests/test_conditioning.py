@@ -12,12 +12,12 @@ import optrand
 from optrand.data import weeks_worked_path
 from optrand.errors import InvalidInput
 from optrand.mechanism.mixture import mixture
-from optrand.release.groups import Groups, noise_variance, shrink_histograms
 from optrand.release.plan import LIMITS, Conditioning, condition, draw_histograms, find_mechanisms
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
+from optrand.release.rows import Groups
 from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.priors import private_histogram
+from optrand.sampling.priors import noise_variance, private_histogram, shrink_histograms
 
 
 def planned(counts, epsilon, seed):

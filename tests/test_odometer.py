@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand.accounting import Odometer, Spent
-from optrand.accounting import spent as module
 from optrand.errors import InvalidInput, OverBudget
 
 amounts = st.fractions(min_value=0, max_value=50, max_denominator=10**6)
@@ -123,7 +122,7 @@ def test_threads_together_do_not_exceed_a_budget():
 
 
 def test_memory_does_not_grow_with_the_number_of_charges(monkeypatch):
-    monkeypatch.setattr(module, "SPARE", 4)
+    monkeypatch.setattr(Odometer, "spare", 4)
     odometer = Odometer(3)
     for i in range(200):
         odometer.charge([i % 3], Spent(Fraction(1, i + 1)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import hmac
 import json
 import math
 from collections.abc import Callable
@@ -16,6 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import optrand
 from optrand import estimate
@@ -23,9 +26,9 @@ from optrand.base import strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, randomize_table
 from optrand.release.files import diagnose_table
-from optrand.release.ids import UniqueIds, column_ids, row_ids
 from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.question import RANDOMIZERS
+from optrand.release.rows import UniqueIds, column_ids, row_ids
 
 ROWS = 300
 LABELS = [0, 1, 2] * (ROWS // 3)
@@ -224,7 +227,7 @@ def test_files_of_a_folder_may_differ_in_the_width_of_integers() -> None:
 def test_batches_of_any_size_make_large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema({"y": pa.int64()})
     for largest, groups in ((1 << 26, [280_000, 120_000]), (200_000, [40_000] * 10)):
-        monkeypatch.setattr("optrand.release.parquet_tables.LARGEST_GROUP", largest)
+        monkeypatch.setattr(ParquetWriter, "group_bytes", largest)
         path = Path(f"{largest}.parquet")
         writer = ParquetWriter(schema, [path])
         for _ in range(20):
@@ -309,13 +312,12 @@ def test_noise_is_that_of_the_record_in_any_order_and_any_format() -> None:
 
 @pytest.mark.parametrize("buffered", [1 << 18, 64])
 @pytest.mark.parametrize("wide", [False, True])
-def test_ids_are_compared_exactly(buffered: int, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optrand.release.ids.BUFFERED", buffered)
+def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
     rng = np.random.default_rng(1)
     texts = pa.array([f"p{i}" for i in range(2000)])
     ids = column_ids([texts], ["id"], key=b"k") if wide else row_ids(0, 2000)[rng.permutation(2000)]
     for extra, same in ((None, False), (ids[1234:1235], True), (row_ids(5000, 100), False)):
-        with UniqueIds() as unique:
+        with UniqueIds(buffered=buffered) as unique:
             for start in range(0, 2000, 70):
                 unique.add(ids[start : start + 70])
             if extra is not None:
@@ -325,6 +327,44 @@ def test_ids_are_compared_exactly(buffered: int, wide: bool, monkeypatch: pytest
                     unique.check()
             else:
                 unique.check()
+
+
+def test_ids_of_text_are_their_macs_in_every_layout() -> None:
+    key = bytes(range(32))
+    texts = [
+        b"",
+        b"a",
+        b"a\0",
+        b"\0",
+        b"-",
+        b"007",
+        b"x" * 15,
+        b"x" * 16,
+        b"x" * 17,
+        b"x" * 1024,
+        b"y" * 1025,
+        b"z" * 5000,
+    ]
+    cipher = Cipher(algorithms.AES(hmac.digest(key, b"texts", "sha256")), modes.CBC(bytes(16)))
+    expected = []
+    for text in texts:
+        # The length, then the text: the last block of the chain is the MAC.
+        mac = cipher.encryptor().update(len(text).to_bytes(16, "little") + text + bytes(-len(text) % 16))[-16:]
+        if len(text) > 1024:
+            mac = hashlib.blake2b(text, digest_size=16, key=key).digest()
+        expected.append([int.from_bytes(mac[:8], "little"), int.from_bytes(mac[8:], "little") | 1 << 63])
+    mixed, written = [*texts[:3], b"7", *texts[3:], b"-12"], [*expected[:3], [7, 0], *expected[3:], [2**64 - 12, 0]]
+    for kind in (pa.binary(), pa.large_binary(), pa.string(), pa.large_string()):
+        column = pa.array(mixed, pa.binary()).cast(kind)
+        assert column_ids([column], ["id"], key=key).tolist() == written
+        assert column_ids([column.slice(2, 5)], ["id"], key=key).tolist() == written[2:7]
+        assert [column_ids([column.slice(i, 1)], ["id"], key=key).tolist() for i in range(14)] == [
+            [id_] for id_ in written
+        ]
+        assert column_ids([column.slice(0, 0)], ["id"], key=key).shape == (0, 2)
+    fixed = pa.array([b"abcd", b"efgh", b"ijkl"], pa.binary(4))
+    hashed = column_ids([fixed.cast(pa.binary())], ["id"], key=key).tolist()
+    assert column_ids([fixed.slice(1)], ["id"], key=key).tolist() == hashed[1:]
 
 
 @pytest.mark.parametrize(

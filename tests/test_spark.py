@@ -24,7 +24,7 @@ from optrand.errors import AlreadySpent, InputChanged, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, publish, randomize_table
 from optrand.release import batches as orchestrator
 from optrand.release.batches import Account, Listener, Table
-from optrand.release.groups import Groups
+from optrand.release.rows import Groups
 from optrand.release.spark import _task, _write_labels
 
 if MISSING and "CI" not in os.environ:

@@ -20,12 +20,6 @@ __all__ = ["Odometer", "Spent"]
 
 Amount = Fraction | float
 
-ABOVE = Fraction(1, 10**16)
-"""Share by which a shown amount may exceed what was spent."""
-
-SPARE = 1024
-"""Sums that no row holds any longer, and that are kept until there are more of them."""
-
 
 @dataclass(frozen=True)
 class Spent:
@@ -109,11 +103,11 @@ def _amount(value: object, name: str) -> Fraction:
 
 
 def _shown(amount: Fraction) -> str:
-    """Return the shortest decimal from an amount to :data:`ABOVE` of it above it, or one of 17 digits."""
+    """Return an amount rounded up to the shortest decimal within a share of 1e-16 of it, or to 17 digits."""
     for digits in range(1, 18):
         context = decimal.Context(digits, decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
         numeral = context.divide(decimal.Decimal(amount.numerator), decimal.Decimal(amount.denominator))
-        if Fraction(numeral) - amount <= ABOVE * amount:
+        if Fraction(numeral) - amount <= amount / 10**16:
             break
     numeral = numeral.normalize(context)
     return f"{numeral:f}" if -7 < numeral.adjusted() < 17 else f"{numeral:e}"
@@ -128,6 +122,11 @@ class Odometer:
         How many there are.
     budget : Spent, optional
         Largest sum that a row may pay.
+
+    Attributes
+    ----------
+    spare : int
+        Sums that no row has any longer, and that are kept in memory until there are more of them.
 
     Notes
     -----
@@ -148,6 +147,8 @@ class Odometer:
     optrand.errors.OverBudget: the charge of epsilon 0.6666666666666667 would take at least one row to
     epsilon 1.3333333333333334, over the budget of epsilon 1: nothing was charged, and nothing must be drawn
     """
+
+    spare = 1024
 
     def __init__(self, rows: int, *, budget: Spent | None = None) -> None:
         self._codes = np.zeros(check_integer(rows, "the number of rows", 0), dtype=np.intp)
@@ -191,7 +192,7 @@ class Odometer:
                     self._sums.append(each)
             new = np.array([self._known[each] for each in sums], dtype=np.intp)
             self._codes[places] = new[where]
-            if len(self._sums) > SPARE + 2 * self._codes.size:
+            if len(self._sums) > self.spare + 2 * self._codes.size:
                 self._compact()
 
     @property

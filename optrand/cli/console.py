@@ -198,12 +198,16 @@ def _origin(error: Exception) -> str:
     return "?" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
 
 
-EVERY = 10.0
-"""Seconds between lines of progress if the standard error is no terminal."""
-
-
 class Announce:
-    """Progress of a command by stages and rows: a spinner on a terminal, else a line every :data:`EVERY` seconds."""
+    """Progress of a command by stages and rows: a spinner on a terminal, else a line every few seconds.
+
+    Attributes
+    ----------
+    every : float
+        Seconds between lines if the standard error is no terminal.
+    """
+
+    every = 10.0
 
     def __init__(self, bar: Progress) -> None:
         self._bar, self._task = bar, bar.add_task("starting", total=None)
@@ -225,8 +229,8 @@ class Announce:
         self._bar.update(self._task, description=words)
 
     def print_lines(self, over: threading.Event) -> None:
-        """Print a line every :data:`EVERY` seconds, in a long stage too, until all is over."""
-        while not over.wait(EVERY):
+        """Print a line every :attr:`every` seconds, in a long stage too, until all is over."""
+        while not over.wait(self.every):
             typer.echo(f"{self._told} ({time.monotonic() - self._start:.0f} s)", err=True)
 
 

@@ -59,11 +59,6 @@ LedgerName = Annotated[
     ),
 ]
 
-MAX_LABELS = 100_000
-"""A longer range is more likely a slip than a set that a solver can treat."""
-
-MAX_NUMBERS = 10_000
-
 
 def parse_labels(text: str) -> Floats:
     """Return the set of labels that a text declares, in increasing order.
@@ -116,8 +111,10 @@ def _range(text: str) -> list[Fraction]:
     steps = (high - low) / step
     if steps.denominator != 1:
         raise InvalidInput(f"labels {text!r} do not reach their high end in whole steps: choose another end or step")
-    if steps >= MAX_LABELS:
-        raise InvalidInput(f"labels {text!r} are {steps + 1} labels, expected at most {MAX_LABELS}: use a larger step")
+    # A longer range is more likely a slip than a set that a solver can treat.
+    most = 100_000
+    if steps >= most:
+        raise InvalidInput(f"labels {text!r} are {steps + 1} labels, expected at most {most}: use a larger step")
     return [low + i * step for i in range(int(steps) + 1)]
 
 
@@ -343,14 +340,15 @@ def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> lis
     [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, inf]
     """
     found: list[float] = []
+    most = 10_000
     for part in text.split(","):
         ends = part.split(":")
         if len(ends) == 1:
             found.append(one(part, name))
             continue
         count = read_whole(ends[2]) if len(ends) == 3 else None
-        if count is None or not 2 <= count <= MAX_NUMBERS:
-            raise InvalidInput(f"{name} holds {part!r}, expected LOW:HIGH:N with a whole N from 2 to {MAX_NUMBERS}")
+        if count is None or not 2 <= count <= most:
+            raise InvalidInput(f"{name} holds {part!r}, expected LOW:HIGH:N with a whole N from 2 to {most}")
         low, high = (one(end, name) for end in ends[:2])
         if not low < high < math.inf:
             raise InvalidInput(f"{name} holds {part!r}, expected a finite range that runs upwards")
@@ -411,7 +409,18 @@ def read_record(path: Path) -> ReleaseRecord:
     return found
 
 
+def record_facts(record: ReleaseRecord) -> dict[str, object]:
+    """Return the facts of a release that every command states of its record. All of them are public."""
+    facts: dict[str, object] = {
+        "total epsilon": f"{record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}",
+        "rows": record.rows,
+    }
+    if record.groups:
+        facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
+    return facts
+
+
 def tell_total(record: ReleaseRecord | None) -> None:
     """Print the total epsilon that the release of a record has spent."""
     if record is not None:
-        say(f"total epsilon  {record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}")
+        say(f"total epsilon  {record_facts(record)['total epsilon']}")

@@ -40,7 +40,7 @@ from optrand.cli.reading import (
     read_mechanism,
     read_prior,
     read_record,
-    tell_total,
+    record_facts,
 )
 from optrand.errors import InvalidInput
 
@@ -51,11 +51,6 @@ if TYPE_CHECKING:
     from optrand.release.record import ReleaseRecord
 
 __all__ = ["estimate", "ledger", "randomize"]
-
-DEMO = "demo"
-"""Name under which the bundled table is charged, unless it is given another."""
-
-POOL = "ARROW_DEFAULT_MEMORY_POOL"
 
 
 @command_line
@@ -272,8 +267,9 @@ def _dataset(name: str | None, source: Path) -> str:
 
     if name is not None:
         return name
+    # The bundled table, which is public.
     if source.exists() and source.samefile(weeks_worked_path()):
-        return DEMO
+        return "demo"
     raise InvalidInput(
         "no dataset is named: say with --dataset NAME whose labels these are, the same name whenever any of them are "
         "released, so that the ledger can count what they have cost; or count yourself, --no-ledger"
@@ -282,13 +278,10 @@ def _dataset(name: str | None, source: Path) -> str:
 
 def _tell(record: ReleaseRecord) -> None:
     """Print the facts of a release; all of them are public."""
-    parts = record.parts
-    spent = f"prior {parts.prior!r}, labels {parts.labels!r}" if parts.prior else "all of it for the labels"
-    facts: dict[str, object] = {
-        "rows": record.rows,
+    facts = {
+        **record_facts(record),
         "labels": f"{len(record.labels)} declared",
         "prior": record.prior,
-        "budget": f"{record.epsilon!r}: {spent}",
         "randomizer": record.randomizer,
     }
     if record.task == "regression":
@@ -300,15 +293,15 @@ def _tell(record: ReleaseRecord) -> None:
         {"noisy label loss": lost} if record.task == "regression" else {"label changes": f"with probability {lost}"}
     )
     if record.relative_loss is not None:
-        facts["expected loss"] = f"{shown_above(record.relative_loss, 3)} of that of one randomizer for all groups"
+        facts["expected loss"] = f"{shown_above(record.relative_loss, 4)} of that of one randomizer for all groups"
     facts["estimates"] = record.estimates.words
     copied = [] if record.table is None else [name for name in record.table.columns if name != record.column]
     facts["copied"] = ", ".join(copied) or "no other column"
     show(facts)
     also(
         epsilon=record.epsilon,
-        prior_epsilon=parts.prior,
-        labels_epsilon=parts.labels,
+        prior_epsilon=record.parts.prior,
+        labels_epsilon=record.parts.labels,
         labels=len(record.labels),
         largest_bias=record.bias,
         verified_gap=record.gap if math.isfinite(record.gap) else "unknown",
@@ -343,8 +336,9 @@ def _tell_diagnosis(found: dict[str, int], declared: int) -> None:
 
 def _use_system_memory_pool() -> None:
     """Let Arrow allocate from the system: its own pools hold on to memory that batches of other columns could use."""
-    if POOL not in os.environ:
-        os.environ[POOL] = "system"
+    pool = "ARROW_DEFAULT_MEMORY_POOL"
+    if pool not in os.environ:
+        os.environ[pool] = "system"
         if (arrow := sys.modules.get("pyarrow")) is not None:
             arrow.set_memory_pool(arrow.system_memory_pool())
 
@@ -372,9 +366,7 @@ def estimate(
         announce("reading the table")
         values, groups = _read(table, record)
         announce("estimating")
-        facts: dict[str, object] = {"rows": record.rows}
-        if record.groups:
-            facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
+        facts = record_facts(record)
         if record.task == "regression":
             try:
                 found = mean(values, numbered, groups=groups)
@@ -392,7 +384,6 @@ def estimate(
             facts["largest error"] = f"{shown_above(max(errors), 3)} of a share"
         except InvalidInput as error:
             facts["histogram"] = f"not estimated: {error}"
-    tell_total(record)
     show(facts)
     if counts:
         also(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])

@@ -225,17 +225,13 @@ def sweep(
         raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
 
 
-COLUMNS = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "status")
-"""Columns that are printed; the file holds every column."""
-
-ROUNDED_UP = ("value", "gap", "variance", "squared_bias")
-
-
 def _print_rows(table: Sweep) -> None:
     also(rows=list(table.records()))
-    rows = [[name.replace("_", " ") for name in COLUMNS]]
-    rows += [[_cell(name, getattr(row, name)) for name in COLUMNS] for row in table]
-    widths = [max(len(cells[i]) for cells in rows) for i in range(len(COLUMNS))]
+    # The file holds every column.
+    columns = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "status")
+    rows = [[name.replace("_", " ") for name in columns]]
+    rows += [[_cell(name, getattr(row, name)) for name in columns] for row in table]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     for cells in rows:
         lines("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
     for row in table:
@@ -246,7 +242,7 @@ def _print_rows(table: Sweep) -> None:
 def _cell(name: str, fact: object) -> str:
     if not isinstance(fact, float):
         return str(fact)
-    return shown_above(fact, 6) if name in ROUNDED_UP else f"{fact:.6g}"
+    return shown_above(fact, 6) if name in ("value", "gap", "variance", "squared_bias") else f"{fact:.6g}"
 
 
 def _parquet(table: Sweep) -> bytes:

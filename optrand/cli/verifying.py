@@ -20,6 +20,7 @@ from optrand.cli.reading import (
     parse_gap,
     read_prior,
     read_saved,
+    record_facts,
 )
 from optrand.errors import InvalidInput, NotCertified
 
@@ -77,17 +78,10 @@ def _verify_mechanism(mechanism: Mechanism, required: float) -> None:
 
 
 def _tell_record(record: ReleaseRecord, table: Path | None) -> None:
-    facts: dict[str, object] = {
-        "total epsilon": f"{record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}",
-        "rows": record.rows,
-        "prior": record.prior,
-        "estimates": record.estimates.words,
-        "table": "not compared: name it with --table",
-    }
-    if record.groups:
-        facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
+    facts = {**record_facts(record), "prior": record.prior, "estimates": record.estimates.words}
+    facts["table"] = "not compared: name it with --table"
     if record.relative_loss is not None:
-        facts["objective"] = f"{shown_above(record.relative_loss, 4)} of that of one randomizer for all rows"
+        facts["expected loss"] = f"{shown_above(record.relative_loss, 4)} of that of one randomizer for all groups"
     if table is not None:
         record.verify_table(table)
         facts["table"] = f"{table}, SHA-256 {'' if record.table is None else record.table.sha256}"

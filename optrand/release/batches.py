@@ -23,15 +23,12 @@ from optrand.base.arithmetic import decimal_value
 from optrand.base.suggestions import same_but_spelling
 from optrand.base.validation import check_flag
 from optrand.errors import InputChanged, InvalidInput, SpentNote
-from optrand.release.cells import LabelColumn, Places, refuse_labels
-from optrand.release.groups import Groups, Indices
-from optrand.release.ids import Ids, RowSums, UniqueIds, column_ids, row_ids
+from optrand.release.cells import LabelColumn, refuse_labels
 from optrand.release.plan import Drawing, draw_histograms, find_mechanisms, rehearse
 from optrand.release.question import Question
 from optrand.release.record import ReleaseRecord
+from optrand.release.rows import Groups, Rows, RowSums, UniqueIds, column_ids, row_ids
 from optrand.sampling.keyed import KeyedEntropy, subkey
-
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 
 
 @dataclass(frozen=True)
@@ -88,39 +85,33 @@ class Account:
         """Return the dataset that a ledger charges; None without one."""
         return None if self.ledger is None else self.dataset
 
+    def begin(self, charges: Sequence[Charge]) -> list[Charge]:
+        """Charge releases, all of them or none, or go on with unfinished ones. Return them with their keys."""
+        if self.ledger is None:
+            return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
+        return self.ledger.begin(charges, again=self.again, budget=self.budget)
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a batch. Private.
+    def enter(self, charge: Charge, record: str) -> str:
+        """Enter the record that labels are drawn with. Return it, or that of another run that came first."""
+        return record if self.ledger is None else self.ledger.draw(charge, record)
 
-    Attributes
-    ----------
-    places : tuple of (rows,) arrays
-        For each question, of the labels in the declared set, negative for a missing one.
-    ids : (rows, 2) array
-    codes : (rows,) array
-        Groups of the rows.
-    kept : (rows,) array of bool or None
-        Rows that are released; None for all.
-    """
+    def complete(self, charges: Sequence[Charge], publish: Callable[[], object]) -> None:
+        """Publish releases inside the ledger's transaction, so that of two racing runs one publishes."""
+        if self.ledger is None:
+            publish()
+        else:
+            self.ledger.complete(charges, publish)
 
-    places: tuple[Places, ...] = field(repr=False)
-    ids: Ids = field(repr=False)
-    codes: Indices = field(repr=False)
-    kept: NDArray[np.bool_] | None = None
-
-    def drawn_places(self, number: int) -> Places:
-        """Return the places of labels of one question that are drawn: negative in rows that are left out, too."""
-        places = self.places[number]
-        return places if self.kept is None else np.where(self.kept, places, np.int32(-1))
-
-    def counts(self, number: int, groups: int, k: int) -> NDArray[np.intp]:
-        """Return how often each declared label occurs in each group, shape ``(groups, k)``."""
-        places = self.drawn_places(number)
-        present = slice(None) if places.min(initial=0) >= 0 else places >= 0
-        cells = places[present] if groups == 1 else self.codes[present] * k + places[present]
-        found: NDArray[np.intp] = np.bincount(cells, minlength=groups * k).reshape(groups, k)
-        return found
+    def describe(self, charges: Sequence[Charge]) -> SpentNote | None:
+        """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
+        if self.ledger is None:
+            priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
+            return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None
+        total = Spent.total(charge.total for charge in charges)
+        return SpentNote(
+            f"{total} is charged to dataset {self.dataset!r}, once. Once the cause is gone, the same command goes on "
+            "from there with the same noise, and does not pay for it again"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,7 +349,8 @@ def _hint(table: Table, name: str) -> str:
     if near is not None:
         return f"; did you mean {near!r}?"
     if table.decimal is not None and len(names) == 1:
-        signs = [word for sign, word in SEPARATORS.items() if sign in names[0]]
+        separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+        signs = [word for sign, word in separators.items() if sign in names[0]]
         if signs:
             return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
     return ""
@@ -379,6 +371,7 @@ def release(
         The gap of a mechanism is above that of its question. A note states the epsilon that was spent.
     """
     listener.stage("reading the table")
+    # The first pass. Until the charge a refusal costs nothing, so everything public is checked before it.
     reader = make_reader(table, questions, account)
     found = table.scan(reader, sink, listener)
     if not all(counts.any() for counts in found.counts):
@@ -390,23 +383,22 @@ def release(
         )
     sink.rehearse(reader)
     charges = begin_release(reader, found, sink.output, account)
+    # From here on epsilon is spent, whatever happens: errors say so, and the same call resumes.
     try:
         planned = [
             make_record(question, reader.groups, counts, charge, account, listener)
             for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True)
         ]
         listener.stage("drawing labels")
+        # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
         drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
         table.draw(reader, sink, found, drawings, listener)
         records = sink.close(planned)
         listener.stage("publishing")
-        if account.ledger is None:
-            sink.publish()
-        else:
-            account.ledger.complete(charges, sink.publish)
+        account.complete(charges, sink.publish)
     except BaseException as error:
         sink.abandon()
-        if not getattr(error, "released", False) and (note := _spent_note(charges, account)):
+        if not getattr(error, "released", False) and (note := account.describe(charges)):
             error.add_note(note)
         raise
     return records
@@ -425,6 +417,7 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
 def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
     """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
     charges = []
+    # Groups come from public columns, which the sums over rows do not cover.
     names = json.dumps(reader.groups.names).encode()
     for question, found, total in zip(reader.questions, scan.counts, scan.sums, strict=True):
         rows = int(found.sum())
@@ -442,9 +435,7 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
                 output=output,
             )
         )
-    if account.ledger is None:
-        return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
-    return account.ledger.begin(charges, again=account.again, budget=account.budget)
+    return account.begin(charges)
 
 
 def make_record(
@@ -464,20 +455,6 @@ def make_record(
     made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=account.charged)
     if not made.estimates.histogram:
         listener.warn(made.estimates.words)
-    if account.ledger is None:
-        return made
     text = made.to_bytes().decode()
-    entered = account.ledger.draw(charge, text)
+    entered = account.enter(charge, text)
     return made if entered == text else ReleaseRecord.from_bytes(entered.encode())
-
-
-def _spent_note(charges: Sequence[Charge], account: Account) -> SpentNote | None:
-    """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
-    if account.ledger is None:
-        priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
-        return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None
-    total = Spent.total(charge.total for charge in charges)
-    return SpentNote(
-        f"{total} is charged to dataset {account.dataset!r}, once. Once the cause is gone, the same command goes on "
-        "from there with the same noise, and does not pay for it again"
-    )

@@ -23,13 +23,6 @@ MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
 Places = NDArray[np.int32]
 """Index in the declared set, or one of the above."""
 
-SPAN = 1 << 12
-"""Largest span of integer cells that are indexed directly, without a table of hashes."""
-
-NUMBER = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
-NO_NUMBER = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
-"""Texts that stand for a missing number."""
-
 
 @dataclass(frozen=True)
 class LabelColumn:
@@ -86,7 +79,9 @@ class LabelColumn:
         if pa.types.is_null(cells.type):
             return np.full(len(column), self.missing_place, dtype=np.int32)
         if self.decimal is not None:
-            missing = _matches(cells, NO_NUMBER if self.question.names is None else r"^[ \t]*$")
+            # Texts that stand for a missing number; a name is missing if nothing is written.
+            no_number = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
+            missing = _matches(cells, no_number if self.question.names is None else r"^[ \t]*$")
         else:
             missing = np.array(cells.is_null())
             if pa.types.is_floating(cells.type):
@@ -109,6 +104,7 @@ class LabelColumn:
         return np.where(found < 0, np.nan, found)
 
     def _numbers(self, cells: Any) -> NDArray[np.intp]:
+        # Declared labels are found by bisection; numbers match them up to the rounding of floats (as_declared).
         labels = self.question.values
         numbers = _read_numbers(cells, self.decimal)
         nothing = np.isnan(numbers)
@@ -198,6 +194,26 @@ def is_bytes(kind: Any) -> bool:
     return any(of_kind(kind) for of_kind in known)
 
 
+def contents(column: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return bytes that hold the cells of a column of bytes or text one behind the other, and where each begins.
+
+    The last of the places, of which there is one more than cells, is the end of the last cell.
+
+    Examples
+    --------
+    >>> data, places = contents(pa.array([b"ab", b"", b"c"]))
+    >>> data.tobytes(), places.tolist()
+    (b'abc', [0, 2, 2, 3])
+    """
+    cells = column.cast(pa.large_binary())
+    _, places, data = cells.buffers()
+    held = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    if len(cells) == 0:
+        # Arrow may leave out the places of an array without cells.
+        return held, np.zeros(1, dtype=np.int64)
+    return held, np.frombuffer(places, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
+
+
 def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
     """Return the cells of a plain column without repetition, and the place among them of each row's, -1 if it is null.
 
@@ -213,7 +229,8 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
         # Unlike to_numpy, DLPack does not load pandas.
         integers = np.from_dlpack(column)
         lowest, highest = int(integers.min()), int(integers.max())
-        if highest - lowest < SPAN and max(-lowest, highest) <= MAX_INTEGER:
+        # Few enough to be indexed directly, without a table of hashes.
+        if highest - lowest < 4096 and max(-lowest, highest) <= MAX_INTEGER:
             return as_arrow(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
     if pa.types.is_null(column.type):
         return column, np.full(len(column), -1, dtype=np.intp)
@@ -244,7 +261,8 @@ def _parse_numbers(cells: Any, decimal: str) -> Floats:
     if decimal == ",":
         # A point in such a table separates thousands, and is refused.
         cells = pc.if_else(pc.match_substring(cells, "."), pa.scalar(b"x"), pc.replace_substring(cells, ",", "."))
-    texts = pc.if_else(_matches(cells, NUMBER), cells, pa.scalar(b"nan")).cast(pa.string())
+    number = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+    texts = pc.if_else(_matches(cells, number), cells, pa.scalar(b"nan")).cast(pa.string())
     found: Floats = (
         pc.fill_null(pc.utf8_trim(texts, characters=" \t"), "nan").cast(pa.float64()).to_numpy(zero_copy_only=False)
     )

@@ -22,11 +22,7 @@ import pyarrow.csv
 
 from optrand.errors import InvalidInput
 from optrand.release.batches import Table
-from optrand.release.cells import is_bytes
-
-READ_SIZE = 1 << 20
-LONGEST = 1 << 26
-"""Bytes of the longest record."""
+from optrand.release.cells import contents, is_bytes
 
 
 def check_signs(separator: str, decimal: str) -> tuple[str, str]:
@@ -44,10 +40,19 @@ class CsvTable(Table):
 
     pyarrow reads a quote that is never closed up to the next one, so that labels would become part of a public cell.
     The file is therefore cut into blocks of whole records, whose quotes are checked on the way.
+
+    Attributes
+    ----------
+    block : int
+        Bytes that are read at a time, if a record is not longer.
+    longest : int
+        Bytes of the longest record that is read: a quote that is never closed makes one of the rest of the file.
     """
 
     path: Path
     decimal: str
+    block = 1 << 20
+    longest = 1 << 26
 
     def __init__(self, path: Path, separator: str, decimal: str) -> None:
         self.path, self.files = path, (path,)
@@ -97,12 +102,14 @@ class CsvTable(Table):
                 if end:
                     yield held[:end]
                     held = held[end:]
-                elif len(held) > LONGEST:
+                elif len(held) > self.longest:
                     if b'"' in held:
                         raise self._quote_error()
-                    raise InvalidInput(f"{self.path.name} cannot be read as CSV: a line is longer than {LONGEST} bytes")
+                    raise InvalidInput(
+                        f"{self.path.name} cannot be read as CSV: a line is longer than {self.longest} bytes"
+                    )
                 # A long record is looked at again each time that it has doubled.
-                piece = self._read(source, max(READ_SIZE, len(held)))
+                piece = self._read(source, max(self.block, len(held)))
                 held += piece
             if held:
                 # The pattern of records leaves a last one without a line end, or with a lone carriage return.
@@ -111,7 +118,7 @@ class CsvTable(Table):
                 yield held
 
     def _read_start(self, source: Any) -> bytes:
-        data = self._read(source, READ_SIZE)
+        data = self._read(source, self.block)
         if data.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise InvalidInput(f"{self.path.name} is UTF-16 text: save it as UTF-8")
         data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
@@ -261,10 +268,5 @@ class CsvWriter:
 
 def _bytes_of(cells: Any) -> bytes:
     """Return all bytes of a binary array, one cell behind the other."""
-    if len(cells) == 0:
-        return b""
-    _, ends, data = cells.buffers()
-    if data is None:
-        return b""
-    bounds = memoryview(ends).cast("i")
-    return memoryview(data)[bounds[cells.offset] : bounds[cells.offset + len(cells)]].tobytes()
+    data, places = contents(cells)
+    return data[places[0] : places[-1]].tobytes()

@@ -23,7 +23,7 @@ from optrand.accounting.spent import Spent
 from optrand.base.suggestions import missing, suggest_parameters
 from optrand.base.validation import check_flag
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release.batches import Account, Listener, Rows, Sink, Table, check_column, label_column, release
+from optrand.release.batches import Account, Listener, Sink, Table, check_column, label_column, release
 from optrand.release.cells import MISSING, NO_LABEL, UNDECLARED
 from optrand.release.csv_tables import CsvTable, CsvWriter, check_writable
 from optrand.release.parquet_tables import (
@@ -36,7 +36,8 @@ from optrand.release.parquet_tables import (
 )
 from optrand.release.publish import Signals, Staging, check_place, digest_of
 from optrand.release.question import Question, check_names
-from optrand.release.record import ENDING, ReleaseRecord, TableFile, load_release
+from optrand.release.record import ReleaseRecord, TableFile, load_release
+from optrand.release.rows import Rows
 from optrand.release.spark import open_frame
 
 __all__ = ["FileSink", "check_output", "diagnose_table", "open_table", "randomize_table", "record_path"]
@@ -53,7 +54,7 @@ def record_path(target: str | os.PathLike[str]) -> Path:
     'census.csv.release.json'
     """
     path = Path(target)
-    return path.with_name(path.name + ENDING)
+    return path.with_name(f"{path.name}.release.json")
 
 
 @suggest_parameters
@@ -172,6 +173,7 @@ def check_output(
         A table, or the record of another release, has the name already.
     """
     path = record_path(output)
+    # The ledger marks a release complete after it is published, so a run may have been stopped between the two.
     unfinished = _find_unfinished(path, account)
     if unfinished is not None and account.ledger is not None:
         record, charge = unfinished
@@ -310,7 +312,8 @@ class FileSink(Sink):
             # The workers of Spark write.
             check_storable(pa.schema([table.schema.field(name) for name in self.names]))
             return
-        if copies := [name for name in columns_named_by_pandas(table.schema, self.column) if name in self.names]:
+        same = () if isinstance(table, CsvTable) else columns_named_by_pandas(table.schema, self.column)
+        if copies := [name for name in same if name in self.names]:
             raise InvalidInput(
                 f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {self.column!r}, like "
                 "the labels: drop it, or save the frame after reset_index(drop=True)"

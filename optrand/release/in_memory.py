@@ -15,10 +15,11 @@ from optrand.accounting.ledger import Ledger
 from optrand.accounting.spent import Spent
 from optrand.base.suggestions import suggest_parameters
 from optrand.errors import InvalidInput
-from optrand.release.batches import Account, Listener, Reader, Rows, Sink, Table, release
+from optrand.release.batches import Account, Listener, Reader, Sink, Table, release
 from optrand.release.frames import arrow_column, check_frame, is_frame, materialize, replace_labels
 from optrand.release.question import Nulls, Question
 from optrand.release.record import FrameRecord, ReleaseRecord
+from optrand.release.rows import Rows
 
 __all__ = ["Randomized", "randomize"]
 

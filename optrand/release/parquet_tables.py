@@ -19,15 +19,6 @@ import pyarrow.parquet
 from optrand.errors import InvalidInput
 from optrand.release.batches import Table
 
-BATCH_ROWS = 1 << 16
-ROW_GROUP = 1 << 18
-"""Rows of a row group, unless they are so wide that it would exceed :data:`LARGEST_GROUP`."""
-
-LARGEST_GROUP = 1 << 26
-"""Bytes in memory."""
-
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-
 
 class ParquetTable(Table):
     """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified."""
@@ -68,7 +59,7 @@ class ParquetTable(Table):
             try:
                 # Buffers of a fixed size in place of whole column chunks.
                 with pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as opened:
-                    for batch in opened.iter_batches(BATCH_ROWS, columns=None if columns is None else read):
+                    for batch in opened.iter_batches(1 << 16, columns=None if columns is None else read):
                         rows += batch.num_rows
                         arrays = [c.cast(kind) if c.type != kind else c for c, kind in zip(batch, wanted, strict=True)]
                         for name in partitions:
@@ -103,7 +94,7 @@ def _files_below(folder: Path) -> tuple[Path, ...]:
 def _partition(folders: Sequence[str]) -> dict[str, str | None]:
     """Return columns and their values in the names of folders, as Hive writes them."""
     pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
-    return {unquote(name): None if value == HIVE_NULL else unquote(value) for name, value in pairs}
+    return {unquote(name): None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for name, value in pairs}
 
 
 class ParquetWriter:
@@ -117,7 +108,15 @@ class ParquetWriter:
         A new file for each part, which only its owner can read; folders are made.
     distinct : tuple of str
         Columns no two of whose cells are equal, as record ids: a dictionary of them would only cost time and space.
+
+    Attributes
+    ----------
+    group_rows, group_bytes : int
+        A row group ends as soon as it has as many rows, or as many bytes in memory: wide rows make groups of fewer.
     """
+
+    group_rows = 1 << 18
+    group_bytes = 1 << 26
 
     def __init__(self, schema: Any, paths: Sequence[Path], *, distinct: Sequence[str] = ()) -> None:
         self.schema, self.paths, self.part = schema, list(paths), -1
@@ -134,7 +133,7 @@ class ParquetWriter:
             self._next()
         self.held.append(conform(batch, self.schema))
         rows, size = (sum(getattr(one, name) for one in self.held) for name in ("num_rows", "nbytes"))
-        if rows >= ROW_GROUP or size >= LARGEST_GROUP:
+        if rows >= self.group_rows or size >= self.group_bytes:
             self._flush()
 
     def close(self) -> None:

@@ -1,5 +1,8 @@
 r"""Mechanisms of a release, one for each pool of groups, computed once the prior has been paid for.
 
+A row belongs to one group, so the histograms of all groups cost as much as one of the whole table (parallel
+composition). [B23], section 6, leaves this open. A table without groups has one group.
+
 The optimum for squared loss may draw neighbouring labels from the same distribution. Its counts are compared with
 those of debiased randomized response, which releases every label by an output of its own: with :math:`q = 1 /
 (e^\epsilon + k - 1)` and :math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior
@@ -44,12 +47,11 @@ from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 from optrand.model.table import Table
 from optrand.release.cells import Places
-from optrand.release.groups import Groups, Indices, pool_groups, shrink_histograms
-from optrand.release.ids import Ids
 from optrand.release.question import Question
+from optrand.release.rows import Groups, Ids, Indices
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.keyed import RecordStreams
-from optrand.sampling.priors import private_histogram
+from optrand.sampling.priors import private_histogram, shrink_histograms
 from optrand.solvers import solve
 from optrand.studies import minimax
 
@@ -79,6 +81,7 @@ def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySou
         return None
     epsilon = question.split(int(counts.sum())).prior
     pools = pools_of(question, counts.sum(axis=1))
+    # Small groups are pooled before noise is added: the noise on each of their own counts would exceed them.
     pooled = np.zeros((int(pools.max()) + 1, question.k), dtype=np.int64)
     np.add.at(pooled, pools, counts)
     return np.array([private_histogram(row, epsilon, source=source) for row in pooled], dtype=np.int64)
@@ -118,6 +121,7 @@ def find_mechanisms(
     >>> fit.mechanism.labels.size, round(fit.multiple, 1)
     (4, 1.9)
     """
+    # Sizes are public, so the split of the budget discloses nothing.
     epsilon = question.split(int(sizes.sum())).labels
     announce("solving")
     if not question.needs_prior:
@@ -139,11 +143,23 @@ def find_mechanisms(
 
 
 def pools_of(question: Question, sizes: Indices) -> Indices:
-    """Return the pool of each group, by the public sizes of all; one pool if no prior is bought."""
+    """Return the pool of each group, from 0 on, by the public sizes of all; one pool if no prior is bought.
+
+    A group has a pool of its own if its rows outnumber the noise on its counts, which adds up to about ``2 k`` over the
+    epsilon of the prior. All others share the last one.
+
+    Examples
+    --------
+    >>> question = Question(labels=range(53), epsilon=1.0, prior=0.05)
+    >>> pools_of(question, np.array([9_000, 40, 7_000, 300])).tolist()
+    [0, 2, 1, 2]
+    """
     if not question.buys_prior:
         return np.zeros(sizes.size, dtype=np.intp)
     epsilon = question.split(int(sizes.sum())).prior
-    return pool_groups(np.maximum(sizes, 1), k=question.k, prior_epsilon=epsilon)
+    alone = np.maximum(sizes, 1) > (2 * question.k / epsilon if epsilon else math.inf)
+    pools: Indices = np.where(alone, np.cumsum(alone) - 1, alone.sum())
+    return pools
 
 
 def prove(question: Question, mechanisms: Iterable[Mechanism]) -> list[Certificate]:
@@ -351,6 +367,7 @@ class Conditioning:
         if not self.possible or k > LIMITS.labels:
             return None
         prior, squares = self._debiasing.prior, np.empty(k)
+        # A block of labels at a time: the values of all of them would be a table of k columns for each output.
         step = max(1, LIMITS.block // self.mechanism.outputs.size)
         for start in range(0, k, step):
             block = slice(start, min(start + step, k))
@@ -465,6 +482,7 @@ def condition(mechanism: Mechanism) -> Conditioning:
     if not unbiased_on_the_line or not found.multiple > LIMITS.multiple:
         return found
     response = debiased_rr(mechanism.labels, mechanism.epsilon, prior=problem.prior)
+    # No more than histograms need and the loss may cost. If the response is no dearer, half of it costs nothing.
     least, dearer = (float(problem.prior @ one.losses()) for one in (mechanism, response))
     weight = min(_find_weight(found), LIMITS.cost * least / (dearer - least)) if dearer > least else 1 / 2
     mixed = mixture(mechanism, response, weight)
@@ -478,6 +496,7 @@ def _condition_classes(found: Conditioning) -> Conditioning:
     if k < 2 or k**2 > FACTORED or not found.multiple > LIMITS.multiple:
         return found
     response = rr(best.labels, best.epsilon)
+    # A mixture is private at the larger ratio of the two, so both must have the same one.
     if response.ratio != best.ratio:
         return found
     stays, other = (float(prior @ _stay_probabilities(one)) for one in (best, response))
@@ -495,6 +514,8 @@ def _stay_probabilities(mechanism: Mechanism) -> Floats:
 
 def _find_weight(found: Conditioning) -> float:
     """Find the weight of debiased randomized response at which no error of a count is above the limit."""
+    # Second moments S are variances plus the prior. 1 / S of the mixture is at least linear in w, so the least w is a
+    # maximum over labels (module docstring).
     prior, other = found.mechanism.problem.prior, found.response_errors**2
     allowed, best = 1 / (LIMITS.multiple**2 * other + prior), 1 / (other + prior)
     now = np.zeros_like(prior) if found.count_errors is None else 1 / (found.count_errors**2 + prior)

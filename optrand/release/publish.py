@@ -79,7 +79,7 @@ class Staging:
             self._lock = self._acquire()
         for left in self.folder.iterdir():
             if left.name != "lock":
-                _remove(left)
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         return self
 
     def _acquire(self) -> sqlite3.Connection | None:
@@ -96,6 +96,7 @@ class Staging:
             return None
         try:
             lock.execute("BEGIN EXCLUSIVE")
+            # Another run may have removed the folder and made a new one meanwhile: this lock would guard nothing.
             if path.stat().st_ino == before:
                 return lock
         except sqlite3.OperationalError as error:
@@ -110,6 +111,8 @@ class Staging:
         return None
 
     def __exit__(self, *_: object) -> None:
+        # Removed before it is unlocked, so that no other run locks a folder that is about to go. Windows cannot remove
+        # files that are open, so there it goes after.
         if os.name == "posix":
             shutil.rmtree(self.folder, ignore_errors=True)
         if self._lock is not None:
@@ -124,9 +127,11 @@ class Staging:
         staged = self.folder / "record"
         with temporary_file(staged) as stream:
             stream.write(content)
+        # On the disk before any name is given: a crash leaves either nothing under a final name, or whole files.
         staged.chmod(public_mode())
         _open_up(self.table, public_mode(like))
         sync_directory(self.folder)
+        # The record first: a table without its record could not be told from a private one.
         for new, name in ((staged, record), (self.table, self.target)):
             try:
                 if replace:
@@ -141,10 +146,6 @@ class Staging:
         if name.is_dir() or (name.exists() and new.is_dir()):
             name.replace(self.folder / f"old.{name.name}")
         new.replace(name)
-
-
-def _remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _open_up(path: Path, mode: int) -> None:
@@ -172,8 +173,8 @@ class Signals:
         Whether the release is complete.
     """
 
-    def __init__(self, outcome: str = "nothing was released") -> None:
-        self.outcome, self.released = outcome, False
+    def __init__(self) -> None:
+        self.outcome, self.released = "nothing was released", False
         self._waiting = False
         self._pending: int | None = None
         self._before: dict[int, Any] = {}

@@ -66,11 +66,6 @@ LOSSES = {
 }
 """Losses by name."""
 
-WITHOUT_PRIOR = ("rr", "debiased-rr", "minimax")
-
-ORDERED = ("rr-on-bins", "gap-response", "debiased-rr", "minimax")
-"""Randomizers of numbers alone."""
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Question:
@@ -206,11 +201,12 @@ class Question:
             given = "rr"
         if isinstance(given, str):
             name, colon, size = given.partition(":")
-            if name not in (*RANDOMIZERS, *WITHOUT_PRIOR) or (colon and (name != "rr-top-k" or not size)):
-                raise InvalidInput(f"the randomizer is {given!r}: {nearby(name, (*RANDOMIZERS, *WITHOUT_PRIOR))}")
+            known = (*RANDOMIZERS, "rr", "debiased-rr", "minimax")
+            if name not in known or (colon and (name != "rr-top-k" or not size)):
+                raise InvalidInput(f"the randomizer is {given!r}: {nearby(name, known)}")
             if size:
                 check_integer(int(size) if size.isdecimal() else size, "K of rr-top-k:K", 1, self.k)
-            if self.nominal and name in ORDERED:
+            if self.nominal and name in ("rr-on-bins", "gap-response", "debiased-rr", "minimax"):
                 raise InvalidInput(f"names have no order, and {name!r} needs one: take rr, rr-with-prior or rr-top-k")
         elif isinstance(given, Mechanism):
             self._check_mechanism(given)
@@ -324,14 +320,13 @@ class Question:
     @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of all that decides which noise is drawn, by which a retry is recognised."""
-        document = {name: _plain(value) for name, value in vars(self).items() if name in _DRAWING}
+        # The gap decides whether labels are released, not which.
+        names = set(Question.__dataclass_fields__) - {"gap"}
+        document = {name: _plain(value) for name, value in vars(self).items() if name in names}
         return hashlib.sha256(strict_json.canonical(document)).hexdigest()
 
 
 Question.__init__ = suggest_parameters(Question.__init__)  # type: ignore[method-assign]
-
-_DRAWING = tuple(name for name in Question.__dataclass_fields__ if name != "gap")
-"""Fields that decide which noise is drawn."""
 
 
 def _plain(value: Any) -> Any:
@@ -372,11 +367,6 @@ def _check_name(name: object, wrong: str) -> str:
     raise InvalidInput(wrong)
 
 
-def _is_text(name: object) -> bool:
-    """Decide whether a name is text that is not empty and valid Unicode."""
-    return isinstance(name, str) and name != "" and not any("\ud800" <= each <= "\udfff" for each in name)
-
-
 def _as_array(given: Any, name: str, example: str = "[0.5, 0.3, 0.2]") -> Any:
     """Return a public list as an array or a list."""
     if isinstance(given, str | bytes | Mapping | set | frozenset) or np.ma.isMaskedArray(given):
@@ -414,7 +404,8 @@ def _check_names(given: Any) -> tuple[Name, ...]:
     named = [name for name in names if name is not None]
     if not named or len({type(name) for name in named}) > 1 or not isinstance(named[0], str | int):
         raise InvalidInput("labels are of several types or of none, expected all text, all integers or all booleans")
-    if isinstance(named[0], str) and not all(_is_text(name) or name == "" for name in named):
+    # Surrogates, by which Python escapes bytes of other encodings.
+    if isinstance(named[0], str) and any("\ud800" <= letter <= "\udfff" for letter in "".join(named)):
         raise InvalidInput("a label is no valid Unicode text: rename it")
     if len(set(names)) < len(names):
         raise InvalidInput(f"there are {len(names)} labels, expected no name twice")

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -33,20 +33,14 @@ from optrand.mechanism.released import Released, refuse_groups
 from optrand.release import FORMAT
 from optrand.release.cells import LabelColumn
 from optrand.release.frames import arrow_column
-from optrand.release.groups import Groups, Indices
 from optrand.release.plan import Conditioning, Drawing, Estimates, describe_prior, expected_loss, pools_of, prove
 from optrand.release.publish import digest_of
 from optrand.release.question import Nulls, Question, Task
+from optrand.release.rows import Groups, Indices
 from optrand.sampling.keyed import subkey
 from optrand.sampling.priors import BudgetSplit
 
-__all__ = ["ENDING", "FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
-
-FRAME_FORMAT = "optrand.releases"
-ENDING = ".release.json"
-"""Ending of the file of a record beside a table."""
-
-SHA256 = re.compile(r"[0-9a-f]{64}")
+__all__ = ["FrameRecord", "ReleaseRecord", "TableFile", "load_release"]
 
 
 @dataclass(frozen=True)
@@ -171,7 +165,11 @@ class ReleaseRecord(Released):
         if self.table is None:
             return
         path = PurePosixPath(self.table.name)
-        if path.name != self.table.name or "\\" in self.table.name or not SHA256.fullmatch(self.table.sha256):
+        if (
+            path.name != self.table.name
+            or "\\" in self.table.name
+            or not re.fullmatch(r"[0-9a-f]{64}", self.table.sha256)
+        ):
             raise InvalidInput("the table is not a name beside the record with a SHA-256")
         if self.table.rows < self.rows or (self.table.rows > self.rows and self.nulls != "pass"):
             raise InvalidInput(f"the table has {self.table.rows} rows and {self.rows} were drawn")
@@ -210,6 +208,7 @@ class ReleaseRecord(Released):
         rows = np.bincount(pools, sizes, len(fits))
         mechanisms = [fit.mechanism for fit in fits]
         proofs = prove(question, mechanisms)
+        # The prior's part is spent in full, the labels' part as proven of the table that draws.
         spent = decimal_value(split.prior) + max(Fraction(least_reading(proof.epsilon)) for proof in proofs)
         bias = max(proof.bias for proof in proofs)
         losses = np.array([expected_loss(one, bias_penalty=0.0) for one in mechanisms])
@@ -384,6 +383,7 @@ class FrameRecord:
     columns : mapping of column to ReleaseRecord
     """
 
+    FORMAT: ClassVar[str] = "optrand.releases"
     columns: Mapping[Hashable, ReleaseRecord]
 
     @property
@@ -402,7 +402,7 @@ class FrameRecord:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the records, whole or not at all; :func:`load_release` reads them."""
         document = {"records": [one._document() for one in self.columns.values()]}
-        write_atomically(path, _lines(strict_json.seal(document, kind=FRAME_FORMAT)), overwrite=overwrite)
+        write_atomically(path, _lines(strict_json.seal(document, kind=self.FORMAT)), overwrite=overwrite)
 
 
 def load_release(path: str | os.PathLike[str]) -> Any:
@@ -432,8 +432,8 @@ def load_release(path: str | os.PathLike[str]) -> Any:
     if not file.is_file():
         raise InvalidInput(f"{file} is {missing(file)}: expected the record of a release")
     data = file.read_bytes()
-    if strict_json.read_format(data) == FRAME_FORMAT:
-        content = strict_json.unseal(data, ["records"], kind=FRAME_FORMAT)
+    if strict_json.read_format(data) == FrameRecord.FORMAT:
+        content = strict_json.unseal(data, ["records"], kind=FrameRecord.FORMAT)
         records = [_read(one) for one in content["records"]]
         return FrameRecord({one.column: one for one in records})
     return ReleaseRecord.from_bytes(data)

@@ -28,11 +28,11 @@ import pyarrow as pa
 
 from optrand.base.files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, OptrandError
-from optrand.release.batches import Listener, Reader, Rows, Scan, Table
-from optrand.release.ids import RowSums, column_ids
+from optrand.release.batches import Listener, Reader, Scan, Table
 from optrand.release.parquet_tables import ParquetWriter
 from optrand.release.plan import Drawing
 from optrand.release.question import Question
+from optrand.release.rows import Rows, RowSums, column_ids
 
 Batches = Iterable[Any]
 Work = partial["_Report"]

@@ -16,9 +16,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import decimal_above, decimal_below, decimal_value
 from optrand.base.validation import SMALLEST_NORMAL, Floats, check_epsilon, frozen, rectangular
@@ -31,8 +32,10 @@ __all__ = [
     "PRIOR_SHARE",
     "BudgetSplit",
     "EstimatedPrior",
+    "noise_variance",
     "private_histogram",
     "private_prior",
+    "shrink_histograms",
     "smoothed_prior",
     "split_at",
     "split_budget",
@@ -275,6 +278,64 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
         posterior = _posterior(likelihoods, masses)
     expected = (posterior * means).sum(axis=1)
     return frozen((1 - FLOOR) * (expected / expected.sum()) + FLOOR / k)
+
+
+def noise_variance(epsilon: float) -> float:
+    r"""Return the variance of the noise on a count of :func:`private_histogram`.
+
+    .. math:: \frac{2 r}{(1 - r)^2}, \qquad r = e^{-\varepsilon / 2}
+
+    Examples
+    --------
+    >>> round(noise_variance(0.05))
+    3200
+    """
+    return 1 / (2 * math.sinh(epsilon / 4) ** 2)
+
+
+def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: float) -> Floats:
+    r"""Shrink noisy histograms towards the mixture of all ([JS61]). Return a prior for each, above 0 everywhere.
+
+    With :math:`h_g` of :math:`n_g` rows, noise of variance :math:`v`, and the mixture :math:`q`,
+
+    .. math:: p_g \propto n_g q + \Bigl(1 - \frac{(k - 2) v}{\lVert h_g - n_g q \rVert^2}\Bigr)_{\!+} (h_g - n_g q) .
+
+    So histograms that do not differ, or that differ by less than the noise, share the mixture.
+
+    Parameters
+    ----------
+    counts : (pools, k) array of int
+        Noisy, as they were drawn: some may be negative.
+    rows : (pools,) array of int
+        Rows that each of them counts, public.
+    epsilon : float
+        Budget that the histograms spent.
+
+    Returns
+    -------
+    (pools, k) array
+
+    Examples
+    --------
+    >>> shrink_histograms(np.array([[600, 300, 100], [100, 300, 600]]), np.array([1000, 1000]), 0.2).round(
+    ...     2
+    ... ).tolist()
+    [[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]
+    """
+    if len(counts) == 1:
+        clipped = tuple(max(count, 0) for count in counts[0].tolist())
+        return smoothed_prior(EstimatedPrior(clipped, epsilon), int(rows[0]))[np.newaxis]
+    total = np.maximum(counts.sum(axis=0), 1)
+    mixture = total / total.sum()
+    mean = rows[:, np.newaxis] * mixture
+    apart = counts - mean
+    noise = (counts.shape[1] - 2) * noise_variance(epsilon)
+    squares = (apart**2).sum(axis=1, keepdims=True)
+    kept = np.maximum(0.0, 1 - noise / np.maximum(squares, max(noise, 1e-300)))
+    shrunk = np.maximum(mean + kept * apart, mixture)
+    # The mixture itself, bit for bit, if nothing is kept: then pools share a randomizer.
+    priors: Floats = np.where(kept > 0, shrunk / shrunk.sum(axis=1, keepdims=True), mixture)
+    return priors
 
 
 def _posterior(likelihoods: Floats, masses: Floats) -> Floats:
