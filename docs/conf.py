@@ -107,13 +107,13 @@ def public_names() -> dict[tuple[str, str], str]:
     """Return the name under which each public object is documented, by the module and the name of its definition."""
     names: dict[tuple[str, str], str] = {}
     listed = [("optrand", [name for name in dir(optrand) if not name.startswith("_")])]
-    listed.append(("optrand.losses", optrand.losses.__all__))
+    listed.append(("optrand.losses", importlib.import_module("optrand.losses").__all__))
     for page in sorted((Path(__file__).parent / "api").glob("*.rst")):
         for module in re.findall(r"automodule:: (\S+)", page.read_text()):
             listed.append((module, getattr(importlib.import_module(module), "__all__", [])))
     for module, each in listed:
         for name in each:
-            it = getattr(optrand.losses if module == "optrand.losses" else importlib.import_module(module), name)
+            it = getattr(importlib.import_module(module), name)
             if hasattr(it, "__module__"):
                 names.setdefault((it.__module__, getattr(it, "__qualname__", name)), f"{module}.{name}")
     return names

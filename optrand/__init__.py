@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         errors,
         estimate,
         learning,
+        losses,
         plotting,
         programs,
         solvers,
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     from optrand.certificates.certificate import Certificate, certify, lower_bound
     from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
     from optrand.mechanism import Mechanism
-    from optrand.model import losses
     from optrand.model.outputs import Grid, Interval, feasible_output_set, mesh_size
     from optrand.model.problem import Dual, Problem, classification, regression, unbiased_range, unbiased_regression
     from optrand.model.table import Table
@@ -160,17 +160,6 @@ _HOMES = {
 }
 """Module of every function and class here."""
 
-_MODULES = {
-    name: f"optrand.{above}{name}"
-    for above, names in {
-        "": "accounting audits base baselines certificates closed_forms data errors estimate learning mechanism model "
-        "plotting programs release sampling solvers states studies theory vectors",
-        "model.": "losses",
-    }.items()
-    for name in names.split()
-}
-"""Every package and module here."""
-
 _INNER = {
     "accounting",
     "audits",
@@ -185,15 +174,32 @@ _INNER = {
 }
 """Packages that can be imported, but do not belong to an overview of this one."""
 
+_MODULES = {
+    *_INNER,
+    "baselines",
+    "closed_forms",
+    "errors",
+    "estimate",
+    "learning",
+    "losses",
+    "plotting",
+    "programs",
+    "solvers",
+    "states",
+    "studies",
+    "vectors",
+}
+"""Every package and module here."""
+
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used, one by one: ``import *`` has none of them."""
-    if name not in {**_MODULES, **_HOMES}:
+    if name not in {*_MODULES, *_HOMES}:
         from optrand.base.suggestions import missing_name
 
         raise missing_name(__name__, name, [*_HOMES, *_MODULES])
     try:
-        module = importlib.import_module(_MODULES.get(name) or _HOMES[name])
+        module = importlib.import_module(_HOMES.get(name, f"optrand.{name}"))
     except ModuleNotFoundError as error:
         from optrand.errors import missing_extra
 

@@ -23,6 +23,7 @@ NAMES = [name for name in dir(optrand) if not name.startswith("_")]
 LAYERS = [
     {"errors"},
     {"base", "data"},
+    {"losses"},
     {"model"},
     {"sampling"},
     {"certificates"},

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand import losses
 from optrand.base import strict_json
 from optrand.base.arithmetic import Integers, check_ratio, float_above, float_below, log_above, privacy_ratio, quotient
 from optrand.base.files import write_atomically
@@ -28,11 +29,10 @@ from optrand.base.suggestions import missing, suggest_attributes, suggest_parame
 from optrand.base.validation import Floats, check_values, exactly
 from optrand.certificates.certificate import Certificate, Proof, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
+from optrand.losses import Loss, Tabulated
 from optrand.mechanism import file_format
 from optrand.mechanism.privacy_loss import DominatingPair
 from optrand.mechanism.summary import Summary
-from optrand.model import losses
-from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Dual, Problem
 from optrand.model.protocol import Moments

@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from numpy.typing import ArrayLike, NDArray
 
+from optrand import losses
 from optrand.base.validation import Floats, check_values
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table

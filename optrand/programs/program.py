@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
 from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import Floats, check_flag, check_labels, check_prior, check_values, rectangular
 from optrand.errors import InvalidInput
-from optrand.model import losses
-from optrand.model.losses import Loss, Tabulated
+from optrand.losses import Loss, Tabulated
 from optrand.programs import backends
 from optrand.programs.answer import Answer
 from optrand.programs.constraints import Constraint

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.base.arithmetic import float_above
 from optrand.base.validation import Floats, frozen
 from optrand.certificates.certificate import Certificate, certify
@@ -39,7 +40,6 @@ from optrand.estimate.debiasing import LARGEST as FACTORED
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.mixture import mixture
-from optrand.model import losses
 from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 from optrand.model.table import Table

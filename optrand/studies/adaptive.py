@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
 from optrand.base.arithmetic import decimal_value, privacy_ratio
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats, check_integer, check_real, rectangular
 from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
 from optrand.base.validation import (
     SMALLEST_NORMAL,
     Floats,
@@ -26,7 +27,6 @@ from optrand.base.validation import (
 )
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.problem import unbiased_regression
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.rounding import KnotCells, check_knots, unbiased_rounding

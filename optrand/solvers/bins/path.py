@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
+from optrand.losses import Loss
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
-from optrand.model import losses
-from optrand.model.losses import Loss
 from optrand.model.outputs import Grid, OutputSet
 from optrand.model.problem import Dual, Problem, regression
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
