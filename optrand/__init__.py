@@ -3,7 +3,9 @@
 State a problem, solve it, look at the proof, and release labels with the mechanism.
 
 >>> import optrand
->>> problem = optrand.unbiased_regression(labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0)
+>>> problem = optrand.unbiased_regression(
+...     labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0
+... )
 >>> mechanism = optrand.solve(problem)
 >>> proof = mechanism.certificate.require(gap=1e-9)
 >>> proof.epsilon <= 1.0, round(proof.upper, 6)

@@ -149,7 +149,10 @@ def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
 
     Examples
     --------
-    >>> same_but_spelling("weeks_worked", ["id", "Weeks worked "]), same_but_spelling("weeks", ["id"])
+    >>> (
+    ...     same_but_spelling("weeks_worked", ["id", "Weeks worked "]),
+    ...     same_but_spelling("weeks", ["id"]),
+    ... )
     ('Weeks worked ', None)
     """
     return next((each for each in known if _bare(each) == _bare(name)), None) if _bare(name) else None

@@ -85,7 +85,11 @@ class Program(Model):
     0.125
     >>> middle = program.add("middle", [[0, 1, 0], [0, 0, 0]], "<=", 0.25)
     >>> answer = middle.solve()
-    >>> round(answer.value, 6), round(float(answer.duals["middle"][0]), 6), answer.certify().gap < 1e-9
+    >>> (
+    ...     round(answer.value, 6),
+    ...     round(float(answer.duals["middle"][0]), 6),
+    ...     answer.certify().gap < 1e-9,
+    ... )
     (0.130069, -0.017607, True)
     """
 

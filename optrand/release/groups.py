@@ -177,9 +177,9 @@ def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: fl
 
     Examples
     --------
-    >>> shrink_histograms(np.array([[600, 300, 100], [100, 300, 600]]), np.array([1000, 1000]), 0.2).round(
-    ...     2
-    ... ).tolist()
+    >>> shrink_histograms(
+    ...     np.array([[600, 300, 100], [100, 300, 600]]), np.array([1000, 1000]), 0.2
+    ... ).round(2).tolist()
     [[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]
     """
     if len(counts) == 1:

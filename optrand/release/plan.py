@@ -114,7 +114,9 @@ def find_mechanisms(
     Examples
     --------
     >>> question = Question(labels=range(4), epsilon=1.0)
-    >>> (fit,), _ = find_mechanisms(question, Groups(), np.array([3000]), np.array([[1500, 500, 500, 500]]))
+    >>> (fit,), _ = find_mechanisms(
+    ...     question, Groups(), np.array([3000]), np.array([[1500, 500, 500, 500]])
+    ... )
     >>> fit.mechanism.labels.size, round(fit.multiple, 1)
     (4, 1.9)
     """

@@ -203,7 +203,9 @@ def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | 
     Examples
     --------
     >>> from optrand.sampling import SeededEntropy
-    >>> private_prior([1000, 10, 0], 1.0, source=SeededEntropy(1)).probabilities.round(4).tolist()
+    >>> private_prior([1000, 10, 0], 1.0, source=SeededEntropy(1)).probabilities.round(
+    ...     4
+    ... ).tolist()
     [0.9813, 0.0138, 0.0049]
     >>> private_prior([0, 0, 0], 1.0, source=SeededEntropy(0)).uniform
     True

@@ -48,7 +48,9 @@ class ClosedForm:
     Examples
     --------
     >>> import optrand
-    >>> optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0), ClosedForm()).certificate.gap < 1e-12
+    >>> optrand.solve(
+    ...     optrand.classification([0.5, 0.3, 0.2], 1.0), ClosedForm()
+    ... ).certificate.gap < 1e-12
     True
     """
 

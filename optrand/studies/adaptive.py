@@ -320,7 +320,10 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> optimum_on(problem, [0, 1]) is None, optimum_on(problem, [-4, -1, 2, 5]).randomizer.outputs.tolist()
+    >>> (
+    ...     optimum_on(problem, [0, 1]) is None,
+    ...     optimum_on(problem, [-4, -1, 2, 5]).randomizer.outputs.tolist(),
+    ... )
     (True, [-1.0, 2.0])
     """
     grid = Grid(np.unique(rectangular(positions, "positions")))

@@ -359,7 +359,10 @@ def continuous_mechanism(
     >>> mechanism = continuous_mechanism(prior, 1.0, knots=5)
     >>> mechanism
     <ContinuousMechanism: labels from 0 to 100, 5 knots, 13 outputs, epsilon 1>
-    >>> round(mechanism.mechanism.certificate.require(gap=1e-9).upper, 3), round(mechanism.loss(prior), 3)
+    >>> (
+    ...     round(mechanism.mechanism.certificate.require(gap=1e-9).upper, 3),
+    ...     round(mechanism.loss(prior), 3),
+    ... )
     (4778.71, 4791.787)
     """
     if isinstance(knots, (int, np.integer)):

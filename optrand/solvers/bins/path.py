@@ -53,7 +53,9 @@ class BinPath(GuardedSolver):
     Examples
     --------
     >>> import optrand
-    >>> mechanism = optrand.solve(optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0), BinPath())
+    >>> mechanism = optrand.solve(
+    ...     optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0), BinPath()
+    ... )
     >>> proof = mechanism.certificate
     >>> proof.gap < 1e-12, round(proof.upper, 6), mechanism.n
     (True, 0.282933, 3)
