@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import doctest
 import importlib.util
+import inspect
 import re
 import shutil
 import sys
@@ -101,6 +105,49 @@ CITED = re.compile(rf"\[({'|'.join(PAPERS)})\](?!_)")
 def cite(_app: Sphinx, _what: str, _name: str, _it: object, _options: object, lines: list[str]) -> None:
     """Link the papers that a docstring cites to the page of references."""
     lines[:] = [CITED.sub(r"[\1]_", line) for line in lines]
+
+
+def complete(_app: Sphinx, _what: str, name: str, it: Any, _options: object, lines: list[str]) -> None:
+    """Import what an example takes from its own module, so that it runs wherever it is pasted."""
+    first = next((number for number, line in enumerate(lines) if line.lstrip().startswith(">>> ")), None)
+    module = sys.modules.get(getattr(inspect.unwrap(getattr(it, "fget", it)), "__module__", None) or name)
+    if first is None or module is None:
+        return
+    bound = set(dir(builtins))
+    imports = []
+    for example in doctest.DocTestParser().get_examples("\n".join(lines)):
+        used, new = names_in(example.source)
+        bound |= new
+        imports += [import_line(each, module) for each in sorted(used - bound) if hasattr(module, each)]
+        bound |= used
+    indent = lines[first].partition(">>>")[0]
+    lines[first:first] = [f"{indent}>>> {line}" for line in sorted(imports)]
+
+
+def names_in(source: str) -> tuple[set[str], set[str]]:
+    """Return the names that a statement reads, and those that it binds."""
+    used, new = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else new).add(node.id)
+        elif isinstance(node, ast.arg):
+            new.add(node.arg)
+        elif isinstance(node, ast.alias):
+            new.add(node.asname or node.name.partition(".")[0])
+    return used, new
+
+
+def import_line(name: str, module: Any) -> str:
+    """Return the statement that imports a name of a module from where users import it."""
+    it = getattr(module, name)
+    if inspect.ismodule(it):
+        above, _, last = it.__name__.rpartition(".")
+        if last != name:
+            return f"import {it.__name__} as {name}"
+        return f"from {above} import {name}" if above else f"import {name}"
+    home = getattr(it, "__module__", module.__name__)
+    public = PUBLIC.get((home, getattr(it, "__qualname__", name)), f"{home}.{name}")
+    return f"from {public.rpartition('.')[0]} import {name}"
 
 
 def public_names() -> dict[tuple[str, str], str]:
@@ -218,6 +265,7 @@ def setup(app: Sphinx) -> None:
     """Connect all of these, citations before napoleon reads the sections of a docstring."""
     app.connect("builder-inited", copy_notebooks)
     app.connect("autodoc-process-docstring", cite, priority=400)
+    app.connect("autodoc-process-docstring", complete, priority=450)
     app.connect("doctree-read", unlink)
     app.connect("doctree-read", refer)
     app.connect("missing-reference", link)
