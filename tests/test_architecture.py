@@ -22,8 +22,8 @@ NAMES = [name for name in dir(optrand) if not name.startswith("_")]
 
 LAYERS = [
     {"errors"},
-    {"base", "data"},
-    {"losses"},
+    {"base"},
+    {"data", "losses"},
     {"model"},
     {"sampling"},
     {"certificates"},

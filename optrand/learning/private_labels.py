@@ -213,7 +213,7 @@ class _Store:
     {
         "budget": "epsilon total",
         "spent": "remaining",
-        "release(rows, randomizer)": "randomize sample",
+        "release(rows, randomizer)": "randomize sample to_numpy values y",
         "domain": "classes labels",
     }
 )

@@ -83,12 +83,15 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
 @suggest_attributes(
     {
         "optrand.solve(problem)": "gap is_dcp matrix objective P plot Q solution solve solver status summary",
+        "optrand.programs.algorithm1": "constraints",
+        "loss": "cost kind task",
         "epsilon": "alpha eps",
         "bias_penalty": "bias penalty",
         "labels": "bounds classes domain",
         "k": "size",
         "outputs": "grid n variables",
         "dataclasses.replace(problem, epsilon=1.0)": "copy replace",
+        "dataclasses.asdict(problem)": "to_dict",
     }
 )
 @dataclass(frozen=True)
