@@ -16,11 +16,11 @@ State a problem, solve it, look at the proof, and release labels with the mechan
 ============================  ===========================================================================
 :func:`classification`        problem: keep a class as often as possible
 :func:`unbiased_regression`   problem: unbiased noisy numbers of least squared error
-:func:`regression`            problem: noisy numbers at a price of bias
+:func:`regression`            problem: noisy numbers, biased or with a bias penalty
 :func:`feasible_output_set`   grid of outputs on which an unbiased randomizer exists, [B23] Algorithm 2
-:func:`mesh_size`             how many outputs of it a tolerance needs, [B23] Lemma 8
+:func:`mesh_size`             number of its outputs that a tolerance needs, [B23] Lemma 8
 :func:`adaptive_outputs`      few outputs, placed for a problem
-:func:`unbiased_range`        least range of outputs that allows no bias
+:func:`unbiased_range`        smallest interval with an unbiased randomizer
 :class:`Problem`              labels, prior, epsilon, loss, outputs and bias penalty
 :class:`Grid`                 outputs from a list
 :class:`Interval`             outputs within limits
@@ -32,12 +32,12 @@ State a problem, solve it, look at the proof, and release labels with the mechan
 :func:`rr`                    randomized response
 :func:`rr_top_k`              randomized response on the k likeliest labels, [G21]
 :func:`rr_with_prior`         best randomizer of classes, [G21]
-:func:`rr_on_bins`            least squared error with bias, [GKK23]
+:func:`rr_on_bins`            least squared error, biased, [GKK23]
 :func:`debiased_rr`           debiased randomized response, [B23]
 :func:`certify`               exact proof of privacy, bias and distance from the optimum
 :class:`Certificate`          the proven bounds
-:func:`lower_bound`           loss that no private randomizer undercuts, from a dual
-:func:`audit`                 exact epsilon and bias of anybody's table of probabilities
+:func:`lower_bound`           bound on the loss of every private randomizer, from a dual
+:func:`audit`                 exact epsilon and bias of any table of probabilities
 :class:`Mechanism`            integer table, private by construction: sampled, saved, loaded
 :class:`Table`                labels, outputs and integer weights of a mechanism
 :func:`load`                  saved mechanism, verified again
