@@ -213,9 +213,15 @@ def unlink(_app: Sphinx, tree: nodes.document) -> None:
 
 
 def refer(app: Sphinx, tree: nodes.document) -> None:
-    """Lead links to our source files, which a reader of the repository follows, to the reference instead."""
+    """Lead links to our source files and notebooks, which a reader of the repository follows, to their pages."""
     for node in list(tree.findall(addnodes.download_reference)):
         path = (Path(app.env.doc2path(app.env.docname)).parent / node["reftarget"]).resolve()
+        if path.suffix == ".ipynb":
+            page = {"refdomain": "std", "reftype": "doc", "reftarget": f"/tutorials/{path.stem}", "refexplicit": True}
+            xref = addnodes.pending_xref("", refdoc=app.env.docname, refwarn=True, **page)
+            xref.extend(node.children)
+            node.replace_self(xref)
+            continue
         if path.suffix != ".py" or PACKAGE not in path.parents:
             continue
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
