@@ -55,7 +55,9 @@ def metric_program(loss: str, problem: Problem) -> Program:
 
     Examples
     --------
-    >>> program = metric_program("squared", regression(range(3), np.full(3, 1 / 3), 0.5, outputs=range(3)))
+    >>> program = metric_program(
+    ...     "squared", regression(range(3), np.full(3, 1 / 3), 0.5, outputs=range(3))
+    ... )
     >>> program
     <Program: minimise over 9 variables, 15 rows: sum, privacy>
     """

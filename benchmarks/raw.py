@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand import losses
 from optrand.base.validation import Floats
-from optrand.model import losses
 from optrand.model.problem import Problem
 
 STRICT, LOOSE = 1e-9, 1e-6

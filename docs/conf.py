@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import doctest
 import importlib.util
+import inspect
 import re
 import shutil
 import sys
@@ -103,17 +107,60 @@ def cite(_app: Sphinx, _what: str, _name: str, _it: object, _options: object, li
     lines[:] = [CITED.sub(r"[\1]_", line) for line in lines]
 
 
+def complete(_app: Sphinx, _what: str, name: str, it: Any, _options: object, lines: list[str]) -> None:
+    """Import what an example takes from its own module, so that it runs wherever it is pasted."""
+    first = next((number for number, line in enumerate(lines) if line.lstrip().startswith(">>> ")), None)
+    module = sys.modules.get(getattr(inspect.unwrap(getattr(it, "fget", it)), "__module__", None) or name)
+    if first is None or module is None:
+        return
+    bound = set(dir(builtins))
+    imports = []
+    for example in doctest.DocTestParser().get_examples("\n".join(lines)):
+        used, new = names_in(example.source)
+        bound |= new
+        imports += [import_line(each, module) for each in sorted(used - bound) if hasattr(module, each)]
+        bound |= used
+    indent = lines[first].partition(">>>")[0]
+    lines[first:first] = [f"{indent}>>> {line}" for line in sorted(imports)]
+
+
+def names_in(source: str) -> tuple[set[str], set[str]]:
+    """Return the names that a statement reads, and those that it binds."""
+    used, new = set(), set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            (used if isinstance(node.ctx, ast.Load) else new).add(node.id)
+        elif isinstance(node, ast.arg):
+            new.add(node.arg)
+        elif isinstance(node, ast.alias):
+            new.add(node.asname or node.name.partition(".")[0])
+    return used, new
+
+
+def import_line(name: str, module: Any) -> str:
+    """Return the statement that imports a name of a module from where users import it."""
+    it = getattr(module, name)
+    if inspect.ismodule(it):
+        above, _, last = it.__name__.rpartition(".")
+        if last != name:
+            return f"import {it.__name__} as {name}"
+        return f"from {above} import {name}" if above else f"import {name}"
+    home = getattr(it, "__module__", module.__name__)
+    public = PUBLIC.get((home, getattr(it, "__qualname__", name)), f"{home}.{name}")
+    return f"from {public.rpartition('.')[0]} import {name}"
+
+
 def public_names() -> dict[tuple[str, str], str]:
     """Return the name under which each public object is documented, by the module and the name of its definition."""
     names: dict[tuple[str, str], str] = {}
     listed = [("optrand", [name for name in dir(optrand) if not name.startswith("_")])]
-    listed.append(("optrand.losses", optrand.losses.__all__))
+    listed.append(("optrand.losses", importlib.import_module("optrand.losses").__all__))
     for page in sorted((Path(__file__).parent / "api").glob("*.rst")):
         for module in re.findall(r"automodule:: (\S+)", page.read_text()):
             listed.append((module, getattr(importlib.import_module(module), "__all__", [])))
     for module, each in listed:
         for name in each:
-            it = getattr(optrand.losses if module == "optrand.losses" else importlib.import_module(module), name)
+            it = getattr(importlib.import_module(module), name)
             if hasattr(it, "__module__"):
                 names.setdefault((it.__module__, getattr(it, "__qualname__", name)), f"{module}.{name}")
     return names
@@ -166,9 +213,15 @@ def unlink(_app: Sphinx, tree: nodes.document) -> None:
 
 
 def refer(app: Sphinx, tree: nodes.document) -> None:
-    """Lead links to our source files, which a reader of the repository follows, to the reference instead."""
+    """Lead links to our source files and notebooks, which a reader of the repository follows, to their pages."""
     for node in list(tree.findall(addnodes.download_reference)):
         path = (Path(app.env.doc2path(app.env.docname)).parent / node["reftarget"]).resolve()
+        if path.suffix == ".ipynb":
+            page = {"refdomain": "std", "reftype": "doc", "reftarget": f"/tutorials/{path.stem}", "refexplicit": True}
+            xref = addnodes.pending_xref("", refdoc=app.env.docname, refwarn=True, **page)
+            xref.extend(node.children)
+            node.replace_self(xref)
+            continue
         if path.suffix != ".py" or PACKAGE not in path.parents:
             continue
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -218,6 +271,7 @@ def setup(app: Sphinx) -> None:
     """Connect all of these, citations before napoleon reads the sections of a docstring."""
     app.connect("builder-inited", copy_notebooks)
     app.connect("autodoc-process-docstring", cite, priority=400)
+    app.connect("autodoc-process-docstring", complete, priority=450)
     app.connect("doctree-read", unlink)
     app.connect("doctree-read", refer)
     app.connect("missing-reference", link)

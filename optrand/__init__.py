@@ -3,7 +3,9 @@
 State a problem, solve it, look at the proof, and release labels with the mechanism.
 
 >>> import optrand
->>> problem = optrand.unbiased_regression(labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0)
+>>> problem = optrand.unbiased_regression(
+...     labels=[0, 1, 2], prior=[0.5, 0.3, 0.2], epsilon=1.0
+... )
 >>> mechanism = optrand.solve(problem)
 >>> proof = mechanism.certificate.require(gap=1e-9)
 >>> proof.epsilon <= 1.0, round(proof.upper, 6)
@@ -14,11 +16,11 @@ State a problem, solve it, look at the proof, and release labels with the mechan
 ============================  ===========================================================================
 :func:`classification`        problem: keep a class as often as possible
 :func:`unbiased_regression`   problem: unbiased noisy numbers of least squared error
-:func:`regression`            problem: noisy numbers at a price of bias
+:func:`regression`            problem: noisy numbers, biased or with a bias penalty
 :func:`feasible_output_set`   grid of outputs on which an unbiased randomizer exists, [B23] Algorithm 2
-:func:`mesh_size`             how many outputs of it a tolerance needs, [B23] Lemma 8
+:func:`mesh_size`             number of its outputs that a tolerance needs, [B23] Lemma 8
 :func:`adaptive_outputs`      few outputs, placed for a problem
-:func:`unbiased_range`        least range of outputs that allows no bias
+:func:`unbiased_range`        smallest interval with an unbiased randomizer
 :class:`Problem`              labels, prior, epsilon, loss, outputs and bias penalty
 :class:`Grid`                 outputs from a list
 :class:`Interval`             outputs within limits
@@ -30,12 +32,12 @@ State a problem, solve it, look at the proof, and release labels with the mechan
 :func:`rr`                    randomized response
 :func:`rr_top_k`              randomized response on the k likeliest labels, [G21]
 :func:`rr_with_prior`         best randomizer of classes, [G21]
-:func:`rr_on_bins`            least squared error with bias, [GKK23]
+:func:`rr_on_bins`            least squared error, biased, [GKK23]
 :func:`debiased_rr`           debiased randomized response, [B23]
 :func:`certify`               exact proof of privacy, bias and distance from the optimum
 :class:`Certificate`          the proven bounds
-:func:`lower_bound`           loss that no private randomizer undercuts, from a dual
-:func:`audit`                 exact epsilon and bias of anybody's table of probabilities
+:func:`lower_bound`           bound on the loss of every private randomizer, from a dual
+:func:`audit`                 exact epsilon and bias of any table of probabilities
 :class:`Mechanism`            integer table, private by construction: sampled, saved, loaded
 :class:`Table`                labels, outputs and integer weights of a mechanism
 :func:`load`                  saved mechanism, verified again
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
         errors,
         estimate,
         learning,
+        losses,
         plotting,
         programs,
         solvers,
@@ -78,7 +81,6 @@ if TYPE_CHECKING:
     from optrand.certificates.certificate import Certificate, certify, lower_bound
     from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
     from optrand.mechanism import Mechanism
-    from optrand.model import losses
     from optrand.model.outputs import Grid, Interval, feasible_output_set, mesh_size
     from optrand.model.problem import Dual, Problem, classification, regression, unbiased_range, unbiased_regression
     from optrand.model.table import Table
@@ -160,17 +162,6 @@ _HOMES = {
 }
 """Module of every function and class here."""
 
-_MODULES = {
-    name: f"optrand.{above}{name}"
-    for above, names in {
-        "": "accounting audits base baselines certificates closed_forms data errors estimate learning mechanism model "
-        "plotting programs release sampling solvers states studies theory vectors",
-        "model.": "losses",
-    }.items()
-    for name in names.split()
-}
-"""Every package and module here."""
-
 _INNER = {
     "accounting",
     "audits",
@@ -185,15 +176,32 @@ _INNER = {
 }
 """Packages that can be imported, but do not belong to an overview of this one."""
 
+_MODULES = {
+    *_INNER,
+    "baselines",
+    "closed_forms",
+    "errors",
+    "estimate",
+    "learning",
+    "losses",
+    "plotting",
+    "programs",
+    "solvers",
+    "states",
+    "studies",
+    "vectors",
+}
+"""Every package and module here."""
+
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used, one by one: ``import *`` has none of them."""
-    if name not in {**_MODULES, **_HOMES}:
+    if name not in {*_MODULES, *_HOMES}:
         from optrand.base.suggestions import missing_name
 
         raise missing_name(__name__, name, [*_HOMES, *_MODULES])
     try:
-        module = importlib.import_module(_MODULES.get(name) or _HOMES[name])
+        module = importlib.import_module(_HOMES.get(name, f"optrand.{name}"))
     except ModuleNotFoundError as error:
         from optrand.errors import missing_extra
 

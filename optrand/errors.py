@@ -48,7 +48,7 @@ class InvalidInput(OptrandError, ValueError):
 
 
 class UnknownParameter(InvalidInput, TypeError):
-    """A keyword that the function does not have. The message names the parameter that it may mean."""
+    """Arguments that do not fit the parameters of a function. The message lists them, or names the nearest one."""
 
 
 class Infeasible(InvalidInput):

@@ -22,7 +22,8 @@ NAMES = [name for name in dir(optrand) if not name.startswith("_")]
 
 LAYERS = [
     {"errors"},
-    {"base", "data"},
+    {"base"},
+    {"data", "losses"},
     {"model"},
     {"sampling"},
     {"certificates"},

@@ -20,7 +20,7 @@ from test_hostile_files import is_private, places, verdicts
 from optrand import checker, losses
 from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
 from optrand.certificates.certificate import lower_bound
-from optrand.model.losses import Tabulated
+from optrand.losses import Tabulated
 from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Dual, classification, regression, unbiased_regression
 from tests.tables import mechanism_of

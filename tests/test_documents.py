@@ -22,6 +22,7 @@ import optrand
 from optrand import losses
 from optrand.base import files, strict_json
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.losses import Loss, Tabulated
 from optrand.mechanism.file_format import (
     dual_document,
     problem_document,
@@ -29,7 +30,6 @@ from optrand.mechanism.file_format import (
     read_problem,
 )
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Interval
 from optrand.model.problem import Dual, classification, regression, unbiased_regression
 

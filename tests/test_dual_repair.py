@@ -7,11 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from optrand import Dual, Interval, certify, regression, unbiased_regression
+from optrand import Dual, Interval, certify, losses, regression, unbiased_regression
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import InvalidInput
 from optrand.mechanism.tabulation import tabulate
-from optrand.model import losses
 from optrand.model.staircase import Staircase, decompose
 from optrand.solvers import ColumnGeneration, ReducedDual, design, solve
 from optrand.solvers.dual_repair import randomizer_of, repair

@@ -16,8 +16,8 @@ from tables import circulant, layered_arcs, resealed, response
 
 from optrand import checker, losses
 from optrand.errors import InvalidFile, InvalidInput
+from optrand.losses import Tabulated
 from optrand.mechanism.mechanism import load
-from optrand.model.losses import Tabulated
 from optrand.model.outputs import Interval
 from optrand.model.problem import Dual, classification, regression, unbiased_regression
 from tests.tables import mechanism_of

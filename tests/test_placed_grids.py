@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from optrand.certificates.certificate import certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.losses import absolute, poisson_log
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.losses import absolute, poisson_log
 from optrand.model.outputs import Interval, feasible_output_set, mesh_size
 from optrand.model.problem import regression, unbiased_range, unbiased_regression
 from optrand.sampling.rounding import KnotCells

@@ -38,7 +38,7 @@ def clone(tmp_path, monkeypatch):
 
 def lines(page):
     """Command lines of a page that take no more than seconds."""
-    told = re.findall(r"^    optrand (.*)$", page, flags=re.MULTILINE)
+    told = re.findall(r"^    optrand (.*)$", page.replace("\\\n", ""), flags=re.MULTILINE)
     return [line for line in told if line not in LONG and not line.startswith("theory --claim")]
 
 

@@ -21,8 +21,8 @@ PROBLEM = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
 MECHANISM = optrand.solve(PROBLEM)
 PROGRAM = lp1([0.5, 0.3, 0.2], 1.0)
 
-PUBLIC = ["accounting", "audits", "baselines", "closed_forms", "estimate", "learning", "losses", "plotting", "programs"]
-PUBLIC += ["release", "sampling", "solvers", "states", "studies", "theory", "vectors"]
+PUBLIC = ["accounting", "audits", "baselines", "closed_forms", "data", "estimate", "learning", "losses", "plotting"]
+PUBLIC += ["programs", "release", "sampling", "solvers", "states", "studies", "theory", "vectors"]
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,9 @@ PUBLIC += ["release", "sampling", "solvers", "states", "studies", "theory", "vec
         (optrand.programs, "LP1", "optrand.programs.lp1"),
         (optrand.studies, "find_epsilon", "optrand.studies.smallest_epsilon"),
         (optrand.losses, "mse", "optrand.losses.squared"),
+        (optrand.data, "load_census", "optrand.data.weeks_worked_path"),
+        (optrand, "version", "optrand.__version__"),
+        (MECHANISM, "rng", "sample(values, source=optrand.sampling.SeededEntropy(seed))"),
         (PROBLEM, "solve", "optrand.solve(problem)"),
         (PROBLEM, "eps", "epsilon"),
         (MECHANISM, "gap", "certificate.gap"),
@@ -85,6 +88,30 @@ def test_a_parameter_of_another_library_is_answered(call: object, answer: str) -
         call()  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (lambda: optrand.certify(PROBLEM, MECHANISM), "certify(mechanism"),
+        (lambda: optrand.studies.sweep(PROBLEM, [0.5]), "sweep(problem, *, epsilons"),
+        (lambda: optrand.audit(MECHANISM.matrix), "missing a required argument: 'epsilon'"),
+        (lambda: optrand.rr_top_k([0.5, 0.5], 1.0, k=2), "multiple values for argument 'k'"),
+        (lambda: PrivateLabels([0, 1], 1.0), "PrivateLabels(y, epsilon"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_answered_with_the_parameters(call: object, answer: str) -> None:
+    with pytest.raises(errors.UnknownParameter, match=re.escape(answer)):
+        call()  # type: ignore[operator]
+
+
+def test_a_type_error_inside_a_function_stays_what_it_is() -> None:
+    @suggestions.suggest_parameters
+    def add(left: int, right: object) -> int:
+        return left + right  # type: ignore[operator, no-any-return]
+
+    with pytest.raises(TypeError, match="unsupported operand"):
+        add(1, "2")
+
+
 def test_every_answer_exists() -> None:
     inside = [f"{home}.{name}" for home, names in suggestions.HOMES.items() for name in names.split()]
     for path in [*suggestions.NAMES, *inside]:
@@ -100,7 +127,7 @@ def test_no_word_hides_a_name_or_has_two_answers() -> None:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_module_lists_what_is_public(name: str) -> None:
-    module = importlib.import_module(getattr(optrand, name).__name__)
+    module = importlib.import_module(f"optrand.{name}")
     assert {each for each in dir(module) if not each.startswith("__")} == set(module.__all__)
     assert inspect.getdoc(module)
 

@@ -275,7 +275,9 @@ class LPNormalSGD:
     >>> from optrand.sampling import SeededEntropy
     >>> X = np.column_stack([np.linspace(-1, 1, 2000), np.ones(2000)])
     >>> y = (X[:, 0] > 0).astype(int)
-    >>> labels = PrivateLabels(y, 1.0, [0, 1], delta=1e-5, allow_inexact=True, source=SeededEntropy(1))
+    >>> labels = PrivateLabels(
+    ...     y, 1.0, [0, 1], delta=1e-5, allow_inexact=True, source=SeededEntropy(1)
+    ... )
     >>> found = LPNormalSGD(1.0, 1e-5, diameter=4.0).fit(X, labels, LogisticLoss(2))
     >>> print(found.spent)
     epsilon 1, delta 0.00001 (for real numbers only)

@@ -382,14 +382,18 @@ def audit(
     --------
     Randomized response over three outputs, as it should be, and with a label that never yields one of them:
 
-    >>> right = audit([["0.5", "0.25", "0.25"], ["0.25", "0.5", "0.25"], ["0.25", "0.25", "0.5"]], 0.7)
+    >>> right = audit(
+    ...     [["0.5", "0.25", "0.25"], ["0.25", "0.5", "0.25"], ["0.25", "0.25", "0.5"]], 0.7
+    ... )
     >>> right.private, right.epsilon == math.nextafter(math.log(2), 1), right.findings
     (True, True, ())
     >>> right.pair_epsilons.round(3).tolist()
     [[0.0, 0.693, 0.693], [0.693, 0.0, 0.693], [0.693, 0.693, 0.0]]
     >>> round(right.delta(0.5), 6), round(right.maximal_leakage, 6), right.guess
     (0.08782, 0.405465, 0.5)
-    >>> print(audit([["0.5", "0.25", "0.25"], ["0.25", "0.75", 0], ["0.25", "0.25", "0.5"]], 0.7))
+    >>> print(
+    ...     audit([["0.5", "0.25", "0.25"], ["0.25", "0.75", 0], ["0.25", "0.25", "0.5"]], 0.7)
+    ... )
     NOT private as stated
     not 0.7-DP: epsilon is infinite; output 2 has probability 0.5 where the label is 2, and 0 where it is 1
     """

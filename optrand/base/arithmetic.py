@@ -122,7 +122,10 @@ def decimal_below(x: Fraction) -> float:
 
     Examples
     --------
-    >>> decimal_below(Fraction(9, 10)), decimal_value(decimal_below(Fraction(1, 3))) <= Fraction(1, 3)
+    >>> (
+    ...     decimal_below(Fraction(9, 10)),
+    ...     decimal_value(decimal_below(Fraction(1, 3))) <= Fraction(1, 3),
+    ... )
     (0.9, True)
     """
     found = float_below(x)
@@ -214,7 +217,10 @@ def decimal_above(x: Fraction) -> float:
 
     Examples
     --------
-    >>> decimal_above(Fraction(9, 10)), decimal_value(decimal_above(Fraction(1, 3))) >= Fraction(1, 3)
+    >>> (
+    ...     decimal_above(Fraction(9, 10)),
+    ...     decimal_value(decimal_above(Fraction(1, 3))) >= Fraction(1, 3),
+    ... )
     (0.9, True)
     """
     return -decimal_below(-x)
@@ -255,7 +261,11 @@ def is_at_most_exp(x: Fraction | None, power: float | decimal.Decimal) -> bool:
 
     Examples
     --------
-    >>> is_at_most_exp(Fraction(2), 0.7), is_at_most_exp(Fraction(3), 1.0), is_at_most_exp(None, 700.0)
+    >>> (
+    ...     is_at_most_exp(Fraction(2), 0.7),
+    ...     is_at_most_exp(Fraction(3), 1.0),
+    ...     is_at_most_exp(None, 700.0),
+    ... )
     (True, False, False)
     """
     if x is None or not power:
@@ -302,7 +312,10 @@ def divide_budget(epsilon: float, parts: int) -> float:
     Examples
     --------
     >>> whole = decimal_value(8.9)
-    >>> decimal_value(8.9 / 14) * 14 > whole, decimal_value(divide_budget(8.9, 14)) * 14 <= whole
+    >>> (
+    ...     decimal_value(8.9 / 14) * 14 > whole,
+    ...     decimal_value(divide_budget(8.9, 14)) * 14 <= whole,
+    ... )
     (True, True)
     """
     return decimal_below(decimal_value(epsilon) / parts)

@@ -115,7 +115,12 @@ def shown_spent(epsilon: float, target: float) -> str:
 
     Examples
     --------
-    >>> shown_spent(0.1, 0.1), shown_spent(0.1, 0.2), shown_spent(1.0, 1.0), shown_spent(0.95, 1.0)
+    >>> (
+    ...     shown_spent(0.1, 0.1),
+    ...     shown_spent(0.1, 0.2),
+    ...     shown_spent(1.0, 1.0),
+    ...     shown_spent(0.95, 1.0),
+    ... )
     ('0.1', '0.10000000000000001', '1.0', '0.95')
     """
     return repr(target) if epsilon == target else shown_above(epsilon)

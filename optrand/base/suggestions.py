@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from optrand.errors import UnknownParameter
 
@@ -40,10 +40,12 @@ NAMES = {
     "accounting.Odometer": "accountant",
     "adaptive_outputs": "adaptive_grid algorithm2",
     "certify": "prove verify check proof",
-    "data.weeks_worked_path": "datasets fetch_census load_data load_dataset load_weeks_worked weeks_worked",
+    "data.weeks_worked_path": "census datasets fetch_census load_census load_data load_dataset load_weeks_worked "
+    "weeks_worked",
     "debiased_rr": "unbiased_rr debias",
     "classification": "classify",
     "errors": "exceptions privacy_leak_warning",
+    "__version__": "version",
     "errors.Infeasible": "infeasible_error",
     "errors.OverBudget": "budget_error budget_exceeded",
     "errors.SolverFailed": "solver_error",
@@ -56,6 +58,7 @@ NAMES = {
     "load": "open read",
     "losses": "loss",
     "mesh_size": "mesh",
+    "losses.Tabulated": "cross_entropy custom hinge huber",
     "losses.absolute": "absolute_loss mae",
     "losses.poisson_log": "poisson",
     "losses.squared": "least_squares mse squared_loss",
@@ -75,6 +78,7 @@ NAMES = {
     "sampling.SeededEntropy": "random_state rng seed set_seed",
     "solve": "linear_programming lp",
     "solvers.ReducedDual": "flow interior_point",
+    "solvers.choose": "available available_solvers installed_solvers",
     "studies.minimax": "worst_prior",
     "studies.smallest_epsilon": "binary_search calibrate find_epsilon inverse least_epsilon minimum_epsilon",
     "studies.sweep": "grid_search",
@@ -149,7 +153,10 @@ def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
 
     Examples
     --------
-    >>> same_but_spelling("weeks_worked", ["id", "Weeks worked "]), same_but_spelling("weeks", ["id"])
+    >>> (
+    ...     same_but_spelling("weeks_worked", ["id", "Weeks worked "]),
+    ...     same_but_spelling("weeks", ["id"]),
+    ... )
     ('Weeks worked ', None)
     """
     return next((each for each in known if _bare(each) == _bare(name)), None) if _bare(name) else None
@@ -251,7 +258,7 @@ def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
     Raises
     ------
     UnknownParameter
-        By the wrapped function: a keyword that is no parameter.
+        By the wrapped function: arguments that do not fit its parameters.
 
     Examples
     --------
@@ -260,17 +267,31 @@ def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
     Traceback (most recent call last):
     optrand.errors.UnknownParameter: rr() has no parameter 'eps': did you mean 'epsilon'?
     """
-    parameters = [each for each in inspect.signature(function).parameters if each != "self"]
+    signature = inspect.signature(function)
+    parameters = [each for each in signature.parameters if each != "self"]
+    where = function.__qualname__.removesuffix(".__init__")
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
         for name in options:
             if name not in parameters:
-                where = function.__qualname__.removesuffix(".__init__")
                 raise UnknownParameter(f"{where}() has no parameter {name!r}: {_advise(name, parameters)}")
-        return function(*args, **options)
+        try:
+            return function(*args, **options)
+        except TypeError:
+            _check_arguments(where, signature, args, options)
+            raise
 
     return call
+
+
+def _check_arguments(where: str, signature: inspect.Signature, args: Any, options: Any) -> None:
+    """Raise `UnknownParameter` with the parameters of a function if these arguments do not fit them."""
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        shown = [each.replace(annotation=each.empty) for name, each in signature.parameters.items() if name != "self"]
+        raise UnknownParameter(f"{where}{inspect.Signature(shown)}: {error}") from None
 
 
 def _advise(name: str, parameters: list[str]) -> str:

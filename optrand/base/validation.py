@@ -148,7 +148,10 @@ def has_masked_cells(given: object) -> bool:
 
     Examples
     --------
-    >>> has_masked_cells([np.ma.masked_equal([1, 9], 9), [1, 2]]), has_masked_cells(np.array([1, 9]))
+    >>> (
+    ...     has_masked_cells([np.ma.masked_equal([1, 9], 9), [1, 2]]),
+    ...     has_masked_cells(np.array([1, 9])),
+    ... )
     (True, False)
     """
     if isinstance(given, (list, tuple)):
@@ -202,7 +205,9 @@ def as_declared(values: Floats, labels: Floats) -> Floats:
 
     Examples
     --------
-    >>> as_declared(np.array([0.29, 0.3001]), np.array([0.0, 0.29000000000000004, 0.3])).tolist()
+    >>> as_declared(
+    ...     np.array([0.29, 0.3001]), np.array([0.0, 0.29000000000000004, 0.3])
+    ... ).tolist()
     [0.29000000000000004, 0.3001]
     """
     if labels.size < 2 or (labels == np.floor(labels)).all():

@@ -370,7 +370,9 @@ class Laplace(Additive):
 
     >>> import optrand
     >>> problem = optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
-    >>> clipped = Laplace([0, 1, 2], 1.0, clip=Interval(0, 2)).discretised([0, 1, 2], [0, 0.5, 1, 1.5, 2])
+    >>> clipped = Laplace([0, 1, 2], 1.0, clip=Interval(0, 2)).discretised(
+    ...     [0, 1, 2], [0, 0.5, 1, 1.5, 2]
+    ... )
     >>> round(optrand.solve(problem).value, 4), round(problem.value(clipped), 4)
     (0.2527, 0.484)
     """
@@ -428,7 +430,9 @@ class Staircase(Additive):
     --------
     Never worse than Laplace noise, and much better at large epsilon:
 
-    >>> variances = [kind([0, 1], 6.0).moments([0]).variance([1.0]) for kind in (Staircase, Laplace)]
+    >>> variances = [
+    ...     kind([0, 1], 6.0).moments([0]).variance([1.0]) for kind in (Staircase, Laplace)
+    ... ]
     >>> [round(variance, 5) for variance in variances]
     [0.01411, 0.05556]
     """

@@ -320,7 +320,9 @@ class ClusterPriors:
         --------
         >>> from optrand.sampling import SeededEntropy
         >>> groups = Groups.of_ids([0] * 60 + [1] * 40)
-        >>> priors = ClusterPriors.learn([2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1))
+        >>> priors = ClusterPriors.learn(
+        ...     [2] * 60 + [0] * 40, groups, 3, 1.0, source=SeededEntropy(1)
+        ... )
         >>> priors.probabilities.round(2).tolist()
         [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
         """

@@ -239,7 +239,9 @@ class PeerToPeer:
         --------
         >>> from optrand.sampling import SeededEntropy
         >>> groups = Groups.of_ids(["a", "a", "a", "b", "b", "b"])
-        >>> release = PeerToPeer(0.1, 0.5).release([0, 0, 0, 1, 1, 1], groups, source=SeededEntropy(1))
+        >>> release = PeerToPeer(0.1, 0.5).release(
+        ...     [0, 0, 0, 1, 1, 1], groups, source=SeededEntropy(1)
+        ... )
         >>> release.rows.tolist(), release.labels.tolist()
         ([0, 4], [0, 1])
         """

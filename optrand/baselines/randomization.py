@@ -173,7 +173,9 @@ class LabelRandomization(Record):
 
         Examples
         --------
-        >>> moments = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2)).moments([0, 1])
+        >>> moments = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2)).moments(
+        ...     [0, 1]
+        ... )
         >>> moments.biases.tolist(), moments.variances.tolist()
         ([0.375, -0.125], [0.234375, 0.109375])
         """

@@ -268,7 +268,10 @@ class UnaryBits(OneHot):
         >>> from optrand.sampling import SeededEntropy
         >>> randomizer = UnaryBits(3, 1.0)
         >>> packed = randomizer.sample_packed([0] * 30_000 + [2] * 10_000, source=SeededEntropy(2))
-        >>> randomizer.frequencies(packed).round(2).tolist(), round((randomizer.variance / 40_000) ** 0.5, 3)
+        >>> (
+        ...     randomizer.frequencies(packed).round(2).tolist(),
+        ...     round((randomizer.variance / 40_000) ** 0.5, 3),
+        ... )
         ([0.74, 0.01, 0.26], 0.01)
         """
         given = rectangular(packed, "packed bits")

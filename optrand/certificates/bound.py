@@ -36,8 +36,8 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, ctx, fmpq
 
+from optrand import losses
 from optrand.base.validation import Floats
-from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Dual, Problem
 

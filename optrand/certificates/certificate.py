@@ -23,14 +23,14 @@ from itertools import accumulate
 from operator import mul
 from typing import NoReturn, Protocol, Self, TypeVar
 
+from optrand import losses
 from optrand.base.arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
 from optrand.base.numerals import shown_above, shown_below
 from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import check_flag, expect
 from optrand.certificates import bound as dual_bound
 from optrand.errors import InvalidInput, NotCertified
-from optrand.model import losses
-from optrand.model.losses import Tabulated
+from optrand.losses import Tabulated
 from optrand.model.problem import Dual, Problem
 from optrand.model.table import Table
 
@@ -51,7 +51,7 @@ PROVEN = 1e-9
 
 @suggest_attributes(
     {
-        "require(gap=1e-9)": "check is_valid ok optimal passed private status unbiased valid verify",
+        "require(gap=1e-9)": "check is_valid ok optimal passed private proof status unbiased valid verify",
         "epsilon": "eps",
         "lower": "dual lower_bound",
         "upper": "primal upper_bound",

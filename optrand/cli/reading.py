@@ -23,7 +23,7 @@ from optrand.base.suggestions import missing
 from optrand.base.validation import MAX_INTEGER, Floats, check_epsilon, check_labels, frozen
 from optrand.cli.console import note, say
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.model.losses import Tabulated
+from optrand.losses import Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
 
 if TYPE_CHECKING:

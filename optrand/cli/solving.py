@@ -124,7 +124,11 @@ def _parse_placement(text: str) -> dict[str, float | int] | None:
 
     Examples
     --------
-    >>> _parse_placement("adaptive:12"), _parse_placement("adaptive:0.01"), _parse_placement("line")
+    >>> (
+    ...     _parse_placement("adaptive:12"),
+    ...     _parse_placement("adaptive:0.01"),
+    ...     _parse_placement("line"),
+    ... )
     ({'n': 12}, {'tolerance': 0.01}, None)
     """
     kind, _, amount = text.partition(":")

@@ -185,7 +185,9 @@ def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
     Examples
     --------
     >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], 1.0)
-    >>> batch[1].certificate.require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(9)
+    >>> batch[1].certificate.require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(
+    ...     9
+    ... )
     np.True_
     """
     return RRWithPriorBatch(rectangular(priors, "priors"), epsilon)

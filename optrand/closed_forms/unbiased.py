@@ -220,7 +220,10 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
     --------
     The condition for a uniform prior is :math:`E \leq 2 (k - 1) / (k - 2)`:
 
-    >>> [gap_response_is_optimal(range(5), [0.2] * 5, math.log(8 / 3) + shift) for shift in (-1e-9, 1e-9)]
+    >>> [
+    ...     gap_response_is_optimal(range(5), [0.2] * 5, math.log(8 / 3) + shift)
+    ...     for shift in (-1e-9, 1e-9)
+    ... ]
     [True, False]
     """
     return condition_holds(unbiased_regression(labels, prior, epsilon))

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optrand.base.suggestions import public_names
 
 __all__ = ["WEEKS_LABEL", "weeks_worked_counts_path", "weeks_worked_path"]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_names(__name__, __all__)
 
 WEEKS_LABEL = "weeks"
 """The column of the table that is treated as private: weeks worked in a year, a whole number from 0 to 52."""

@@ -107,7 +107,11 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
     True
     >>> found = mean(mechanism.sample(weeks, source=SeededEntropy(1)), mechanism)
     >>> low, high = found.table_interval(0.95)
-    >>> bool(low < weeks.mean() < high), round(found.noise_error, 3), round(found.standard_error, 3)
+    >>> (
+    ...     bool(low < weeks.mean() < high),
+    ...     round(found.noise_error, 3),
+    ...     round(found.standard_error, 3),
+    ... )
     (True, 0.02, 0.021)
     """
     return _estimate([_unbiased_part(*one) for one in tally(released, mechanism, groups)])
@@ -174,7 +178,9 @@ def average(
     >>> optrand.certify(mechanism).epsilon
     1.0
     >>> classes = np.repeat([0, 1, 2], [5000, 3000, 2000])
-    >>> found = average(mechanism.sample(classes, source=SeededEntropy(1)), mechanism, [0, 1, 0])
+    >>> found = average(
+    ...     mechanism.sample(classes, source=SeededEntropy(1)), mechanism, [0, 1, 0]
+    ... )
     >>> low, high = found.table_interval(0.99)
     >>> low < 0.3 < high, round(found.noise_error, 4)
     (True, 0.012)

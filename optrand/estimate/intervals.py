@@ -55,7 +55,9 @@ def normal(spread: Spread, confidence: float) -> float:
 
     Examples
     --------
-    >>> round(normal(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6)
+    >>> round(
+    ...     normal(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6
+    ... )
     0.039204
     """
     quantile = float(stdtrit(spread.size - 1, (1 + confidence) / 2))
@@ -69,7 +71,10 @@ def hoeffding(spread: Spread, confidence: float) -> float:
 
     Examples
     --------
-    >>> round(hoeffding(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6)
+    >>> round(
+    ...     hoeffding(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95),
+    ...     6,
+    ... )
     0.108648
     """
     return spread.width * math.sqrt(math.log(2 / (1 - confidence)) / (2 * spread.size))
@@ -88,7 +93,10 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
     Examples
     --------
     >>> round(
-    ...     empirical_bernstein(Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95), 6
+    ...     empirical_bernstein(
+    ...         Spread(size=10_000, variance=4.0, sample_variance=5.0, width=8.0), 0.95
+    ...     ),
+    ...     6,
     ... )
     0.074377
     """
@@ -116,7 +124,9 @@ class Estimate:
 
     Examples
     --------
-    >>> found = Estimate(2.0, 10_000, sample_variance=5.0, noise_variance=4.0, low=-3.0, high=5.0, bias=0.0)
+    >>> found = Estimate(
+    ...     2.0, 10_000, sample_variance=5.0, noise_variance=4.0, low=-3.0, high=5.0, bias=0.0
+    ... )
     >>> (
     ...     [round(end, 4) for end in found.interval(0.95)],
     ...     [round(end, 4) for end in found.table_interval(0.95)],

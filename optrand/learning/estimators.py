@@ -213,7 +213,9 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
     >>> from optrand.sampling import SeededEntropy
     >>> X, y = load_iris(return_X_y=True)
     >>> labels = PrivateLabels(y, 2.0, [0, 1, 2], source=SeededEntropy(1))
-    >>> model = LabelDPClassifier(LogisticRegression(max_iter=1000), 2.0, plan=Stages(2), random_state=0)
+    >>> model = LabelDPClassifier(
+    ...     LogisticRegression(max_iter=1000), 2.0, plan=Stages(2), random_state=0
+    ... )
     >>> bool((model.fit(X, labels).predict(X) == y).mean() > 0.8), model.epsilon_
     (True, 2.0)
     >>> model.releases_[1].randomizer[0].certificate.require(gap=1e-9).epsilon <= 2.0
@@ -334,7 +336,9 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
     >>> X = rng.normal(size=(2000, 1))
     >>> y = np.clip(np.rint(10 + 3 * X[:, 0] + rng.normal(size=2000)), 0, 20)
     >>> labels = PrivateLabels(y, 2.0, range(21), source=SeededEntropy(1))
-    >>> model = LabelDPRegressor(Ridge(), 2.0, plan=TwoStages(groups=4), random_state=0).fit(X, labels)
+    >>> model = LabelDPRegressor(Ridge(), 2.0, plan=TwoStages(groups=4), random_state=0).fit(
+    ...     X, labels
+    ... )
     >>> bool(((model.predict(X) - y) ** 2).mean() < 1.5), model.epsilon_
     (True, 2.0)
     >>> max(proof.require(gap=1e-9).epsilon for proof in model.certificates_) < 2.0

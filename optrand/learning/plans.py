@@ -588,7 +588,10 @@ class Peers(_InClusters):
         >>> release = labels.release(
         ...     slice(None), PeerToPeer(0.2, 0.5), groups=Groups.of_ids([0] * 10 + [1] * 20)
         ... )
-        >>> round(float(labels.spent.epsilon), 4), round(Peers.towards_learner(release, 1e-4).epsilon, 4)
+        >>> (
+        ...     round(float(labels.spent.epsilon), 4),
+        ...     round(Peers.towards_learner(release, 1e-4).epsilon, 4),
+        ... )
         (1.3863, 0.6599)
         """
         if release.groups is None or not isinstance(release.randomizer, PeerToPeer):

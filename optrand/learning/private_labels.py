@@ -226,7 +226,7 @@ def _refuse(done: str) -> Any:
     {
         "budget": "epsilon total",
         "spent": "remaining",
-        "release(rows, randomizer)": "randomize sample",
+        "release(rows, randomizer)": "randomize sample to_numpy values y",
         "domain": "classes labels",
     }
 )

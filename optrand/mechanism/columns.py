@@ -187,7 +187,11 @@ class ExactColumns:
 
     >>> sets = LabelSets.of_intervals(2, np.array([0, 1]), np.array([0, 1]))
     >>> coin = ExactColumns([0, 2], sets, [7, 7], [-7, 21], Fraction(3), 1)
-    >>> coin.total, [str(bias) for bias in coin.biases], coin.table(np.array([0.0, 1.0])).outputs.tolist()
+    >>> (
+    ...     coin.total,
+    ...     [str(bias) for bias in coin.biases],
+    ...     coin.table(np.array([0.0, 1.0])).outputs.tolist(),
+    ... )
     (28, ['0', '0'], [-0.5, 1.5])
     """
 
@@ -420,7 +424,9 @@ def scale_columns(
     Examples
     --------
     >>> sets = LabelSets.of_intervals(2, np.array([0, 1]), np.array([0, 1]))
-    >>> near = scale_columns(np.array([0.0, 1.0]), sets, [7, 7], np.array([-0.4, 1.4]), Fraction(3))
+    >>> near = scale_columns(
+    ...     np.array([0.0, 1.0]), sets, [7, 7], np.array([-0.4, 1.4]), Fraction(3)
+    ... )
     >>> [round(float(bias), 6) for bias in near.biases]
     [0.05, -0.05]
     """

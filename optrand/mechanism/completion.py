@@ -43,7 +43,9 @@ class Completion:
     Examples
     --------
     >>> means = [Fraction(1, 10**6), Fraction(1)]
-    >>> found = Completion.of((-math.inf, math.inf), [Fraction(0), Fraction(1)], means, Fraction(3))
+    >>> found = Completion.of(
+    ...     (-math.inf, math.inf), [Fraction(0), Fraction(1)], means, Fraction(3)
+    ... )
     >>> (
     ...     found.kept < 1,
     ...     [

@@ -36,9 +36,9 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
     --------
     Randomized response of two labels, at ``E = 3``, favours each with probability 3/4:
 
-    >>> (node_equations(2, np.array([0, 1]), np.array([0, 1]), math.log(3)) @ [0.75, 0.75]).round(
-    ...     12
-    ... ).tolist()
+    >>> (
+    ...     node_equations(2, np.array([0, 1]), np.array([0, 1]), math.log(3)) @ [0.75, 0.75]
+    ... ).round(12).tolist()
     [1.5, 0.0]
     """
     end, every = last + 1, np.arange(first.size)

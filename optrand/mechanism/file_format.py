@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from optrand import losses
 from optrand.base.strict_json import Document
 from optrand.errors import InvalidInput
-from optrand.model import losses
-from optrand.model.losses import Loss, Tabulated
+from optrand.losses import Loss, Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
 from optrand.model.problem import Dual, Problem
 from optrand.model.table import Column, Table
@@ -58,7 +58,7 @@ def _loss_document(loss: Loss | Tabulated) -> Document:
         return {"name": loss.name, "entries": loss.entries.tolist()}
     if losses.by_name.get(loss.name) != loss:
         raise InvalidInput(
-            f"the loss {loss.name!r} is not one of optrand.model.losses, so a file cannot name it: use losses.Tabulated"
+            f"the loss {loss.name!r} is not one of optrand.losses, so a file cannot name it: use losses.Tabulated"
         )
     return {"name": loss.name}
 

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand import losses
 from optrand.base import strict_json
 from optrand.base.arithmetic import Integers, check_ratio, float_above, float_below, log_above, privacy_ratio, quotient
 from optrand.base.files import write_atomically
@@ -28,11 +29,10 @@ from optrand.base.suggestions import missing, suggest_attributes, suggest_parame
 from optrand.base.validation import Floats, check_values, exactly
 from optrand.certificates.certificate import Certificate, Proof, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
+from optrand.losses import Loss, Tabulated
 from optrand.mechanism import file_format
 from optrand.mechanism.privacy_loss import DominatingPair
 from optrand.mechanism.summary import Summary
-from optrand.model import losses
-from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Dual, Problem
 from optrand.model.protocol import Moments
@@ -63,12 +63,14 @@ AnyProof = TypeVar("AnyProof", bound=Proof, covariant=True)
         "certify()": "audit check is_private prove verify",
         "epsilon": "eps map",
         "value": "cost expected_loss fun loss mse objective opt_value",
-        "summary()": "rmse std variance",
+        "summary()": "rmse solver_stats std variance",
         "matrix": "channel design kernel P pmf proba probabilities Q shape solution T to_numpy transition_matrix",
         "outputs": "support values",
         "labels": "classes classes_ domain",
         "dual": "alpha dual_value duals multipliers",
         "sample(values)": "add_noise apply draw predict privatize randomise randomize release rvs transform",
+        "sample(values, source=optrand.sampling.SeededEntropy(seed))": "random_state rng seed",
+        "optrand.learning.LabelDPRegressor": "fit fit_transform",
         "save(path)": "dump dumps to_dict to_json",
         "optrand.plotting.pmf_figure(mechanism)": "plot show",
         "pandas.DataFrame(mechanism.matrix, mechanism.labels, mechanism.outputs)": "to_csv to_frame to_pandas",

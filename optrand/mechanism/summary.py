@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from optrand import losses
 from optrand.base.validation import Floats, check_integer
-from optrand.model import losses
 from optrand.model.problem import Problem
 
 __all__ = ["Summary"]

@@ -117,7 +117,9 @@ def tabulate(
     --------
     >>> import optrand
     >>> from optrand.solvers import design
-    >>> mechanism = tabulate(design(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
+    >>> mechanism = tabulate(
+    ...     design(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    ... )
     >>> proof = optrand.certify(mechanism)
     >>> proof.epsilon <= 1.0, proof.bias, proof.gap < 1e-9
     (True, 0.0, True)

@@ -1,1 +1,1 @@
-"""Problems and their answers: losses, outputs, tables, and designs in floats."""
+"""Problems and their answers: outputs, tables, and designs in floats."""

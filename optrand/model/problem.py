@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
 from optrand.base.arithmetic import float_above, float_below, privacy_ratio
 from optrand.base.records import Record
 from optrand.base.suggestions import suggest_attributes, suggest_parameters
@@ -30,8 +31,7 @@ from optrand.base.validation import (
     rectangular,
 )
 from optrand.errors import Infeasible, InvalidInput
-from optrand.model import losses
-from optrand.model.losses import Loss, Tabulated
+from optrand.losses import Loss, Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set, in_words
 
 __all__ = ["Dual", "Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
@@ -83,12 +83,15 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
 @suggest_attributes(
     {
         "optrand.solve(problem)": "gap is_dcp matrix objective P plot Q solution solve solver status summary",
+        "optrand.programs.algorithm1": "constraints",
+        "loss": "cost kind task",
         "epsilon": "alpha eps",
         "bias_penalty": "bias penalty",
         "labels": "bounds classes domain",
         "k": "size",
         "outputs": "grid n variables",
         "dataclasses.replace(problem, epsilon=1.0)": "copy replace",
+        "dataclasses.asdict(problem)": "to_dict",
     }
 )
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ class Problem(Record):
     epsilon : float
         Privacy budget in nats.
     loss : Loss or Tabulated
-        See :mod:`optrand.model.losses`.
+        See :mod:`optrand.losses`.
     bias_penalty : float
         From 0 to ``math.inf`` (unbiased).
     outputs : Line, Interval or Grid

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand import losses
 from optrand.base.records import Record
 from optrand.base.validation import Floats, check_epsilon, check_values, frozen
 from optrand.errors import InvalidInput
-from optrand.model import losses
-from optrand.model.losses import Loss, Tabulated
+from optrand.losses import Loss, Tabulated
 from optrand.model.problem import Dual, Problem
 
 __all__ = ["Arcs", "Indices", "Randomizer", "Solution", "Stats"]

@@ -231,7 +231,9 @@ class Table(Record):
         Examples
         --------
         >>> coin = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
-        >>> coin.combine(Table.of_rows([0, 1], [1, 2], [[1, 1], [1, 1]]), Fraction(1, 2)).weights.tolist()
+        >>> coin.combine(
+        ...     Table.of_rows([0, 1], [1, 2], [[1, 1], [1, 1]]), Fraction(1, 2)
+        ... ).weights.tolist()
         [[3, 3, 2], [1, 5, 2]]
         """
         columns = dict[float, list[Column]]()

@@ -323,7 +323,13 @@ def below(number: float, digits: int) -> str:
 
     Examples
     --------
-    >>> below(2.71828, 3), above(2.71828, 3), below(-1e-17, 2), above(1348.3746, 7), above(0.5, 3)
+    >>> (
+    ...     below(2.71828, 3),
+    ...     above(2.71828, 3),
+    ...     below(-1e-17, 2),
+    ...     above(1348.3746, 7),
+    ...     above(0.5, 3),
+    ... )
     ('2.71', '2.72', '−1.1·10⁻¹⁷', '1348.375', '0.500')
     """
     return _pad(shown_below(number, digits), digits)

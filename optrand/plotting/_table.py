@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from numpy.typing import ArrayLike, NDArray
 
+from optrand import losses
 from optrand.base.validation import Floats, check_values
 from optrand.baselines.additive import Additive
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Randomizer
 from optrand.model.table import Table
@@ -83,7 +83,10 @@ def choose_ranks(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices
 
     Examples
     --------
-    >>> choose_ranks(np.arange(10.0), [7, 2], 4).tolist(), choose_ranks(np.arange(10.0), None, 4).tolist()
+    >>> (
+    ...     choose_ranks(np.arange(10.0), [7, 2], 4).tolist(),
+    ...     choose_ranks(np.arange(10.0), None, 4).tolist(),
+    ... )
     ([2, 7], [0, 3, 6, 9])
     """
     if wanted is None:
@@ -183,7 +186,10 @@ def wide_gaps(outputs: Floats) -> Indices:
 
     Examples
     --------
-    >>> wide_gaps(np.array([0.0, 0.1, 0.2, 0.3, 8, 8.1, 8.2])).tolist(), wide_gaps(np.arange(4.0)).tolist()
+    >>> (
+    ...     wide_gaps(np.array([0.0, 0.1, 0.2, 0.3, 8, 8.1, 8.2])).tolist(),
+    ...     wide_gaps(np.arange(4.0)).tolist(),
+    ... )
     ([3], [])
     """
     steps = np.diff(outputs)

@@ -72,7 +72,9 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     >>> import math
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
-    >>> figure = frontier_figure(optrand.studies.sweep(problem, bias_penalties=[0.0, 1.0, math.inf]))
+    >>> figure = frontier_figure(
+    ...     optrand.studies.sweep(problem, bias_penalties=[0.0, 1.0, math.inf])
+    ... )
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['∞', '1', '0']
     """
@@ -168,7 +170,9 @@ def moments_figure(
     --------
     >>> import optrand
     >>> labels, prior = [0, 1, 2], [0.5, 0.3, 0.2]
-    >>> optimal = lambda epsilon: optrand.solve(optrand.unbiased_regression(labels, prior, epsilon))
+    >>> optimal = lambda epsilon: optrand.solve(
+    ...     optrand.unbiased_regression(labels, prior, epsilon)
+    ... )
     >>> debiased = lambda epsilon: optrand.debiased_rr(labels, epsilon)
     >>> figure = moments_figure(
     ...     {"optimal unbiased": optimal, "debiased RR": debiased}, prior, epsilons=[0.5, 1, 2]
@@ -436,8 +440,12 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
     >>> import numpy as np, optrand
     >>> from optrand.sampling import SeededEntropy
     >>> mechanism = optrand.rr([0, 1, 2], 1.0)
-    >>> released = mechanism.sample(np.repeat([0, 1, 2], [5000, 3000, 2000]), source=SeededEntropy(1))
-    >>> figure = shares_figure(optrand.estimate.histogram(released, mechanism), truth=[0.5, 0.3, 0.2])
+    >>> released = mechanism.sample(
+    ...     np.repeat([0, 1, 2], [5000, 3000, 2000]), source=SeededEntropy(1)
+    ... )
+    >>> figure = shares_figure(
+    ...     optrand.estimate.histogram(released, mechanism), truth=[0.5, 0.3, 0.2]
+    ... )
     >>> figure.get_suptitle()
     'Shares of 3 labels from 10,000 released values: noise error at most 0.013'
     """
@@ -499,7 +507,9 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
 
     Examples
     --------
-    >>> rows = [{"method": "LP", "mesh": mesh, "seconds": mesh**2 * 1e-4} for mesh in (50, 100, 200)]
+    >>> rows = [
+    ...     {"method": "LP", "mesh": mesh, "seconds": mesh**2 * 1e-4} for mesh in (50, 100, 200)
+    ... ]
     >>> rows += [
     ...     {"method": "LP", "mesh": 400, "seconds": None},
     ...     {"method": "flow", "mesh": None, "seconds": 0.03},

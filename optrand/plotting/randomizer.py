@@ -16,11 +16,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
+from optrand import losses
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats, expect
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.randomizer import Randomizer
 from optrand.plotting import _style as style
 from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, inches, number_texts, spread, write_count

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from matplotlib.figure import FigureBase
 
+from optrand import losses
 from optrand.base.arithmetic import float_above
 from optrand.base.numerals import shown_above, shown_below, shown_spent
 from optrand.certificates.certificate import Certificate, certify
 from optrand.errors import missing_extra
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.outputs import in_words
 from optrand.model.problem import Problem
 from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count

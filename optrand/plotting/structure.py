@@ -18,12 +18,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import Certificate
 from optrand.closed_forms.unbiased import gap_response_is_optimal
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Dual, Problem
 from optrand.plotting import _style as style

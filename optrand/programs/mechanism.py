@@ -50,7 +50,9 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
     Examples
     --------
     >>> from optrand.programs import MaximalLeakage, Program
-    >>> mechanism = solve_program(Program([0, 1], [0.5, 0.5], [0, 1], privacy=MaximalLeakage(0.5)))
+    >>> mechanism = solve_program(
+    ...     Program([0, 1], [0.5, 0.5], [0, 1], privacy=MaximalLeakage(0.5))
+    ... )
     >>> mechanism.certificate.gap < 1e-9, mechanism.certificate.realised[0][1] <= 0.5
     (True, True)
     >>> round(mechanism.value, 6), mechanism.sample([0, 1, 1]).shape

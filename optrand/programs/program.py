@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
 from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import Floats, check_flag, check_labels, check_prior, check_values, rectangular
 from optrand.errors import InvalidInput
-from optrand.model import losses
-from optrand.model.losses import Loss, Tabulated
+from optrand.losses import Loss, Tabulated
 from optrand.programs import backends
 from optrand.programs.answer import Answer
 from optrand.programs.constraints import Constraint
@@ -85,7 +85,11 @@ class Program(Model):
     0.125
     >>> middle = program.add("middle", [[0, 1, 0], [0, 0, 0]], "<=", 0.25)
     >>> answer = middle.solve()
-    >>> round(answer.value, 6), round(float(answer.duals["middle"][0]), 6), answer.certify().gap < 1e-9
+    >>> (
+    ...     round(answer.value, 6),
+    ...     round(float(answer.duals["middle"][0]), 6),
+    ...     answer.certify().gap < 1e-9,
+    ... )
     (0.130069, -0.017607, True)
     """
 

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.base.arithmetic import float_above
 from optrand.base.validation import Floats, frozen
 from optrand.certificates.certificate import Certificate, certify
@@ -42,7 +43,6 @@ from optrand.estimate.debiasing import LARGEST as FACTORED
 from optrand.estimate.debiasing import Debiasing
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.mixture import mixture
-from optrand.model import losses
 from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Problem
 from optrand.model.table import Table
@@ -117,7 +117,9 @@ def find_mechanisms(
     Examples
     --------
     >>> question = Question(labels=range(4), epsilon=1.0)
-    >>> (fit,), _ = find_mechanisms(question, Groups(), np.array([3000]), np.array([[1500, 500, 500, 500]]))
+    >>> (fit,), _ = find_mechanisms(
+    ...     question, Groups(), np.array([3000]), np.array([[1500, 500, 500, 500]])
+    ... )
     >>> fit.mechanism.labels.size, round(fit.multiple, 1)
     (4, 1.9)
     """

@@ -16,6 +16,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.base import strict_json
 from optrand.base.suggestions import nearby, suggest_parameters
 from optrand.base.validation import (
@@ -29,9 +30,8 @@ from optrand.base.validation import (
     frozen,
 )
 from optrand.errors import InvalidInput
+from optrand.losses import Loss, Tabulated
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
-from optrand.model.losses import Loss, Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet, feasible_output_set
 from optrand.model.problem import Problem, regression
 from optrand.sampling.priors import BudgetSplit, split_at, split_budget

@@ -69,7 +69,9 @@ def subkey(
     Examples
     --------
     >>> names = {"release": "0", "dataset": "census", "column": "weeks"}
-    >>> subkey(bytes(32), **names, purpose="prior") == subkey(bytes(32), **names, purpose="labels")
+    >>> subkey(bytes(32), **names, purpose="prior") == subkey(
+    ...     bytes(32), **names, purpose="labels"
+    ... )
     False
     """
     return _derive(master, release, dataset, column, purpose, group, mechanism)

@@ -206,7 +206,9 @@ def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | 
     Examples
     --------
     >>> from optrand.sampling import SeededEntropy
-    >>> private_prior([1000, 10, 0], 1.0, source=SeededEntropy(1)).probabilities.round(4).tolist()
+    >>> private_prior([1000, 10, 0], 1.0, source=SeededEntropy(1)).probabilities.round(
+    ...     4
+    ... ).tolist()
     [0.9813, 0.0138, 0.0049]
     >>> private_prior([0, 0, 0], 1.0, source=SeededEntropy(0)).uniform
     True
@@ -317,9 +319,9 @@ def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: fl
 
     Examples
     --------
-    >>> shrink_histograms(np.array([[600, 300, 100], [100, 300, 600]]), np.array([1000, 1000]), 0.2).round(
-    ...     2
-    ... ).tolist()
+    >>> shrink_histograms(
+    ...     np.array([[600, 300, 100], [100, 300, 600]]), np.array([1000, 1000]), 0.2
+    ... ).round(2).tolist()
     [[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]
     """
     if len(counts) == 1:

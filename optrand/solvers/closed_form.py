@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optrand import losses
 from optrand.certificates.certificate import PROVEN, lower_bound
 from optrand.closed_forms.narrowest import design_two_ends
 from optrand.closed_forms.response import design_rr_with_prior
 from optrand.closed_forms.unbiased import condition_holds, design_debiased_rr, design_gap_response
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
-from optrand.model import losses
 from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Dual, Problem, unbiased_range
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
@@ -48,7 +48,9 @@ class ClosedForm:
     Examples
     --------
     >>> import optrand
-    >>> optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0), ClosedForm()).certificate.gap < 1e-12
+    >>> optrand.solve(
+    ...     optrand.classification([0.5, 0.3, 0.2], 1.0), ClosedForm()
+    ... ).certificate.gap < 1e-12
     True
     """
 

@@ -132,7 +132,9 @@ class ConeProgram:
     >>> import optrand
     >>> from optrand.solvers.reduced_dual.arcs import all_arcs
     >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
-    >>> program = ConeProgram(problem, *all_arcs(3), sparse.eye_array(4, format="csr"), unknown=True)
+    >>> program = ConeProgram(
+    ...     problem, *all_arcs(3), sparse.eye_array(4, format="csr"), unknown=True
+    ... )
     >>> answer = program.read(Clarabel().solve(program.build()))
     >>> answer.sums[0].round(6).tolist()
     [0.0, 0.25, 0.75, 1.0]

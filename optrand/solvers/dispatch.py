@@ -103,12 +103,10 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     Parameters
     ----------
     problem : Problem or Program
-        The mechanism of a :class:`~optrand.programs.Program` keeps every row.
+        A problem, or a :class:`~optrand.programs.Program`, whose mechanism satisfies every row of it exactly.
     solver : Solver, optional
-        One of :mod:`optrand.solvers`; by default :func:`~optrand.solvers.choose` picks it. Labels far from zero are
-        measured from one of them, and labels without weight are dropped and given rows afterwards. In an interval that
-        is nearly the narrowest, the answer is its two ends unless the solver's answer has a smaller gap. For a
-        program, a backend as in :meth:`~optrand.programs.Program.solve`.
+        One of :mod:`optrand.solvers`, by default that of :func:`~optrand.solvers.choose`. For a program, a backend as
+        in :meth:`~optrand.programs.Program.solve`.
 
     Returns
     -------
@@ -120,17 +118,25 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     NotCertified
         If the answer is not feasible, or no useful bound was found; the best mechanism is attached, if there is one.
 
+    Notes
+    -----
+    Labels far from zero are shifted towards it for the solve. Labels of negligible prior are dropped, and get rows
+    afterwards. In an interval that is nearly the narrowest one, the mechanism with outputs at its two ends is returned
+    unless that of the solver has a smaller gap.
+
     Examples
     --------
     >>> import optrand
-    >>> mechanism = solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
+    >>> mechanism = optrand.solve(problem)
     >>> mechanism.certificate.gap < 1e-9, round(mechanism.value, 6)
     (True, 1.945447)
 
-    The same with outputs from a list, as [B23] print it:
+    The same with outputs from a list, by the linear program of [B23]:
 
     >>> from optrand.programs import algorithm1
-    >>> mechanism = solve(algorithm1([0, 1, 2], [0.5, 0.3, 0.2], 1.0, [-1.5, 0, 1, 2, 3.5]))
+    >>> program = algorithm1([0, 1, 2], [0.5, 0.3, 0.2], 1.0, [-1.5, 0, 1, 2, 3.5])
+    >>> mechanism = optrand.solve(program)
     >>> mechanism.certificate.gap < 1e-9, round(mechanism.value, 6)
     (True, 2.10539)
     """

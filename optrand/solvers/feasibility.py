@@ -228,7 +228,9 @@ def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int =
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
     >>> off = Staircase(np.eye(2, dtype=bool), np.array([-0.6, 1.6]), np.array([0.27, 0.268]))
-    >>> bool(abs(mend_masses(problem, off, means=False).masses - 1 / (1 + math.e)).max() < 1e-15)
+    >>> bool(
+    ...     abs(mend_masses(problem, off, means=False).masses - 1 / (1 + math.e)).max() < 1e-15
+    ... )
     True
     """
     ratio = math.exp(problem.epsilon)

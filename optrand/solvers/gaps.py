@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.tabulation import tabulate
-from optrand.model import losses
 from optrand.model.outputs import Grid, Line
 from optrand.model.problem import Dual, Problem, unbiased_range
 from optrand.model.randomizer import Randomizer, Solution

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from optrand import losses
 from optrand.certificates.certificate import PROVEN
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution

@@ -34,7 +34,9 @@ class Positions:
 
     Examples
     --------
-    >>> two = Positions(np.array([0, 2]), np.zeros(3), np.array([1.0, 3.0, 2.0]), np.array([2.0, 1.0]))
+    >>> two = Positions(
+    ...     np.array([0, 2]), np.zeros(3), np.array([1.0, 3.0, 2.0]), np.array([2.0, 1.0])
+    ... )
     >>> two.even().tolist(), two.place(np.array([1.0, 0.0, 0.0])).round(3).tolist()
     ([0.5, 0.5, 0.5], [1.0, 0.333, 0.5])
     """

@@ -26,10 +26,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.base.arithmetic import add_exactly
 from optrand.base.validation import Floats
-from optrand.model import losses
-from optrand.model.losses import Tabulated
+from optrand.losses import Tabulated
 from optrand.model.outputs import Grid, Interval, OutputSet
 from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from optrand import losses
 from optrand.base.validation import Floats
-from optrand.model import losses
 from optrand.model.problem import Problem
 
 __all__ = ["attainable_largest_loss", "attainable_loss", "reach", "typical_loss"]

@@ -28,9 +28,9 @@ from optrand.base.numerals import shown_above, shown_below
 from optrand.base.validation import Floats, check_classes, check_epsilon, check_prior, check_real, rectangular
 from optrand.certificates.certificate import Certificate
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
+from optrand.losses import Tabulated
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
-from optrand.model.losses import Tabulated
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem, classification, regression
 from optrand.model.randomizer import Randomizer

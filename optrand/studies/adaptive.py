@@ -21,13 +21,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
 from optrand.base.arithmetic import decimal_value, privacy_ratio
 from optrand.base.numerals import shown_above
 from optrand.base.validation import Floats, check_integer, check_real, rectangular
 from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution
@@ -310,7 +310,10 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     --------
     >>> import optrand
     >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> optimum_on(problem, [0, 1]) is None, optimum_on(problem, [-4, -1, 2, 5]).randomizer.outputs.tolist()
+    >>> (
+    ...     optimum_on(problem, [0, 1]) is None,
+    ...     optimum_on(problem, [-4, -1, 2, 5]).randomizer.outputs.tolist(),
+    ... )
     (True, [-1.0, 2.0])
     """
     grid = Grid(np.unique(rectangular(positions, "positions")))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
 from optrand.base.validation import (
     SMALLEST_NORMAL,
     Floats,
@@ -26,7 +27,6 @@ from optrand.base.validation import (
 )
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
-from optrand.model import losses
 from optrand.model.problem import unbiased_regression
 from optrand.sampling.entropy import EntropySource
 from optrand.sampling.rounding import KnotCells, check_knots, unbiased_rounding
@@ -359,7 +359,10 @@ def continuous_mechanism(
     >>> mechanism = continuous_mechanism(prior, 1.0, knots=5)
     >>> mechanism
     <ContinuousMechanism: labels from 0 to 100, 5 knots, 13 outputs, epsilon 1>
-    >>> round(mechanism.mechanism.certificate.require(gap=1e-9).upper, 3), round(mechanism.loss(prior), 3)
+    >>> (
+    ...     round(mechanism.mechanism.certificate.require(gap=1e-9).upper, 3),
+    ...     round(mechanism.loss(prior), 3),
+    ... )
     (4778.71, 4791.787)
     """
     if isinstance(knots, (int, np.integer)):

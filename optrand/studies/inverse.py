@@ -105,7 +105,9 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     >>> bracket = smallest_epsilon(problem, loss=0.5)
     >>> print(f"above {bracket.low:.6f}, at most {bracket.high:.6f}")
     above 1.831616, at most 1.831617
-    >>> optrand.certify(bracket.mechanism).upper <= 0.5 < optrand.certify(bracket.excluded).lower
+    >>> optrand.certify(bracket.mechanism).upper <= 0.5 < optrand.certify(
+    ...     bracket.excluded
+    ... ).lower
     True
     """
     goal, width = check_real(loss, "loss"), check_real(tolerance, "tolerance")

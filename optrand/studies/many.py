@@ -93,7 +93,9 @@ def solve_many(
     --------
     >>> import optrand
     >>> priors = [[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]
-    >>> found = optrand.solve_many(optrand.unbiased_regression([0, 1, 2], prior, 1.0) for prior in priors)
+    >>> found = optrand.solve_many(
+    ...     optrand.unbiased_regression([0, 1, 2], prior, 1.0) for prior in priors
+    ... )
     >>> [round(mechanism.value, 6) for mechanism in found], found[0] is found[2]
     ([1.945447, 1.945447, 1.945447], True)
     """

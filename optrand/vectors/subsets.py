@@ -183,7 +183,9 @@ class UnbiasedVectors(Record):
         Examples
         --------
         >>> import optrand
-        >>> proof = optrand.unbiased_vectors([0.4, 0.3, 0.2, 0.1], 1.0).certificate.require(gap=1e-12)
+        >>> proof = optrand.unbiased_vectors([0.4, 0.3, 0.2, 0.1], 1.0).certificate.require(
+        ...     gap=1e-12
+        ... )
         >>> proof.lower <= proof.upper, proof.epsilon <= 1.0
         (True, True)
         """
@@ -249,7 +251,11 @@ class UnbiasedVectors(Record):
         >>> from optrand.sampling import SeededEntropy
         >>> randomizer = optrand.unbiased_vectors([0.25] * 4, 1.0)
         >>> sets = randomizer.sample_sets([2, 0], source=SeededEntropy(1))
-        >>> bool((randomizer.decode(sets) == randomizer.sample([2, 0], source=SeededEntropy(1))).all())
+        >>> bool(
+        ...     (
+        ...         randomizer.decode(sets) == randomizer.sample([2, 0], source=SeededEntropy(1))
+        ...     ).all()
+        ... )
         True
         """
         classes = validation.check_classes(values, self.k)

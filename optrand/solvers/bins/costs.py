@@ -29,10 +29,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.base.validation import SMALLEST_NORMAL, Floats
 from optrand.errors import Infeasible
-from optrand.model import losses
-from optrand.model.losses import Loss
+from optrand.losses import Loss
 from optrand.model.problem import Problem
 
 __all__ = ["Bins", "Nodes", "RunSums"]

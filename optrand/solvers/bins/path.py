@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand import losses
+from optrand.losses import Loss
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
-from optrand.model import losses
-from optrand.model.losses import Loss
 from optrand.model.outputs import Grid, OutputSet
 from optrand.model.problem import Dual, Problem, regression
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
@@ -53,7 +53,9 @@ class BinPath(GuardedSolver):
     Examples
     --------
     >>> import optrand
-    >>> mechanism = optrand.solve(optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0), BinPath())
+    >>> mechanism = optrand.solve(
+    ...     optrand.regression([0, 1, 2, 3], [0.4, 0.3, 0.2, 0.1], 2.0), BinPath()
+    ... )
     >>> proof = mechanism.certificate
     >>> proof.gap < 1e-12, round(proof.upper, 6), mechanism.n
     (True, 0.282933, 3)

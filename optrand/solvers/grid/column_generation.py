@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand import losses
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import OptrandError, SolverFailed
-from optrand.model import losses
-from optrand.model.losses import Tabulated
+from optrand.losses import Tabulated
 from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats

@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from optrand import losses
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import PROVEN
 from optrand.errors import SolverFailed
-from optrand.model import losses
 from optrand.model.outputs import Grid, Interval
 from optrand.model.problem import Dual, Problem
 from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats

@@ -435,7 +435,9 @@ def unite_arcs(one: Nodes, other: Nodes) -> Nodes:
 
     Examples
     --------
-    >>> first, end = unite_arcs((np.array([0, 1]), np.array([1, 3])), (np.array([1, 0]), np.array([3, 2])))
+    >>> first, end = unite_arcs(
+    ...     (np.array([0, 1]), np.array([1, 3])), (np.array([1, 0]), np.array([3, 2]))
+    ... )
     >>> first.tolist(), end.tolist()
     ([0, 0, 1], [1, 2, 3])
     """

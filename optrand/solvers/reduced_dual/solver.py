@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from optrand import losses
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
-from optrand.model import losses
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution, Stats

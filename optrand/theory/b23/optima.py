@@ -18,8 +18,8 @@ import numpy as np
 from flint import fmpq
 
 import optrand
+from optrand import losses
 from optrand.errors import Infeasible, InvalidInput
-from optrand.model import losses
 from optrand.model.outputs import OutputSet
 from optrand.model.problem import Problem
 from optrand.programs import Pairwise, Program, Unbiased
