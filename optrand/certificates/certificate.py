@@ -92,6 +92,7 @@ class Proof:
         """Gap ``upper - lower`` relative to the value, absolute if that is 0, and rounded up. It is never negative."""
         if not (math.isfinite(self.lower) and math.isfinite(self.upper)):
             return math.inf
+        # In rationals: a difference of floats could round down.
         difference = Fraction(self.upper) - Fraction(self.lower)
         return float_above(max(Fraction(0), difference) / (abs(Fraction(self.value)) or 1))
 
@@ -231,6 +232,7 @@ def certify_table(problem: Problem, table: Table, dual: Dual | None, *, worst_ca
     bound = -math.inf if dual is None else lower_bound(problem, dual)
     bias = float_above(table.largest_bias)
     findings, value = _find_bias(problem, bias), math.inf
+    # A biased table may well beat every unbiased one. Its loss is no upper bound of their optimum.
     if not findings:
         value = float_above(exact_objective(problem, table))
         findings = () if value < math.inf else ("its loss overflows in floats",)
@@ -258,6 +260,7 @@ def _worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool)
     """Compute a lower bound of every largest loss, and the largest loss of the table."""
     if problem.loss != losses.squared:
         raise InvalidInput(f"worst_case=True takes squared loss, not {problem.loss.name}")
+    # The largest loss is at least the mean loss under any prior. A prior of floats need not sum to exactly 1.
     if math.isfinite(bound):
         bound = float_below(Fraction(bound) / sum(map(Fraction, problem.prior.tolist())))
     return bound, float_above(max(table.losses(problem.bias_penalty))) if feasible else math.inf
@@ -344,12 +347,14 @@ def _poisson(problem: Problem, parts: list[int], table: Table) -> Fraction:
     whole = Fraction(0)
     for v, column in zip(map(Fraction, table.outputs.tolist()), table.columns, strict=True):
         weight, pull = (sum(step * sums[y] for y, step in column) for sums in (zeroth, once))
+        # The lower end of the logarithm rounds the loss up.
         whole += v * weight - log_bracket(v)[0] * Fraction(pull, 1 << line)
     return whole
 
 
 def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
     """Sum a loss that is known entry by entry; cost ``O(k n)``, for classes ``O(n)``."""
+    # An output is right for one label at most.
     if problem.loss == losses.zero_one:
         rows = {y: i for i, y in enumerate(problem.labels.tolist())}
         own = (rows.get(v) for v in table.outputs.tolist())
@@ -368,6 +373,7 @@ def _sum_entries(problem: Problem, parts: list[int], table: Table) -> Fraction:
             sums = _sums_from(map(mul, parts, scale_to_integers(costs, digits)))
             whole += sum(step * sums[y] for y, step in column)
         return Fraction(whole, 1 << digits)
+    # Of an irrational loss the upper ends of the brackets count.
     bracket, labels = problem.loss.bracket, list(map(Fraction, problem.labels.tolist()))
     total = Fraction(0)
     for v, weights in zip(map(Fraction, table.outputs.tolist()), table.weights.T.tolist(), strict=True):

@@ -86,6 +86,7 @@ def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | 
     given = check_labels(labels)
     order = np.argsort(given)
     names = given[order]
+    # The randomizer is the same under every prior: it enters the loss and the multipliers alone.
     weights = np.full(names.size, 1 / names.size) if prior is None else check_prior(prior, names.size)[order]
     gain = math.expm1(check_epsilon(epsilon))
     offsets = _from_mean(names)
@@ -119,6 +120,7 @@ def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
     with np.errstate(over="ignore", invalid="ignore"):
         mean, square = prior @ offsets, prior @ offsets**2
         apart = (1 + x) * offsets
+        # All columns in use have reduced cost zero at a minimum: two linear equations per label, solved by hand.
         pull = apart - mean + gain * prior * x * offsets
         beta = (pull - pull.sum() / (gain + problem.k)) / gain
         cost = (square - 2 * mean * apart + apart**2 + gain * prior * (x * offsets) ** 2) / 2 - apart * pull
@@ -240,6 +242,7 @@ def condition_holds(problem: Problem) -> bool:
     total = sum(parts)
     below, above = Fraction(parts[0], total), Fraction(parts[-1], total)
     inner = 1 - below - above
+    # Both ends of a bracket of E must agree. More digits follow until they do.
     for digits in count(60, 60):
         low, high = exp_bracket(problem.epsilon, digits)
         (left, a, b), (left_above, a_above, b_above) = (_sides(ratio, below, above, inner) for ratio in (low, high))
@@ -311,6 +314,7 @@ class _Gaps:
         prior, gain = problem.prior / total, math.expm1(problem.epsilon)
         e = 1 / gain / -math.expm1(-problem.epsilon)
         d = np.diff(problem.labels)
+        # Sums from both ends: one minus the other would lose the digits of a light tail.
         past, left = _sums(prior[1:-1]), _sums(prior[-2:0:-1])[::-1]
         below, above = prior[0] + past, prior[-1] + left
         rho = np.sqrt(e + below * above)

@@ -41,6 +41,8 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
     ... ).round(12).tolist()
     [1.5, 0.0]
     """
+    # An arc leaves the node before its first label and enters the one after its last. At the nodes at both ends of the
+    # line nothing is balanced: the first row is the sum at the first label in their place.
     end, every = last + 1, np.arange(first.size)
     starts, ends = first > 0, end < k
     return sparse.csr_array(
@@ -60,11 +62,13 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
 
     Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
     """
+    # Least squares of a dense system are more exact than its normal equations, and of a few unknowns as quick.
     if system.shape[1] <= min(FEW, system.shape[0] // 4):
         scaled = system.toarray() * np.sqrt(reach)
         few: Floats = np.sqrt(reach) * np.linalg.lstsq(scaled, residual, rcond=RIDGE)[0]
         return few
     normal = sparse.csc_array(system @ sparse.diags_array(reach) @ system.T)
+    # With a diagonal of 1 the ridge is the same share of every equation, however light its arcs are.
     size = normal.diagonal()
     scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
     even = sparse.diags_array(scale) @ normal @ sparse.diags_array(scale)
