@@ -263,6 +263,7 @@ class ClusterRR:
         array = groups.check_labels(labels, self.k)
         words = SystemEntropy() if source is None else source
         counts = groups.histograms(array, self.k)
+        # In Python integers and fractions: noise has any size, and the distributions no rounding.
         noise = np.array(discrete_laplace(self.noise_scale, counts.size, source=words), dtype=object)
         noisy = (counts.astype(object) + noise.reshape(counts.shape)).tolist()
         sizes = groups.sizes.tolist()

@@ -248,6 +248,7 @@ class PeerToPeer:
         array = groups.check_labels(labels, 2)
         words = SystemEntropy() if source is None else source
         flipped = array ^ self._coins(self.flip, groups.n, words)
+        # Users cluster by cluster: a copy is that of a uniform place within the own cluster.
         members = np.argsort(groups.index, kind="stable")
         starts = np.concatenate(([0], np.cumsum(groups.sizes)[:-1]))
         chosen = draw_integers(groups.sizes[groups.index].astype(np.int64), words)

@@ -132,6 +132,7 @@ class LabelRandomization(Record):
     def table(self) -> Table:
         """The channel in exact integers, without labels that never occur."""
         drawn = [self.resampling * q for q in self.distribution]
+        # One common denominator makes the table one of integers.
         scale = math.lcm(self.resampling.denominator, *(share.denominator for share in drawn))
         weights = np.tile(np.array([int(share * scale) for share in drawn], dtype=object), (self.k, 1))
         weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)

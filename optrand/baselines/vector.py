@@ -238,6 +238,7 @@ class UnaryBits(OneHot):
         return packed.reshape(*classes.shape, self.width)
 
     def _draw(self, classes: NDArray[np.intp], packed: Octets, source: EntropySource) -> None:
+        # Noise on every bit, zeros in the padding, and then the one-hot vector by an exclusive or.
         packed[:] = coins(self.flip, packed.size, source).reshape(packed.shape)
         packed[:, -1] &= 256 - (1 << (8 * self.width - self.k))
         packed[np.arange(classes.size), classes >> 3] ^= (128 >> (classes & 7)).astype(np.uint8)

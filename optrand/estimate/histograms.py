@@ -48,6 +48,7 @@ class Part(NamedTuple):
         """
         k, n = shares.size, self.tallies.size
         found, step = np.empty((3, k)), max(1, BLOCK // n)
+        # Indicators of some labels at a time: those of all are a table of k by n.
         for start in range(0, k, step):
             block = slice(start, min(start + step, k))
             indicators = np.eye(k, block.stop - start, -start)

@@ -134,6 +134,7 @@ def pool_small_groups(groups: Groups, smallest: int) -> Groups:
     small = int((groups.sizes < smallest).sum())
     if small == 0:
         return groups
+    # All small groups, and further ones until the pool is large enough.
     last = max(small, int(np.searchsorted(together, smallest)) + 1)
     names = np.arange(len(groups))
     names[order[:last]] = order[0]
@@ -288,6 +289,7 @@ class Stages(Plan):
         model: Any = None
         held: list[LabelRelease] = []
         for rows in self.parts(training.rows, training.generator):
+            # Priors are those that the stage before predicts, those of clusters, which are paid for, or uniform ones.
             budget, least, beliefs = training.epsilon, self.least, None
             if model is not None:
                 priors = temper(training.beliefs(model, rows), self.temperature)
@@ -329,6 +331,7 @@ def keep_two_labels(priors: Floats, epsilon: float) -> Floats:
     lone = np.flatnonzero(RRWithPriorBatch(priors, epsilon).k_star == 1)
     lifted = np.array(priors)
     first, second = np.argsort(-priors[lone], axis=1, kind="stable")[:, :2].T
+    # A billionth above the threshold, at which keeping one label is exactly as good.
     lifted[lone, second] = lifted[lone, first] * np.exp(-epsilon) * (1 + 1e-9)
     rows: Floats = lifted / lifted.sum(axis=1, keepdims=True)
     return rows
@@ -488,6 +491,7 @@ class Clusters(_InClusters):
         """Train on one release of the rows in clusters, and on that of the pilot, if there is one."""
         order = training.generator.permutation(training.rows)
         pilot, rows = np.split(order, [self._pilot_rows(training.rows)])
+        # One clustering of all rows: rows of the pilot have the shares of their clusters, too.
         clusters = self.ids(training, order).index
         groups = pool_small_groups(Groups.of_ids(clusters[pilot.size :]), self.smallest)
         phi, first = self.heterogeneity, []
@@ -506,6 +510,7 @@ class Clusters(_InClusters):
         # Below a thousandth of 1 / k the effect of phi was measured to be negligible.
         threshold = min(max(phi, 1e-3 / k), 1 / k)
         split = split_at(epsilon, self.share * epsilon)
+        # Rounding may cost a little more than epsilon: lower the budget of the labels, float by float.
         while (made := ClusterRR.for_budget(k, split, threshold=threshold)).epsilon > epsilon:
             split = BudgetSplit(split.prior, float(np.nextafter(split.labels, 0.0)))
         return made
@@ -565,6 +570,7 @@ class Peers(_InClusters):
     def mechanism(self, epsilon: float) -> PeerToPeer:
         """Return the exchange whose flips, as they are rounded, cost at most epsilon."""
         flip = float(1 / (1 + privacy_ratio(epsilon)))
+        # The float nearest to a flip may cost a little more than epsilon: move it towards 1/2, where epsilon is 0.
         while (made := PeerToPeer(flip, self.rate)).exact_epsilon > decimal_value(epsilon):
             flip = float(np.nextafter(flip, 0.5))
         return made
@@ -749,6 +755,7 @@ class TwoStagePlan(Plan):
         first = _release_with_priors(training, [one], None, math.inf)
         model = training.learn_numbers([first], estimator=self.first)
         overall = training.priors[0].probabilities
+        # Rows of stage 1 have paid for the predictions and the prior, which those of stage 2 may therefore use.
         groups = self.plan_second_stage(training, two, training.predict(model, two), overall)
         labels = training.numbers
         variance = float(overall @ (labels - overall @ labels) ** 2)
@@ -825,6 +832,7 @@ def prediction_groups(predictions: Floats, count: int, smallest: int) -> Groups:
 def coarse_bins(prior: Floats) -> NDArray[np.intp]:
     """Bin labels: the extreme labels alone, the others in runs of about equal mass under a prior."""
     places = np.searchsorted(np.cumsum(prior), np.linspace(0, 1, GROUP.bins + 1)[1:-1])
+    # First labels of the bins: those after equal masses, and those that leave either end alone.
     firsts = np.unique(np.r_[places[places < prior.size], 1, prior.size - 1])
     found: NDArray[np.intp] = np.searchsorted(firsts[firsts > 0], np.arange(prior.size), side="right")
     return found
@@ -888,6 +896,7 @@ class RowPriors(TwoStagePlan):
     ) -> Iterator[RowGroup]:
         """Yield the rows of each rounded prediction, with the predicted distribution as their prior."""
         groups = prediction_groups(predictions, self.levels, 1)
+        # Rows whose predictions are in one quantile group share the mean prediction, and so a randomizer.
         means = np.bincount(groups.index, predictions) / groups.sizes
         priors = _mix(tilt_priors(overall, training.numbers, means, groups.sizes), overall)
         for members, prior in zip(_members(groups, rows), priors, strict=True):

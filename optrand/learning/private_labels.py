@@ -194,6 +194,7 @@ class _Store:
                 "the noise is drawn in floats, whose privacy holds for real numbers only: take an exact randomizer, "
                 "or make the labels with allow_inexact=True for an experiment"
             )
+        # Charge first: a draw that fails may have shown something of the labels.
         self.odometer.charge(rows, spent)
         try:
             with self.lock:

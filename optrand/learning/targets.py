@@ -256,6 +256,7 @@ def posterior(table: Floats, belief: Floats) -> Floats:
     """
     joint = table * belief
     totals = joint.sum(axis=1, keepdims=True)
+    # A belief of exactly 0 at every possible label is wrong: go by the likelihood alone.
     joint = np.where(totals > 0, joint, table)
     weights: Floats = joint / joint.sum(axis=1, keepdims=True)
     return weights
@@ -293,6 +294,7 @@ def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None,
     """Train a clone on each row once for every label whose weight is above a share of the largest of its row."""
     if hasattr(estimator, "fit_weights"):
         return continue_from(estimator, before).fit_weights(X, weights)
+    # Estimators take one label for each row: repeat rows for every label with a weight that counts.
     sizes = np.abs(weights)
     rows, labels = np.nonzero(sizes > smallest * sizes.max(axis=1, keepdims=True))
     # A model of other classes cannot be gone on with.

@@ -101,6 +101,7 @@ class ContinuousPrior:
         if (shares < 0).any() or not shares.any():
             raise InvalidInput("weights must be at least 0, and one of them above 0")
         points, where = np.unique(given, return_inverse=True)
+        # As shares of the largest weight, so that no sum overflows.
         sums = np.bincount(where, shares / shares.max(), points.size)
         ends = [
             float(points[at]) if end is None else check_real(end, name)
@@ -321,6 +322,7 @@ class ContinuousMechanism:
             raise InvalidInput(f"the prior has values outside the interval from {self.low:g} to {self.high:g}")
         randomizer = self.mechanism.randomizer
         cells, total = KnotCells.of(self.knots, prior.values), 0.0
+        # A label goes to the knot on either side; its errors are those of the output of that knot about the label.
         for knot, share in ((cells.left, 1 - cells.share), (cells.left + 1, cells.share)):
             errors = randomizer.biases[knot] + (self.knots[knot] - prior.values)
             total += math.fsum(prior.weights * share * (randomizer.variances[knot] + errors**2))

@@ -110,11 +110,13 @@ def _one_more(before: Floats, cost: Cost) -> tuple[Floats, Places]:
     while ranges.size:
         first, last, low, high = ranges.T
         middle = (first + last) // 2
+        # All candidates of all open ranges in one array, range after range.
         counts = np.minimum(high, middle) - low + 1
         starts = np.cumsum(counts) - counts
         options = np.arange(counts.sum()) - np.repeat(starts - low, counts)
         totals = before[options] + cost(options, np.repeat(middle, counts))
         least[middle] = np.minimum.reduceat(totals, starts)
+        # Of equal minima the first, so that choices stay monotone.
         hits = np.flatnonzero(totals == np.repeat(least[middle], counts))
         _, earliest = np.unique(np.searchsorted(starts, hits, side="right"), return_index=True)
         best = options[hits[earliest]]
