@@ -85,8 +85,10 @@ class PeerPair:
         edges = _edges(start, copies, size, rate)
         sums = np.concatenate(([0.0], np.cumsum(copies)))
         masses = np.diff(sums[np.concatenate(([0], edges - start + 1))])
-        first, flipped = _sum_of((ones, 1 - flip), (size - 1 - ones, flip))
-        laws = tuple(_laws(int(t), size, flip, (first, flipped)) for t in edges)
+        # The flipped ones among the other users, of both labels.
+        (low, p), (high, q) = _binomial(ones, 1 - flip), _binomial(size - 1 - ones, flip)
+        flipped = low + high, np.convolve(p, q)
+        laws = tuple(_laws(int(t), size, flip, flipped) for t in edges)
         return cls(tuple(edges.tolist()), masses, laws)
 
     def delta(self, epsilon: float) -> tuple[float, float]:
@@ -156,11 +158,6 @@ def _binomial(n: int, p: float) -> tuple[int, Floats]:
     mass: Floats = np.exp(_log_choose(n, j) + xlogy(j, p) + xlog1py(n - j, -p))
     # All of the mass is here, so that dividing by its sum removes an error of the logarithms of factorials.
     return start, mass / mass.sum()
-
-
-def _sum_of(one: tuple[int, float], other: tuple[int, float]) -> tuple[int, Floats]:
-    (low, p), (high, q) = _binomial(*one), _binomial(*other)
-    return low + high, np.convolve(p, q)
 
 
 def _edges(start: int, copies: Floats, size: int, rate: float) -> NDArray[np.int64]:

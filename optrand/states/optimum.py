@@ -166,7 +166,8 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
             table, inputs, bound = solve_limited(problem, limit)
-            mechanism, upper = tabulate(problem, _drop_unused(problem, table)), min(upper, bound)
+            found = Randomizer(problem.labels, np.arange(columns.size), table, budget).without_unused_outputs()
+            mechanism, upper = tabulate(problem, found), min(upper, bound)
             bits = _bits(mechanism, limit, inputs)
         else:
             mechanism = _weaker(problem, limit)
@@ -209,11 +210,6 @@ def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> f
     """Bound the capacity of a mechanism from above: to a billionth of a bit, or until it is on one side of a limit."""
     table = (mechanism.weights / mechanism.total).astype(np.float64)
     return bound_capacity(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else math.nan, inputs=inputs)
-
-
-def _drop_unused(problem: Problem, table: Floats) -> Randomizer:
-    outputs = np.arange(table.shape[1])
-    return Randomizer(problem.labels, outputs, table, problem.epsilon).without_unused_outputs()
 
 
 def _weaker(problem: Problem, limit: float) -> Mechanism:
