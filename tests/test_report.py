@@ -20,10 +20,10 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.plotting import report
 from optrand.plotting.report import (
     budget_facts,
-    budget_sentences,
     certificate_facts,
     group_report_page,
     label_numbers,
+    odds,
     report_page,
     verdict,
 )
@@ -133,6 +133,16 @@ def svg_of(picture):
     return base64.b64decode(data, validate=True).decode()
 
 
+@pytest.mark.usefixtures("one_picture")
+def test_the_page_says_how_far_odds_change_and_what_was_spent(five, page):
+    told = odds(five)
+    assert f"by a factor of at most {told['factor']}. A probability of one half becomes at most {told['most']}" in page
+    assert "This is the budget of the mechanism alone." in page
+    release = page_of(five, parts=BudgetSplit(0.05, 1.0))
+    assert "With the prior the release has spent 1.05 nats in all." in release
+    assert "budget of the mechanism alone" not in release
+
+
 def test_every_picture_is_in_the_page_and_has_a_description(page):
     pictures, words = Outline(page).all("img"), described(page)
     for name, picture in zip(DRAWINGS, pictures, strict=True):
@@ -215,9 +225,9 @@ def test_the_budget_is_never_understated(epsilon):
     facts = dict(budget_facts(mechanism))
     assert Fraction(facts["Largest ratio"].split(",")[0]) >= mechanism.realised_ratio
     assert float(facts["ε realised"].split()[0]) >= mechanism.realised_epsilon
-    factor = re.search(r"a factor of at most (\S+)\. ", budget_sentences(mechanism)[0])
-    assert Fraction(read_number(factor[1])) >= mechanism.realised_ratio
-    most, least = (float(text) / 100 for text in re.findall(r"([\d.]+)%", budget_sentences(mechanism)[0]))
+    found = odds(mechanism)
+    assert Fraction(read_number(found["factor"])) >= mechanism.realised_ratio
+    most, least = (float(found[name].rstrip("%")) / 100 for name in ("most", "least"))
     ratio = float(mechanism.realised_ratio)
     assert ratio / (1 + ratio) <= most <= ratio / (1 + ratio) + 2e-3
     assert most + least == pytest.approx(1)
@@ -227,9 +237,8 @@ def test_odds_just_above_a_round_number_are_not_rounded_down():
     most = Fraction(3) + Fraction(1, 2**80)
     problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.5)
     table = np.array([[most.numerator, most.denominator], [most.denominator, most.numerator]], dtype=object)
-    text = budget_sentences(mechanism_of(problem, None, np.array([-0.5, 1.5]), table, most))[0]
-    assert "at most 3.001." in text
-    assert "at most 75.1% and at least 24.9%" in text
+    found = odds(mechanism_of(problem, None, np.array([-0.5, 1.5]), table, most))
+    assert found == {"factor": "3.001", "most": "75.1%", "least": "24.9%"}
 
 
 def test_labels_are_listed_with_their_prior_mean_and_deviation(five):

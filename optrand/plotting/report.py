@@ -105,7 +105,8 @@ def report_page(
         mechanism=_describe(mechanism, certificate),
         file=_quote(name),
         budget=budget_facts(mechanism, parts),
-        sentences=budget_sentences(mechanism, parts),
+        odds=odds(mechanism),
+        total=None if parts is None else repr(parts.total),
         pictures=[(name, _picture(draw(name, mechanism))) for name in DRAWINGS],
     )
 
@@ -246,21 +247,11 @@ def budget_facts(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Fact
     return found
 
 
-def budget_sentences(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Sequence[str]:
-    """Return the meaning of the budget for somebody whose label is released, and for whoever releases it."""
+def odds(mechanism: Mechanism) -> dict[str, str]:
+    """Return how far one released number changes odds, and a probability of one half, all rounded outward."""
     ratio = mechanism.realised_ratio
     likely = math.ceil(1000 * ratio / (1 + ratio)) / 1000
-    return (
-        "Whatever anybody knows beforehand, one released number changes the odds between any two labels of a person by "
-        f"a factor of at most {above(float_above(ratio), 4)}. A probability of one half becomes at most {likely:.1%} "
-        f"and at least {1 - likely:.1%}.",
-        "Every further release of the same label spends the budget again: the factors multiply, the epsilons add up.",
-        "This is the budget of the mechanism alone. If its prior was computed from the private labels themselves, the "
-        "budget of the prior must be added; the file does not record the origin of its prior."
-        if parts is None
-        else f"These factors are the mechanism's. With the prior the release has spent {parts.total!r} nats in all.",
-        "Privacy is that of the label. Whatever else is known or released about a person is outside this promise.",
-    )
+    return {"factor": above(float_above(ratio), 4), "most": f"{likely:.1%}", "least": f"{1 - likely:.1%}"}
 
 
 def label_numbers(mechanism: Mechanism) -> Numbers:
