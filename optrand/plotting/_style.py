@@ -195,7 +195,7 @@ def set_title(figure: FigureBase, title: str) -> None:
 
 def _break_line(line: str, letters: int) -> str:
     """Break a line into as few as fit, about equally long."""
-    few = len(textwrap.wrap(line, letters))
+    few = max(1, len(textwrap.wrap(line, letters)))
     return next(text for width in range(1, letters + 1) if (text := textwrap.fill(line, width)).count("\n") < few)
 
 
