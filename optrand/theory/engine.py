@@ -24,7 +24,7 @@ import numpy as np
 from optrand.errors import OptrandError
 
 __all__ = ["BlindCheck", "Case", "Claim", "Comparison", "Draws", "Evidence", "Finding", "Space", "Verdict", "at_most"]
-__all__ += ["cases", "check", "claim", "corrected", "equal", "false", "grid", "plain", "write_value"]
+__all__ += ["TOLERANCE", "cases", "check", "claim", "corrected", "equal", "false", "grid", "plain", "write_value"]
 
 Number = int | float | Fraction
 Statement = Callable[..., "Comparison"]
@@ -32,6 +32,20 @@ Hypothesis = Callable[..., Any]
 
 
 # ------------------------------------------------------------------------------------------------------- comparisons
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """Relative errors that claims allow to computations in floats."""
+
+    floats: float = 1e-12  # means and products
+    table: float = 1e-11  # tables of the package
+    proven: float = 1e-9  # optima of the package, whose gaps are no larger; sums, quantiles, logarithms and inverses
+    program: float = 1e-7  # the own tolerance of a linear-programming solver for feasibility
+    cones: float = 1e-6  # interior-point methods, as a share of the loss or of the range of the outputs
+
+
+TOLERANCE = Tolerances()
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from optrand.closed_forms import debiased_rr, two_ends
 from optrand.data import weeks_worked_counts_path
 from optrand.model.outputs import feasible_output_set
 from optrand.theory.b23.optima import (
-    PROVEN,
     THREE,
     AbsoluteLoss,
     Mesh,
@@ -30,7 +29,7 @@ from optrand.theory.b23.optima import (
     prove,
     response_ends,
 )
-from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS, Row, Setting, label_set, settings, shares
 
 
@@ -159,7 +158,9 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
     """Halved squared loss has slopes of at most U - L: a grid of mesh Delta costs at most (U - L) Delta more."""
     width = share * (mesh.ends[1] - mesh.ends[0])
     slopes = [abs(end - y) for end in mesh.ends for y in mesh.setting.labels]
-    return at_most([*slopes, _squared_excess(mesh)], [width] * len(slopes) + [width * mesh.size], tolerance=PROVEN)
+    return at_most(
+        [*slopes, _squared_excess(mesh)], [width] * len(slopes) + [width * mesh.size], tolerance=TOLERANCE.proven
+    )
 
 
 @claim(
@@ -170,7 +171,7 @@ def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(
 @false("It costs at most 49/50 of that more.", share=Fraction(49, 50))
 def squared_loss_grows_by_a_square(mesh: Mesh, share: Fraction = Fraction(1)) -> Comparison:
     """For halved squared loss a grid of mesh Delta costs at most Delta^2 / 8 more."""
-    return at_most(_squared_excess(mesh), float(share * mesh.size**2 / 8), tolerance=PROVEN)
+    return at_most(_squared_excess(mesh), float(share * mesh.size**2 / 8), tolerance=TOLERANCE.proven)
 
 
 @claim("B23 Appendix G.3: finer grids", *meshes(3, 8), given="halved squared loss, grids of Algorithm 2; exact optima")
@@ -201,7 +202,7 @@ def weeks_loss(lowest: int, n: int) -> float:
     table = np.loadtxt(weeks_worked_counts_path(), delimiter=",", skiprows=1)[lowest:]
     labels, prior = table[:, 0], table[:, 1] / table[:, 1].sum()
     if not n:
-        return optrand.certify(optrand.rr_on_bins(labels, prior, 1.0)).require(PROVEN).upper
+        return optrand.certify(optrand.rr_on_bins(labels, prior, 1.0)).require(TOLERANCE.proven).upper
     outputs = optrand.feasible_output_set(labels, 1.0, n)
     return prove(optrand.unbiased_regression(labels, prior, 1.0, outputs=outputs))[1].upper
 
@@ -256,7 +257,7 @@ def _draw_large(draw: Random) -> Setting:
 )
 @false(
     "It has that over all labels, also those that never occur.",
-    lambda setting: equal(_loss(debiased_rr, setting), least_on_line(setting), tolerance=PROVEN),
+    lambda setting: equal(_loss(debiased_rr, setting), least_on_line(setting), tolerance=TOLERANCE.proven),
 )
 def response_is_approached(setting: Setting) -> Comparison:
     """At large epsilon the optimal unbiased randomizer has the loss of debiased randomized response.
@@ -265,7 +266,9 @@ def response_is_approached(setting: Setting) -> Comparison:
     """
     kept = [i for i, p in enumerate(setting.prior) if p or i in (0, setting.k - 1)]
     labels, prior = (tuple(row[i] for i in kept) for row in (setting.labels, setting.prior))
-    return equal(_loss(debiased_rr, Setting(labels, prior, setting.ratio)), least_on_line(setting), tolerance=PROVEN)
+    return equal(
+        _loss(debiased_rr, Setting(labels, prior, setting.ratio)), least_on_line(setting), tolerance=TOLERANCE.proven
+    )
 
 
 SMALL = Fraction(101, 100), Fraction(11, 10), Fraction(27, 10)
@@ -292,4 +295,4 @@ def two_outputs_are_approached(setting: Setting, part: int = 2) -> Comparison:
     For epsilon up to 1 they lose at most a share of epsilon^2 / 2 more than the optimum.
     """
     more = _loss(two_ends, setting) / least_on_line(setting) - 1
-    return at_most(more - PROVEN, math.log(setting.ratio) ** 2 / part)
+    return at_most(more - TOLERANCE.proven, math.log(setting.ratio) ** 2 / part)

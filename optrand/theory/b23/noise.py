@@ -16,7 +16,7 @@ import numpy as np
 
 from optrand.base.arithmetic import exp_bracket
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
-from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS, prior
 from optrand.theory.sums import largest_ratio, total
 
@@ -145,9 +145,6 @@ def tightness(
     """Anywhere the smaller of the two excess losses is at least alpha R / 4."""
     return at_most(eighths * alpha * R / 8, which(w, R - w) * alpha / 2)
 
-
-FLOATS = 1e-11
-"""Tolerance for the package's tables, in floats."""
 
 Vector = tuple[int, ...]
 
@@ -290,7 +287,7 @@ def _say_own(noise: Noise, less: int = 1) -> Comparison:
     rows, rise = np.array(noise.law[1], dtype=float), math.exp(noise.epsilon)
     printed = np.ones_like(rows)
     printed[np.arange(len(rows)), rows.argmax(axis=1)] = rise
-    return equal(rows, printed / (rise + rows.shape[1] - less), tolerance=FLOATS)
+    return equal(rows, printed / (rise + rows.shape[1] - less), tolerance=TOLERANCE.table)
 
 
 EXACT = "any epsilon above 0; the released table of the package, exactly"
@@ -319,7 +316,7 @@ def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
     # An exact mean may need two neighbouring floats for an output.
     made = np.array(noise.law[0], dtype=float)
     nearest = abs(made[:, np.newaxis] - outputs).argmin(axis=1)
-    return equal(made, outputs[nearest], tolerance=FLOATS, scale=np.ptp(outputs))
+    return equal(made, outputs[nearest], tolerance=TOLERANCE.table, scale=np.ptp(outputs))
 
 
 @claim("B23 Definition 23: unbiased", _answer(debiased), given=f"two labels or more; {EXACT}")

@@ -24,7 +24,7 @@ from optrand.model.outputs import OutputSet
 from optrand.model.problem import Problem
 from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies.paths import count_outputs
-from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false
 from optrand.theory.instances import RATIOS, Row, Setting, label_set, prior, settings, shares
 from optrand.theory.sums import dot, total
 
@@ -32,9 +32,6 @@ Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
 
 Cost = Callable[[Fraction, Fraction], Fraction]
-
-PROVEN = 1e-9
-"""The largest relative gap of an optimum that counts as proven."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +195,7 @@ def pose(setting: Setting, outputs: OutputSet | None = None) -> Problem:
     return optrand.unbiased_regression(*setting.floats, math.log(setting.ratio), outputs=outputs)
 
 
-def prove(problem: Problem, gap: float = PROVEN) -> tuple[optrand.Mechanism, optrand.Certificate]:
+def prove(problem: Problem, gap: float = TOLERANCE.proven) -> tuple[optrand.Mechanism, optrand.Certificate]:
     """Return the optimum of the package, tabulated, and its verified proof. Raise `NotCertified` beyond a gap."""
     mechanism = optrand.solve(problem)
     return mechanism, optrand.certify(mechanism).require(gap)
@@ -216,10 +213,6 @@ def exact_law(mechanism: optrand.Mechanism) -> tuple[Row, tuple[Row, ...]]:
     return tuple(map(Fraction, mechanism.outputs.tolist())), rows
 
 
-INTERIOR_POINT = 1e-6
-"""Tolerance for the answer of an interior-point method, as a share of the loss."""
-
-
 @claim(
     "B23 Algorithm 1",
     *meshes(4, 4),
@@ -235,7 +228,7 @@ def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
     epsilons = np.where(distance <= apart, problem.epsilon, np.inf)
     np.fill_diagonal(epsilons, 0.0)
     program = Program(problem.labels, problem.prior, outputs, privacy=Pairwise(epsilons), constraints=[Unbiased()])
-    return equal(program.solve("CLARABEL").value, float(mesh.least()), tolerance=INTERIOR_POINT)
+    return equal(program.solve("CLARABEL").value, float(mesh.least()), tolerance=TOLERANCE.cones)
 
 
 def _draw_setting(draw: Random) -> Setting:
@@ -310,10 +303,10 @@ def _box_has_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
         optrand.regression(
             labels, weights, math.log(setting.ratio), loss=losses.absolute, bias_penalty=math.inf, outputs=outputs
         ),
-        INTERIOR_POINT,
+        TOLERANCE.cones,
     )
     least = float(finer)
-    bounds = [least + INTERIOR_POINT * least, proof.upper + INTERIOR_POINT * least, 2 * setting.k]
+    bounds = [least + TOLERANCE.cones * least, proof.upper + TOLERANCE.cones * least, 2 * setting.k]
     return at_most([proof.upper, least, mechanism.n], bounds)
 
 

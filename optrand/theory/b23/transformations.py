@@ -24,12 +24,9 @@ from optrand.theory.b23.optima import (
     half_square,
     sets,
 )
-from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
 from optrand.theory.instances import RATIOS, Row, Setting, label_set, prior, shares
 from optrand.theory.sums import dot, push_forward, total
-
-FLOATS = 1e-6
-"""Tolerance for cone programs in floats, as a share of the range of the outputs."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +255,7 @@ def densities_merge(
     loss = Staircase(list(labels), epsilon).moments(list(labels)).loss([1 / k] * k)
     growth = float(before.merged.loss(half_square)) / loss - 1
     spare = len(before.merged.outputs) - most(labels)
-    return at_most([spare, growth, *_spread(before, before.merged, FLOATS)], [0, *[FLOATS] * 4])
+    return at_most([spare, growth, *_spread(before, before.merged, TOLERANCE.cones)], [0, *[TOLERANCE.cones] * 4])
 
 
 def _move(by: Row) -> Row:
@@ -355,7 +352,7 @@ def _means_differ(channel: Channel) -> bool:
 
 
 def _improve(channel: Channel) -> Any:
-    return _spread(channel.merged, Channel.of(channel.setting, channel.best), FLOATS)
+    return _spread(channel.merged, Channel.of(channel.setting, channel.best), TOLERANCE.cones)
 
 
 @claim("B23 Claim 13", ORDERED, given=f"{DIFFERENT}; counted are labels favoured otherwise", where=_means_differ)
@@ -368,7 +365,7 @@ def rows_are_runs(
 ) -> Comparison:
     """At the same means and no larger convex loss each label is favoured by outputs in a row, and by one at least."""
     others = sum(not runs(row) for row in channel.favouring)
-    return at_most([others, *_improve(channel)], [0, *[FLOATS] * 3])
+    return at_most([others, *_improve(channel)], [0, *[TOLERANCE.cones] * 3])
 
 
 @claim("B23 Claim 14", ORDERED, given=f"{DIFFERENT}, put in order as by Claim 13", where=_means_differ)
@@ -391,7 +388,7 @@ def intervals_move_forward(channel: Channel, *, both: bool = False) -> Compariso
     odd = sum(b - a + 1 != sum(column.members) for (a, b), column in zip(ends, channel.ordered, strict=True))
     steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(ends)]
     back = sum(min(step) < (1 if both else 0) or step == (0, 0) for step in steps)
-    return at_most([odd + back, *_improve(channel)], [0, *[FLOATS] * 3])
+    return at_most([odd + back, *_improve(channel)], [0, *[TOLERANCE.cones] * 3])
 
 
 def _ends(members: Members) -> tuple[int, int]:

@@ -20,12 +20,9 @@ import numpy as np
 from optrand.base.validation import Floats
 from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, equal, false, grid
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, equal, false, grid
 from optrand.theory.instances import Row, Table, prior, shares
 from optrand.theory.sums import push_forward, times, total
-
-TOLERANCE = 1e-9
-"""Relative error of sums, quantiles, logarithms and inverses in floats."""
 
 Histogram = tuple[int, ...]
 Key = TypeVar("Key", bound=Hashable)
@@ -113,7 +110,7 @@ CHANNELS = (
 def inverses_are_at_most_root_2k(q: Row, beta: Fraction, square: int | None = None) -> Comparison:
     """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K); compared as inverses."""
     smallest = float(np.linalg.svd(LabelRandomization(q, beta).matrix, compute_uv=False)[-1])
-    return at_most(1 / smallest, math.sqrt(square or 2 * len(q)) / float(1 - beta), tolerance=TOLERANCE)
+    return at_most(1 / smallest, math.sqrt(square or 2 * len(q)) / float(1 - beta), tolerance=TOLERANCE.proven)
 
 
 @claim("E22 Lemma 2", *CHANNELS, given=ANY)

@@ -20,9 +20,9 @@ from optrand.baselines.groups import Groups
 from optrand.baselines.peer_accounting import PeerPair
 from optrand.baselines.peer_to_peer import lemma9_at, theorem3, theorem3_flip
 from optrand.sampling.entropy import SeededEntropy
-from optrand.theory.e22.losses import TOLERANCE, Contest, draw_contest
+from optrand.theory.e22.losses import Contest, draw_contest
 from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
-from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory.instances import RATIOS
 from optrand.theory.sums import binomial, bit_sums, largest_ratio, total
 
@@ -304,7 +304,7 @@ def peers_learn_at_the_rate_of_their_copies(
     """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha)."""
     deviation = math.sqrt(math.log(1 / gamma) / (rate**power * size))
     lost = largest_loss_at(partial(mislead_peers, size, rate, flip), gamma)
-    return at_most(lost, 3 * (deviation + flip), tolerance=TOLERANCE)
+    return at_most(lost, 3 * (deviation + flip), tolerance=TOLERANCE.proven)
 
 
 def _tempting_flips() -> Iterator[dict[str, Any]]:

@@ -21,14 +21,13 @@ from optrand.baselines import LabelRandomization
 from optrand.baselines.cluster import cluster_distribution
 from optrand.theory.e22.losses import (
     TEMPTING,
-    TOLERANCE,
     Contest,
     Histogram,
     draw_contest,
     histograms,
     noisy_law,
 )
-from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory.g21.debiased import correlation
 from optrand.theory.instances import RATIOS, Row
 from optrand.theory.sums import total
@@ -53,7 +52,7 @@ def thresholds_deviate_like_roots(n: int, gamma: float, power: float = 0.5, side
 def coins_deviate(n: int, gamma: float) -> float:
     """Return the distance of a mean of `n` fair coins from 1/2 that has the chance `gamma`."""
     heads = np.arange(n + 1)
-    return int(heads[bdtrc(heads, n, 0.5) <= gamma / 2 * (1 + TOLERANCE)][0]) / n - 0.5
+    return int(heads[bdtrc(heads, n, 0.5) <= gamma / 2 * (1 + TOLERANCE.proven)][0]) / n - 0.5
 
 
 @claim(
@@ -70,7 +69,7 @@ def coins_deviate(n: int, gamma: float) -> float:
 def differences_count_by_their_root(b: int, n: int, gamma: float, parts: int = 0) -> Comparison:
     """One function of b-bounded differences deviates by at most sqrt(b log(1/gamma) / n) (equation 12)."""
     square = b**2 * math.log(2 / gamma) / (parts * n) if parts else b * math.log(1 / gamma) / n
-    return at_most(b * coins_deviate(n, gamma), math.sqrt(square), tolerance=TOLERANCE)
+    return at_most(b * coins_deviate(n, gamma), math.sqrt(square), tolerance=TOLERANCE.proven)
 
 
 def _hull(values: Sequence[Sequence[int]], b: int) -> list[tuple[int, ...]]:
@@ -124,7 +123,7 @@ def largest_loss_at(misled: Callable[[float], float], gamma: float) -> float:
     low, high = 0.5, 1.0
     if misled(high) >= gamma:
         return 1.0
-    while high - low > TOLERANCE:
+    while high - low > TOLERANCE.proven:
         middle = (low + high) / 2
         low, high = (middle, high) if misled(middle) >= gamma else (low, middle)
     return 2 * low - 1
@@ -147,7 +146,7 @@ def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1
     With probability 1 - gamma. Tried at beta = lambda, K = 2, a dimension of 1 and C = 1.
     """
     bound = 2 / (1 - beta) ** power * math.sqrt(math.log(1 / gamma) / n)
-    return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE)
+    return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE.proven)
 
 
 NOISE = Fraction(2)
@@ -240,7 +239,7 @@ def responses_are_learned_from_at_epsilon(n: int, beta: float, gamma: float, pow
     Two labels, for which beta = 2 / (1 + exp(epsilon)); C = 2.
     """
     bound = 4 / math.pow(math.log(2 / beta - 1), power) * math.sqrt(math.log(1 / gamma) / n)
-    return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE)
+    return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE.proven)
 
 
 def _lose_by_means(contest: Contest, threshold: Fraction, beta: Fraction, share: Fraction) -> Fraction:

@@ -21,8 +21,8 @@ import numpy as np
 
 from optrand.base.arithmetic import log_bracket
 from optrand.estimate import top_k_loss_weights
-from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.g21.response import ROUNDING, Rows, TopK
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.g21.response import Rows, TopK
 from optrand.theory.instances import RATIOS, Row, Table, prior, shares
 from optrand.theory.sums import times, total
 
@@ -389,7 +389,7 @@ def weights_are_those_of_the_paper(response: Debiased, losses: Row, *, all_label
     mask = np.array([all_labels or y in response.kept for y in range(response.size)])
     weights = top_k_loss_weights(response.kept, mask, math.log1p(response.ratio - 1))
     printed = [response.loss(losses, v) for v in response.kept]
-    return equal(weights @ np.array(losses, float), printed, tolerance=ROUNDING, scale=response.spread)
+    return equal(weights @ np.array(losses, float), printed, tolerance=TOLERANCE.proven, scale=response.spread)
 
 
 @claim("G21 Lemma 18", *LOSSES, given="a label among the likeliest k of its prior")

@@ -23,13 +23,10 @@ from optrand.base.arithmetic import exp_bracket, log_bracket, privacy_ratio
 from optrand.base.validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
-from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import Rows, TopK, table, top_k_rows, top_ks
 from optrand.theory.instances import RATIOS, Table, prior
 from optrand.theory.sums import largest_ratio, push_forward, ratio_of_neighbours, total
-
-FLOATS = 1e-12
-"""Tolerance for means of descents, beside their standard errors."""
 
 UNNAMED = "the constant is not named, and all convex losses and distributions are meant"
 
@@ -211,7 +208,7 @@ def _compare_rate(
     mean, error = with_responses(descent, epsilon, k)
     slow = k / epsilon**power * (plus + math.log(descent.steps)) * descent.unit
     lost = descent.diameter * descent.lipschitz * max(0.0, 1 - math.fsum(descent.law[:k]))
-    return at_most(mean - 5 * error, slow + factor * lost, tolerance=FLOATS)
+    return at_most(mean - 5 * error, slow + factor * lost, tolerance=TOLERANCE.floats)
 
 
 LAWS: tuple[tuple[Path, Path], ...] = (
@@ -425,7 +422,7 @@ def noise_is_enough(
 ) -> Comparison:
     """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough."""
     near, far = gaussian_tails(distance, _scale_noise(constant, epsilon, short, added), epsilon)
-    return at_most(near - far, 1 - short, tolerance=FLOATS)
+    return at_most(near - far, 1 - short, tolerance=TOLERANCE.floats)
 
 
 @claim("G21 Proposition 11: sensitivity", *BOUNDED, given="gradients of norm at most L")
@@ -442,7 +439,7 @@ def projected_noise_is_small(vectors: Table, *, project: bool = True) -> Compari
     """The gradient and the projected noise (``sigma = L``) have a mean square of at most ``L**2 + K sigma**2``."""
     square, floats = float(max(_square(vectors))), vectors.astype(float)
     span = np.linalg.pinv(floats) @ floats if project else np.eye(floats.shape[1])
-    return at_most(square * (1 + float(np.square(span).sum())), square * (1 + len(vectors)), tolerance=FLOATS)
+    return at_most(square * (1 + float(np.square(span).sum())), square * (1 + len(vectors)), tolerance=TOLERANCE.floats)
 
 
 @cache
@@ -481,4 +478,4 @@ def noisy_excess_is_bounded(
     """Algorithm 6 is ``O(D L sqrt(K log(1 / delta)) log(n) / (epsilon sqrt(n)))`` from the least risk."""
     price = math.sqrt(len(descent.law) * (added - math.log1p(-short))) / epsilon**power
     mean, error = with_gaussian_noise(descent, descent.lipschitz * _scale_noise(CLASSICAL, epsilon, short, added))
-    return at_most(mean - 5 * error, price * math.log(descent.steps) * descent.unit, tolerance=FLOATS)
+    return at_most(mean - 5 * error, price * math.log(descent.steps) * descent.unit, tolerance=TOLERANCE.floats)

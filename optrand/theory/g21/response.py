@@ -23,15 +23,13 @@ from flint import fmpq, fmpq_mat
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.mechanism.mechanism import Mechanism
 from optrand.programs import lp1, lp2
-from optrand.theory.engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
+from optrand.theory.engine import TOLERANCE, Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
 from optrand.theory.instances import RATIOS, Row, Setting, settings, shares
 from optrand.theory.sums import largest_ratio, total
 
 Rows = tuple[Row, ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
 
-ROUNDING = 1e-9
-"""Largest difference of the package's floats from the printed numbers."""
 
 ANY_PRIOR = "any prior, zeros and ties among them, epsilon above 0"
 
@@ -172,9 +170,6 @@ def one_stage_is_randomized_response(k: int, ratio: Fraction, first: int = 2) ->
     return equal(np.array(with_prior_rows(shares([first] + [2] * (k - 1)), ratio)), everything)
 
 
-SOLVER = 1e-7
-"""Tolerance of an LP solver: its own for feasibility."""
-
 LARGEST_FOR_SOLVERS = Fraction(3000)
 """Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
 
@@ -267,7 +262,7 @@ def _is_small(ratio: Fraction) -> bool:
 def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
     optimum = lp1(*_floats(prior, ratio)).solve().value
-    return equal(optimum, best_subset(prior, ratio, others=others), tolerance=SOLVER)
+    return equal(optimum, best_subset(prior, ratio, others=others), tolerance=TOLERANCE.program)
 
 
 @claim("G21 Theorem 3: LP2", *_all_tasks(8, most=3), given=SMALL, where=_is_small)
@@ -275,7 +270,7 @@ def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comp
 def lp2_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
     optimum = lp2(*_floats(prior, ratio)).solve().value
-    return equal(optimum, best_subset(prior, ratio, others=others), tolerance=SOLVER)
+    return equal(optimum, best_subset(prior, ratio, others=others), tolerance=TOLERANCE.program)
 
 
 def _draw_channel(draw: Random) -> dict[str, Any]:
