@@ -194,9 +194,11 @@ def set_title(figure: FigureBase, title: str) -> None:
 
 
 def _break_line(line: str, letters: int) -> str:
-    """Break a line into as few as fit, about equally long."""
-    few = max(1, len(textwrap.wrap(line, letters)))
-    return next(text for width in range(1, letters + 1) if (text := textwrap.fill(line, width)).count("\n") < few)
+    """Break a line into as few as fit, about equally long, and never beside a relation or behind a number."""
+    kept = re.sub(r" [=≤≥] |(?<=\d) (?=\w)", lambda found: found[0].replace(" ", "\N{NO-BREAK SPACE}"), line)
+    few = max(1, len(textwrap.wrap(kept, letters)))
+    texts = (textwrap.fill(kept, width) for width in range(1, letters + 1))
+    return next(text for text in texts if text.count("\n") < few).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
