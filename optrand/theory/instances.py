@@ -11,7 +11,7 @@ from typing import Any
 
 from optrand.theory.engine import Draws
 
-__all__ = ["RATIOS", "Row", "Setting", "Table", "label_set", "prior", "settings", "shares"]
+__all__ = ["RATIOS", "Row", "Setting", "Table", "draw_setting", "label_set", "prior", "settings", "shares"]
 
 Row = tuple[Fraction, ...]
 """Labels, probabilities or other fractions."""
@@ -44,7 +44,7 @@ class Setting:
 
 def settings(count: int, *, most: int = 12) -> tuple[list[Setting], Draws]:
     """Return the edge cases of two to four labels, and `count` random settings of at most `most` labels."""
-    return list(_edge_cases(most)), Draws(count, lambda draw: _draw_setting(draw, most))
+    return list(_edge_cases(most)), Draws(count, lambda draw: draw_setting(draw, most))
 
 
 def _edge_cases(most: int) -> Iterator[Setting]:
@@ -53,7 +53,8 @@ def _edge_cases(most: int) -> Iterator[Setting]:
             yield Setting(tuple(map(Fraction, range(k))), shares(weights), ratio)
 
 
-def _draw_setting(draw: Random, most: int) -> Setting:
+def draw_setting(draw: Random, most: int) -> Setting:
+    """Return a random setting of at most `most` labels."""
     k = draw.randint(2, most)
     ratio = 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
     return Setting(label_set(draw, k), prior(draw, k), ratio)

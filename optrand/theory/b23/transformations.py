@@ -25,7 +25,7 @@ from optrand.theory.b23.optima import (
     sets,
 )
 from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, Row, Setting, label_set, prior, shares
+from optrand.theory.instances import RATIOS, Row, Setting, draw_setting, label_set, prior, shares
 from optrand.theory.sums import dot, push_forward, total
 
 
@@ -190,13 +190,7 @@ def _first_channels() -> Iterator[Channel]:
         yield any_randomizer(draw, Setting(label_set(draw, k), prior(draw, k), ratio))
 
 
-def _draw_channel(draw: Random) -> Channel:
-    k = draw.randint(2, 5)
-    ratio = 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
-    return any_randomizer(draw, Setting(label_set(draw, k), prior(draw, k), ratio))
-
-
-CHANNELS = _first_channels, Draws(35, _draw_channel)
+CHANNELS = _first_channels, Draws(35, lambda draw: any_randomizer(draw, draw_setting(draw, 5)))
 
 
 def _root(output: Fraction, label: Fraction) -> Fraction:
