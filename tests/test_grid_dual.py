@@ -13,7 +13,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import regression
 from optrand.solvers import ColumnGeneration, GridDual, LinearProgram
 from optrand.solvers.gaps import decide_gap
-from optrand.solvers.grid.dual import Columns, GridOptions, GridProblem
+from optrand.solvers.grid.dual import Candidate, Columns, GridOptions, GridProblem
 
 ALONE = GridDual(fallback=None)
 
@@ -78,7 +78,7 @@ def test_another_solver_answers_if_the_interior_point_does_not(
 ) -> None:
     """One linear program if the table is small, which columns take a minute for at a large epsilon."""
     problem = posed(k, n, 2.0)
-    monkeypatch.setattr(GridProblem, "solve", lambda *_: (None, math.inf))
+    monkeypatch.setattr(GridProblem, "solve", lambda *_: Candidate(None, math.inf, 0))
     solution = GridDual()(problem)
     assert solution.stats.solver == repr(solver)
     assert decide_gap(solution) <= 1e-9

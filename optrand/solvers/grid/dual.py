@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import decide_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.linear_program import SMALL, LinearProgram
-from optrand.solvers.reduced_dual.answers import Reduced, restore_feasibility
+from optrand.solvers.reduced_dual.answers import Candidate, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
 from optrand.solvers.reduced_dual.kernel import KernelOptions, Point
@@ -122,8 +122,10 @@ class GridDual(GuardedSolver):
     def _solution(self, problem: Problem) -> Solution:
         found, gap = None, math.inf
         with suppress(TooWide, np.linalg.LinAlgError):
-            found, estimate = GridProblem(problem, self.options).solve(self.gap)
-            gap = math.inf if found is None else decide_gap(found, estimate)
+            best = GridProblem(problem, self.options).solve(self.gap)
+            if best.solution is not None:
+                found = replace(best.solution, stats=Stats("", iterations=best.steps, status="solved"))
+                gap = decide_gap(found, best.gap)
         for solver in self._others(problem):
             if gap <= self.gap:
                 break
@@ -209,41 +211,33 @@ class GridProblem:
         finest = self.reduced.finest
         return self.reduced.terms(finest.before, finest.gaps)._replace(values=self.values)
 
-    def solve(self, gap: float) -> tuple[Solution | None, float]:
-        """Solve over some columns and add others, until the gap is small enough or no column is missing.
-
-        Return the best answer, if there is one, and its estimated gap.
-        """
-        descent = Descent(self.reduced, replace(FIRST, kernel=self.options.kernel))
+    def solve(self, gap: float) -> Candidate:
+        """Solve over some columns and add others, until the gap is small enough or no column is missing."""
+        options, descent = self.options, Descent(self.reduced, replace(FIRST, kernel=self.options.kernel))
         nodes, start, whole, steps = descent.candidate_arcs()
-        _, point, count, _ = descent.solve(self.terms, nodes, self.options.rough, start, whole=whole)
+        _, point, count, _ = descent.solve(self.terms, nodes, options.rough, start, whole=whole)
         columns = self.beside(nodes, point.slopes, point.mass).unite(self.feasible_columns())
-        accuracy = max(self.options.least, self.options.accuracy * self.reduced.share)
-        best, gaps, steps = None, [math.inf], steps + count
-        for number in range(self.options.rounds):
+        accuracy = max(options.least, options.accuracy * self.reduced.share)
+        best, gaps, steps = Candidate(None, math.inf, 0), [math.inf], steps + count
+        for number in range(options.rounds):
             start, values = (point.slopes, point.costs), self.values[columns.at]
             arcs, point, count, failed = descent.solve(
                 self.terms, columns[:2], accuracy, start, whole=whole, values=values, mass=columns.mass
             )
-            steps += count
-            found = self.best_candidate(arcs, columns, point, gap)
-            if found is None:
+            solved = columns._replace(mass=point.mass)
+            found = self.best_candidate(arcs, solved, point, gap, options.candidates)
+            best, steps = _better(best, found), steps + count
+            gaps.append(best.gap)
+            stalled = number >= options.patience and (failed or not best.gap < gaps[-1 - options.patience] / 2)
+            if found.solution is None or best.gap <= gap or stalled:
                 break
-            if best is None or found[1] < gaps[-1]:
-                best = found[0]
-            gaps.append(min(gaps[-1], found[1]))
-            patience = self.options.patience
-            stalled = number >= patience and (failed or not gaps[-1] < gaps[-1 - patience] / 2)
-            if gaps[-1] <= gap or stalled:
+            unused = np.zeros(nodes[0].size)
+            columns = solved.unite(self.beside(nodes, point.slopes, unused), self.find_violated(found.solution))
+            if columns.at.size == solved.at.size:
                 break
-            before, unused = columns.at.size, np.zeros(nodes[0].size)
-            columns = columns._replace(mass=point.mass)
-            columns = columns.unite(self.beside(nodes, point.slopes, unused), self.find_violated(found[0]))
-            if columns.at.size == before:
-                break
-        if best is not None:
-            best = replace(best, stats=Stats("", iterations=steps, status="solved"))
-        return best, gaps[-1]
+        if best.gap > gap and not self.problem.unbiased:
+            best = _better(best, self.best_candidate(arcs, solved, point, gap, options.last_candidates))
+        return best._replace(steps=steps)
 
     def beside(self, nodes: Nodes, slopes: Floats, mass: Floats) -> Columns:
         """Return each of some arcs at the two grid values beside its best output, the mass divided so as to keep it."""
@@ -287,39 +281,32 @@ class GridProblem:
         costs -= dual.beta[:, np.newaxis] * (outputs - dual.origin)
         return np.concatenate((np.zeros((1, outputs.size)), np.cumsum(costs, axis=0)))
 
-    def best_candidate(
-        self, arcs: ArcOrder, columns: Columns, point: Point, gap: float
-    ) -> tuple[Solution, float] | None:
-        """Return the candidate of the smallest gap, and that gap; the first one that is small enough."""
-        if not point.is_finite():
-            return None
-        best = None
-        for solution in self.candidates(arcs, columns, point):
-            found = estimated_gap(solution)
-            if best is None or found < best[1]:
-                best = solution, found
-            if best[1] <= gap:
+    def best_candidate(self, arcs: ArcOrder, columns: Columns, point: Point, gap: float, most: int) -> Candidate:
+        """Return the candidate of the smallest gap, or the first one whose gap is small enough."""
+        best = Candidate(None, math.inf, 0)
+        for solution in self.candidates(arcs, columns, point, most):
+            best = _better(best, Candidate(solution, estimated_gap(solution), 0))
+            if best.gap <= gap:
                 break
         return best
 
-    def candidates(self, arcs: ArcOrder, columns: Columns, point: Point) -> Iterator[Solution]:
+    def candidates(self, arcs: ArcOrder, columns: Columns, point: Point, most: int) -> Iterator[Solution]:
         """Generate answers: each with feasibility restored to rounding, and several multipliers."""
-        terms, reduced = self.terms, self.reduced
-        sums = Sums(terms.before, point.slopes, point.costs)
+        if not point.is_finite():
+            return
+        terms, sums = self.terms, Sums(self.terms.before, point.slopes, point.costs)
         ends = columns.first, columns.end, self.values[columns.at]
         # Columns that look idle are left out, unless the others hold no feasible randomizer.
         for used in (point.in_use, np.ones(point.mass.size, dtype=bool)):
             mass, _ = restore_feasibility(arcs, terms, point.slopes, np.where(used, point.mass, 0.0))
             if not (mass > 0).any():
                 continue
-            randomizer, duals = self.randomizer(columns, mass), []
-            biases = randomizer.biases
+            randomizer, costs = self.randomizer(columns, mass), iter((sums.costs,))
             if not self.problem.unbiased:
                 groups = Groups.of_used(terms, sums, ends, mass > 0)
-                duals += [(sums.slopes, costs) for costs in islice(groups.candidates(), self.options.candidates)]
-            duals.append(sums[1:])
-            for slopes, costs in duals:
-                dual = reduced.dual(slopes, np.diff(costs), biases)
+                costs = chain(islice(groups.candidates(), most), costs)
+            for cost in costs:
+                dual = self.reduced.dual(sums.slopes, np.diff(cost), randomizer.biases)
                 yield Solution(self.problem, randomizer, dual, Stats(""))
 
     def randomizer(self, columns: Columns, mass: Floats) -> Randomizer:
@@ -330,3 +317,8 @@ class GridProblem:
         order = np.lexsort((end, first, at))
         arcs = Arcs(self.problem.k, first[order], end[order] - 1, self.grid[at[order]], mass[order])
         return Randomizer.of_arcs(self.problem.labels, arcs, self.problem.epsilon)
+
+
+def _better(one: Candidate, other: Candidate) -> Candidate:
+    """Return the candidate of the smaller gap, and one without a solution only if there is no other."""
+    return other if one.solution is None or other.gap < one.gap else one
