@@ -54,6 +54,16 @@ def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: flo
         assert proof.upper >= certify(tabulate(other)).lower
 
 
+@pytest.mark.parametrize(
+    ("k", "n", "penalty", "even"), [(8, 20, 0.5, True), (12, 20, 0.5, False), (20, 50, 0.05, True)]
+)
+def test_multipliers_at_a_price_of_bias_are_repaired_at_the_values_of_the_grid(
+    k: int, n: int, penalty: float, even: bool
+) -> None:
+    """Repaired between the values as well, where no output is, they leave gaps of 1e-2."""
+    certify(tabulate(ALONE(posed(k, n, 5.0, penalty, even=even)))).require(gap=1e-9)
+
+
 def test_a_finer_grid_is_no_worse_and_a_line_better_still() -> None:
     labels, prior = np.arange(9.0), np.full(9, 1 / 9)
     values = [
