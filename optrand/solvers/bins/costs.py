@@ -41,9 +41,6 @@ __all__ = ["Bins", "Nodes", "Partition", "RunSums"]
 Nodes = NDArray[np.intp]
 """Nodes 0 ... k between labels: a bin leads from its first label to the label after it."""
 
-LEAST_SHARE = 1e-290
-"""Smallest output under Poisson log loss, as a share of the best constant one: quotients of outputs must not vanish."""
-
 
 class RunSums:
     """Sums over any run of labels in constant time, without cancellation: all terms are positive.
@@ -298,7 +295,8 @@ class _PoissonLog(_Means):
 
     def clip(self, outputs: Floats) -> Floats:
         """Project onto the allowed outputs, and above 0 even if the bin of label 0 alone has its optimum at 0."""
-        return np.maximum(super().clip(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.mean))
+        # As a share of the best constant output, so that quotients of outputs do not underflow.
+        return np.maximum(super().clip(outputs), max(SMALLEST_NORMAL, 1e-290 * self.mean))
 
     def costs(self, first: Nodes, after: Nodes) -> Floats:
         mass, mean, _ = self.sums.moments(first, after)

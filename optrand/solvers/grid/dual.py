@@ -30,7 +30,7 @@ from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import decide_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
-from optrand.solvers.grid.linear_program import SMALL, LinearProgram
+from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.reduced_dual.answers import Candidate, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
@@ -39,9 +39,6 @@ from optrand.solvers.reduced_dual.multipliers import Groups, Sums
 from optrand.solvers.reduced_dual.solver import FIRST, Descent, TooWide
 
 __all__ = ["GridDual", "GridOptions"]
-
-BLOCK = 1 << 20
-"""Reduced costs of labels at grid values that are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,8 @@ class GridOptions:
     candidates, last_candidates : int
         Number of multipliers from the support that are evaluated at a finite bias penalty, after each solve and once
         more at the end if the gap is still too large. Of 240 problems three leave 5 open, 12 leave 3, and 40 leave 2.
+    block : int
+        Reduced costs of labels at grid values that are computed at a time: 8 MB per array.
     kernel : KernelOptions
         Damped as in the second attempt. Longer steps save a tenth of the iterations and leave as many of 550 random
         grids open (four), but others.
@@ -72,6 +71,7 @@ class GridOptions:
     patience: int = 6
     candidates: int = 3
     last_candidates: int = 40
+    block: int = 1 << 20
     kernel: KernelOptions = field(default_factory=lambda: KernelOptions(damping=0.995))
 
 
@@ -141,7 +141,7 @@ class GridDual(GuardedSolver):
     def _others(self, problem: Problem) -> Iterator[LinearProgram | ColumnGeneration]:
         """Generate the solvers to try if the gap is too large."""
         if self.fallback is not None:
-            if problem.unbiased and problem.k * problem.outputs.values.size <= SMALL:  # type: ignore[union-attr]
+            if LinearProgram().is_quick(problem):
                 yield LinearProgram()
             yield self.fallback
 
@@ -176,7 +176,9 @@ class Columns(NamedTuple):
         order = np.lexsort((at, end, first))
         keys = np.stack(places)[:, order]
         new = np.append(True, (np.diff(keys, axis=1) != 0).any(axis=0))
-        return Columns(*keys[:, new], np.bincount(np.cumsum(new) - 1, mass[order]))
+        first, end, at = keys[:, new]
+        sums: Floats = np.bincount(np.cumsum(new) - 1, mass[order]).astype(np.float64, copy=False)
+        return Columns(first, end, at, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,8 +263,9 @@ class GridProblem:
         found, k = [Columns.unused(*np.zeros((3, 0), np.int64))], self.problem.k
         if solution.dual is None:
             return found[0]
-        for start in range(0, self.grid.size, max(1, BLOCK // k)):
-            at = np.arange(start, min(start + max(1, BLOCK // k), self.grid.size))
+        step = max(1, self.options.block // k)
+        for start in range(0, self.grid.size, step):
+            at = np.arange(start, min(start + step, self.grid.size))
             sums = self._sum_reduced_costs(solution.dual, self.grid[at])
             highest = np.maximum.accumulate(sums[:-1], axis=0)
             # The best first node for each end node, then the best end node.
