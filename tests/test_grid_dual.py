@@ -13,7 +13,7 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.problem import regression
 from optrand.solvers import ColumnGeneration, GridDual, LinearProgram
 from optrand.solvers.gaps import decide_gap
-from optrand.solvers.grid.dual import Columns, GridOptions, GridProblem
+from optrand.solvers.grid.dual import Candidate, Columns, GridOptions, GridProblem
 
 ALONE = GridDual(fallback=None)
 
@@ -54,6 +54,16 @@ def test_the_interior_point_alone_proves_its_answer(k: int, n: int, epsilon: flo
         assert proof.upper >= certify(tabulate(other)).lower
 
 
+@pytest.mark.parametrize(
+    ("k", "n", "penalty", "even"), [(8, 20, 0.5, True), (12, 20, 0.5, False), (20, 50, 0.05, True)]
+)
+def test_multipliers_at_a_price_of_bias_are_repaired_at_the_values_of_the_grid(
+    k: int, n: int, penalty: float, even: bool
+) -> None:
+    """Repaired between the values as well, where no output is, they leave gaps of 1e-2."""
+    certify(tabulate(ALONE(posed(k, n, 5.0, penalty, even=even)))).require(gap=1e-9)
+
+
 def test_a_finer_grid_is_no_worse_and_a_line_better_still() -> None:
     labels, prior = np.arange(9.0), np.full(9, 1 / 9)
     values = [
@@ -78,7 +88,7 @@ def test_another_solver_answers_if_the_interior_point_does_not(
 ) -> None:
     """One linear program if the table is small, which columns take a minute for at a large epsilon."""
     problem = posed(k, n, 2.0)
-    monkeypatch.setattr(GridProblem, "solve", lambda *_: None)
+    monkeypatch.setattr(GridProblem, "solve", lambda *_: Candidate(None, math.inf, 0))
     solution = GridDual()(problem)
     assert solution.stats.solver == repr(solver)
     assert decide_gap(solution) <= 1e-9
@@ -87,10 +97,11 @@ def test_another_solver_answers_if_the_interior_point_does_not(
 
 
 def test_columns_are_united_each_once_and_in_order() -> None:
-    some = Columns(*(np.array(x) for x in ([0, 1], [2, 3], [5, 4])))
-    more = Columns(*(np.array(x) for x in ([1, 0, 0], [3, 2, 1], [4, 1, 9])))
-    found = some.unite([more])
-    assert list(zip(*(part.tolist() for part in found), strict=True)) == [(0, 1, 9), (0, 2, 1), (0, 2, 5), (1, 3, 4)]
+    some = Columns(*(np.array(x) for x in ([0, 1], [2, 3], [5, 4], [0.5, 0.25])))
+    more = Columns.unused(*(np.array(x) for x in ([1, 0, 0], [3, 2, 1], [4, 1, 9])))
+    *places, mass = (part.tolist() for part in some.unite(more))
+    assert list(zip(*places, strict=True)) == [(0, 1, 9), (0, 2, 1), (0, 2, 5), (1, 3, 4)]
+    assert mass == [0, 0, 0.5, 0.25]
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0])

@@ -19,7 +19,7 @@ from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
 from optrand.mechanism.tabulation import tabulate
 from optrand.model.randomizer import Arcs, Randomizer
 from optrand.solvers import ColumnGeneration, LinearProgram
-from optrand.solvers.bins.costs import Bins, RunSums
+from optrand.solvers.bins.costs import Bins, Partition, RunSums
 from optrand.solvers.bins.dual import bin_dual, extremes, potentials
 from optrand.solvers.bins.monge import best_steps, shortest_paths
 from optrand.solvers.bins.path import BinPath, best_partition
@@ -336,7 +336,7 @@ def test_shortest_paths_are_the_best_of_all(problem, share):
     bins = bins_of(problem)
     penalty, k = share * abs(bins.least) / (bins.gain + 1), bins.problem.k
     distances, _ = shortest_paths(lambda i, j: bins.costs(i, j) + penalty, np.append(0.0, np.full(k, np.inf)))
-    every = [bins.lengths(np.array([one[0] for one in found])) for found in partitions(k)]
+    every = [Partition(bins, np.array([one[0] for one in found])).lengths for found in partitions(k)]
     best = min(math.fsum(lengths) + penalty * lengths.size for lengths in every)
     size = max(float(np.abs(lengths).sum()) for lengths in every) + abs(penalty)
     assert distances[-1] == pytest.approx(best, abs=1e-13 * size)
@@ -444,12 +444,12 @@ def test_sums_over_runs_of_labels_keep_all_their_digits(trial):
 @by_loss
 def test_potentials_are_near_and_no_arc_is_too_short(loss, trial):
     bins = bins_of(random_problem(21, trial, loss, largest=30))
-    starts, _ = best_partition(bins)
-    penalty, k = bins.penalty(starts), bins.problem.k
+    best, _ = best_partition(bins)
+    starts, penalty, k = best.starts, best.penalty, bins.problem.k
     lengths = np.full((k, k + 1), math.inf)
     first, last = np.triu_indices(k)
     lengths[first, last + 1] = bins.costs(first, last + 1) + penalty
-    total = math.fsum(bins.lengths(starts)) + starts.size * penalty
+    total = math.fsum(best.lengths) + starts.size * penalty
     unit = float(np.abs(lengths[np.isfinite(lengths)]).max())
     near = np.linspace(0, total, k + 1) + 0.01 * unit * np.random.default_rng(trial).standard_normal(k + 1)
     between = extremes(bins, penalty)
@@ -466,18 +466,18 @@ def test_bins_of_one_output_are_one_bin():
     """On an interval that clips them both, the two lower bins have one output; merging them saves a column."""
     problem = regression([0, 1, 20, 21], [0.25] * 4, 4.0, outputs=Interval(10.0, 30.0))
     bins = Bins.of(problem)
-    assert bins.value(np.array([0, 2, 3])) < bins.value(np.array([0, 1, 2, 3]))
-    starts, _ = best_partition(bins)
-    assert (np.diff(bins.outputs(starts)) > 0).all()
+    assert Partition(bins, np.array([0, 2, 3])).value < Partition(bins, np.array([0, 1, 2, 3])).value
+    best, _ = best_partition(bins)
+    assert (np.diff(best.outputs) > 0).all()
 
 
 @by_loss
 def test_multipliers_sum_to_the_loss_and_lie_between_their_bounds(loss):
     bins = bins_of(random_problem(41, 4, loss, largest=40))
-    starts, _ = best_partition(bins)
-    alpha = bin_dual(bins, starts)
-    problem, outputs = bins.problem, bins.origin + bins.outputs(starts)
-    assert math.fsum(alpha) == pytest.approx(bins.value(starts), rel=1e-11)
+    best, _ = best_partition(bins)
+    starts, alpha = best.starts, bin_dual(best)
+    problem, outputs = bins.problem, bins.origin + best.outputs
+    assert math.fsum(alpha) == pytest.approx(best.value, rel=1e-11)
     table = problem.prior[:, np.newaxis] * problem.loss_table(outputs)
     own = np.repeat(np.arange(starts.size), np.diff(np.append(starts, problem.k)))
     slack = 1e-9 * np.abs(table).max()

@@ -55,9 +55,6 @@ __all__ = ["ConeAnswer", "ConeOptions", "ConeProgram", "only", "solve_cones"]
 
 Rows = sparse.csr_array
 
-FAINT = 1e-20
-"""Bias weights, ``bias_penalty * prior``, are at least this."""
-
 
 @dataclass(frozen=True)
 class ConeOptions:
@@ -108,6 +105,12 @@ class ConeAnswer:
     outputs: Floats
     slacks: Floats
     status: str
+
+    @property
+    def in_use(self) -> NDArray[np.bool_]:
+        """Arcs of more mass than slack: one of the two vanishes at an optimum."""
+        in_use: NDArray[np.bool_] = self.masses > self.slacks
+        return in_use
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from optrand.solvers.closed_form import ClosedForm, is_over_labels, nearly_two_e
 from optrand.solvers.gaps import decide_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
 from optrand.solvers.grid.dual import GridDual
-from optrand.solvers.grid.linear_program import SMALL, LinearProgram
+from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.reduced_dual.solver import ReducedDual
 from optrand.solvers.reductions import Reduction, near_zero
 
@@ -87,9 +87,7 @@ def _iterative(problem: Problem) -> Solver:
         solver = kind()
         if solver.accepts(problem):
             return solver
-    linear = LinearProgram()
-    small = problem.k * getattr(problem.outputs, "values", problem.labels).size <= SMALL
-    return linear if small and linear.accepts(problem) and problem.unbiased else ColumnGeneration()
+    return LinearProgram() if LinearProgram().is_quick(problem) else ColumnGeneration()
 
 
 @overload

@@ -31,9 +31,6 @@ from optrand.solvers.reductions import Reduction
 
 __all__ = ["WorstPrior"]
 
-USELESS = 0.1
-"""Relative gap above which an answer is refused."""
-
 
 @dataclass(frozen=True)
 class WorstPrior(GuardedSolver):
@@ -46,6 +43,8 @@ class WorstPrior(GuardedSolver):
     options : ConeOptions
     floors : tuple of float
         ``k`` times the lower bound of the prior while the columns in use are looked for.
+    useless : float
+        Relative gap above which an answer is refused.
 
     Notes
     -----
@@ -63,6 +62,7 @@ class WorstPrior(GuardedSolver):
     gap: float = PROVEN
     options: ConeOptions = field(default_factory=ConeOptions)
     floors: tuple[float, ...] = (1e-4, 1e-7)
+    useless: float = field(default=0.1, repr=False)
 
     refusal = (
         "WorstPrior() takes two or more labels, squared loss with a bias penalty above 0, and outputs on the line or "
@@ -82,7 +82,7 @@ class WorstPrior(GuardedSolver):
                 best, least = candidate, gap
             if least <= self.gap:
                 break
-        if best is None or not least <= USELESS:
+        if best is None or not least <= self.useless:
             raise SolverFailed("no answer is nearly proven: epsilon is too large for floats")
         return best
 
@@ -94,7 +94,7 @@ class WorstPrior(GuardedSolver):
                 program, answer, count = solve_cones(problem, unknown=True, options=self.options, floor=floor)
                 calls += count
                 if floor:
-                    program, answer = only(program, answer.masses > answer.slacks, self.options)
+                    program, answer = only(program, answer.in_use, self.options)
                     calls += 1
                 for found in candidates(program, answer, calls):
                     yield found

@@ -24,16 +24,11 @@ from optrand.solvers.feasibility import balance_arcs
 
 __all__ = ["Support", "are_weighed", "candidates", "equalize_losses"]
 
-IDLE = 1.0
-"""Columns of less mass than this share of their slack are not in use."""
-
-MOST = 128
-"""Largest number of labels whose conditions are solved, in dense matrices of ``7 k`` rows."""
-
 
 def candidates(program: ConeProgram, answer: ConeAnswer, calls: int) -> Iterator[Solution]:
     """Generate the answer of a cone program after Newton's method, if there are few labels, and as it is."""
-    if program.problem.k <= MOST:
+    # The conditions are dense matrices of 7 k rows.
+    if program.problem.k <= 128:
         with suppress(linalg.LinAlgError, ValueError):
             yield _solution_of(program, Support(program, answer).polish(), calls)
     yield _solution_of(program, answer, calls)
@@ -43,7 +38,7 @@ def _solution_of(program: ConeProgram, answer: ConeAnswer, calls: int) -> Soluti
     """Return the answer of a program in the units of its problem, with rows, means and losses restored."""
     prior, dual = program.dual(answer)
     worst = replace(program.problem, prior=prior)
-    arcs = program.arcs(answer, answer.masses > IDLE * answer.slacks)
+    arcs = program.arcs(answer, answer.in_use)
     arcs = balance_arcs(worst, arcs)
     if program.unknown:
         arcs = balance_arcs(worst, equalize_losses(worst, arcs))
@@ -63,7 +58,7 @@ class Support:
 
     def __init__(self, program: ConeProgram, answer: ConeAnswer) -> None:
         self.program, self.answer = program, answer
-        self.used = np.flatnonzero(answer.masses > IDLE * answer.slacks)
+        self.used = np.flatnonzero(answer.in_use)
         problem, self.k = program.problem, program.problem.k
         self.ratio = program.unit / float(np.ptp(problem.labels))
         self.units = np.array([1.0, self.ratio, self.ratio**2])[:, np.newaxis]

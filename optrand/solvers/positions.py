@@ -15,9 +15,6 @@ __all__ = ["Numbers", "Positions", "divide"]
 Numbers = NDArray[Any]
 """In floats or in extended precision."""
 
-BALANCED = 8
-"""Largest number of rounds in which labels that meet a bound leave the rest to others."""
-
 
 @dataclass(frozen=True, eq=False)
 class Positions:
@@ -66,8 +63,9 @@ class Positions:
 
     def balance(self, position: Numbers) -> Numbers:
         """Move positions between 0 and 1 so that each group has its sum."""
-        position = np.clip(position, 0.0, 1.0)
-        for _ in range(BALANCED):
+        position, rounds = np.clip(position, 0.0, 1.0), 8
+        # Labels that meet a bound leave the rest of the sum to the others, in the next round.
+        for _ in range(rounds):
             # All labels of a group that meet no bound move by the same share of their widths.
             lacking = self.lacking(position)
             free = np.where(self.spread(lacking) > 0, position < 1, position > 0)

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +36,10 @@ from optrand.errors import Infeasible
 from optrand.losses import Loss
 from optrand.model.problem import Problem
 
-__all__ = ["Bins", "Nodes", "RunSums"]
+__all__ = ["Bins", "Nodes", "Partition", "RunSums"]
 
 Nodes = NDArray[np.intp]
 """Nodes 0 ... k between labels: a bin leads from its first label to the label after it."""
-
-LEAST_SHARE = 1e-290
-"""Smallest output under Poisson log loss, as a share of the best constant one: quotients of outputs must not vanish."""
 
 
 class RunSums:
@@ -195,34 +193,57 @@ class Bins(ABC):
         within: Floats = np.clip(outputs, allowed.low - self.origin, allowed.high - self.origin)
         return within
 
-    def allowed_outputs(self, starts: Nodes) -> Floats:
-        """Return the best output of each bin of a partition."""
-        allowed = self.problem.outputs
-        within: Floats = np.clip(self.outputs(starts) + self.origin, allowed.low, allowed.high)
-        return within
-
     def own(self, outputs: Floats) -> Floats:
         """Return the loss of each label at an output of its own, times its prior, shape ``(k,)``."""
         return self.prior * self.loss.evaluate(outputs, self.labels)
 
-    def spread(self, amounts: NDArray[Any], starts: Nodes) -> NDArray[Any]:
-        """Repeat amounts of the bins of a partition at each of their labels."""
-        return np.repeat(amounts, np.diff(np.append(starts, self.problem.k)))
 
-    def lengths(self, starts: Nodes) -> Floats:
-        """Return ``K`` of each bin of a partition, summed afresh over its labels."""
-        outputs = self.outputs(starts)
-        lengths: Floats = np.add.reduceat(self.own(self.spread(outputs, starts)), starts)
-        return lengths + self.excess(outputs) / self.gain
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Consecutive bins, each with its best output: a path from the first node to the last one.
 
-    def penalty(self, starts: Nodes) -> float:
-        r"""Return :math:`\lambda` of a partition: what one more bin costs."""
-        return (self.least - math.fsum(self.lengths(starts))) / (self.gain + starts.size)
+    Attributes
+    ----------
+    bins : Bins
+    starts : (m,) array of int
+        The first label of each bin.
+    """
 
-    def value(self, starts: Nodes) -> float:
-        """Return the loss of a partition."""
-        lengths = math.fsum(self.lengths(starts))
-        return (self.gain * lengths + starts.size * self.least) / (self.gain + starts.size)
+    bins: Bins
+    starts: Nodes
+
+    @cached_property
+    def outputs(self) -> Floats:
+        """The best output of each bin, less the origin."""
+        return self.bins.outputs(self.starts)
+
+    @property
+    def allowed_outputs(self) -> Floats:
+        """The best output of each bin."""
+        allowed = self.bins.problem.outputs
+        within: Floats = np.clip(self.outputs + self.bins.origin, allowed.low, allowed.high)
+        return within
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """``K`` of each bin, summed afresh over its labels."""
+        lengths: Floats = np.add.reduceat(self.bins.own(self.spread(self.outputs)), self.starts)
+        return lengths + self.bins.excess(self.outputs) / self.bins.gain
+
+    @cached_property
+    def penalty(self) -> float:
+        r""":math:`\lambda`, the cost of one more bin."""
+        return (self.bins.least - math.fsum(self.lengths)) / (self.bins.gain + self.starts.size)
+
+    @cached_property
+    def value(self) -> float:
+        """The loss."""
+        gain, count = self.bins.gain, self.starts.size
+        return (gain * math.fsum(self.lengths) + count * self.bins.least) / (gain + count)
+
+    def spread(self, amounts: Floats) -> Floats:
+        """Repeat the amount of each bin at each of its labels."""
+        return np.repeat(amounts, np.diff(np.append(self.starts, self.bins.problem.k)))
 
 
 class _Means(Bins):
@@ -274,7 +295,8 @@ class _PoissonLog(_Means):
 
     def clip(self, outputs: Floats) -> Floats:
         """Project onto the allowed outputs, and above 0 even if the bin of label 0 alone has its optimum at 0."""
-        return np.maximum(super().clip(outputs), max(SMALLEST_NORMAL, LEAST_SHARE * self.mean))
+        # As a share of the best constant output, so that quotients of outputs do not underflow.
+        return np.maximum(super().clip(outputs), max(SMALLEST_NORMAL, 1e-290 * self.mean))
 
     def costs(self, first: Nodes, after: Nodes) -> Floats:
         mass, mean, _ = self.sums.moments(first, after)

@@ -18,12 +18,6 @@ __all__ = ["best_steps", "shortest_paths"]
 Lengths = Callable[[Nodes, Nodes], Floats]
 """Lengths of some steps: from where, and to where."""
 
-DENSE = 32
-"""Nodes that are done one by one, where steps are short."""
-
-NOISE = 4e-15
-"""Share of the largest distance by which another step is no better."""
-
 
 def shortest_paths(lengths: Lengths, offers: Floats) -> tuple[Floats, Nodes]:
     """Return the least distance of each node and the node before, itself where its own offer is no longer.
@@ -36,19 +30,22 @@ def shortest_paths(lengths: Lengths, offers: Floats) -> tuple[Floats, Nodes]:
     k = offers.size - 1
     distances, before = offers.copy(), np.arange(k + 1)
     scale = float(np.abs(offers[np.isfinite(offers)]).max())
+    # Up to twice this number of nodes are done one by one: a small table of lengths is quicker than bisection.
+    dense = 32
 
     def improve(nodes: Nodes, found: Floats, steps: Nodes) -> Nodes:
         """Enter the distances that are shorter than before, and return their positions among the nodes."""
-        noise = NOISE * max(scale, float(np.abs(found).max()))
+        # Another step must be better by more than rounding.
+        noise = 4e-15 * max(scale, float(np.abs(found).max()))
         better = np.flatnonzero(found < distances[nodes] - noise)
         distances[nodes[better]], before[nodes[better]] = found[better], steps[better]
         return better
 
     # No node after `done` has a better step than from `low`.
-    done, low, ahead = 0, 0, DENSE
+    done, low, ahead = 0, 0, dense
     while done < k:
         stop = min(done + ahead, k)
-        if stop - low <= 2 * DENSE:
+        if stop - low <= 2 * dense:
             low = _step_by_step(lengths, distances, before, low, done, stop)
             done, ahead = stop, 2 * ahead
             continue
@@ -62,7 +59,7 @@ def shortest_paths(lengths: Lengths, offers: Floats) -> tuple[Floats, Nodes]:
         if better.size:
             at = int(better[0])
             done, low = int(nodes[at + 1]), int(inner[at])
-            ahead = max(done - low, DENSE)
+            ahead = max(done - low, dense)
         else:
             done, ahead = stop, 2 * ahead
     return distances, before

@@ -21,19 +21,13 @@ from optrand.mechanism.tabulation import tabulate
 from optrand.model.outputs import Grid, OutputSet
 from optrand.model.problem import Dual, Problem, regression
 from optrand.model.randomizer import Arcs, Randomizer, Solution, Stats
-from optrand.solvers.bins.costs import Bins, Nodes
+from optrand.solvers.bins.costs import Bins, Nodes, Partition
 from optrand.solvers.bins.dual import bin_dual
 from optrand.solvers.bins.monge import shortest_paths
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.reductions import near_zero
 
 __all__ = ["BinPath", "best_partition", "rr_on_bins"]
-
-COARSER = 8
-"""Labels at whose multiples bins begin in the search before the one over all labels."""
-
-COARSEST = 384
-"""Number of labels below which there is no search before."""
 
 
 @dataclass(frozen=True)
@@ -74,48 +68,46 @@ class BinPath(GuardedSolver):
     def _solution(self, problem: Problem) -> Solution:
         kept, total = np.flatnonzero(problem.prior), math.fsum(problem.prior)
         bins = Bins.of(replace(problem, labels=problem.labels[kept], prior=problem.prior[kept] / total))
-        starts, paths = best_partition(bins)
-        alpha = np.zeros(problem.k)
-        alpha[kept] = total * bin_dual(bins, starts)
+        partition, paths = best_partition(bins)
+        starts, alpha = partition.starts, np.zeros(problem.k)
+        alpha[kept] = total * bin_dual(partition)
         # A label of prior zero joins the bin of the nearest kept label, the upper one of two.
         below, above = problem.labels[kept[starts[1:] - 1]], problem.labels[kept[starts[1:]]]
         first = np.concatenate(([0], np.searchsorted(problem.labels, below + (above - below) / 2)))
         last = np.append(first[1:] - 1, problem.k - 1)
         least = math.exp(-problem.epsilon)
         masses = np.full(starts.size, least / (1 + (starts.size - 1) * least))
-        arcs = Arcs(problem.k, first, last, bins.allowed_outputs(starts), masses)
+        arcs = Arcs(problem.k, first, last, partition.allowed_outputs, masses)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
         stats = Stats(repr(self), iterations=paths, status="the path repeats")
         return Solution(problem, randomizer, Dual(alpha, np.zeros(problem.k)), stats)
 
 
-def best_partition(bins: Bins) -> tuple[Nodes, int]:
+def best_partition(bins: Bins) -> tuple[Partition, int]:
     """Find the best partition into bins whose outputs increase, and count the shortest paths that it took."""
-    starts, paths = _search(bins, 1)
+    best, paths = _search(bins, 1)
     while True:
         # Bins of one output are merged, which is never worse: it saves a column.
-        is_new = np.append(True, np.diff(bins.allowed_outputs(starts)) > 0)
+        is_new = np.append(True, np.diff(best.allowed_outputs) > 0)
         if is_new.all():
-            return starts, paths
-        starts = starts[is_new]
-
-
-def _search(bins: Bins, stride: int) -> tuple[Nodes, int]:
-    """Find the best bins that begin at multiples of a number of labels, starting from those of larger multiples.
-
-    Rounding can make two paths of one loss alternate: the search ends as well when a path is no better than the one
-    before it.
-    """
-    nodes = np.append(np.arange(0, bins.problem.k, stride), bins.problem.k)
-    best, paths = _search(bins, COARSER * stride) if nodes.size > COARSEST else (nodes[:-1], 0)
-    value = bins.value(best)
-    while True:
-        found = _shortest_path(bins, nodes, max(bins.penalty(best), 0.0))
-        paths += 1
-        better = bins.value(found)
-        if np.array_equal(found, best) or not better < value:
             return best, paths
-        best, value = found, better
+        best = Partition(bins, best.starts[is_new])
+
+
+def _search(bins: Bins, stride: int) -> tuple[Partition, int]:
+    """Find the best bins that begin at multiples of a number of labels, starting from those of larger multiples."""
+    nodes, paths = np.append(np.arange(0, bins.problem.k, stride), bins.problem.k), 0
+    best = Partition(bins, nodes[:-1])
+    # A path over every eighth node costs an eighth of one over all, of which two to four are enough from its bins.
+    if nodes.size > 384:
+        best, paths = _search(bins, 8 * stride)
+    while True:
+        found = Partition(bins, _shortest_path(bins, nodes, max(best.penalty, 0.0)))
+        paths += 1
+        # Rounding can make two paths of one loss alternate, so the search ends as well when the loss falls no further.
+        if np.array_equal(found.starts, best.starts) or not found.value < best.value:
+            return best, paths
+        best = found
 
 
 def _shortest_path(bins: Bins, nodes: Nodes, penalty: float) -> Nodes:

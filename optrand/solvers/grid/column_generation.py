@@ -28,25 +28,36 @@ from optrand.solvers.gaps import price
 from optrand.solvers.grid.master import Master, all_intervals
 from optrand.solvers.reduced_dual.solver import ReducedDual
 
-__all__ = ["ColumnGeneration"]
+__all__ = ["ColumnGeneration", "ColumnOptions"]
 
-UNUSED = 1e-10
-"""Columns with less mass (times ``E``) than this are zero."""
 
-REPAIRS = 12
-"""Rounds of a dual repair between two masters."""
+@dataclass(frozen=True)
+class ColumnOptions:
+    """Tuning of :class:`ColumnGeneration`.
 
-MAX_ALL_INTERVALS = 150
-"""With more labels the first columns are short intervals only."""
+    Attributes
+    ----------
+    unused : float
+        Columns with less mass (times ``E``) are dropped from the answer.
+    repairs : int
+        Rounds of a dual repair between two masters.
+    all_intervals : int
+        Largest number of labels whose intervals are all first columns if bias is free. Otherwise, and with more labels,
+        only intervals of one and two labels are.
+    widened : tuple of pairs ``(shift, arcs)``
+        With a bias penalty, ends of up to `arcs` arcs in use are moved by `shift` labels.
+    best : float
+        Share of the best multipliers so far in those that are priced beside a master's, at a price of bias.
+    central_until : float
+        Relative gap at which central multipliers give way to those of a vertex.
+    """
 
-WIDENED = ((3, 12), (2, 40), (1, math.inf))
-"""Pairs ``(shift, arcs)``: with a bias penalty, ends of up to `arcs` arcs in use are moved by `shift` labels."""
-
-BEST = 0.9
-"""Share of the best multipliers so far in those that are priced beside a master's, at a price of bias."""
-
-CENTRAL_UNTIL = 1e-6
-"""Relative gap at which central multipliers give way to those of a vertex."""
+    unused: float = 1e-10
+    repairs: int = 12
+    all_intervals: int = 150
+    widened: tuple[tuple[int, float], ...] = ((3, 12), (2, 40), (1, math.inf))
+    best: float = 0.9
+    central_until: float = 1e-6
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,9 @@ class ColumnGeneration(GuardedSolver):
         The relative gap at which to stop: verified, since the pricing step is the certificate.
     rounds : int
         Largest number of master programs.
+    engine, backend : Clarabel, Backend
+        Solvers of central masters, and of those whose answer is a vertex.
+    options : ColumnOptions
 
     Examples
     --------
@@ -83,13 +97,15 @@ class ColumnGeneration(GuardedSolver):
     rounds: int = 200
     engine: Clarabel = field(default_factory=lambda: Clarabel(tolerance=1e-12))
     backend: Backend = field(default_factory=Highs)
+    options: ColumnOptions = field(default_factory=ColumnOptions, repr=False)
 
     def accepts(self, problem: Problem) -> bool:
         """Any loss and any bias penalty, on a grid."""
         return isinstance(problem.outputs, Grid)
 
     def _solution(self, problem: Problem) -> Solution:
-        columns, best = _first_columns(problem, problem.outputs.values), _Best(problem)  # type: ignore[union-attr]
+        grid: Floats = problem.outputs.values  # type: ignore[union-attr]
+        columns, best = _first_columns(problem, grid, self.options), _Best(problem)
         rounds, status = 0, ""
         for simplex, target in self._phases(problem):
             while rounds < self.rounds:
@@ -100,10 +116,10 @@ class ColumnGeneration(GuardedSolver):
                     break
                 duals = [dual]
                 if not problem.bias_penalty and not simplex:
-                    best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=REPAIRS))
+                    best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=self.options.repairs))
                 if not problem.unbiased and not simplex:
                     # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
-                    duals.append(_mix(dual, best.dual, BEST))
+                    duals.append(_mix(dual, best.dual, self.options.best))
                     best.update(arcs, duals[-1])
                 before = columns[1].size
                 for prices in (price(problem, dual) for dual in duals):
@@ -111,7 +127,7 @@ class ColumnGeneration(GuardedSolver):
                     columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
                 if best.gap <= target or columns[1].size == before:
                     break
-        arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > UNUSED)
+        arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         randomizer = _mend(problem, arcs)
@@ -121,7 +137,7 @@ class ColumnGeneration(GuardedSolver):
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
         """Return the phases: whether the simplex method solves the masters, and the gap at which each ends."""
         if problem.unbiased or not problem.bias_penalty:
-            return [(False, CENTRAL_UNTIL), (True, self.gap)]
+            return [(False, self.options.central_until), (True, self.gap)]
         return [(False, self.gap)]
 
     def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
@@ -179,27 +195,27 @@ def _merge(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Col
     return unique[:-1].astype(bool), unique[-1]
 
 
-def _first_columns(problem: Problem, grid: Floats) -> Columns:
+def _first_columns(problem: Problem, grid: Floats, options: ColumnOptions) -> Columns:
     """Return the columns that make the master feasible, and those of the problem between the ends of the grid."""
     k = problem.k
     upward = np.tri(k, dtype=bool)
     everything = np.ones((k, 1), dtype=bool)
     members = np.hstack((upward, upward.T, np.repeat(everything, grid.size if grid.size <= 64 else 0, axis=1)))
     outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
-    columns = _merge((members, outputs), *_best_intervals(problem, grid))
+    columns = _merge((members, outputs), *_best_intervals(problem, grid, options))
     unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
     if grid.size == 1 or unordered or problem.k == 1:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
     arcs: Arcs | None = None
-    if problem.bias_penalty or problem.k > MAX_ALL_INTERVALS:
+    if problem.bias_penalty or problem.k > options.all_intervals:
         # Without an answer near by the first columns are the generic ones.
         with suppress(OptrandError):
             arcs = (ReducedDual() if problem.bias_penalty else BinPath())(between).randomizer.arcs
     if arcs is None:
         return columns
     if not problem.unbiased:
-        arcs = _widen(arcs, next(by for by, most in WIDENED if arcs.n <= most))
+        arcs = _widen(arcs, next(by for by, most in options.widened if arcs.n <= most))
     staircase = Staircase.of_arcs(arcs)
     right = np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
     for neighbour in (right - 1, right):
@@ -217,9 +233,9 @@ def _widen(arcs: Arcs, by: int) -> Arcs:
     return Arcs(arcs.k, first[there], last[there], outputs[there], np.zeros(int(there.sum())))
 
 
-def _best_intervals(problem: Problem, grid: Floats) -> Columns:
+def _best_intervals(problem: Problem, grid: Floats, options: ColumnOptions) -> Columns:
     """Return the intervals of labels, each at its best output: enough for a convex loss if bias is free."""
-    if problem.bias_penalty or problem.k > MAX_ALL_INTERVALS:
+    if problem.bias_penalty or problem.k > options.all_intervals:
         singles = np.eye(problem.k, dtype=bool)
         members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))
     else:

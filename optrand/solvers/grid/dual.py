@@ -11,11 +11,11 @@ kernel is that of :class:`~optrand.solvers.ReducedDual`, with the two bounds of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +30,8 @@ from optrand.model.randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.gaps import decide_gap, estimated_gap
 from optrand.solvers.grid.column_generation import ColumnGeneration
-from optrand.solvers.grid.linear_program import SMALL, LinearProgram
-from optrand.solvers.reduced_dual.answers import Reduced, restore_feasibility
+from optrand.solvers.grid.linear_program import LinearProgram
+from optrand.solvers.reduced_dual.answers import Candidate, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
 from optrand.solvers.reduced_dual.kernel import KernelOptions, Point
@@ -39,9 +39,6 @@ from optrand.solvers.reduced_dual.multipliers import Groups, Sums
 from optrand.solvers.reduced_dual.solver import FIRST, Descent, TooWide
 
 __all__ = ["GridDual", "GridOptions"]
-
-BLOCK = 1 << 20
-"""Reduced costs of labels at grid values that are computed at a time."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +54,25 @@ class GridOptions:
     rounds, patience : int
         Largest number of solves with added columns. After `patience` solves each must converge, and every `patience` of
         them must halve the gap. Some problems of 200 to 400 labels need 30.
-    candidates : int
-        Number of multipliers from the support that are evaluated at a finite bias penalty: the third proves one problem
-        in a hundred, the others none.
+    candidates, last_candidates : int
+        Number of multipliers from the support that are evaluated at a finite bias penalty, after each solve and once
+        more at the end if the gap is still too large. Of 240 problems three leave 5 open, 12 leave 3, and 40 leave 2.
+    block : int
+        Reduced costs of labels at grid values that are computed at a time: 8 MB per array.
     kernel : KernelOptions
         Damped as in the second attempt. Longer steps save a tenth of the iterations and leave as many of 550 random
         grids open (four), but others.
     """
 
-    rough: float = 1e-3
-    accuracy: float = 1e-15
+    rough: float = 1e-2
+    accuracy: float = 1e-14
     least: float = 1e-18
     rounds: int = 40
     patience: int = 6
     candidates: int = 3
-    kernel: KernelOptions = field(default_factory=lambda: KernelOptions(head_start=0.99, damping=0.995))
+    last_candidates: int = 40
+    block: int = 1 << 20
+    kernel: KernelOptions = field(default_factory=lambda: KernelOptions(damping=0.995))
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,10 @@ class GridDual(GuardedSolver):
     def _solution(self, problem: Problem) -> Solution:
         found, gap = None, math.inf
         with suppress(TooWide, np.linalg.LinAlgError):
-            found = GridProblem(problem, self.options).solve(self.gap)
-            gap = math.inf if found is None else decide_gap(found)
+            best = GridProblem(problem, self.options).solve(self.gap)
+            if best.solution is not None:
+                found = replace(best.solution, stats=Stats("", iterations=best.steps, status="solved"))
+                gap = decide_gap(found, best.gap)
         for solver in self._others(problem):
             if gap <= self.gap:
                 break
@@ -138,13 +141,13 @@ class GridDual(GuardedSolver):
     def _others(self, problem: Problem) -> Iterator[LinearProgram | ColumnGeneration]:
         """Generate the solvers to try if the gap is too large."""
         if self.fallback is not None:
-            if problem.unbiased and problem.k * problem.outputs.values.size <= SMALL:  # type: ignore[union-attr]
+            if LinearProgram().is_quick(problem):
                 yield LinearProgram()
             yield self.fallback
 
 
 class Columns(NamedTuple):
-    """Pairs of an arc and a grid value, each once, in the order of the arcs.
+    """Pairs of an arc and a grid value.
 
     Attributes
     ----------
@@ -152,19 +155,30 @@ class Columns(NamedTuple):
         Nodes of each arc.
     at : (n,) array
         Index of its output in the grid.
+    mass : (n,) array
+        Masses near which an iteration begins.
     """
 
     first: Indices
     end: Indices
     at: Indices
+    mass: Floats
 
-    def unite(self, others: Iterable[Columns]) -> Columns:
-        """Join these columns and some others, each once."""
-        first, end, at = (np.concatenate(parts) for parts in zip(self, *others, strict=True))
+    @classmethod
+    def unused(cls, first: Indices, end: Indices, at: Indices) -> Columns:
+        """Return columns without mass."""
+        return cls(first, end, at, np.zeros(at.size))
+
+    def unite(self, *others: Columns) -> Columns:
+        """Join these columns and some others, in the order of the arcs; equal ones become one of the sum of masses."""
+        *places, mass = (np.concatenate(parts) for parts in zip(self, *others, strict=True))
+        first, end, at = places
         order = np.lexsort((at, end, first))
-        keys = np.stack((first, end, at))[:, order]
+        keys = np.stack(places)[:, order]
         new = np.append(True, (np.diff(keys, axis=1) != 0).any(axis=0))
-        return Columns(*keys[:, new])
+        first, end, at = keys[:, new]
+        sums: Floats = np.bincount(np.cumsum(new) - 1, mass[order]).astype(np.float64, copy=False)
+        return Columns(first, end, at, sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,60 +211,61 @@ class GridProblem:
     def terms(self) -> Terms:
         """All labels, for the kernel."""
         finest = self.reduced.finest
-        return self.reduced.terms(finest.before, finest.gaps)
+        return self.reduced.terms(finest.before, finest.gaps)._replace(values=self.values)
 
-    def solve(self, gap: float) -> Solution | None:
+    def solve(self, gap: float) -> Candidate:
         """Solve over some columns and add others, until the gap is small enough or no column is missing."""
-        descent = Descent(self.reduced, replace(FIRST, kernel=self.options.kernel))
+        options, descent = self.options, Descent(self.reduced, replace(FIRST, kernel=self.options.kernel))
         nodes, start, whole, steps = descent.candidate_arcs()
-        _, point, count, _ = descent.solve(self.terms, nodes, self.options.rough, start, whole=whole)
-        columns = self.beside(nodes, point).unite([self.feasible_columns()])
-        accuracy = max(self.options.least, self.options.accuracy * self.reduced.share)
-        best, gaps, steps = None, [math.inf], steps + count
-        for number in range(self.options.rounds):
-            ends, start = columns[:2], (point.slopes, point.costs)
-            values = self.values[columns.at]
-            arcs, point, count, failed = descent.solve(self.terms, ends, accuracy, start, whole=whole, values=values)
-            steps += count
-            found = self.best_candidate(arcs, columns, point, gap)
-            if found is None:
+        _, point, count, _ = descent.solve(self.terms, nodes, options.rough, start, whole=whole)
+        columns = self.beside(nodes, point.slopes, point.mass).unite(self.feasible_columns())
+        accuracy = max(options.least, options.accuracy * self.reduced.share)
+        best, gaps, steps = Candidate(None, math.inf, 0), [math.inf], steps + count
+        for number in range(options.rounds):
+            start, values = (point.slopes, point.costs), self.values[columns.at]
+            arcs, point, count, failed = descent.solve(
+                self.terms, columns[:2], accuracy, start, whole=whole, values=values, mass=columns.mass
+            )
+            solved = columns._replace(mass=point.mass)
+            found = self.best_candidate(arcs, solved, point, gap, options.candidates)
+            best, steps = _better(best, found), steps + count
+            gaps.append(best.gap)
+            stalled = number >= options.patience and (failed or not best.gap < gaps[-1 - options.patience] / 2)
+            if found.solution is None or best.gap <= gap or stalled:
                 break
-            if best is None or found[1] < gaps[-1]:
-                best = found[0]
-            gaps.append(min(gaps[-1], found[1]))
-            before = columns.at.size
-            columns = columns.unite([self.beside(nodes, point), self.find_violated(found[0])])
-            patience = self.options.patience
-            stalled = number >= patience and (failed or not gaps[-1] < gaps[-1 - patience] / 2)
-            if gaps[-1] <= gap or stalled or columns.at.size == before:
+            unused = np.zeros(nodes[0].size)
+            columns = solved.unite(self.beside(nodes, point.slopes, unused), self.find_violated(found.solution))
+            if columns.at.size == solved.at.size:
                 break
-        if best is None:
-            return None
-        return replace(best, problem=self.problem, stats=Stats("", iterations=steps, status="solved"))
+        if best.gap > gap and not self.problem.unbiased:
+            best = _better(best, self.best_candidate(arcs, solved, point, gap, options.last_candidates))
+        return best._replace(steps=steps)
 
-    def beside(self, nodes: Nodes, point: Point) -> Columns:
-        """Return each of some arcs at the two grid values beside its best output."""
-        (first, end), terms, slopes = nodes, self.terms, point.slopes
+    def beside(self, nodes: Nodes, slopes: Floats, mass: Floats) -> Columns:
+        """Return each of some arcs at the two grid values beside its best output, the mass divided so as to keep it."""
+        (first, end), terms, values = nodes, self.terms, self.values
         weight = terms.before[end] - terms.before[first] + terms.excess
-        slope = slopes[end] - slopes[first] + terms.excess * slopes[-1]
-        above = np.clip(np.searchsorted(self.values, slope / weight), 1, self.values.size - 1)
-        return Columns(first, end, above - 1).unite([Columns(first, end, above)])
+        best = np.clip((slopes[end] - slopes[first] + terms.excess * slopes[-1]) / weight, values[0], values[-1])
+        above = np.clip(np.searchsorted(values, best), 1, values.size - 1)
+        share = (best - values[above - 1]) / (values[above] - values[above - 1])
+        return Columns(first, end, above - 1, (1 - share) * mass).unite(Columns(first, end, above, share * mass))
 
     def feasible_columns(self) -> Columns:
         """Return prefixes at the lowest and suffixes at the highest value, which hold a randomizer if there is one."""
         first, end = end_arcs(self.problem.k)
-        return Columns(first, end, np.where(first == 0, 0, self.values.size - 1))
+        return Columns.unused(first, end, np.where(first == 0, 0, self.values.size - 1))
 
     def find_violated(self, solution: Solution) -> Columns:
         """Find the cheapest interval of labels at each grid value, where its column has a negative reduced cost.
 
         The cheapest set of labels need not be an interval, and then does not point at the intervals that are missing.
         """
-        found, k = [Columns(*np.zeros((3, 0), np.int64))], self.problem.k
+        found, k = [Columns.unused(*np.zeros((3, 0), np.int64))], self.problem.k
         if solution.dual is None:
             return found[0]
-        for start in range(0, self.grid.size, max(1, BLOCK // k)):
-            at = np.arange(start, min(start + max(1, BLOCK // k), self.grid.size))
+        step = max(1, self.options.block // k)
+        for start in range(0, self.grid.size, step):
+            at = np.arange(start, min(start + step, self.grid.size))
             sums = self._sum_reduced_costs(solution.dual, self.grid[at])
             highest = np.maximum.accumulate(sums[:-1], axis=0)
             # The best first node for each end node, then the best end node.
@@ -259,7 +274,7 @@ class GridProblem:
             first, lowest = firsts[ends, each], (sums[1:] - highest)[ends, each]
             cheap = sums[-1] + math.expm1(self.problem.epsilon) * lowest < 0
             cheap &= (first > 0) | (ends < k - 1)
-            found.append(Columns(first[cheap], ends[cheap] + 1, at[cheap]))
+            found.append(Columns.unused(first[cheap], ends[cheap] + 1, at[cheap]))
         return Columns(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def _sum_reduced_costs(self, dual: Dual, outputs: Floats) -> Floats:
@@ -269,46 +284,44 @@ class GridProblem:
         costs -= dual.beta[:, np.newaxis] * (outputs - dual.origin)
         return np.concatenate((np.zeros((1, outputs.size)), np.cumsum(costs, axis=0)))
 
-    def best_candidate(
-        self, arcs: ArcOrder, columns: Columns, point: Point, gap: float
-    ) -> tuple[Solution, float] | None:
-        """Return the candidate of the smallest gap, and that gap; the first one that is small enough."""
-        if not point.is_finite():
-            return None
-        best = None
-        for solution in self.candidates(arcs, columns, point):
-            found = estimated_gap(solution)
-            if best is None or found < best[1]:
-                best = solution, found
-            if best[1] <= gap:
+    def best_candidate(self, arcs: ArcOrder, columns: Columns, point: Point, gap: float, most: int) -> Candidate:
+        """Return the candidate of the smallest gap, or the first one whose gap is small enough."""
+        best = Candidate(None, math.inf, 0)
+        for solution in self.candidates(arcs, columns, point, most):
+            best = _better(best, Candidate(solution, estimated_gap(solution), 0))
+            if best.gap <= gap:
                 break
         return best
 
-    def candidates(self, arcs: ArcOrder, columns: Columns, point: Point) -> Iterator[Solution]:
+    def candidates(self, arcs: ArcOrder, columns: Columns, point: Point, most: int) -> Iterator[Solution]:
         """Generate answers: each with feasibility restored to rounding, and several multipliers."""
-        terms, reduced = self.terms, self.reduced
-        sums = Sums(terms.before, point.slopes, point.costs)
+        if not point.is_finite():
+            return
+        terms, sums = self.terms, Sums(self.terms.before, point.slopes, point.costs)
         ends = columns.first, columns.end, self.values[columns.at]
         # Columns that look idle are left out, unless the others hold no feasible randomizer.
         for used in (point.in_use, np.ones(point.mass.size, dtype=bool)):
             mass, _ = restore_feasibility(arcs, terms, point.slopes, np.where(used, point.mass, 0.0))
             if not (mass > 0).any():
                 continue
-            randomizer, duals = self.randomizer(columns, mass), []
-            biases = randomizer.biases
+            randomizer, costs = self.randomizer(columns, mass), iter((sums.costs,))
             if not self.problem.unbiased:
                 groups = Groups.of_used(terms, sums, ends, mass > 0)
-                duals += [(sums.slopes, costs) for costs in islice(groups.candidates(), self.options.candidates)]
-            duals.append(sums[1:])
-            for slopes, costs in duals:
-                dual = reduced.dual(slopes, np.diff(costs), biases)
+                costs = chain(islice(groups.candidates(), most), costs)
+            for cost in costs:
+                dual = self.reduced.dual(sums.slopes, np.diff(cost), randomizer.biases)
                 yield Solution(self.problem, randomizer, dual, Stats(""))
 
     def randomizer(self, columns: Columns, mass: Floats) -> Randomizer:
         """Return the randomizer of some masses, scaled to probabilities."""
         used = np.flatnonzero(mass > 0)
-        (first, end, at), mass = (part[used] for part in columns), mass[used]
+        (first, end, at), mass = (part[used] for part in columns[:3]), mass[used]
         mass = mass / (mass.sum() + math.expm1(self.problem.epsilon) * mass[first == 0].sum())
         order = np.lexsort((end, first, at))
         arcs = Arcs(self.problem.k, first[order], end[order] - 1, self.grid[at[order]], mass[order])
         return Randomizer.of_arcs(self.problem.labels, arcs, self.problem.epsilon)
+
+
+def _better(one: Candidate, other: Candidate) -> Candidate:
+    """Return the candidate of the smaller gap, and one without a solution only if there is no other."""
+    return other if one.solution is None or other.gap < one.gap else one

@@ -25,13 +25,7 @@ from optrand.solvers.failures import GuardedSolver
 from optrand.solvers.feasibility import mend_masses
 from optrand.solvers.scales import typical_loss
 
-__all__ = ["SMALL", "LinearProgram", "read_table"]
-
-SMALL = 2_000
-"""Entries of the table up to which one linear program is quicker than columns."""
-
-UNUSED = 1e-10
-"""An output whose largest probability is below this is left out."""
+__all__ = ["LinearProgram", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +56,11 @@ class LinearProgram(GuardedSolver):
     )
 
     backend: Backend = field(default_factory=Highs)
+
+    def is_quick(self, problem: Problem) -> bool:
+        """Return whether the solver accepts the problem, and its table is so small that columns would take longer."""
+        entries = problem.k * problem.outputs.values.size if isinstance(problem.outputs, Grid) else math.inf
+        return problem.unbiased and entries <= 2_000 and self.accepts(problem)
 
     def accepts(self, problem: Problem) -> bool:
         """Return whether outputs are on a grid and the bias penalty is 0 or infinite."""
@@ -101,7 +100,8 @@ def read_table(problem: Problem, table: Floats) -> Randomizer:
     top = np.maximum(table.max(axis=0), 0.0)
     if not isinstance(problem.outputs, Grid):
         raise InvalidInput("only a table over a grid can be read")
-    used = top > UNUSED
+    # Outputs of no more probability than the backend's tolerance are left out.
+    used = top > 1e-10
     top, table = top[used], table[:, used]
     lifted = np.clip(table, top * math.exp(-problem.epsilon), top)
     return Randomizer(problem.labels, problem.outputs.values[used], lifted, problem.epsilon)

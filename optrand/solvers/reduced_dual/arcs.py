@@ -78,6 +78,8 @@ class Terms(NamedTuple):
         Charge, times two, of the squared difference of the sums ``b`` beside each label; empty without bias.
     low, high : float
         Ends of the outputs.
+    values : array
+        The outputs on a grid, in increasing order; empty if all between the ends are allowed.
     """
 
     before: Floats
@@ -86,6 +88,16 @@ class Terms(NamedTuple):
     charges: Floats
     low: float
     high: float
+    values: Floats = np.zeros(0)
+
+    def nearest(self, outputs: Floats) -> Floats:
+        """Return the allowed output nearest to each: reduced costs are parabolas in the output, so it is the best."""
+        if not self.values.size:
+            return np.minimum(np.maximum(outputs, self.low), self.high)
+        above = np.clip(np.searchsorted(self.values, outputs), 1, self.values.size - 1)
+        left, right = self.values[above - 1], self.values[above]
+        nearest: Floats = np.where(outputs - left < right - outputs, left, right)
+        return nearest
 
 
 class Arcs(NamedTuple):
@@ -386,7 +398,7 @@ def violation(terms: Terms, slopes: Floats, total: float, first: slice, end: sli
     # `costs[end] - costs[first] + excess * total` must be at least the largest value of `slope v - weight v^2 / 2`.
     weight = terms.before[end] - terms.before[first] + terms.excess
     slope = slopes[end] - slopes[first] + terms.excess * slopes[-1]
-    output = np.minimum(np.maximum(slope / weight, terms.low), terms.high)
+    output = terms.nearest(slope / weight)
     growth: Floats = (slope - weight * output / 2) * output - terms.excess * total
     return growth
 

@@ -73,6 +73,8 @@ class KernelOptions:
         Iteration limit. Problems that converge need 10 to 25.
     head_start : float
         Share of the way from the centre to the given sums at which the iteration begins; 1 would leave slacks of zero.
+    least_product : float
+        Least product of a given mass and its slack, as a share of their mean.
     row_weight, slack_weight : float
         Weights of the residuals in the merit by which the best iterate is chosen. Rows count little, as feasibility is
         restored afterwards.
@@ -95,6 +97,7 @@ class KernelOptions:
 
     steps: int = 60
     head_start: float = 0.999
+    least_product: float = 0.1
     row_weight: float = 1e-8
     slack_weight: float = 1e-3
     near: float = 1e-3
@@ -398,17 +401,19 @@ class _Kernel:
         self.idle = 0
         self.last_row, self.last_slack = np.inf, np.inf
 
-    def start(self, slopes: Floats, costs: Floats) -> Point:
+    def start(self, slopes: Floats, costs: Floats, mass: Floats | None) -> Point:
         """Return a point between the centre and some sums, or the centre if an arc is violated there."""
-        arcs, terms, share = self.arcs, self.terms, self.options.head_start
+        arcs, terms, options, share = self.arcs, self.terms, self.options, self.options.head_start
         centre = terms.before / 2
         slopes, costs = share * slopes, centre + share * (costs - centre)
         slack = evaluate_residuals(arcs, terms, self.weight, Point(slopes, costs, self.weight, self.none.square)).slack
         if not (slack > 0).all():
-            slopes, costs, slack = np.zeros(arcs.k + 1), centre, self.weight / 2
-        mass = 1 / (arcs.n * slack)
-        # Equal products of masses and slacks are central, so that the first step can be long. Rows sum to one; if the
-        # total is fixed instead, their scale is free.
+            slopes, costs, slack, mass = np.zeros(arcs.k + 1), centre, self.weight / 2, None
+        # Equal products of masses and slacks are central, so that the first step can be long. Given masses are raised
+        # to a share of the mean product, for steps would be short beside masses and slacks near zero.
+        product = 1 / arcs.n if mass is None else options.least_product * float(mass @ slack) / arcs.n
+        mass = product / slack if mass is None else np.maximum(mass, product / slack)
+        # Rows sum to one; if the total is fixed instead, their scale is free.
         if arcs.unknown == arcs.k:
             mass = mass / apply_transpose(arcs, terms.excess, mass)[arcs.k]
         return Point(slopes, costs, mass, slack)
@@ -526,6 +531,7 @@ def interior_point(
     tolerance: float,
     start: tuple[Floats, Floats],
     options: KernelOptions = KernelOptions(),
+    mass: Floats | None = None,
 ) -> tuple[Point, int, Status]:
     """Minimise over the sums of the multipliers, given some arcs.
 
@@ -541,6 +547,8 @@ def interior_point(
         Sums ``b, c`` near which the iteration begins. Reduced costs are concave in the sums, so between these and the
         centre they keep a share of their values at the centre.
     options : KernelOptions
+    mass : (n,) array, optional
+        Masses that belong to the sums, such as those of a similar problem.
 
     Returns
     -------
@@ -551,7 +559,7 @@ def interior_point(
     status : Status
     """
     kernel = _Kernel(arcs, terms, gap, tolerance, options)
-    point = best = kernel.start(*start)
+    point = best = kernel.start(*start, mass)
     unknown, least = slice(1, arcs.unknown + 1), np.inf
     for step in range(options.steps + 1):
         residuals = kernel.residuals(point)

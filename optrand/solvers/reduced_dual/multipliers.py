@@ -42,8 +42,8 @@ from optrand.solvers.reduced_dual.kernel import (
 
 __all__ = ["Groups", "Sums", "refine_sums"]
 
-TURNS = 12
-"""Largest number of times that intervals are repaired, or zeros ordered."""
+TURNS = 64
+"""Largest number of times that intervals are repaired, or zeros ordered. Of 400 random problems one took 46."""
 
 REFINEMENTS = 2
 """Newton steps of :func:`refine_sums`."""

@@ -246,16 +246,24 @@ class Descent:
         return best._replace(steps=steps)
 
     def solve(
-        self, terms: Terms, nodes: Nodes, gap: float, start: Start, *, whole: bool, values: Floats | None = None
+        self,
+        terms: Terms,
+        nodes: Nodes,
+        gap: float,
+        start: Start,
+        *,
+        whole: bool,
+        values: Floats | None = None,
+        mass: Floats | None = None,
     ) -> tuple[Arcs, Point, int, bool]:
         """Solve on some arcs. Return the arcs, the last point, the number of iterations, and whether it failed.
 
-        With `values`, the output of each arc is fixed.
+        With `values`, the output of each arc is fixed; with `mass`, the iteration begins near these masses.
         """
         self._check_time()
         options = self.options
         arcs = self._order(terms, nodes, values, whole=whole)
-        point, count, _ = interior_point(arcs, terms, gap, options.tolerance, start, options.kernel)
+        point, count, _ = interior_point(arcs, terms, gap, options.tolerance, start, options.kernel, mass)
         return arcs, point, count, not point.mass @ point.slack < options.failure * gap
 
     def _order(self, terms: Terms, nodes: Nodes, values: Floats | None, *, whole: bool) -> Arcs:
