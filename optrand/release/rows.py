@@ -78,7 +78,7 @@ def _ids(column: Any, name: str, key: bytes) -> Ids:
         column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
         kind = column.type
     if pa.types.is_integer(kind):
-        integers: NDArray[Any] = np.from_dlpack(column)
+        integers: NDArray[Any] = column.to_numpy()
         wide = integers if integers.dtype == np.uint64 else integers.astype(np.int64).view(np.uint64)
         return _integers(wide)
     if not (is_bytes(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
