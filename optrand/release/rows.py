@@ -267,6 +267,11 @@ class Rows:
     codes: Indices = field(repr=False)
     kept: NDArray[np.bool_] | None = None
 
+    @property
+    def released(self) -> int:
+        """Return the number of rows that are released."""
+        return len(self.ids) if self.kept is None else int(self.kept.sum())
+
     def drawn_places(self, number: int) -> Places:
         """Return the places of labels of one question that are drawn: negative in rows that are left out, too."""
         places = self.places[number]
