@@ -73,7 +73,7 @@ class Account:
             raise InvalidInput("a ledger charges named datasets: name the one that the labels belong to, dataset=...")
         if dataset is None or ledger is None:
             if again or budget is not None:
-                raise InvalidInput("no ledger knows what was spent: name a dataset, or leave out again and budget")
+                raise InvalidInput("again and budget need a ledger: name a dataset, or leave them out")
             return cls(None, None if dataset is None else check_name(dataset, "the dataset"))
         limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
         name = check_name(dataset, "the dataset")
@@ -390,7 +390,7 @@ def release(
         )
     sink.rehearse(reader)
     charges = begin_release(reader, found, sink.output, account)
-    # From here on epsilon is spent, whatever happens: errors say so, and the same call resumes.
+    # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
     try:
         planned = [
             make_record(question, reader.groups, counts, charge, account, listener)

@@ -129,9 +129,13 @@ def randomize_table(
     (20000, 1.0)
     """
     check_flag(force, "force")
-    kinds: tuple[tuple[object, Any], ...] = ((question, Question), (listener, Listener | None))
-    if not all(isinstance(given, kind) for given, kind in kinds):
-        raise InvalidInput("a table is released for a Question, and a Listener hears of it")
+    kinds: tuple[tuple[str, object, Any], ...] = (
+        ("question", question, Question),
+        ("listener", listener, Listener | None),
+    )
+    for name, given, kind in kinds:
+        if not isinstance(given, kind):
+            raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a {name.capitalize()}")
     path = _check_path(source, "source") if isinstance(source, str | os.PathLike) else None
     output, listener = _check_path(target, "target"), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)

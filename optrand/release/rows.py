@@ -205,7 +205,7 @@ class Groups:
             return self.codes(pa.RecordBatch.from_arrays(arrays, names=list(self.columns)))
         except InputChanged:
             raise InvalidInput(
-                "at least one row is of a group that the release does not know: pass the columns as they were released"
+                "at least one row is of a group that the release does not have: pass the columns as they were released"
             ) from None
 
 
