@@ -511,11 +511,11 @@ ICEBERG = ("v1.metadata.json", "v1.gz.metadata.json", "00001-a.metadata.json.gz"
 @pytest.mark.parametrize("kind", ["Delta", "Hudi", "a stream of Spark", "Paimon", *ICEBERG])
 def test_a_table_whose_log_says_which_files_count_is_refused(kind: str) -> None:
     lake(kind)
-    check_refused("lake", "out", "whose log says which of its files count")
+    check_refused("lake", "out", "whose log lists the files that count")
     if kind != "Paimon":
         for part in ("lake/data", "lake/data/part=1"):
-            check_refused(part, "out", "whose log says which of its files count")
-        check_refused("lake/data/part=1/removed.parquet", "out.parquet", "whose log says which of its files count")
+            check_refused(part, "out", "whose log lists the files that count")
+        check_refused("lake/data/part=1/removed.parquet", "out.parquet", "whose log lists the files that count")
 
 
 def test_a_folder_with_other_metadata_is_released() -> None:

@@ -419,7 +419,7 @@ def test_groups_have_their_own_mechanisms_and_estimates_are_right(classes: bool)
     for groups, words in (
         (None, "pass their columns"),
         (frame["state"][:-1], "another number of rows"),
-        (frame["state"].replace("VT", "ME"), "does not know"),
+        (frame["state"].replace("VT", "ME"), "does not have"),
         ({"st": frame["state"]}, "missing for state"),
     ):
         with pytest.raises(InvalidInput, match=words):

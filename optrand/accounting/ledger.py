@@ -154,7 +154,7 @@ class Ledger:
     grow with the number of releases. An older copy of the file that is restored from a backup is not noticed.
 
     SQLite overwrites the keys that are erased. PostgreSQL keeps old versions of rows until it vacuums, and the log of
-    its writes for as long as its administrator says: who can read either can undo noise until then.
+    its writes for as long as its administrator chose: who can read either can undo noise until then.
 
     Examples
     --------

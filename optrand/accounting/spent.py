@@ -119,7 +119,7 @@ class Odometer:
     Parameters
     ----------
     rows : int
-        How many there are.
+        Number of rows.
     budget : Spent, optional
         Largest sum that a row may pay.
 

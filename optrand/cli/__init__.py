@@ -5,6 +5,7 @@ Errors are one line on the standard error and an exit code, never a traceback, w
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -12,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from optrand.cli.console import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, drop_unwritten, wrong_usage
+from optrand.cli.console import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, drop_unwritten
 from optrand.cli.releasing import estimate, ledger, randomize
 from optrand.cli.solving import plot, solve, sweep
 from optrand.cli.verifying import audit, theory, verify
@@ -56,7 +57,7 @@ def _run() -> None:
     except SystemExit as ended:
         message = getattr(ended.__context__, "format_message", None)
         if message is not None and "--json" in sys.argv:
-            wrong_usage(message(), WRONG_INPUT)
+            typer.echo(json.dumps({"exit": WRONG_INPUT, "error": " ".join(message().split())}))
         raise
 
 

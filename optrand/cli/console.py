@@ -157,11 +157,6 @@ def drop_unwritten() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def wrong_usage(message: str, code: int) -> None:
-    """Print the JSON answer to a call with wrong usage."""
-    typer.echo(json.dumps({"exit": code, "error": " ".join(message.split())}))
-
-
 def note_release(target: Path) -> None:
     """Note that a table is released, so that the exit code of any later error states it."""
     _released.get().append(str(target))

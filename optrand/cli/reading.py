@@ -94,7 +94,7 @@ def parse_in_order(text: str) -> Floats:
     else:
         numbers = [read_decimal(token, f"label {i + 1} of the list") for i, token in enumerate(_tokens(text))]
     if any(each.denominator == 1 and abs(each) > MAX_INTEGER for each in numbers):
-        raise InvalidInput("labels hold integers beyond 2**53, which floats cannot tell apart: rescale them")
+        raise InvalidInput("labels hold integers beyond 2**53, which floats cannot distinguish: rescale them")
     return check_labels([float(each) for each in numbers])
 
 
@@ -132,7 +132,7 @@ def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ..
     Raises
     ------
     InvalidInput
-        Some labels are numbers and some are not, and `task` does not say which they are meant to be; or errors of
+        Some labels are numbers and some are not, and no `task` is given; or errors of
         :func:`parse_labels`, an empty name, or a file that cannot be read.
 
     Examples

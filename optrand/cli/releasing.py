@@ -1,4 +1,4 @@
-"""``optrand randomize``, ``estimate`` and ``ledger``: releases of tables, what they tell and what they cost."""
+"""``optrand randomize``, ``estimate`` and ``ledger``: releases of tables, estimates from them, and their costs."""
 
 from __future__ import annotations
 
@@ -271,8 +271,8 @@ def _dataset(name: str | None, source: Path) -> str:
     if source.exists() and source.samefile(weeks_worked_path()):
         return "demo"
     raise InvalidInput(
-        "no dataset is named: say with --dataset NAME whose labels these are, the same name whenever any of them are "
-        "released, so that the ledger can count what they have cost; or count yourself, --no-ledger"
+        "no dataset is named: give --dataset NAME, the same name for every release of these people's labels, so that "
+        "the ledger can add up their costs; or keep account yourself, --no-ledger"
     )
 
 
@@ -452,7 +452,7 @@ def ledger(
         ],
     )
     if not charges:
-        lines(f"nothing was spent{'' if owner is None else f' on dataset {owner!r}'}, says {name}")
+        lines(f"nothing was spent{'' if owner is None else f' on dataset {owner!r}'} (ledger {name})")
         return
     for charge in charges:
         parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())

@@ -1,4 +1,4 @@
-"""``optrand verify``, ``audit`` and ``theory``: mechanisms, releases and papers of which nothing is believed."""
+"""``optrand verify``, ``audit`` and ``theory``: checks of mechanisms, releases, tables of others and papers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def verify(
     required = math.inf if gap is None else parse_gap(gap)
     found = read_saved(saved)
     if table is not None and isinstance(found, Mechanism | ProgramMechanism):
-        raise InvalidInput(f"{saved} is no record of a release, which alone knows its table: give OUT.release.json")
+        raise InvalidInput(f"{saved} is a mechanism, and --table needs the record of a release: OUT.release.json")
     if isinstance(found, ProgramMechanism):
         show({**_program_facts(found), "digest": found.digest})
         found.certificate.require(gap=required)

@@ -73,7 +73,7 @@ class Account:
             raise InvalidInput("a ledger charges named datasets: name the one that the labels belong to, dataset=...")
         if dataset is None or ledger is None:
             if again or budget is not None:
-                raise InvalidInput("no ledger knows what was spent: name a dataset, or leave out again and budget")
+                raise InvalidInput("again and budget need a ledger: name a dataset, or leave them out")
             return cls(None, None if dataset is None else check_name(dataset, "the dataset"))
         limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
         name = check_name(dataset, "the dataset")
@@ -207,8 +207,8 @@ class Sink:
         """Write the released rows of a batch of the second pass with noisy labels."""
         raise NotImplementedError
 
-    def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
-        """Finish the table, and return the records of the release, which may describe it."""
+    def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:
+        """Finish the table of some rows, and return the records of the release, which may describe it."""
         raise NotImplementedError
 
     def abandon(self) -> None:
@@ -222,11 +222,17 @@ class Sink:
 class Scan:
     """Counts of labels, shape ``(groups, k)``, and keyed sums over the rows of a table, for each question.
 
-    Private, except the number of rows.
+    Private, except the numbers of rows.
+
+    Attributes
+    ----------
+    released : int
+        Number of rows that are released.
     """
 
     counts: list[NDArray[np.intp]]
     sums: list[RowSums]
+    released: int = 0
 
     @classmethod
     def empty(cls, reader: Reader) -> Scan:
@@ -241,6 +247,7 @@ class Scan:
 
     def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
         """Add the rows of a batch."""
+        self.released += rows.released
         for number, counts in enumerate(self.counts):
             counts += rows.counts(number, *counts.shape)
             self.sums[number] = self.sums[number] + sums[number]
@@ -383,7 +390,7 @@ def release(
         )
     sink.rehearse(reader)
     charges = begin_release(reader, found, sink.output, account)
-    # From here on epsilon is spent, whatever happens: errors say so, and the same call resumes.
+    # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
     try:
         planned = [
             make_record(question, reader.groups, counts, charge, account, listener)
@@ -393,7 +400,7 @@ def release(
         # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
         drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
         table.draw(reader, sink, found, drawings, listener)
-        records = sink.close(planned)
+        records = sink.close(planned, found.released)
         listener.stage("publishing")
         account.complete(charges, sink.publish)
     except BaseException as error:

@@ -123,13 +123,13 @@ class LabelColumn:
         """Return the column of noisy labels, null for a missing one."""
         gaps = missing if missing.any() else None
         if self.question.names is None:
-            return as_arrow(noisy, gaps)
+            return pa.array(noisy, mask=gaps)
         kind = self.released_kind
         names: list[Any] = list(self.question.names)
         if is_bytes(kind):
             names = [None if name is None else name.encode("utf-8", "surrogateescape") for name in names]
         declared = pa.array(names, kind) if is_bytes(kind) else pa.array(names, pa.string()).cast(kind)
-        return declared.take(as_arrow(noisy.astype(np.int64), gaps))
+        return declared.take(pa.array(noisy.astype(np.int64), mask=gaps))
 
 
 def refuse_labels(places: Places, question: Question) -> None:
@@ -150,13 +150,6 @@ def refuse_labels(places: Places, question: Question) -> None:
     if question.names is None and question.k == 2:
         remedy += ". Two numbers are two labels; a range is labels=range(0, 53)"
     raise InvalidInput(f"at least one label is not among the {question.k} declared ones: {remedy}; {advice}")
-
-
-def as_arrow(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> Any:
-    """Return an Arrow array on the memory of an array of numbers; :func:`pyarrow.array` would load pandas for it."""
-    held = None if missing is None else pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    kind = pa.from_numpy_dtype(values.dtype)
-    return pa.Array.from_buffers(kind, values.size, [held, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def plain(column: Any) -> Any:
@@ -226,12 +219,11 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
     (['b', 'a'], [0, -1, 1, 0])
     """
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
-        # Unlike to_numpy, DLPack does not load pandas.
-        integers = np.from_dlpack(column)
+        integers = column.to_numpy()
         lowest, highest = int(integers.min()), int(integers.max())
         # Few enough to be indexed directly, without a table of hashes.
         if highest - lowest < 4096 and max(-lowest, highest) <= MAX_INTEGER:
-            return as_arrow(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
+            return pa.array(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
     if pa.types.is_null(column.type):
         return column, np.full(len(column), -1, dtype=np.intp)
     half = pa.types.is_float16(column.type)
@@ -272,7 +264,7 @@ def _parse_numbers(cells: Any, decimal: str) -> Floats:
 def _convert_numbers(cells: Any) -> Floats:
     kind = cells.type
     if pa.types.is_integer(kind):
-        integers = np.from_dlpack(pc.fill_null(cells, 0) if cells.null_count else cells)
+        integers = pc.fill_null(cells, 0).to_numpy()
         small = (integers <= MAX_INTEGER) & (integers >= -MAX_INTEGER)
         return np.where(small, integers.astype(np.float64), np.nan)
     if kind in (pa.float16(), pa.float32()):

@@ -129,9 +129,13 @@ def randomize_table(
     (20000, 1.0)
     """
     check_flag(force, "force")
-    kinds: tuple[tuple[object, Any], ...] = ((question, Question), (listener, Listener | None))
-    if not all(isinstance(given, kind) for given, kind in kinds):
-        raise InvalidInput("a table is released for a Question, and a Listener hears of it")
+    kinds: tuple[tuple[str, object, Any], ...] = (
+        ("question", question, Question),
+        ("listener", listener, Listener | None),
+    )
+    for name, given, kind in kinds:
+        if not isinstance(given, kind):
+            raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a {name.capitalize()}")
     path = _check_path(source, "source") if isinstance(source, str | os.PathLike) else None
     output, listener = _check_path(target, "target"), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)
@@ -280,8 +284,6 @@ class FileSink(Sink):
     ----------
     names : tuple of str
         Columns of the released table, in their order.
-    rows : int
-        Number of rows that were written.
     """
 
     def __init__(
@@ -296,7 +298,7 @@ class FileSink(Sink):
         replace: bool = False,
     ) -> None:
         self.staging, self.signals, self.replace = staging, signals, replace
-        self.target, self.column, self.rows = staging.target, question.column, 0
+        self.target, self.column = staging.target, question.column
         self.output, self.folder = str(self.target.absolute()), staging.folder
         self.names = _select_names(table, self.column, keep, drop)
         self._names = set(self.names)
@@ -373,15 +375,14 @@ class FileSink(Sink):
             self._writer = self._begin()
         chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in self._names]
         columns = [noisy[0] if name == self.column else batch.column(i) for i, name in chosen]
-        self.rows += batch.num_rows
         self._writer.write(part, pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
 
-    def close(self, records: Sequence[ReleaseRecord]) -> list[ReleaseRecord]:
+    def close(self, records: Sequence[ReleaseRecord], rows: int) -> list[ReleaseRecord]:
         """Finish the table, and return its record."""
         if self._writer is not None:
             self._writer.close()
         signs = self._signs or ()
-        table = TableFile(self.target.name, digest_of(self.staging.table), self.rows, self.names, *signs)
+        table = TableFile(self.target.name, digest_of(self.staging.table), rows, self.names, *signs)
         self._record = replace(records[0], table=table)
         return [self._record]
 

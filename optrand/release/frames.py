@@ -145,7 +145,7 @@ def _one_chunk(column: Any) -> Any:
 
 
 def _single(columns: Sequence[Any], wanted: Any) -> int:
-    # pandas.NA equals nothing, and says so by a mask.
+    # A comparison with pandas.NA is NA, not a bool.
     places = [place for place, name in enumerate(columns) if type(name == wanted) is bool and name == wanted]
     if len(places) != 1:
         raise InvalidInput(f"there are {len(places)} columns named {wanted!r} among {len(columns)}, expected one")

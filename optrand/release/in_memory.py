@@ -258,7 +258,7 @@ class _MemorySink(Sink):
         """Keep the noisy labels of a batch."""
         self._noisy.append(noisy)
 
-    def close(self, records: Sequence[ReleaseRecord]) -> Sequence[ReleaseRecord]:
+    def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:  # noqa: ARG002
         """Put the noisy labels in place of the private ones."""
         columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
         self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)

@@ -51,7 +51,7 @@ class ParquetTable(Table):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
         """Yield the number of a file, and batches of some columns, by default of all that are in the file."""
         rows = 0
-        # A batch without columns would not know its rows.
+        # A batch without columns has no number of rows.
         read = [name for name in self.schema.names if columns is None or name in columns] or self.schema.names[:1]
         partitions = [name for name in self.partitions if columns is not None and name in columns]
         wanted = [self.schema.field(name).type for name in read] if columns is not None else self.schema.types
@@ -120,7 +120,7 @@ class ParquetWriter:
 
     def __init__(self, schema: Any, paths: Sequence[Path], *, distinct: Sequence[str] = ()) -> None:
         self.schema, self.paths, self.part = schema, list(paths), -1
-        # Writers know the parts of nested columns by other names.
+        # Parquet has other names for the parts of nested columns.
         flat = not any(pa.types.is_nested(field.type) for field in schema)
         self.repeated = [name for name in schema.names if name not in distinct] if flat else True
         self.writer: Any = None
@@ -271,6 +271,6 @@ def _refuse_table_formats(path: Path) -> None:
             found.append("Paimon")
     if found:
         raise InvalidInput(
-            f"{path.name} is of a table of {found[0]}, whose log says which of its files count: read it with a library "
-            "of that format and release the frame, or export it as plain Parquet"
+            f"{path.name} belongs to a table of {found[0]}, whose log lists the files that count: read it with a "
+            "library of that format and release the frame, or export it as plain Parquet"
         )

@@ -12,7 +12,7 @@ those of debiased randomized response, which releases every label by an output o
 
 If the largest ratio of standard deviations is above :attr:`Limits.multiple`, labels are drawn from debiased randomized
 response with a small probability ``w``. Unbiased values of an indicator, of second moment :math:`S` from the optimum
-and :math:`S'` from the other, then have a combination of at most :math:`((1 - w) / S + w / S')^{-1}`, if outputs tell
+and :math:`S'` from the other, then have a combination of at most :math:`((1 - w) / S + w / S')^{-1}`, if outputs show
 which of the two drew. All of it is a function of the declared labels, epsilon and the prior.
 
 The optimum for classes leaves out those that are rare, often all but one. If its ratio is too large, randomized

@@ -324,7 +324,7 @@ class ReleaseRecord(Released):
             There is no such table, or the record is of a release in memory.
         """
         if self.table is None:
-            raise InvalidInput("the record is of a release that was no file: it knows no table to compare with")
+            raise InvalidInput("the record is of a release in memory: there is no file to compare with")
         if not Path(path).exists():
             raise InvalidInput(f"{path} is {missing(Path(path))}: expected the released table")
         if digest_of(path) != self.table.sha256:

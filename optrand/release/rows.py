@@ -78,7 +78,7 @@ def _ids(column: Any, name: str, key: bytes) -> Ids:
         column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
         kind = column.type
     if pa.types.is_integer(kind):
-        integers: NDArray[Any] = np.from_dlpack(column)
+        integers: NDArray[Any] = column.to_numpy()
         wide = integers if integers.dtype == np.uint64 else integers.astype(np.int64).view(np.uint64)
         return _integers(wide)
     if not (is_bytes(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -205,7 +205,7 @@ class Groups:
             return self.codes(pa.RecordBatch.from_arrays(arrays, names=list(self.columns)))
         except InputChanged:
             raise InvalidInput(
-                "at least one row is of a group that the release does not know: pass the columns as they were released"
+                "at least one row is of a group that the release does not have: pass the columns as they were released"
             ) from None
 
 
@@ -266,6 +266,11 @@ class Rows:
     ids: Ids = field(repr=False)
     codes: Indices = field(repr=False)
     kept: NDArray[np.bool_] | None = None
+
+    @property
+    def released(self) -> int:
+        """Return the number of rows that are released."""
+        return len(self.ids) if self.kept is None else int(self.kept.sum())
 
     def drawn_places(self, number: int) -> Places:
         """Return the places of labels of one question that are drawn: negative in rows that are left out, too."""

@@ -129,9 +129,8 @@ class _SparkTable(Table):
             raise InvalidInput(ids.refused)
         if ids.ids != found.ids:
             raise _describe_change()
-        sink.rows = found.released
         counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
-        return Scan([counts], [found.rows])
+        return Scan([counts], [found.rows], found.released)
 
     def draw(
         self,
@@ -201,7 +200,7 @@ class _Report:
                 self.refused = self.refused or str(error)
                 continue
             self.rows += reader.sums(rows)[0]
-            self.released += batch.num_rows if rows.kept is None else int(rows.kept.sum())
+            self.released += rows.released
             yield batch, rows
 
     @classmethod
