@@ -62,6 +62,7 @@ autodoc_default_options = {
     "exclude-members": "set_fit_request, set_partial_fit_request, set_score_request",
 }
 autodoc_typehints = "none"
+autodoc_preserve_defaults = True
 add_module_names = True
 python_maximum_signature_line_length = 88
 # Copied code has neither prompts nor outputs.
@@ -154,7 +155,6 @@ def public_names() -> dict[tuple[str, str], str]:
     """Return the name under which each public object is documented, by the module and the name of its definition."""
     names: dict[tuple[str, str], str] = {}
     listed = [("optrand", [name for name in dir(optrand) if not name.startswith("_")])]
-    listed.append(("optrand.losses", importlib.import_module("optrand.losses").__all__))
     for page in sorted((Path(__file__).parent / "api").glob("*.rst")):
         for module in re.findall(r"automodule:: (\S+)", page.read_text()):
             listed.append((module, getattr(importlib.import_module(module), "__all__", [])))
@@ -216,12 +216,6 @@ def refer(app: Sphinx, tree: nodes.document) -> None:
     """Lead links to our source files and notebooks, which a reader of the repository follows, to their pages."""
     for node in list(tree.findall(addnodes.download_reference)):
         path = (Path(app.env.doc2path(app.env.docname)).parent / node["reftarget"]).resolve()
-        if path.suffix == ".ipynb":
-            page = {"refdomain": "std", "reftype": "doc", "reftarget": f"/tutorials/{path.stem}", "refexplicit": True}
-            xref = addnodes.pending_xref("", refdoc=app.env.docname, refwarn=True, **page)
-            xref.extend(node.children)
-            node.replace_self(xref)
-            continue
         if path.suffix != ".py" or PACKAGE not in path.parents:
             continue
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -230,6 +224,10 @@ def refer(app: Sphinx, tree: nodes.document) -> None:
         xref = addnodes.pending_xref("", refdomain="py", reftype="obj", reftarget=full, refdoc=app.env.docname)
         xref.extend(node.children)
         node.replace_self(xref)
+    for node in tree.findall(addnodes.pending_xref):
+        path = Path(node["reftarget"])
+        if node.get("refdomain") == "doc" and path.parent.name == "notebooks":
+            node["reftarget"] = f"tutorials/{path.name}"
 
 
 def link(app: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.Element) -> nodes.Element | None:

@@ -5,7 +5,7 @@ r"""Losses ``g(v, y)`` of an output ``v`` where the label is ``y``, in floats an
 ``absolute``       :math:`|v - y|`
 ``poisson_log``    :math:`v - y \log v`        [B23], Section 2; ``v > 0``
 ``zero_one``       ``-1`` where ``v == y``     [G21], LP1, sign turned
-``Tabulated``      a table, one row a label    any loss on a grid
+``Tabulated``      a table, one row per label  any loss on a grid
 =================  ==========================  ============================
 """
 

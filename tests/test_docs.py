@@ -226,6 +226,8 @@ def documented() -> frozenset[str]:
         found |= set(re.findall(r"^\.\. auto(?:class|data|exception|function):: (\S+)$", text, re.MULTILINE))
         for module, options in re.findall(r"^\.\. automodule:: (\S+)\n((?: {3}:.*\n)*)", text, re.MULTILINE):
             excluded = re.findall(r"\w+", "".join(re.findall(r":exclude-members: (.*)", options)))
+            shown = re.findall(r"\w+", "".join(re.findall(r":members: (.*)", options)))
+            found |= {f"{module}.{name}" for name in shown if name not in excluded}
             if ":imported-members:" in options:
                 names = importlib.import_module(module).__all__
                 found |= {f"{module}.{name}" for name in names if name not in excluded}

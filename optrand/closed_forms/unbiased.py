@@ -139,6 +139,7 @@ FEASIBLE = "feasible"
 """Status where it fails: private and unbiased, but not the best."""
 
 
+@suggest_parameters
 def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     r"""Draw a public gap between two labels, then answer "is the label above it?" by binary randomized response.
 

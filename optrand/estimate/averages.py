@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_squarable, rectangular
 from optrand.errors import InvalidInput
 from optrand.estimate.debiasing import Debiasing
@@ -68,6 +69,7 @@ def tally(released: ArrayLike, mechanism: Mechanism | Released, groups: Any = No
     return found
 
 
+@suggest_parameters
 def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = None) -> Estimate:
     r"""Estimate the mean of the labels behind a release of an unbiased mechanism by that of the released values.
 
@@ -135,6 +137,7 @@ def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
     return _Part(tallies, mechanism.outputs, noise, bias)
 
 
+@suggest_parameters
 def average(
     released: ArrayLike,
     mechanism: Mechanism | Released,

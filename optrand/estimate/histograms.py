@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.suggestions import suggest_attributes, suggest_parameters
 from optrand.base.validation import Floats, check_values, frozen
 from optrand.estimate.averages import tally
 from optrand.estimate.debiasing import Debiasing
@@ -59,6 +60,13 @@ class Part(NamedTuple):
         return squares, np.clip(squares - shares, np.maximum(low, 0.0), np.maximum(high, 0.0))
 
 
+@suggest_attributes(
+    {
+        "shares": "frequencies probabilities values",
+        "shares * histogram.size": "counts",
+        "pandas.Series(histogram.shares, histogram.labels)": "to_csv to_frame to_pandas to_series",
+    }
+)
 @dataclass(frozen=True, eq=False)
 class Histogram:
     r"""Unbiased shares of the labels, the noise of each group undone by its own mechanism.
@@ -132,6 +140,7 @@ class Histogram:
         return errors
 
 
+@suggest_parameters
 def histogram(
     released: ArrayLike,
     mechanism: Mechanism | Released,

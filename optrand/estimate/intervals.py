@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
+from optrand.base.suggestions import suggest_attributes
 from optrand.base.validation import check_real
 from optrand.errors import InvalidInput
 
@@ -104,6 +105,13 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
     return math.sqrt(2 * spread.sample_variance * log / spread.size) + 7 * spread.width * log / (3 * (spread.size - 1))
 
 
+@suggest_attributes(
+    {
+        "value": "estimate mean",
+        "standard_error": "se std stderr",
+        "interval(0.95)": "ci conf_int confidence_interval",
+    }
+)
 @dataclass(frozen=True)
 class Estimate:
     """Average over a release, with its standard errors and intervals.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base.arithmetic import float_above, float_below, places, privacy_ratio, scale_to_integers
 from optrand.base.records import Record
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import (
     Floats,
     check_distinct,
@@ -132,6 +133,7 @@ def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
     return Grid(rectangular(given, "outputs"))
 
 
+@suggest_parameters
 def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     r"""Return `n` evenly spaced outputs, from the lowest to the highest of debiased randomized response.
 
@@ -200,6 +202,7 @@ def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
     return Grid(grid)
 
 
+@suggest_parameters
 def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz: float | None = None) -> int:
     r"""Return how many outputs of :func:`feasible_output_set` lose at most a tolerance.
 

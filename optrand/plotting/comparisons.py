@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import privacy_ratio
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_epsilon, check_integer, check_prior, check_real, expect
 from optrand.baselines import LabelRandomizer, Moments
 from optrand.closed_forms.response import kept_labels
@@ -51,6 +52,7 @@ __all__ = [
 # Bias against variance
 
 
+@suggest_parameters
 def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBase:
     """Draw the standard deviation against the bias, one curve per epsilon, with the bias penalty beside each mark.
 
@@ -135,6 +137,7 @@ MOMENTS = ("noisy label loss", "standard deviation", "root mean squared bias")
 """Titles of the panels: above each, since beside it they are longer than a low panel is high."""
 
 
+@suggest_parameters
 def moments_figure(
     randomizers: Mapping[str, Callable[[float], Answer]],
     prior: ArrayLike,
@@ -265,6 +268,7 @@ def _moments(name: str, answer: Answer, k: int, labels: ArrayLike | None) -> Mom
 # The number of labels that RRWithPrior keeps
 
 
+@suggest_parameters
 def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Place = None) -> FigureBase:
     r"""Draw the gain of RRWithPrior by the number of labels it keeps, and that number by epsilon ([G21], Algorithm 2).
 
@@ -353,6 +357,7 @@ def _kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
 # Composition
 
 
+@suggest_parameters
 def composition_figure(
     mechanisms: dict[str, Mechanism], *, releases: int = 100, delta: float = 1e-6, ax: Place = None
 ) -> FigureBase:
@@ -413,6 +418,7 @@ def composition_figure(
 # Shares of labels
 
 
+@suggest_parameters
 def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: Place = None) -> FigureBase:
     """Draw the unbiased share of every label in a release, in a band of two noise errors either way.
 
@@ -486,6 +492,7 @@ ARROW: Any = {"linestyle": "", "marker": r"$\uparrow$", "markersize": 9}
 Row = Mapping[str, Any]
 
 
+@suggest_parameters
 def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None) -> FigureBase:
     """Draw seconds against a size, on logarithmic axes, one curve per series.
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
 from optrand.base.numerals import shown_above
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, expect
 from optrand.errors import InvalidInput
 from optrand.mechanism.mechanism import Mechanism
@@ -49,6 +50,7 @@ MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersiz
 # Probabilities
 
 
+@suggest_parameters
 def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place = None) -> FigureBase:
     """Draw the probability mass functions of up to six labels, one below the other ([B23], Figure 2).
 
@@ -161,6 +163,7 @@ def _draw_density(
 # The table
 
 
+@suggest_parameters
 def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place = None) -> FigureBase:
     """Draw the table as a heat map, with the highest entries of every output outlined ([B23], Definition 10).
 
@@ -259,6 +262,7 @@ def _write_chances(axes: Axes, mesh: QuadMesh, ranks: Ranks, table: Randomizer) 
 # Label and noisy label
 
 
+@suggest_parameters
 def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     """Draw the joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
 
@@ -349,6 +353,7 @@ def find_distinct(mechanisms: Mapping[str, Mechanism]) -> list[tuple[Mechanism, 
     return list(found.values())
 
 
+@suggest_parameters
 def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = None, ax: Place = None) -> FigureBase:
     """Draw a row for each mechanism of a release by groups: its prior to the left, its noise to the right.
 

@@ -19,6 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from optrand import losses
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats
 from optrand.certificates.certificate import Certificate
 from optrand.closed_forms.unbiased import gap_response_is_optimal
@@ -50,6 +51,7 @@ __all__ = ["chord_figure", "dual_figure", "flow_figure", "phases_figure"]
 # The flow
 
 
+@suggest_parameters
 def flow_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     """Draw the flow on the line of labels: one arc for every column, over the labels that it favours.
 
@@ -162,6 +164,7 @@ class Bundles:
 # Bins at a public phase
 
 
+@suggest_parameters
 def phases_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     """Draw a randomizer as a mixture of randomized responses on bins: bins and outputs against a public random number.
 
@@ -258,6 +261,7 @@ def _caption(paths: Paths, drawn: int) -> str:
 # The dual certificate
 
 
+@suggest_parameters
 def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     r"""Draw the dual certificate: the price of the best column at each output, which is zero at the outputs.
 
@@ -379,6 +383,7 @@ def _proven_digits(proof: Certificate) -> int:
 # The chord
 
 
+@suggest_parameters
 def chord_figure(subject: Problem | Mechanism, *, ax: Place = None) -> FigureBase:
     """Draw the chord that decides whether a public gap and a private bit are optimal, beside a line of length 1.
 

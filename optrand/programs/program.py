@@ -44,7 +44,7 @@ LARGEST = 50_000_000
     {
         "add(name, coefficients, sense, bound)": "add_constraint subject_to",
         "solve().value": "gap objective optimal_value status value",
-        "solve().duals": "dual dual_value duals",
+        "solve().duals": "dual dual_value dual_variables duals",
         "cvxpy()": "to_cvxpy variables",
         "highs()": "to_highs",
         "write(path)": "save to_mps",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import MAX_INTEGER, Floats, check_labels, frozen
 from optrand.errors import InvalidInput
 from optrand.sampling.draw import check_numbers, settle, split_blocks
@@ -81,6 +82,7 @@ def check_knots(given: ArrayLike) -> Floats:
     return knots
 
 
+@suggest_parameters
 def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySource | None = None) -> Floats:
     r"""Round every value to one of the two knots around it, right on average (URR in [B23], Section 3.1).
 

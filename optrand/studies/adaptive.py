@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from optrand import losses
 from optrand.base.arithmetic import decimal_value, privacy_ratio
 from optrand.base.numerals import shown_above
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats, check_integer, check_real, rectangular
 from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
@@ -74,6 +75,7 @@ class AdaptiveOutputs:
         return _excess(self.lower, self.upper)
 
 
+@suggest_parameters
 def adaptive_outputs(
     problem: Problem,
     *,

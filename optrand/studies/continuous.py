@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import (
     SMALLEST_NORMAL,
     Floats,
@@ -336,6 +337,7 @@ class ContinuousMechanism:
         )
 
 
+@suggest_parameters
 def continuous_mechanism(
     prior: ContinuousPrior, epsilon: float, *, knots: int | Knots | ArrayLike
 ) -> ContinuousMechanism:

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import check_real
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
@@ -69,6 +70,7 @@ class EpsilonBracket:
         return self.mechanism.epsilon
 
 
+@suggest_parameters
 def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) -> EpsilonBracket:
     """Find the smallest epsilon at which the optimal value of a problem is at most `loss`.
 

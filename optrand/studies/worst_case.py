@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import check_labels
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism.mechanism import Mechanism
@@ -26,6 +27,7 @@ from optrand.solvers.reductions import near_zero
 __all__ = ["minimax"]
 
 
+@suggest_parameters
 def minimax(
     labels: ArrayLike, epsilon: float, *, bias_penalty: float = math.inf, outputs: OutputSet | None = None
 ) -> Mechanism:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base import validation
 from optrand.base.arithmetic import Integers, privacy_ratio
+from optrand.base.suggestions import suggest_parameters
 from optrand.base.validation import Floats
 from optrand.errors import InvalidInput
 from optrand.vectors.bound import subset_size
@@ -20,6 +21,7 @@ from optrand.vectors.subsets import UnbiasedVectors
 __all__ = ["unbiased_vectors"]
 
 
+@suggest_parameters
 def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     r"""Compute the best unbiased epsilon-label-DP randomizer of the one-hot vector of a class.
 

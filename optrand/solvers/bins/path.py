@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
+from optrand.base.suggestions import suggest_parameters
 from optrand.losses import Loss
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.tabulation import tabulate
@@ -120,6 +121,7 @@ def _shortest_path(bins: Bins, nodes: Nodes, penalty: float) -> Nodes:
     return nodes[path[::-1]]
 
 
+@suggest_parameters
 def rr_on_bins(
     labels: ArrayLike,
     prior: ArrayLike,
