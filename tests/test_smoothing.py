@@ -40,10 +40,11 @@ def by_enumeration(noisy, rows, epsilon):
     likelihood = np.exp(-epsilon / 2 * np.abs(np.array(noisy)[:, np.newaxis] - counts))
     likelihood /= likelihood.max(axis=1, keepdims=True)
     masses = np.full(sizes.size, 1 / sizes.size)
-    for step in range(priors.ROUNDS + 1):
+    rounds = 100
+    for step in range(rounds + 1):
         posterior = likelihood * (masses / sizes)[bins]
         posterior /= posterior.sum(axis=1, keepdims=True)
-        if step < priors.ROUNDS:
+        if step < rounds:
             held = np.array([posterior[:, bins == b].sum() for b in range(sizes.size)])
             masses = (held + 1 / sizes.size) / (len(noisy) + 1)
     means = posterior @ counts

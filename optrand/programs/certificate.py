@@ -33,9 +33,6 @@ from optrand.programs.rows import Rows, Sense, Side, rational
 
 __all__ = ["ProgramCertificate", "bound", "certify_point", "exact_cost", "largest_violation"]
 
-CLOSE = 1e-9
-"""Largest violation of a row, relative to its largest coefficient, of a point in floats that counts as feasible."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramCertificate(Proof):
@@ -163,5 +160,6 @@ def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason
         exact_cost(program.cost, point),
         limit,
         violation=violation,
-        findings=findings if violation > CLOSE else (),
+        # A point in floats that is closer than this counts as feasible.
+        findings=findings if violation > 1e-9 else (),
     )

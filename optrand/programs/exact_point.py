@@ -30,12 +30,6 @@ from optrand.programs.rows import Sense, Side, rational
 
 __all__ = ["exact_points"]
 
-REFINEMENTS = 3
-"""Most steps of refinement: each has a billionth of the error before it, down to that of floats."""
-
-BITS = 70
-"""Binary digits of the entries before equations are solved: an entry is off by 1e-21 at most."""
-
 Point = list[fmpq]
 
 
@@ -57,7 +51,9 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
         _prove_infeasible(program, _Interior(program, _fast(backend)))
         raise NotCertified(f"{answer.backend} has no answer to read: {answer.message}")
     point = _solve_equations(program, [rational(x) for x in answer.point.tolist()])
-    for _ in range(1 + REFINEMENTS):
+    # Each refinement has a billionth of the error before it, down to that of floats.
+    refinements = 3
+    for _ in range(1 + refinements):
         rows = program.slacks(point)
         slacks = _all_slacks(program, point, rows)
         if min(slacks) >= 0:
@@ -140,7 +136,8 @@ class _Interior:
 
 def _solve_equations(program: Model, near: Sequence[fmpq]) -> Point:
     """Return rationals near some numbers that keep the program's equations exactly."""
-    scale = 1 << BITS
+    # An entry is off by 1e-21 at most before the equations are solved.
+    scale = 1 << 70
     point = [max(fmpq(0), fmpq(round(x * scale), scale)) for x in near]
     floats = np.array([float(x) for x in point])
     blocks = [block for block in program.blocks.values() if block.sense is Sense.EQUAL]

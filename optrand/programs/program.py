@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Program"]
 
-LARGEST = 50_000_000
-"""Most coefficients of a program: about 1.6 GB while it is built."""
-
 
 @suggest_attributes(
     {
@@ -135,8 +132,10 @@ class Program(Model):
         return program
 
     def _check_size(self, k: int, n: int) -> None:
+        # About 1.6 GB while the program is built.
+        largest = 50_000_000
         parts = {type(notion).__name__: notion.entries(k, n) for notion in self.privacy}
-        if sum(parts.values()) > LARGEST:
+        if sum(parts.values()) > largest:
             name, most = max(parts.items(), key=lambda part: part[1])
             smaller = (
                 f"Pure(epsilon, form='floor') has {4 * k * n:,}"
@@ -145,7 +144,7 @@ class Program(Model):
             )
             raise InvalidInput(
                 f"the rows of {name} for {k:,} labels and {n:,} outputs have {most:,} coefficients, some "
-                f"{32 * most / 1e9:,.1f} GB; at most {LARGEST:,} are built: {smaller}"
+                f"{32 * most / 1e9:,.1f} GB; at most {largest:,} are built: {smaller}"
             )
 
     def _build(self) -> None:

@@ -21,9 +21,6 @@ from optrand.programs.rows import rational
 
 __all__ = ["refine"]
 
-SCALE = 2.0**30
-"""Factor of rows and reduced costs. A power of two changes no digit."""
-
 
 def refine(
     program: Model, point: Sequence[fmpq], slacks: Sequence[fmpq], multipliers: Floats
@@ -41,6 +38,8 @@ def refine(
         Derivatives of the optimal value by the right-hand sides.
     """
     rows, low, high = program.matrices()
+    # What is left of rows and reduced costs is scaled up by this. A power of two changes no digit.
+    magnify = 2.0**30
     scales = row_scales(rows)
     sign = -1.0 if program.maximize else 1.0
     unit = float(np.abs(program.cost).max()) or 1.0
@@ -56,9 +55,9 @@ def refine(
         sparse.csr_array(matrix),
         nothing,
         nothing,
-        cost=SCALE * reduced,
-        lower=-SCALE * np.concatenate((nearest, distances)),
-        upper=np.concatenate((SCALE * (program.upper() - nearest), np.full(program.rows, np.inf))),
+        cost=magnify * reduced,
+        lower=-magnify * np.concatenate((nearest, distances)),
+        upper=np.concatenate((magnify * (program.upper() - nearest), np.full(program.rows, np.inf))),
     )
     # Numbers that were scaled up so far make the simplex method fail, which would also take the answer to a vertex.
     model.setOptionValue("run_crossover", "off")
@@ -66,5 +65,5 @@ def refine(
     if not result.x.size or not result.multipliers.size:
         return None
     steps = result.x[: nearest.size].tolist()
-    refined = [max(fmpq(0), x + rational(step) / int(SCALE)) for x, step in zip(point, steps, strict=True)]
-    return refined, multipliers + sign * unit / SCALE * scales * result.multipliers
+    refined = [max(fmpq(0), x + rational(step) / int(magnify)) for x, step in zip(point, steps, strict=True)]
+    return refined, multipliers + sign * unit / magnify * scales * result.multipliers

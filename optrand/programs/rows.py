@@ -23,9 +23,6 @@ from optrand.base.validation import Floats
 
 __all__ = ["CellNames", "Entry", "PairNames", "Rows", "Sense", "Side", "rational"]
 
-BITS = 96
-"""Significant bits of a rational that stands for ``exp(power)``: far more than a float, and cheap to add up."""
-
 
 def rational(x: float | Fraction) -> fmpq:
     """Return the exact value of a number as a rational of flint, with which sums take a fifth of the time.
@@ -211,8 +208,9 @@ def _coefficient(value: float, power: float, up: int) -> fmpq:
 
 
 def _below(x: Fraction) -> Fraction:
-    """Return the largest fraction with about BITS significant bits and a power of two below it that is at most `x`."""
-    shift = BITS - (abs(x.numerator).bit_length() - x.denominator.bit_length())
+    """Return the largest fraction with 96 significant bits and a power of two below it that is at most `x`."""
+    # Far more digits than those of a float, and still cheap to add up.
+    shift = 96 - (abs(x.numerator).bit_length() - x.denominator.bit_length())
     scale = Fraction(2) ** shift
     return floor(x * scale) / scale
 

@@ -224,12 +224,6 @@ A label of share ``1e-6 / k`` moves the loss by less than the solver's own gap, 
 to be seen through the noise.
 """
 
-ROUNDS = 100
-"""Steps of expectation maximisation; the fit only has to be better than a flat one."""
-
-SMALL = 1e-5
-"""Decay over a bin below which the mean of a truncated geometric variable is that of its series."""
-
 
 def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     r"""Return the prior in which every label has a probability above zero.
@@ -274,7 +268,9 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     likelihoods, means = _over_bins(counts[:, np.newaxis], low, high, max(estimate.epsilon / 2, SMALLEST_NORMAL))
     masses = np.full(low.size, 1 / low.size)
     posterior = _posterior(likelihoods, masses)
-    for _ in range(ROUNDS):
+    # Expectation maximisation. The fit only has to be better than a flat one, so that its steps are few.
+    rounds = 100
+    for _ in range(rounds):
         # One additional count, spread over all bins, keeps every bin possible.
         masses = (posterior.sum(axis=0) + 1 / low.size) / (k + 1)
         posterior = _posterior(likelihoods, masses)
@@ -369,5 +365,6 @@ def _sum_geometric(first: Floats, last: Floats, rate: float) -> tuple[Floats, Fl
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         total = np.exp(-rate * first) * (np.expm1(-rate * terms) / np.expm1(-rate))
         exact = 1 / np.expm1(rate) - terms / np.expm1(rate * terms)
+    # Both terms of the exact mean are large and nearly equal if the decay over the range is small.
     series = (terms - 1) / 2 - rate * (terms**2 - 1) / 12
-    return total, first + np.where(terms > 0, np.where(rate * terms < SMALL, series, exact), 0.0)
+    return total, first + np.where(terms > 0, np.where(rate * terms < 1e-5, series, exact), 0.0)

@@ -21,9 +21,6 @@ from optrand.sampling.entropy import EntropySource, SystemEntropy, check_width, 
 
 __all__ = ["KnotCells", "check_knots", "unbiased_rounding"]
 
-RELATIVE = 2.0**-50
-"""Upper bound of the relative error of a probability and of a word in floats, a few units of ``2**-53``."""
-
 
 @dataclass(frozen=True, eq=False)
 class KnotCells:
@@ -150,8 +147,10 @@ def _round(values: Floats, knots: Floats, source: EntropySource) -> Floats:
     words = check_words(source, values.size)
     edge, drawn = np.ldexp(cells.share, width), words.astype(np.float64)
     up = drawn < edge
-    # A word is known to within one unit of its last place; the products of RELATIVE cover all roundings.
-    for at in np.flatnonzero(np.abs(drawn - edge) <= RELATIVE * (drawn + edge) + 2).tolist():
+    # A word is known to within one unit of its last place. Probabilities and words in floats have a relative error of a
+    # few units of 2**-53, less than this one. Only words that near to the edge are decided exactly.
+    relative = 2.0**-50
+    for at in np.flatnonzero(np.abs(drawn - edge) <= relative * (drawn + edge) + 2).tolist():
         ends = float(knots[cells.left[at]]), float(knots[cells.left[at] + 1])
         up[at] = _is_below(float(values[at]), ends, int(words[at]), source)
     rounded: Floats = knots[cells.left + up]

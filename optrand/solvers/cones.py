@@ -217,6 +217,7 @@ class ConeProgram:
         slope = sparse.hstack([none, arcs, none, *by_end, *last])
         cost = sparse.hstack([none, none, arcs, *at_end, *last])
         cones = [second_order(weight, slope, cost)]
+        # The charge of a bias, half the squared multiplier over penalty times prior, is a cone of its own.
         if charges:
             beta = sparse.hstack(
                 [-sparse.diags_array(self.labels) @ labels, labels, sparse.csr_array((k, m + slopes + k))]
@@ -230,6 +231,7 @@ class ConeProgram:
         size = 3 * m + slopes + charges
         positive = [sparse.hstack([sparse.csr_array((slopes, 3 * m)), sparse.eye_array(slopes, slopes + charges)])]
         lower = [np.zeros(slopes)]
+        # An unknown prior is positive and sums to one; a known one fixes the first sums at all nodes.
         if self.unknown:
             positive.append(sparse.hstack([labels, sparse.csr_array((k, size - m))]))
             lower.append(np.full(k, self.floor / k))
@@ -263,6 +265,7 @@ class ConeProgram:
         masses = np.maximum(high - low, 0.0)
         outputs = np.divide(-math.sqrt(2) * side, masses, out=np.zeros_like(masses), where=masses > 0)
         high, low, side = answer.cone_slack[: self.first.size].T
+        # The difference of squares as a product, which keeps the digits of a slack near zero.
         slacks = np.maximum((high - np.hypot(low, side)) * (high + np.hypot(low, side)) / (2 * (high + low)), 0.0)
         return ConeAnswer(sums @ self.prolongation.T, masses, np.clip(outputs, *self.box), slacks, answer.status)
 
@@ -287,6 +290,7 @@ class ConeProgram:
         prior = np.maximum(prior, 0.0)
         prior = prior / prior.sum()
         beta = slopes - prior * self.labels
+        # The charge of a multiplier is infinite at a label without weight.
         if not self.problem.unbiased:
             beta = np.where(prior > 0, beta, 0.0)
         alpha, beta = (prior * self.labels**2 / 2 - costs) * self.unit**2, beta * self.unit
@@ -320,6 +324,7 @@ def solve_cones(
     for level in levels[1:]:
         prolongations.append(sparse.csr_array(prolongations[-1] @ _interpolation(level)))
     nodes, calls = all_arcs(levels[-1].before.size - 1), 0
+    # From the coarsest level, whose arcs are all intervals, to the finest: each answer points at the next level's arcs.
     for number in range(len(levels) - 1, -1, -1):
         prolongation, finest = prolongations[number], number == 0
         here = floor if finest else options.floor
@@ -329,6 +334,7 @@ def solve_cones(
             answer = program.read(engine.solve(program.build()))
             calls += 1
             sums = answer.sums if finest else _at(prolongation, answer.sums)
+            # The answer of a coarse level only points at arcs, so that rough ones are enough there.
             violation = options.violation if finest else 1e-3
             more = unite_arcs(nodes, find_violated_arcs(program.terms(sums[0]), sums[1], sums[2], -violation))
             if more[0].size == nodes[0].size:
@@ -337,6 +343,7 @@ def solve_cones(
         if not finest:
             sums = _at(prolongations[number - 1], answer.sums)
             nodes = arcs_near_path(program.terms(sums[0]), sums[1], sums[2], options.reach)
+            # With bounds or a bias, arcs near the path may hold no randomizer; those of the two ends do if any do.
             if not (problem.unbiased and isinstance(problem.outputs, Line)):
                 nodes = unite_arcs(nodes, end_arcs(sums.shape[1] - 1))
     return program, answer, calls

@@ -89,6 +89,8 @@ class WorstPrior(GuardedSolver):
     def _candidates(self, problem: Problem) -> Iterator[Solution]:
         """Generate answers: of few columns first, then of all."""
         calls = 0
+        # A small lower bound of the prior selects one of few columns, over which the program is solved without it. The
+        # last attempt has no bound and all columns.
         for floor in (*self.floors, 0.0):
             with suppress(SolverFailed):
                 program, answer, count = solve_cones(problem, unknown=True, options=self.options, floor=floor)
@@ -98,6 +100,7 @@ class WorstPrior(GuardedSolver):
                     calls += 1
                 for found in candidates(program, answer, calls):
                     yield found
+                    # A solver for a known prior may prove more at the prior that was found.
                     yield from _with_kernel_multipliers(found)
 
 

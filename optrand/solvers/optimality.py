@@ -40,6 +40,7 @@ def _solution_of(program: ConeProgram, answer: ConeAnswer, calls: int) -> Soluti
     worst = replace(program.problem, prior=prior)
     arcs = program.arcs(answer, answer.in_use)
     arcs = balance_arcs(worst, arcs)
+    # The bound holds for the largest loss, which labels of positive prior must all attain.
     if program.unknown:
         arcs = balance_arcs(worst, equalize_losses(worst, arcs))
     randomizer = Randomizer.of_arcs(worst.labels, arcs, worst.epsilon)
@@ -85,6 +86,8 @@ class Support:
         n = masses.size
         for _ in range(rounds):
             matrix, residual = self.equations(masses, outputs, sums)
+            # Changes of masses as shares of them: light columns are not to be pushed below zero. Conditions may be
+            # dependent, as where labels share multipliers, and least squares of low rank then move as little as needed.
             scale = np.concatenate((masses, np.ones(n), np.ones(sums.size)))
             step = scale * linalg.lstsq(matrix * scale, residual, cond=1e-14, lapack_driver="gelsy")[0]
             masses = masses + np.clip(step[:n], -masses / 2, masses)
@@ -107,6 +110,7 @@ class Support:
         weight, slope, cost = sums @ self.arcs.T
         v, none = outputs[:, np.newaxis], np.zeros((n, n))
         zeros = np.zeros_like(self.arcs)
+        # Columns in use cost nothing, those whose output may move have a minimum there, and idle labels have no prior.
         flat = np.hstack((none, np.diag(weight * outputs - slope), self.arcs * v**2 / 2, -self.arcs * v, self.arcs))
         least = np.hstack((none, np.diag(-weight), -self.arcs * v, self.arcs, zeros))[self.free]
         blank = np.zeros((self.k, 2 * n))

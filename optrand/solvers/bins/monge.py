@@ -49,10 +49,12 @@ def shortest_paths(lengths: Lengths, offers: Floats) -> tuple[Floats, Nodes]:
             low = _step_by_step(lengths, distances, before, low, done, stop)
             done, ahead = stop, 2 * ahead
             continue
+        # Best steps from the nodes that are done: as lengths are Monge, they move forward with the node.
         nodes = np.arange(done + 1, stop + 1)
         found, steps = best_steps(lengths, distances, nodes, low, done)
         improve(nodes, found, steps)
         low, better = int(steps[-1]), nodes[:0]
+        # Best steps between the next nodes, which count from the first that prefers one on.
         if nodes.size > 1:
             found, inner = best_steps(lengths, distances, nodes[1:], done + 1, stop - 1)
             better = improve(nodes[1:], found, inner)

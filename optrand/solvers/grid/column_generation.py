@@ -108,12 +108,14 @@ class ColumnGeneration(GuardedSolver):
         columns, best = _first_columns(problem, grid, self.options), _Best(problem)
         rounds, status = 0, ""
         for simplex, target in self._phases(problem):
+            # Solve over the columns so far; judge the answer by the certificate's own bound.
             while rounds < self.rounds:
                 rounds += 1
                 arcs, dual, status = self._solve(Master(problem, *columns), simplex)
                 best.update(arcs, dual)
                 if best.gap <= target:
                     break
+                # Repaired or mixed multipliers may prove the answer where the master's do not.
                 duals = [dual]
                 if not problem.bias_penalty and not simplex:
                     best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=self.options.repairs))
@@ -121,12 +123,14 @@ class ColumnGeneration(GuardedSolver):
                     # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
                     duals.append(_mix(dual, best.dual, self.options.best))
                     best.update(arcs, duals[-1])
+                # At each output the cheapest column, if its reduced cost is negative.
                 before = columns[1].size
                 for prices in (price(problem, dual) for dual in duals):
                     cheap = np.flatnonzero(prices.costs < 0)
                     columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
                 if best.gap <= target or columns[1].size == before:
                     break
+        # Central masses are positive everywhere; those of idle columns are of the size of its tolerance.
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")

@@ -216,6 +216,7 @@ class GridProblem:
     def solve(self, gap: float) -> Candidate:
         """Solve over some columns and add others, until the gap is small enough or no column is missing."""
         options, descent = self.options, Descent(self.reduced, replace(FIRST, kernel=self.options.kernel))
+        # Without the grid first: its answer points at the columns, and its masses and multipliers are near theirs.
         nodes, start, whole, steps = descent.candidate_arcs()
         _, point, count, _ = descent.solve(self.terms, nodes, options.rough, start, whole=whole)
         columns = self.beside(nodes, point.slopes, point.mass).unite(self.feasible_columns())
@@ -233,10 +234,12 @@ class GridProblem:
             stalled = number >= options.patience and (failed or not best.gap < gaps[-1 - options.patience] / 2)
             if found.solution is None or best.gap <= gap or stalled:
                 break
+            # Columns that may be missing: beside the new best outputs, and those of negative reduced cost.
             unused = np.zeros(nodes[0].size)
             columns = solved.unite(self.beside(nodes, point.slopes, unused), self.find_violated(found.solution))
             if columns.at.size == solved.at.size:
                 break
+        # No column is missing now, so that further multipliers are worth their time.
         if best.gap > gap and not self.problem.unbiased:
             best = _better(best, self.best_candidate(arcs, solved, point, gap, options.last_candidates))
         return best._replace(steps=steps)
@@ -316,6 +319,7 @@ class GridProblem:
         """Return the randomizer of some masses, scaled to probabilities."""
         used = np.flatnonzero(mass > 0)
         (first, end, at), mass = (part[used] for part in columns[:3]), mass[used]
+        # Scaled so that the probabilities of a label sum to one.
         mass = mass / (mass.sum() + math.expm1(self.problem.epsilon) * mass[first == 0].sum())
         order = np.lexsort((end, first, at))
         arcs = Arcs(self.problem.k, first[order], end[order] - 1, self.grid[at[order]], mass[order])

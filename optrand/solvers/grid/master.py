@@ -74,10 +74,12 @@ class Master:
         k, free = self.problem.k, self._biases
         rows = [np.hstack((self._steepness, np.zeros((k, free))))]
         right = [np.ones(k)]
+        # Means are rows of their own; a finite bias is a variable that makes up for what they lack.
         if self.problem.bias_penalty:
             moments = self._steepness * ((self.outputs - self.centre) / self.width)
             rows.append(np.hstack((moments, -np.eye(k)[:, :free])))
             right.append((self.problem.labels - self.centre) / self.width)
+        # At a small epsilon rows hardly differ: their differences, magnified, have entries near one again.
         magnify = self._magnify
         return (
             np.vstack([magnify[:, np.newaxis] * np.diff(part, axis=0, prepend=0.0) for part in rows]),
@@ -109,6 +111,7 @@ class Master:
         masses = np.maximum(x[: self.outputs.size], 0.0) * math.exp(-problem.epsilon)
         alpha, beta = self.unit * undo_differences(self._magnify * multipliers[:k]), np.zeros(k)
         if problem.bias_penalty:
+            # Labels without weight have no charge of bias to belong to, so that their multiplier must be zero.
             slopes = self.unit / self.width * undo_differences(self._magnify * multipliers[k:])
             beta = np.where(problem.bias_weights > 0, slopes, 0.0)
         return Staircase(self.members, self.outputs, masses), Dual(alpha - beta * self.centre, beta)
