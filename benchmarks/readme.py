@@ -25,7 +25,7 @@ CURVES = {
     mesh.CVXPY: "Algorithm 1 of [B23],\nin cvxpy, on HiGHS",
     mesh.DIRECT: "Algorithm 1, on HiGHS",
     mesh.FLOOR: "floor form, on HiGHS",
-    mesh.COLUMNS: "column generation",
+    mesh.GRID: "optrand on a mesh",
     mesh.ADAPTIVE: "outputs placed for the prior",
     mesh.ROUNDED: "labels rounded to knots",
 }
