@@ -30,7 +30,7 @@ from optrand import (
     unbiased_regression,
 )
 from optrand.base.numerals import shown_above
-from optrand.certificates.certificate import Certificate
+from optrand.certificates.certificate import Certificate, Proof
 from optrand.errors import InvalidInput, NotCertified
 from optrand.solvers import design
 
@@ -189,6 +189,14 @@ def test_require_gives_the_certificate_or_the_reason():
         far.require()
     assert caught.value.certificate is far
     assert far.require(gap=0.2) is far
+
+
+def test_a_value_that_passes_the_bound_is_not_shown_as_an_interval():
+    """Only a point that breaks rows has such a value."""
+    crossed = Proof(lower=2.0, upper=1.5, findings=("a row is violated by 1e-4",))
+    assert str(crossed).startswith("bound 2, passed by the value 1.5; ")
+    assert "optimum in" not in str(crossed)
+    assert str(replace(crossed, lower=1.0, findings=())).startswith("optimum in [1, 1.5], gap 0.34; ")
 
 
 def test_without_a_dual_only_feasibility_is_stated():

@@ -124,9 +124,14 @@ class Proof:
 
     def __str__(self) -> str:
         """Summarize in one line."""
-        interval = f"optimum in [{shown_below(self.lower, 10)}, {shown_above(self.upper, 10)}]"
         verdict = "not feasible: " + "; ".join(self.findings) if self.findings else "feasible"
-        return "; ".join([f"{interval}, gap {shown_above(self.gap, 2)}", *self._facts(), verdict])
+        if self.findings and self.lower > self.upper:
+            # A point that breaks rows may have a value beyond what feasible ones can reach.
+            interval = f"bound {self.bound:.10g}, passed by the value {self.value:.10g}"
+        else:
+            ends = shown_below(self.lower, 10), shown_above(self.upper, 10)
+            interval = f"optimum in [{', '.join(ends)}], gap {shown_above(self.gap, 2)}"
+        return "; ".join([interval, *self._facts(), verdict])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,9 +65,9 @@ class ProgramCertificate(Proof):
     ) -> ProgramCertificate:
         """Round the value of a point, if there is one, and the bound of the minimisation."""
         if program.maximize:
-            lower, upper = math.nan if value is None else float_below(value), float_above(-limit)
+            lower, upper = -math.inf if value is None else float_below(value), float_above(-limit)
         else:
-            lower, upper = float_below(limit), math.nan if value is None else float_above(value)
+            lower, upper = float_below(limit), math.inf if value is None else float_above(value)
         return cls(
             lower=lower,
             upper=upper,
