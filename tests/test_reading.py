@@ -66,6 +66,8 @@ def test_numbers_are_names_if_the_task_says_so() -> None:
     [
         ("1,2,3+", None, "2 of 3 declared labels are numbers, .* with --task classification"),
         ("0,1,O", None, "2 of 3 declared labels are numbers"),
+        ("0-52", None, "would be a single name: write the range of numbers as 0:52"),
+        ("1 to 3", "classification", "as 1:3"),
         ("yes,no", "regression", "label 1 of the list is not a number"),
         ("nan,1", None, "label 1 of the list"),
         ("0:O", None, "an end of '0:O'"),

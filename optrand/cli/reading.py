@@ -9,6 +9,7 @@ import csv
 import io
 import math
 import os
+import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
@@ -171,6 +172,11 @@ def _parse_names(text: str) -> tuple[str, ...]:
         names = [name for name in names if name]
     else:
         names = _cells(text, "labels")
+        range_of = re.fullmatch(r"\s*([0-9.]+)\s*(?:-|\.\.|to)\s*([0-9.]+)\s*", text)
+        if range_of is not None:
+            raise InvalidInput(
+                f"labels {text!r} would be a single name: write the range of numbers as {':'.join(range_of.groups())}"
+            )
     if not names or not all(names):
         raise InvalidInput("a label has an empty name: missing labels are declared by --nulls class, not by a name")
     return tuple(names)
