@@ -36,8 +36,8 @@ def test_a_completed_table_is_feasible(labels, ratio, digits, data) -> None:
     assert found is not None
     assert 0 <= found.kept <= 1
     for y, mean, u, w in zip(labels, means, found.at_low, found.at_high, strict=True):
-        assert found.kept + u + w == 1
-        assert found.kept * mean + u * Fraction(found.low) + w * Fraction(found.high) == y
+        assert found.kept + Fraction(u + w, found.unit) == 1
+        assert found.kept * mean + (u * Fraction(found.low) + w * Fraction(found.high)) / found.unit == y
     for chances in (found.at_low, found.at_high):
         assert min(chances) > 0
         assert max(chances) <= ratio * min(chances)
@@ -59,7 +59,7 @@ def test_ends_without_room_are_not_completed_and_ends_at_the_limit_are_the_whole
     exact = Completion.of((-0.5, 1.5), labels, off, Fraction(3))
     assert exact is not None
     assert exact.kept == 0
-    assert exact.at_high == [Fraction(1, 4), Fraction(3, 4)]
+    assert [Fraction(w, exact.unit) for w in exact.at_high] == [Fraction(1, 4), Fraction(3, 4)]
 
 
 def test_monotone_chances_are_sums_of_intervals() -> None:

@@ -29,7 +29,7 @@ REACH = Fraction(3, 2)
 
 @dataclass(frozen=True)
 class Completion:
-    """Two outputs, and their probabilities for each label.
+    """Two outputs, and their probabilities for each label, as integers over one unit.
 
     Attributes
     ----------
@@ -37,8 +37,9 @@ class Completion:
         Share of the given table.
     low, high : float
         The outputs.
-    at_low, at_high : list of Fraction
-        Their probabilities, one per label.
+    at_low, at_high : list of int
+        Their probabilities times `unit`, one per label.
+    unit : int
 
     Examples
     --------
@@ -46,22 +47,18 @@ class Completion:
     >>> found = Completion.of(
     ...     (-math.inf, math.inf), [Fraction(0), Fraction(1)], means, Fraction(3)
     ... )
-    >>> (
-    ...     found.kept < 1,
-    ...     [
-    ...         found.low * u + found.high * w + found.kept * mean
-    ...         for u, w, mean in zip(found.at_low, found.at_high, means)
-    ...     ]
-    ...     == [0, 1],
-    ... )
+    >>> low, high = Fraction(found.low), Fraction(found.high)
+    >>> ends = [(low * u + high * w) / found.unit for u, w in zip(found.at_low, found.at_high)]
+    >>> found.kept < 1, [end + found.kept * mean for end, mean in zip(ends, means)] == [0, 1]
     (True, True)
     """
 
     kept: Fraction
     low: float
     high: float
-    at_low: list[Fraction]
-    at_high: list[Fraction]
+    at_low: list[int]
+    at_high: list[int]
+    unit: int
 
     @classmethod
     def of(
@@ -92,12 +89,17 @@ class Completion:
         monotone : bool
             Whether probabilities must not fall (or not rise) with the label, so that they are sums of interval columns.
         """
-        width = max(labels) - min(labels) or abs(labels[0]) or Fraction(1)
-        off = max(abs(y - mean) / width for y, mean in zip(labels, means, strict=True))
+        # In integers of one unit: sums of fractions would look for common divisors at each step.
+        scale = math.lcm(*(x.denominator for x in [*labels, *means]))
+        right = [int(y * scale) for y in labels]
+        missing = [y - int(mean * scale) for y, mean in zip(right, means, strict=True)]
+        off = Fraction(max(map(abs, missing)), max(right) - min(right) or abs(right[0]) or scale)
         # The share of the two outputs is 2**-doublings.
         doublings = max(0, off.denominator.bit_length() - off.numerator.bit_length() - 1) if off else 1022
         while True:
-            found = cls._sharing(Fraction(1, 1 << doublings), ends, labels, means, ratio, origin)
+            more = (1 << doublings) - 1
+            wanted = [y + more * lack for y, lack in zip(right, missing, strict=True)]
+            found = cls._sharing(doublings, ends, wanted, scale, ratio, origin)
             if found is not None and found.is_private(ratio) and not (monotone and not found.is_monotone()):
                 return found
             if not doublings:
@@ -107,25 +109,30 @@ class Completion:
     @classmethod
     def _sharing(
         cls,
-        share: Fraction,
+        doublings: int,
         ends: tuple[float, float],
-        labels: list[Fraction],
-        means: list[Fraction],
+        wanted: list[int],
+        scale: int,
         ratio: Fraction,
         origin: Fraction,
     ) -> Completion | None:
-        """Return the completion with a given share of the two outputs."""
-        wanted = [y + (1 / share - 1) * (y - mean) for y, mean in zip(labels, means, strict=True)]
+        """Return the completion whose two outputs have a given share, and means ``wanted / scale`` over that share."""
         low, high = ends
         if not math.isfinite(low):
-            middle, half = (min(wanted) + max(wanted)) / 2, (max(wanted) - min(wanted)) / 2
+            lowest, highest = Fraction(min(wanted), scale), Fraction(max(wanted), scale)
+            middle, half = (lowest + highest) / 2, (highest - lowest) / 2
             half = REACH * half * (ratio + 1) / (ratio - 1) or abs(middle) or Fraction(1)
             low, high = float_below(origin + middle - half), float_above(origin + middle + half)
         if not (math.isfinite(low) and low < high < math.inf):
             return None
         a, b = Fraction(low) - origin, Fraction(high) - origin
-        at_high = [share * (mean - a) / (b - a) for mean in wanted]
-        return cls(1 - share, low, high, [share - chance for chance in at_high], at_high)
+        finer = math.lcm(scale, a.denominator, b.denominator)
+        bottom, top = int(a * finer), int(b * finer)
+        means = [finer // scale * mean for mean in wanted]
+        # The mean m of the two outputs has probability (m - a) / (b - a) at b.
+        at_low, at_high = [top - mean for mean in means], [mean - bottom for mean in means]
+        share = Fraction(1, 1 << doublings)
+        return cls(1 - share, low, high, at_low, at_high, (top - bottom) << doublings)
 
     def is_private(self, ratio: Fraction) -> bool:
         """Return whether all probabilities are positive, and those of an output within the ratio."""
@@ -147,9 +154,9 @@ class Completion:
         >>> [str(bias) for bias in found.mix(rough).biases]
         ['0', '0']
         """
-        unit = math.lcm(*(chance.denominator for chance in [*self.at_low, *self.at_high]))
-        rows = [[int(unit * chance) for chance in pair] for pair in zip(self.at_low, self.at_high, strict=True)]
+        common = math.gcd(*self.at_low, *self.at_high)
+        rows = [[u // common, w // common] for u, w in zip(self.at_low, self.at_high, strict=True)]
         ends = Table.of_rows(table.labels, [self.low, self.high], rows)
         # Weights of both become probabilities times the same number.
-        share, other = self.kept / table.total, Fraction(1, unit)
+        share, other = self.kept / table.total, Fraction(common, self.unit)
         return table.combine(ends, share / other)

@@ -95,11 +95,12 @@ def change_masses(nodes: sparse.csr_array, favoured: Floats, outputs: Floats, me
     (n,) array
         Changes of masses as shares of themselves.
     """
+    rows = np.zeros(means.size)
+    if 2 * nodes.shape[0] * nodes.shape[1] <= DENSE:
+        few = nodes.toarray() * favoured
+        return dense_change(np.concatenate((few, few * outputs)), 1 / favoured, rows, means)
     scaled = sparse.csr_array(nodes @ sparse.diags_array(favoured))
     joint = sparse.csr_array(sparse.vstack([scaled, scaled @ sparse.diags_array(outputs)]))
-    rows = np.zeros(means.size)
-    if joint.shape[0] * joint.shape[1] <= DENSE:
-        return dense_change(joint.toarray(), 1 / favoured, rows, means)
     return least_change(joint, 1 / favoured, np.append(rows, means))
 
 

@@ -254,8 +254,9 @@ def _correct_masses(
             np.array(residuals) / (-math.expm1(-problem.epsilon) * width),
         )
         # At most half of a mass goes, so that none becomes negative.
-        changes = zip(masses, np.clip(shares, -0.5, 1.0).tolist(), strict=True)
-        sets, offsets, masses = _cover(sets, offsets, [mass + round(Fraction(share) * mass) for mass, share in changes])
+        changes = map(float.as_integer_ratio, np.clip(shares, -0.5, 1.0).tolist())
+        moved = [mass + mass * above // below for mass, (above, below) in zip(masses, changes, strict=True)]
+        sets, offsets, masses = _cover(sets, offsets, moved)
     return best
 
 
@@ -265,11 +266,10 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
     The loss changes by as little as the biases are small. Columns of one output stay together if they can.
     """
     values, labels = columns.values, problem.labels
-    if isinstance(problem.outputs, Line):
-        inside = np.ones(len(values), dtype=bool)
+    if isinstance(problem.outputs, Interval):
+        inside = np.array([problem.outputs.low < v < problem.outputs.high for v in columns.outputs])
     else:
-        low, high = problem.outputs.low, problem.outputs.high
-        inside = np.array([low < v < high and not isinstance(problem.outputs, Grid) for v in columns.outputs])
+        inside = np.full(len(values), isinstance(problem.outputs, Line))
     shared = Counter(values)
     alone = np.array([shared[v] == 1 for v in values])
     # Cheapest first: columns move alone; then two outputs take out the bias; then columns of one output part.
@@ -293,7 +293,7 @@ def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
 
 def _move_within(problem: Problem, columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
     """Move columns along a tree. None if the movable ones do not reach all nodes, or leave the allowed outputs."""
-    moved = move_along_tree(columns, movable)
+    moved = move_along_tree(columns, movable) if movable.any() else None
     if moved is None or isinstance(problem.outputs, Line):
         return moved
     low, high = problem.outputs.low, problem.outputs.high

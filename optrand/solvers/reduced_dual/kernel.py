@@ -242,8 +242,7 @@ def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Fl
         amounts = [np.concatenate(parts) for parts in zip(amounts, extra, strict=True)]
     band, border, corner = _assemble(arcs, *amounts)
     if arcs.unknown == arcs.k:
-        for row, column, own in ((0, 0, slopes), (0, 1, mixed), (1, 0, mixed), (1, 1, costs)):
-            _add_total(arcs, terms.excess, (row, column), own, border, corner)
+        _add_totals(arcs, terms.excess, (slopes, mixed, costs), border, corner)
     # Close to the optimum the matrix may be singular in floats. A ridge bends the step, but not the residuals that the
     # next iteration sees.
     band[:, 0] *= 1 + RIDGE
@@ -289,20 +288,20 @@ def _assemble(arcs: Arcs, slopes: Floats, mixed: Floats, costs: Floats) -> tuple
     return band, border[:, :size], corner
 
 
-def _add_total(
-    arcs: Arcs, excess: float, block: tuple[int, int], amounts: Floats, border: Floats, corner: Floats
+def _add_totals(
+    arcs: Arcs, excess: float, amounts: tuple[Floats, Floats, Floats], border: Floats, corner: Floats
 ) -> None:
-    """Add the terms of the last node, the last hub, whose sums every arc has: a dense row and column."""
-    row, column = block
+    """Add the terms of the last node, the last hub, whose sums every arc has: two dense rows and columns."""
     size, last = border.shape[1], corner.shape[0] - 2
-    sums = apply_transpose(arcs, 0.0, amounts)[1:] * excess
-    at = 2 * arcs.places[1:]
-    near = at < size
-    border[last + row, at[near] + column] += sums[near]
-    hubs = at[~near] - size + column
-    corner[last + row, hubs] += sums[~near]
-    corner[hubs, last + row] += sums[~near]
-    corner[last + row, last + column] += excess * excess * amounts.sum()
+    slope, mixed, cost = (excess * (arcs.transpose @ np.stack(amounts, axis=1))[1:]).T
+    rows, at = np.zeros((2, size + last + 2)), 2 * arcs.places[1:]
+    rows[0, at], rows[0, at + 1] = slope, mixed
+    rows[1, at], rows[1, at + 1] = mixed, cost
+    border[last:] += rows[:, :size]
+    corner[last:] += rows[:, size:]
+    corner[:, last:] += rows[:, size:].T
+    slope, mixed, cost = (excess * excess * amount.sum() for amount in amounts)
+    corner[last:, last:] += np.array([[slope, mixed], [mixed, cost]])
 
 
 def _factorize_corner(corner: Floats, least: Floats) -> None:
