@@ -35,6 +35,7 @@ from optrand.base.validation import SMALLEST_NORMAL, Floats
 from optrand.errors import Infeasible
 from optrand.losses import Loss
 from optrand.model.problem import Problem
+from optrand.solvers.positions import divide
 
 __all__ = ["Bins", "Nodes", "Partition", "RunSums"]
 
@@ -88,9 +89,9 @@ class RunSums:
         a, b = row + first, row + after
         left, right, before, behind = self._mass[a], self._mass[b], self._moment[a], self._moment[b]
         mass = left + right
-        apart = _divide(before, left) + _divide(behind, right)
-        inner = self._inner[a] + self._inner[b] + left * _divide(right, mass) * apart**2 / 2
-        return mass, self._anchors[b] + _divide(behind - before, mass), inner
+        apart = divide(before, left) + divide(behind, right)
+        inner = self._inner[a] + self._inner[b] + left * divide(right, mass) * apart**2 / 2
+        return mass, self._anchors[b] + divide(behind - before, mass), inner
 
 
 def _accumulate(distances: Floats, prior: Floats) -> Floats:
@@ -101,14 +102,9 @@ def _accumulate(distances: Floats, prior: Floats) -> Floats:
     mass, moment = np.cumsum(prior, axis=1), np.cumsum(prior * distances, axis=1)
     inner, before = np.zeros_like(mass), mass[:, :-1]
     # Each label adds its squared distance from the mean of those before it (Welford 1962).
-    apart = distances[:, 1:] - _divide(moment[:, :-1], before)
-    inner[:, 1:] = np.cumsum(before * _divide(prior[:, 1:], mass[:, 1:]) * apart**2 / 2, axis=1)
+    apart = distances[:, 1:] - divide(moment[:, :-1], before)
+    inner[:, 1:] = np.cumsum(before * divide(prior[:, 1:], mass[:, 1:]) * apart**2 / 2, axis=1)
     return np.stack([mass, moment, inner])
-
-
-def _divide(above: Floats, below: Floats) -> Floats:
-    """Divide, with 0 as the quotient of 0 by 0."""
-    return above / np.maximum(below, SMALLEST_NORMAL)
 
 
 class Bins(ABC):
