@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import optrand
@@ -273,6 +274,14 @@ def test_clipping_and_other_problems():
     assert randomized([5, 5], labels=[5]).table == [5, 5]
 
 
+def test_two_numbers_are_two_labels_and_no_range(ledger):
+    with pytest.raises(InvalidInput, match=r"Two numbers are two labels; a range is labels=range\(0, 53\)"):
+        randomized([0, 5, 20], labels=(0, 20), dataset="d", ledger=ledger)
+    assert not ledger.entries()
+    assert randomized([0, 20], labels=(0, 20)).record.labels == (0.0, 20.0)
+    assert randomized([0, 5, 20], labels=range(21)).record.rows == 3
+
+
 def test_what_cannot_be_estimated_is_said():
     with pytest.warns(UserWarning, match="no histogram"):
         optrand.randomize(NUMBERS, 1.0, labels=range(4), bias_penalty=0.0, prior=[0.97, 0.01, 0.01, 0.01])
@@ -309,6 +318,7 @@ def test_what_exports_arrow_comes_back_as_an_arrow_table():
         pd.Series([0, 1, 0, 2], dtype=pd.SparseDtype("int64", 0)),
         pa.array(np.arange(4, dtype=np.float16)),
         pa.array([0, 1, 2, 3]).dictionary_encode(),
+        pc.run_end_encode(pa.array([0, 1, 1, 3])),
     ],
     ids=lambda given: f"{type(given).__name__} {getattr(given, 'dtype', '')}",
 )
@@ -323,6 +333,7 @@ def test_other_columns_of_numbers_are_read(given):
         pa.array(["a", None, "b"], pa.string_view()),
         pa.array([b"a", None, b"b"]),
         pa.array(["a", None, "b"], pa.large_string()),
+        pc.run_end_encode(pa.array(["a", None, "b"])),
     ],
     ids=lambda given: str(given.type),
 )
@@ -414,6 +425,17 @@ class TestLedger:
             frame["weeks"], 1.0, labels=range(4), dataset="census", ledger=ledger, again=True, budget=Spent(2.0)
         )
         assert ledger.spent("census").epsilon == 2 * spent
+
+    @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float32])
+    def test_budgets_are_numbers_of_numpy_too(self, ledger, tmp_path, kind):
+        options = {"column": ["a", "b"], "labels": [0, 1], "dataset": "census", "ledger": ledger}
+        frame = pd.DataFrame({"a": [0, 1] * 50, "b": [1, 0] * 50})
+        record = optrand.randomize(frame, {"a": kind(1), "b": 2.0}, budget=kind(3), **options).record
+        assert [ledger.spent("census", name).epsilon for name in "ab"] == [1, 2]
+        record.save(tmp_path / "frame.release.json")
+        assert load_release(tmp_path / "frame.release.json")["a"].epsilon == 1.0
+        with pytest.raises(OverBudget):
+            optrand.randomize(frame, kind(1), again=True, budget=kind(3), **options)
 
     def test_the_users_own_is_the_default(self, tmp_path, monkeypatch):
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

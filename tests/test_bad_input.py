@@ -193,6 +193,23 @@ def test_wrong_usage_ends_with_two(here, arguments):
     assert not list(here.glob("out*"))
 
 
+EMPTY_NAMES = [
+    *[("randomize", "in.csv", name, *NUMBERS, *REST) for name in ("", ".", "..", "/")],
+    *[("randomize", name, "out.csv", *NUMBERS, *REST) for name in ("", ".")],
+    *[(*COMMANDS["numbers"], "--ledger", name) for name in ("", ".")],
+    *[(*COMMANDS["solve"][:-1], name) for name in ("", ".")],
+    *[("sweep", *PROBLEM[:-1], name) for name in ("", ".")],
+    *[("verify", name) for name in ("", ".")],
+]
+
+
+@pytest.mark.parametrize("arguments", EMPTY_NAMES, ids=" ".join)
+def test_names_of_folders_or_of_nothing_are_no_files(here, arguments):
+    before = sorted(here.iterdir())
+    refused(here, *arguments)
+    assert [path for path in sorted(here.iterdir()) if path.name != "state"] == before
+
+
 NO_RELEASE = {
     "plot": ("-o", "out.html"),
     "estimate": ("in.csv",),
@@ -356,8 +373,11 @@ BAD_VALUES = {
     "spent": (Spent, (-1.0, math.nan, math.inf, "1", None)),
     "dataset": (lambda bad: from_file(dataset=bad, ledger="default"), ("", " d", "a\n", 1)),
     "ledger": (Ledger, ("in.csv", "labels.txt", "\ud800")),
-    "input": (lambda bad: from_file(bad), ("none.csv", "in.txt", ".")),
-    "output": (lambda bad: from_file(target=bad), ("out.txt", "in.csv", "no/out.csv", None, 7, "\ud800")),
+    "input": (lambda bad: from_file(bad), ("none.csv", "in.txt", ".", "", " ")),
+    "output": (
+        lambda bad: from_file(target=bad),
+        ("out.txt", "in.csv", "no/out.csv", "", ".", "..", None, 7, "\ud800"),
+    ),
     "without a ledger": (
         lambda bad: from_file(**bad),
         ({"again": True}, {"budget": 1.0}, {"ledger": "ledger.sqlite"}, {"ledger": 7}),

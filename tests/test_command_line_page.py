@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from optrand.cli import app
 from optrand.cli.console import EXIT_CODES
+from optrand.cli.reading import parse_outputs
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
@@ -35,6 +36,14 @@ def test_each_command_and_option_is_there(name):
         assert parameter.help, f"{name} does not explain {parameter.name}"
         spelled = [parameter.metavar] if parameter.param_type_name == "argument" else parameter.opts
         assert all(re.search(rf"^\| .*`{re.escape(one)}[ `]", section, re.MULTILINE) for one in spelled), parameter.name
+
+
+@pytest.mark.parametrize("name", ["randomize", "solve", "sweep"])
+def test_every_form_of_outputs_is_in_the_help(name):
+    (option,) = (one for one in COMMANDS[name].params if one.name == "outputs")
+    for form in ("line", "interval:LOW:HIGH", "values:1,2.5,7", "grid:N"):
+        assert form in option.help
+        parse_outputs(form.replace("LOW", "0").replace("HIGH", "9").replace("N", "9"))
 
 
 def test_exit_codes_are_those_of_the_help():

@@ -144,6 +144,18 @@ def test_a_complete_release_has_no_key_and_is_completed_once(ledger: Ledger, pat
     assert not path.with_name("ledger.sqlite-wal").exists()
 
 
+def test_columns_are_complete_together_or_not_at_all(ledger: Ledger) -> None:
+    begun = ledger.begin([charge(column=name) for name in "ab"])
+    ledger.withdraw(begun[1].id)
+    published = []
+    with pytest.raises(AlreadySpent, match="another run"):
+        ledger.complete(begun, lambda: published.append(1))
+    assert not published
+    first, second = ledger.entries()
+    assert (first.state, first.key, first.open) == (State.CHARGED, begun[0].key, True)
+    assert (second.status, second.key) == ("charged, withdrawn", None)
+
+
 def test_a_publication_that_fails_leaves_the_release_to_go_on(ledger: Ledger) -> None:
     (begun,) = ledger.begin([charge()])
 
@@ -212,9 +224,10 @@ def test_cost_does_not_grow_with_the_number_of_releases(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"label,count\n0,9173\n", b"SQLite format 2", b"\x00" * 4096])
-def test_another_file_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_another_file_is_refused_and_left_as_it_is(path: Path, content: bytes, mode: int) -> None:
     path.write_bytes(content)
-    path.chmod(0o600)
+    path.chmod(mode)
     with pytest.raises(InvalidFile, match="not a ledger") as told:
         Ledger(path)
     assert "9173" not in str(told.value)
@@ -309,7 +322,8 @@ def test_the_command_lists_and_withdraws(ledger: Ledger, where: str | Path, tmp_
     assert "nothing was spent on dataset 'x'" in invoked("--ledger", where, "--dataset", "x").stdout
     assert "nothing was spent" in invoked("--ledger", tmp_path / "none.sqlite").stdout
     assert not (tmp_path / "none.sqlite").exists()
-    invoked("--ledger", where, "--withdraw", begun.id, code=2)
+    for release in (begun.id, "", ".", " "):
+        invoked("--ledger", where, "--withdraw", release, code=2)
     (tmp_path / "other").write_bytes(b"no ledger")
     invoked("--ledger", tmp_path / "other", code=3)
 

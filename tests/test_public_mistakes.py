@@ -150,6 +150,60 @@ def test_an_integer_type_that_arrow_lacks_is_refused_in_words() -> None:
         optrand.randomize(pl.Series("y", [1, 2], dtype=pl.Int128), 1.0, labels=[1, 2])
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda given: optrand.randomize([1, 2], 1.0, labels=given),
+        lambda given: optrand.randomize([1, 2], 1.0, labels=[1, 2], outputs=given),
+        lambda given: optrand.randomize([1, 2], 1.0, labels=[1, 2], prior=given),
+        lambda given: optrand.randomize([1, 2], 1.0, labels=[1, 2], ids=given),
+        lambda given: optrand.unbiased_regression(given, [0.5, 0.5], 1.0),
+        lambda given: optrand.rr([1, 2], 1.0).sample(given),
+        lambda given: optrand.estimate.histogram(given, optrand.rr([1, 2], 1.0)),
+        lambda given: PrivateLabels(given, 1.0, [1, 2]),
+    ],
+)
+def test_an_integer_type_that_numpy_lacks_is_refused_in_words(call: Callable[[object], object]) -> None:
+    with pytest.raises(InvalidInput, match=r"(is|are) no array|which Arrow does not have"):
+        call(pl.Series([1, 2], dtype=pl.Int128))
+
+
+NEXT = 2**53 + 1
+"""The nearest float is 2**53."""
+
+LARGE_INTEGERS: dict[str, Any] = {
+    "array": np.array([0, NEXT]),
+    "list": [0, NEXT],
+    "unsigned": pa.array([0, NEXT], pa.uint64()),
+    "dictionary": pa.array([0, NEXT]).dictionary_encode(),
+    "category": pd.Series([0, NEXT], dtype="category"),
+    "Int64": pd.Series([0, NEXT], dtype="Int64"),
+    "polars": pl.Series([0, -NEXT]),
+    "decimals": pa.array([Decimal(0), Decimal(NEXT)]),
+    "decimals with places": pa.array([Decimal("0.00"), Decimal(f"{NEXT}.00")]),
+    "list of decimals": [Decimal(0), Decimal(-NEXT)],
+}
+
+
+@pytest.mark.parametrize("name", LARGE_INTEGERS)
+def test_labels_beyond_the_last_integer_that_floats_tell_apart_are_refused(name: str) -> None:
+    for clip in (False, True):
+        with pytest.raises(InvalidInput, match="no finite number that floats can tell apart"):
+            optrand.randomize(LARGE_INTEGERS[name], 1.0, labels=[-(2**53), 0, 2**53], clip=clip)
+
+
+@pytest.mark.parametrize("cell", ["9007199254740993", "-9007199254740993", " +09007199254740993.0", "9" * 5000])
+def test_text_beyond_the_last_integer_that_floats_tell_apart_is_refused(cell: str) -> None:
+    labels = ("--labels", "-9007199254740992,0,9007199254740992")
+    Path("in.csv").write_text(f"y\n0\n{cell}\n")
+    refused = invoked("in.csv", "out.csv", *labels)
+    assert (refused.exit_code, charges()) == (WRONG_INPUT, 0)
+    assert "no finite number that floats can tell apart" in refused.output
+    assert not Path("out.csv").exists()
+    Path("in.csv").write_text("y\n0\n9007199254740992\n-9007199254740992.0\n9.007199254740992e15\n")
+    assert invoked("in.csv", "out.csv", *labels).exit_code == 0
+
+
 # The rule by which a label is a declared number
 
 

@@ -41,7 +41,7 @@ def test_integers_that_floats_cannot_tell_apart_are_refused(text: str) -> None:
 
 def test_a_line_of_a_file_of_names_is_a_name_whatever_it_holds() -> None:
     """To str.splitlines() U+2028, U+0085 and form feeds end a line, too."""
-    names = ("a\u2028b", "c\x0cd", "e\x85f", "neither, nor", " g ")
+    names = ("a\u2028b", "c\x0cd", "e\x85f", "neither, nor", " g ", "h" * 200_000)
     Path("classes.txt").write_bytes("\r\n".join(names).encode("utf-8-sig") + b"\n\n")
     assert parse_declared("@classes.txt") == names
 

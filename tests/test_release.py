@@ -241,6 +241,10 @@ def test_text_becomes_parquet_and_back() -> None:
     Path("in.csv").write_bytes(lines(*PLAIN))
     release("in.csv", "out.parquet", keep=["c"])
     assert pq.read_table("out.parquet")["c"].to_pylist() == [f"p{i}" for i in range(ROWS)]
+    assert pq.read_schema("out.parquet").field("c").type == pa.string()
+    Path("numbers.csv").write_bytes(lines("0,1", "1,2.50", "2,"))
+    release("numbers.csv", "numbers.parquet")
+    assert pq.read_table("numbers.parquet")["c"].to_pylist() == ["1", "2.50", None]
     release("out.parquet", "back.csv", drop=["c"])
     assert Path("back.csv").read_text().splitlines() == ["y", *(f"{y}.0" for y in LABELS)]
 

@@ -133,14 +133,15 @@ def rectangular(given: ArrayLike | Sequence[object], name: str, dtype: type | No
     """
     try:
         masked = has_masked_cells(given)
-    except (ValueError, TypeError, OverflowError):
+        array = np.asarray([] if masked else given, dtype=dtype)
+    except MemoryError:
+        raise
+    except Exception:
+        # Columns of other libraries raise errors of their own, such as those of polars for 128-bit integers.
         raise InvalidInput(f"{name} is no array: expected numbers in rows of one length") from None
     if masked:
         raise InvalidInput(f"{name} has masked cells: leave them out, such as by .compressed(), or fill them")
-    try:
-        return np.asarray(given, dtype=dtype)
-    except (ValueError, TypeError, OverflowError):
-        raise InvalidInput(f"{name} is no array: expected numbers in rows of one length") from None
+    return array
 
 
 def has_masked_cells(given: object) -> bool:

@@ -5,7 +5,9 @@ Each distinct cell is read once. No message repeats the content of a cell.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -255,10 +257,29 @@ def _parse_numbers(cells: Any, decimal: str) -> Floats:
         cells = pc.if_else(pc.match_substring(cells, "."), pa.scalar(b"x"), pc.replace_substring(cells, ",", "."))
     number = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
     texts = pc.if_else(_matches(cells, number), cells, pa.scalar(b"nan")).cast(pa.string())
-    found: Floats = (
-        pc.fill_null(pc.utf8_trim(texts, characters=" \t"), "nan").cast(pa.float64()).to_numpy(zero_copy_only=False)
-    )
-    return found
+    return _read_decimals(pc.utf8_trim(texts, characters=" \t"))
+
+
+def _read_decimals(texts: Any) -> Floats:
+    """Return numbers that are written correctly, NaN for no number and for integers beyond 2**53.
+
+    A number with an exponent is read as a float, however large it is.
+    """
+    written = pc.fill_null(texts, "nan")
+    numbers: Floats = written.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    large = np.flatnonzero(np.abs(numbers) >= MAX_INTEGER)
+    if large.size:
+        numbers = numbers.copy()
+        # The float does not tell whether a digit was lost.
+        lost = [_is_large_integer(text) for text in written.take(pa.array(large)).to_pylist()]
+        numbers[large[lost]] = np.nan
+    return numbers
+
+
+def _is_large_integer(text: str) -> bool:
+    """Decide whether digits are an integer beyond 2**53."""
+    whole = re.fullmatch(r"[+-]?[0-9]+\.?0*", text) is not None
+    return whole and not -MAX_INTEGER <= Decimal(text) <= MAX_INTEGER
 
 
 def _convert_numbers(cells: Any) -> Floats:
@@ -271,7 +292,7 @@ def _convert_numbers(cells: Any) -> Floats:
         return as_doubles(cells.to_numpy(zero_copy_only=False))
     if pa.types.is_decimal(kind):
         # Through text, since Arrow does not round correctly from decimals.
-        cells = cells.cast(pa.string())
+        return _read_decimals(cells.cast(pa.string()))
     found: Floats = pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False)
     return found
 

@@ -28,6 +28,7 @@ from optrand.base.validation import (
     check_prior,
     check_real,
     frozen,
+    rectangular,
 )
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
@@ -374,10 +375,7 @@ def _as_array(given: Any, name: str, example: str = "[0.5, 0.3, 0.2]") -> Any:
     if isinstance(given, Iterable) and not (isinstance(given, range) or hasattr(given, "__array__")):
         # The cells of a list are checked themselves: numpy makes numbers of booleans.
         return list(given)
-    try:
-        return np.asarray(given)
-    except ValueError:
-        raise InvalidInput(f"{name} is a ragged list, expected numbers") from None
+    return rectangular(given, name)
 
 
 def _list_declared(given: Any) -> Any:
