@@ -137,7 +137,7 @@ OF_A_RELEASE = [
     ("--randomizer", "minimax", "--outputs", "grid:9", "not a grid"),
     ("--randomizer", "minimax", "--prior", "0.1", "means nothing to 'minimax'"),
     ("--prior", "0.1", "--prior", "labels.txt", ""),
-    *[(f"--{flag}=no", "") for flag in ("force", "clip", "spend-again", "allow-inexact", "diagnose", "json")],
+    *[(f"--{flag}=no", "") for flag in ("force", "clip", "again", "no-ledger", "diagnose", "json")],
     ("--seed", "1", ""),
     ("no", ""),
 ]
