@@ -277,8 +277,8 @@ def test_a_binding_row_of_ones_own_is_proven_too(seed):
 
 def test_rows_without_coefficients_are_solved_and_proven():
     """They hold for every randomizer or for none, and have no largest entry to be scaled by."""
-    for sense, bound in (("<=", 1.0), ("==", 0.0)):
-        program = lp1([0.5, 0.3, 0.2], 1.0).add("zero", np.zeros((2, 3, 3)), sense, bound)
+    for sense, right in (("<=", 1.0), ("==", 0.0)):
+        program = lp1([0.5, 0.3, 0.2], 1.0).add("zero", np.zeros((2, 3, 3)), sense, right)
         for backend in ("highs", "scipy", "CLARABEL"):
             assert program.solve(backend).value == pytest.approx(lp1([0.5, 0.3, 0.2], 1.0).solve().value, abs=1e-7)
         assert solve_program(program).certificate.gap < 1e-9
