@@ -7,6 +7,7 @@ Simulations are seeded. With ``r`` independent repetitions a coverage of 0.95 is
 from __future__ import annotations
 
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -305,6 +306,14 @@ class TestHistogram:
         assert np.allclose(whole.standard_errors, parts.standard_errors, rtol=1e-9)
         assert whole.size == 240
         assert np.array_equal(whole.labels, np.arange(8))
+
+    @pytest.mark.parametrize("dense", [1 << 18, 0])
+    def test_a_histogram_can_be_pickled(self, weeks, dense, monkeypatch):
+        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.Options(dense=dense))
+        found = estimate.histogram(weeks.sample([0, 3, 7] * 500, source=SeededEntropy(1)), weeks)
+        again = pickle.loads(pickle.dumps(found))  # noqa: S301
+        assert again.shares == pytest.approx(found.shares, rel=1e-12)
+        assert again.noise_errors == pytest.approx(found.noise_errors, rel=1e-9)
 
     def test_shares_agree_with_averages_of_indicators(self, weeks):
         noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(15))

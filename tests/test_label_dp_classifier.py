@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn_checks import DECLARED, check_as_users_get_it
 
+from optrand.accounting.spent import Spent
 from optrand.baselines import Groups
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior_batch
 from optrand.errors import InvalidInput, OverBudget
@@ -37,10 +38,13 @@ from optrand.learning import (
     Likelihood,
     NearestNeighbour,
     NoisyLabels,
+    OnePrior,
     Peers,
     PrivateLabels,
+    PublicClusters,
     SoftLabels,
     Stages,
+    TwoStages,
 )
 from optrand.learning.plans import heterogeneity, keep_two_labels, pool_small_groups, select_rows, temper
 from optrand.learning.targets import posterior
@@ -247,6 +251,15 @@ def test_what_only_one_estimator_minds_another_takes() -> None:
     assert not model(Alibi(steps=None)).fit(X, holder(y, allow_inexact=True)).spent_.exact
     X[7, 1] = np.nan
     assert model(estimator=DecisionTreeClassifier(max_depth=3)).fit(X, holder(y)).predict(X).shape == (40,)
+
+
+@pytest.mark.parametrize("plan", [OnePrior(), TwoStages(), PublicClusters(), 2, Stages], ids=str)
+def test_a_plan_of_the_other_estimator_is_refused_before_it_is_paid_for(plan) -> None:
+    X, y = blobs()
+    labels = holder(y)
+    with pytest.raises(InvalidInput, match=r"Stages\(2\)$"):
+        model(plan).fit(X, labels)
+    assert labels.spent == Spent()
 
 
 def test_a_row_that_cannot_pay_stops_the_whole_plan() -> None:

@@ -23,9 +23,19 @@ from test_learning_accounts import named
 
 import optrand
 from benchmarks import priors
+from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import decimal_value
 from optrand.errors import InvalidInput, OverBudget
-from optrand.learning import LabelDPRegressor, OnePrior, PrivateLabels, PublicClusters, RowPriors, TwoStages
+from optrand.learning import (
+    Bits,
+    LabelDPRegressor,
+    OnePrior,
+    PrivateLabels,
+    PublicClusters,
+    RowPriors,
+    Stages,
+    TwoStages,
+)
 from optrand.learning.plans import (
     GROUP,
     coarse_bins,
@@ -244,6 +254,15 @@ def test_plain_labels_are_fitted_with_declared_ones() -> None:
         model(OnePrior(), labels=[-2, -1]).fit(X, y)
     with pytest.raises(InvalidInput, match="2 labels are classes"):
         model(OnePrior(), labels=["a", "b"]).fit(X[:2], ["a", "b"])
+
+
+@pytest.mark.parametrize("plan", [Stages(2), Bits(), "TwoStages", TwoStages], ids=str)
+def test_a_plan_of_the_other_estimator_is_refused_before_it_is_paid_for(plan) -> None:
+    X, y = line()
+    labels = holder(y)
+    with pytest.raises(InvalidInput, match=r"TwoStages\(\)$"):
+        model(plan).fit(X, labels)
+    assert labels.spent == Spent()
 
 
 def test_plans_without_meaning() -> None:

@@ -275,6 +275,19 @@ def test_a_binding_row_of_ones_own_is_proven_too(seed):
     assert (row[:, places] * table).sum() <= reached - 0.01 * abs(reached) + 1e-12
 
 
+def test_rows_without_coefficients_are_solved_and_proven():
+    """They hold for every randomizer or for none, and have no largest entry to be scaled by."""
+    for sense, right in (("<=", 1.0), ("==", 0.0)):
+        program = lp1([0.5, 0.3, 0.2], 1.0).add("zero", np.zeros((2, 3, 3)), sense, right)
+        for backend in ("highs", "scipy", "CLARABEL"):
+            assert program.solve(backend).value == pytest.approx(lp1([0.5, 0.3, 0.2], 1.0).solve().value, abs=1e-7)
+        assert solve_program(program).certificate.gap < 1e-9
+    with pytest.raises(Infeasible, match="zero"):
+        solve_program(lp1([0.5, 0.3, 0.2], 1.0).add("zero", np.zeros((3, 3)), ">=", 1.0))
+    # The one mean is a row without coefficients: its label is 0, and so is the one output.
+    assert solve_program(algorithm1([0.0], [1.0], 1.0, [0.0])).value == 0.0
+
+
 @pytest.mark.parametrize("seed", range(13))
 def test_what_no_randomizer_keeps_is_proven_to_be_infeasible(seed):
     rng = np.random.default_rng(seed)
@@ -346,6 +359,9 @@ def test_wrong_arguments_are_refused_with_what_to_do():
         program.add("x", np.ones((2, 2)), "<=", 1)
     with pytest.raises(InvalidInput, match="named 'mean' already"):
         program.add("mean", np.ones((2, 3)), "<=", 1)
+    for name in ("", 3):
+        with pytest.raises(InvalidInput, match="expected a text that is not empty"):
+            program.add(name, np.ones((2, 3)), "<=", 1)
     with pytest.raises(InvalidInput, match="sense is '<'"):
         program.add("x", np.ones((2, 3)), "<", 1)
     with pytest.raises(InvalidInput, match="expected one number per row"):

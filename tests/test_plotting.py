@@ -207,6 +207,14 @@ def test_ticks_of_labels_have_one_step_and_skip_none_if_there_is_room(k, length)
     assert (k, length) != (12, 6.0) or step == 1
 
 
+@pytest.mark.parametrize("draw", [plotting.matrix_figure, plotting.flow_figure])
+def test_a_figure_without_room_for_ticks_has_one(draw):
+    mechanism = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    figure = draw(mechanism, ax=Figure(figsize=(0.5, 0.5), layout="constrained"))
+    axis = figure.axes[0].yaxis if draw is plotting.matrix_figure else figure.axes[0].xaxis
+    assert [text.get_text() for text in axis.get_ticklabels()] == ["0"]
+
+
 def test_axes_are_broken_only_at_wide_gaps():
     assert wide_gaps(np.arange(4.0)).tolist() == []
     # Six times the median step, but a hundredth of the range.

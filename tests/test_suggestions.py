@@ -19,6 +19,7 @@ from optrand.programs import lp1
 
 PROBLEM = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
 MECHANISM = optrand.solve(PROBLEM)
+SWEEP = optrand.studies.sweep(PROBLEM)
 PROGRAM = lp1([0.5, 0.3, 0.2], 1.0)
 
 PUBLIC = ["accounting", "audits", "baselines", "closed_forms", "data", "estimate", "learning", "losses", "plotting"]
@@ -49,6 +50,8 @@ PUBLIC += ["programs", "release", "sampling", "solvers", "states", "studies", "t
         (MECHANISM.certificate, "status", "require(gap=1e-9)"),
         (PROGRAM, "subject_to", "add(name, coefficients, sense, bound)"),
         (PROGRAM.solve(), "fun", "value"),
+        (SWEEP, "to_frame", "pandas.DataFrame(sweep.records())"),
+        (SWEEP, "values", "arrays()"),
     ],
 )
 def test_an_attribute_of_another_library_is_answered(where: object, name: str, answer: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -163,6 +163,8 @@ def add_noise(arm: str, labels: NDArray[Any], epsilon: float) -> Any:
 @dataclass(frozen=True)
 class OnMesh(Plan):
     """One prior, and an unbiased randomizer on a mesh ([B23], Algorithm 2)."""
+
+    for_numbers: ClassVar[bool] = True
 
     mesh: int
 

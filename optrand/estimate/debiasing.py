@@ -31,7 +31,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -156,6 +156,10 @@ class Debiasing:
             unit = sparse.csr_array(sparse.diags_array(1 / lengths) @ rows)
             factor = _factor_dense(unit.toarray()) if dense else _factor_sparse(unit)
         return cls(mechanism, weights, frozen(chances), frozen(lengths), factor)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the parts of a pickle, without the factors: those of SciPy cannot be pickled, and are made again."""
+        return Debiasing.of, (self.mechanism, self.prior)
 
     def values(self, functions: ArrayLike) -> Floats:
         """Return (n,) or (n, m) values of the outputs, whose expectations are (k,) or (k, m) functions of the label."""

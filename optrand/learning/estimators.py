@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from optrand.accounting.spent import Spent
 from optrand.base.arithmetic import float_above
 from optrand.base.suggestions import suggest_parameters
-from optrand.base.validation import Floats, check_epsilon, check_integer, check_real
+from optrand.base.validation import Floats, check_epsilon, check_integer, check_real, expect
 from optrand.errors import InvalidInput
 from optrand.learning.domain import Domain
 from optrand.learning.plans import Bits, Plan, Stages, TwoStagePlan, default_plan
@@ -78,6 +78,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         self._set_domain(labels.domain)
         self._check_rows(X, labels)
         plan = self._plan(X)
+        self._check_kind(plan)
         self._check_plan(X, plan, labels.domain)
         training = self._training(X, labels, plan)
         self._train(lambda: plan.train(training), training.releases, training.priors, lambda: labels.spent)
@@ -94,6 +95,14 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         finally:
             self.spent_ = spent()
             self.epsilon_ = float_above(self.spent_.epsilon)
+
+    def _check_kind(self, plan: Plan) -> None:
+        """Refuse a plan of the other estimator, which would fail once the labels are paid for."""
+        regresses = isinstance(self, RegressorMixin)
+        one = "TwoStages()" if regresses else "Stages(2)"
+        expect(plan, Plan, "plan", f"a plan such as {one}")
+        if plan.for_numbers != regresses:
+            raise InvalidInput(f"{plan} is a plan for {'numbers' if plan.for_numbers else 'classes'}: take {one}")
 
     def _holder(self, y: Any) -> PrivateLabels:
         if isinstance(y, PrivateLabels):

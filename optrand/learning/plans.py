@@ -63,10 +63,13 @@ class Plan:
         Whether it releases noisy vectors, rather than noisy labels.
     trains : bool
         Whether it trains the estimator.
+    for_numbers : bool
+        Whether it is a plan of :class:`LabelDPRegressor`, rather than of :class:`LabelDPClassifier`.
     prices_bias : bool
         Whether a regressor that states no price of squared bias has one.
     """
 
+    for_numbers: ClassVar[bool] = False
     vectors: ClassVar[bool] = False
     trains: ClassVar[bool] = True
     prices_bias: ClassVar[bool] = False
@@ -676,6 +679,8 @@ class OnePrior(Plan):
     Unbiased unless the regressor has a finite `bias_penalty`; with 0 it is randomized response on bins.
     """
 
+    for_numbers: ClassVar[bool] = True
+
     share: float | None = None
 
     def __post_init__(self) -> None:
@@ -708,6 +713,7 @@ class PublicClusters(_InClusters):
     ``bias_penalty=0`` every cluster has its randomized response on bins.
     """
 
+    for_numbers: ClassVar[bool] = True
     prices_bias: ClassVar[bool] = True
 
     clusters: Ids = 16
@@ -729,6 +735,7 @@ class PublicClusters(_InClusters):
 class TwoStagePlan(Plan):
     """Plan of two stages with the fields `split`, `first` and `smallest`; stage 1 is unbiased."""
 
+    for_numbers: ClassVar[bool] = True
     prices_bias: ClassVar[bool] = True
 
     split: float

@@ -364,10 +364,13 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
 
 
 def tick_labels(axis: Axis, labels: Floats, length: float) -> None:
-    """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, if `length` inches are short."""
+    """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, if `length` inches are short.
+
+    The first label has one even if there is no room at all.
+    """
     horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
     longest = max(map(len, number_texts(labels[[0, -1]]) if labels.size > 1 else ["0"]))
-    fitting = length / (LIMITS.tick_letter * (longest + 1.5) if horizontal else LIMITS.tick_line)
+    fitting = max(1.0, length / (LIMITS.tick_letter * (longest + 1.5) if horizontal else LIMITS.tick_line))
     step = next(
         size * 10**power for power in range(12) for size in (1, 2, 5) if labels.size <= fitting * size * 10**power
     )

@@ -323,8 +323,8 @@ def answer(program: Model, backend: Backend) -> Answer:
 
 def row_scales(rows: sparse.csr_array) -> Floats:
     """Return for each row the power of two, which changes no digit, that brings its largest entry near 1."""
-    sizes = np.maximum.reduceat(np.abs(rows.data), rows.indptr[:-1]) if rows.nnz else np.ones(0)
-    scales: Floats = np.exp2(-np.round(np.log2(np.where(np.diff(rows.indptr) > 0, sizes, 1.0))))
+    sizes = abs(rows).max(axis=1).toarray().ravel()
+    scales: Floats = np.exp2(-np.round(np.log2(np.where(sizes > 0, sizes, 1.0))))
     return scales
 
 

@@ -186,7 +186,7 @@ class Program(Model):
         Raises
         ------
         InvalidInput
-            A name in use, or parts that do not fit the program.
+            A name that is empty or in use, or parts that do not fit the program.
         """
         k, n = self.variables.k, self.variables.n
         array = rectangular(coefficients, "coefficients", float)
@@ -203,7 +203,9 @@ class Program(Model):
             )
         if not (np.isfinite(array).all() and np.isfinite(right).all()):
             raise InvalidInput("coefficients and bound must be finite numbers")
-        if name in self.blocks or not name:
+        if not isinstance(name, str) or not name:
+            raise InvalidInput(f"the name of the rows is {name!r}, expected a text that is not empty")
+        if name in self.blocks:
             raise InvalidInput(f"there is a block named {name!r} already: choose another name")
         senses = {each.value: each for each in Sense}
         if sense not in senses:

@@ -101,9 +101,9 @@ class SweepRow:
 
 @suggest_attributes(
     {
-        "pandas.DataFrame(sweep.records)": "to_csv to_frame to_pandas",
+        "pandas.DataFrame(sweep.records())": "to_csv to_frame to_pandas",
         "results": "mechanisms solutions",
-        "arrays": "values",
+        "arrays()": "values",
     }
 )
 @dataclass(frozen=True)
