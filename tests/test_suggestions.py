@@ -33,6 +33,9 @@ PUBLIC += ["programs", "release", "sampling", "solvers", "states", "studies", "t
         (optrand, "RRWithPrior", "optrand.rr_with_prior"),
         (optrand, "LabelDPRegressor", "optrand.learning.LabelDPRegressor"),
         (optrand, "make_randomized_response", "optrand.rr"),
+        (optrand, "k_RR", "optrand.rr"),
+        (optrand, "LinearProgram", "optrand.solvers.LinearProgram"),
+        (optrand, "Tabulated", "optrand.losses.Tabulated"),
         (optrand, "BudgetAccountant", "optrand.accounting.Ledger"),
         (optrand.baselines, "laplace", "optrand.baselines.Laplace"),
         (optrand.programs, "LP1", "optrand.programs.lp1"),
@@ -122,8 +125,9 @@ def test_every_answer_exists() -> None:
 
 
 def test_no_word_hides_a_name_or_has_two_answers() -> None:
-    words = [word for each in suggestions.NAMES.values() for word in each.split()]
-    assert len(words) == len(set(words))
+    words = [suggestions._bare(word) for each in suggestions.NAMES.values() for word in each.split()]
+    names = [suggestions._bare(name) for each in suggestions.HOMES.values() for name in each.split()]
+    assert len({*words, *names}) == len(words) + len(names)
     for parameter, each in suggestions.PARAMETERS.items():
         assert parameter not in each.split()
 

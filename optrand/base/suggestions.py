@@ -69,12 +69,12 @@ NAMES = {
     "plotting.matrix_figure": "matrix",
     "plotting.pmf_figure": "pmf",
     "plotting.save_figure": "save save_fig",
-    "programs": "constraints linprog linear_program parameter",
+    "programs": "constraints linprog parameter",
     "programs.Approximate": "approx approximate_dp",
     "programs.Cvxpy": "clarabel ecos gurobi mosek osqp scs",
     "programs.Highs": "glpk highspy",
     "randomize": "add_privacy privatize randomise randomizer",
-    "rr": "binary generalized_randomized_response grr k_ary_randomized_response k_rr krr make_randomized_response "
+    "rr": "binary generalized_randomized_response grr k_ary_randomized_response krr make_randomized_response "
     "make_randomized_response_bool randomized_response uniform_rr",
     "rr_on_bins": "bin_response",
     "sampling.SeededEntropy": "random_state rng seed set_seed",
@@ -94,7 +94,7 @@ HOMES = {
     "baselines": "DiscreteLaplace Laplace Staircase UnaryBits",
     "estimate": "histogram mean",
     "learning": "LabelDPClassifier LabelDPRegressor PrivateLabels",
-    "losses": "absolute poisson_log squared zero_one",
+    "losses": "Tabulated absolute poisson_log squared zero_one",
     "plotting": "frontier_figure matrix_figure pmf_figure save_figure",
     "programs": "Cvxpy Highs Program Scipy algorithm1 lp1 lp2",
     "solvers": "LinearProgram ReducedDual",

@@ -175,7 +175,8 @@ def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[
     """Split problems into tasks: one each in this process, some for each worker of an executor."""
     size = 1
     if executor is not None:
-        # 16 tasks for each worker, so that none is idle for long. A cluster does not tell its size: 16 workers.
+        # 16 tasks for each worker, so that none is idle for long. An executor without a known size, such as
+        # that of a cluster, is taken to have 16 workers.
         workers = getattr(executor, "_max_workers", 16)
         size = max(1, min(64, -(-len(problems) // (16 * workers))))
     for start in range(0, len(problems), size):

@@ -38,7 +38,7 @@ def bin_dual(partition: Partition) -> Floats:
     Parameters
     ----------
     partition : Partition
-        Best an optimal one; outputs must increase from bin to bin.
+        Outputs must increase from bin to bin. Only an optimal partition has a tight bound.
 
     Returns
     -------
