@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from optrand import losses
 from optrand.base.suggestions import suggest_attributes, suggest_parameters
-from optrand.base.validation import Floats, check_flag, check_labels, check_prior, check_values, rectangular
+from optrand.base.validation import Floats, check_flag, check_labels, check_prior, check_values, expect, rectangular
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.programs import backends
@@ -203,8 +203,9 @@ class Program(Model):
             )
         if not (np.isfinite(array).all() and np.isfinite(right).all()):
             raise InvalidInput("coefficients and bound must be finite numbers")
-        if not isinstance(name, str) or not name:
-            raise InvalidInput(f"the name of the rows is {name!r}, expected a text that is not empty")
+        expect(name, str, "the name of the rows", "a text")
+        if not name:
+            raise InvalidInput("the name of the rows is empty: choose another name")
         if name in self.blocks:
             raise InvalidInput(f"there is a block named {name!r} already: choose another name")
         senses = {each.value: each for each in Sense}
