@@ -81,7 +81,8 @@ class KernelOptions:
     near : float
         Row residual below which an iterate may be the best one.
     damping : float
-        Share of the way to the boundary that a step may go.
+        Share of the way to the boundary that a step may go. At 0.999 five more of 315 problems whose priors are spikes
+        stay open, and others take as long.
     corrections : int
         Largest number of centrality corrections. A third one seldom pays for its solve.
     cautious : bool
@@ -101,7 +102,7 @@ class KernelOptions:
     row_weight: float = 1e-8
     slack_weight: float = 1e-3
     near: float = 1e-3
-    damping: float = 0.999
+    damping: float = 0.995
     corrections: int = 2
     cautious: bool = False
     overestimate: float = 0.01
