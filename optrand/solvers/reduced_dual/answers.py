@@ -11,7 +11,7 @@ randomizer to rounding, and combined with the multipliers that may prove it: the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
@@ -62,6 +62,8 @@ class AnswerOptions:
         Least mass that counts in a restoration.
     unused : tuple of float
         Arcs of no more mass fix no multipliers: the ones of the least may be in use by rounding alone. Each is tried.
+    patience : int
+        Number of repaired multipliers after which one must have had a smaller gap.
     freedoms : tuple of float
         Freedoms of masses against outputs to try in an interval without bias; elsewhere the last one is used.
     """
@@ -74,6 +76,7 @@ class AnswerOptions:
     cut: float = 0.5
     faintest: float = 1e-40
     unused: tuple[float, ...] = (0.0, 1e-9, 1e-6)
+    patience: int = 6
     freedoms: tuple[float, ...] = (1e6, 1.0)
 
 
@@ -350,15 +353,28 @@ def find_candidate(reduced: Reduced, arcs: Arcs, point: Point) -> Candidate:
         if not (masses > 0).any():
             break
         randomizer = reduced.randomizer(arcs, masses, outputs)
-        for dual in end.duals(masses, outputs, randomizer.biases):
-            solution = Solution(reduced.problem, randomizer, dual, Stats("", status="solved"))
-            gap = estimated_gap(solution)
-            if best.solution is None or gap < best.gap:
-                best = Candidate(solution, gap, 0)
+        for duals in end.duals(masses, outputs, randomizer.biases):
+            found = _best_of(duals, reduced.problem, randomizer)
+            if best.solution is None or found.gap < best.gap:
+                best = found
             if best.gap <= PROVEN:
                 return best
-            if gap == math.inf:
+            if found.gap == math.inf:
                 break
+    return best
+
+
+def _best_of(duals: Iterator[Dual], problem: Problem, randomizer: Randomizer) -> Candidate:
+    """Return the best candidate of one randomizer, up to one that is proven or until repairs no longer help."""
+    best, idle = Candidate(None, math.inf, 0), 0
+    for dual in duals:
+        solution = Solution(problem, randomizer, dual, Stats("", status="solved"))
+        gap = estimated_gap(solution)
+        idle += 1
+        if best.solution is None or gap < best.gap:
+            best, idle = Candidate(solution, gap, 0), 0
+        if best.gap <= PROVEN or gap == math.inf or idle == OPTIONS.patience:
+            break
     return best
 
 
@@ -391,20 +407,23 @@ class _End:
         few = used & (ratios >= np.partition(ratios, -enough)[-enough])
         return [few, used] if few.sum() < used.sum() else [used]
 
-    def duals(self, masses: Floats, outputs: Floats, biases: Floats) -> Iterator[Dual]:
-        """Generate candidate multipliers, those that most often prove the answer first.
+    def duals(self, masses: Floats, outputs: Floats, biases: Floats) -> Iterator[Iterator[Dual]]:
+        """Generate families of candidate multipliers, those that most often prove the answer first.
 
         They are those of the interior point in floats, the same in extended precision, and those of groups of labels
         that the arcs in use do not separate. With a price of bias the first of the groups come first: those of the
         interior point then prove one answer in five.
         """
         sums, arcs = Sums(self.terms.before, *self.point[:2]), (self.arcs.first, self.arcs.end, outputs)
+
+        def duals_of(sums: Sums, costs: Iterable[Numbers]) -> Iterator[Dual]:
+            return (self.reduced.dual(sums.slopes, cost, biases) for cost in costs)
+
         if not self.reduced.problem.unbiased:
             groups = Groups.of_used(self.terms, sums, arcs, masses > 0)
-            yield self.reduced.dual(sums.slopes, np.diff(next(groups.candidates())), biases)
-        yield self.reduced.dual(sums.slopes, np.diff(sums.costs), biases)
-        yield self.reduced.dual(self.refined.slopes, np.diff(self.refined.costs), biases)
+            yield duals_of(sums, [np.diff(next(groups.candidates()))])
+        yield duals_of(sums, [np.diff(sums.costs)])
+        yield duals_of(self.refined, [np.diff(self.refined.costs)])
         for faint in () if self.reduced.stretched else OPTIONS.unused:
             groups = Groups.of_used(self.terms, self.refined, arcs, masses > faint)
-            for cost in chain((groups.clipped,), map(np.diff, groups.candidates())):
-                yield self.reduced.dual(self.refined.slopes, cost, biases)
+            yield duals_of(self.refined, chain((groups.clipped,), map(np.diff, groups.candidates())))
