@@ -26,7 +26,7 @@ from optrand.base.files import write_atomically
 from optrand.base.records import Record
 from optrand.base.strict_json import Document
 from optrand.base.suggestions import missing, suggest_attributes, suggest_parameters
-from optrand.base.validation import Floats, check_values, exactly
+from optrand.base.validation import Floats, check_values, exactly, expect
 from optrand.certificates.certificate import Certificate, Proof, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
 from optrand.losses import Loss, Tabulated
@@ -502,9 +502,12 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
     Raises
     ------
+    InvalidInput
+        No path.
     OSError
         The file cannot be read; the message names a near one.
     """
+    expect(path, (str, os.PathLike), "path", "the path of a file of Mechanism.save")
     file = Path(path)
     if not file.exists() or file.is_dir():
         kind, code = (IsADirectoryError, errno.EISDIR) if file.is_dir() else (FileNotFoundError, errno.ENOENT)

@@ -88,4 +88,4 @@ class Answer:
 
     def __repr__(self) -> str:
         """Return one line."""
-        return f"<Answer: {self.backend} says {self.status.value}, value {self.value:.9g}, {self.seconds:.3g} s>"
+        return f"<Answer of {self.backend}: {self.status.value}, value {self.value:.9g}, {self.seconds:.3g} s>"

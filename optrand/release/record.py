@@ -26,7 +26,7 @@ from optrand.base import strict_json
 from optrand.base.arithmetic import budget_above, decimal_above, decimal_value, least_reading
 from optrand.base.files import write_atomically
 from optrand.base.suggestions import missing, suggest_attributes
-from optrand.base.validation import Floats, rectangular
+from optrand.base.validation import Floats, expect, rectangular
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism.mechanism import Mechanism
 from optrand.mechanism.released import Released, refuse_groups
@@ -428,6 +428,7 @@ def load_release(path: str | os.PathLike[str]) -> Any:
     ...     load_release(f"{folder}/noisy.release.json") == record
     True
     """
+    expect(path, (str, os.PathLike), "path", "the path of the record of a release")
     file = Path(path)
     if not file.is_file():
         raise InvalidInput(f"{file} is {missing(file)}: expected the record of a release")
