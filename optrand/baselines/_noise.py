@@ -277,7 +277,7 @@ class LatticeStaircase(_Stairs):
 
 
 def draw_uniforms(source: EntropySource, count: int) -> Floats:
-    """Draw floats strictly between 0 and 1, from 53 bits each, as many as a significand has, or a few more.
+    """Draw floats strictly between 0 and 1, each from at least 53 bits, the length of a significand.
 
     Examples
     --------

@@ -211,7 +211,7 @@ def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> 
         raise NotCertified(
             f"the randomizer is not {epsilon:g}-DP: made private, its rows are off 1 by {off:.3g}, and negative masses "
             f"account for {negative:.3g}; rounding accounts for {OPTIONS.tolerance:g} at most; "
-            "optrand.audit(matrix, epsilon) tells where"
+            "optrand.audit(matrix, epsilon) finds the entries"
         )
     # Rounding alone breaks the sums of rows. The flow that is conserved next restores them in integers.
     shares = np.maximum(masses, 0.0)

@@ -340,7 +340,8 @@ def check_column(table: Table, name: str, *, public: bool = False) -> None:
     if name in names:
         raise InvalidInput(f"{subject} has {names.count(name)} columns named {name!r}, expected one: rename the others")
     header = "header" if table.decimal is not None else "schema"
-    raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {len(names)} columns{_hint(table, name)}")
+    count = "1 column" if len(names) == 1 else f"{len(names)} columns"
+    raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {count}{_hint(table, name)}")
 
 
 def label_column(table: Table, question: Question) -> LabelColumn:

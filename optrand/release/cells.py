@@ -270,7 +270,7 @@ def _read_decimals(texts: Any) -> Floats:
     large = np.flatnonzero(np.abs(numbers) >= MAX_INTEGER)
     if large.size:
         numbers = numbers.copy()
-        # The float does not tell whether a digit was lost.
+        # A float does not show whether a digit was lost.
         lost = [_is_large_integer(text) for text in written.take(pa.array(large)).to_pylist()]
         numbers[large[lost]] = np.nan
     return numbers

@@ -101,7 +101,7 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     Parameters
     ----------
     problem : Problem or Program
-        A problem, or a :class:`~optrand.programs.Program`, whose mechanism satisfies every row of it exactly.
+        A problem, or a :class:`~optrand.programs.Program`: its mechanism keeps every row of the program exactly.
     solver : Solver, optional
         One of :mod:`optrand.solvers`, by default that of :func:`~optrand.solvers.choose`. For a program, a backend as
         in :meth:`~optrand.programs.Program.solve`.
