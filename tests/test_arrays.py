@@ -392,6 +392,12 @@ def test_every_option_may_differ_by_column():
         randomized(frame, {"a": 1.0}, column=["a", "b"], labels={"a": [0, 1, 9], "b": ["x", "y"]})
 
 
+@pytest.mark.parametrize("given", [3, None])
+def test_what_is_no_path_of_a_record_is_refused_by_its_type(given):
+    with pytest.raises(InvalidInput, match=f"path is of type {type(given).__name__}, expected the path of the record"):
+        load_release(given)
+
+
 def test_records_of_a_frame_are_saved_and_loaded(tmp_path):
     frame = pd.DataFrame({"a": [0, 1] * 500, "b": ["x", "y"] * 500, "g": ["p", "q"] * 500})
     noisy, record = randomized(frame, 30.0, column=["a", "b"], labels={"a": [0, 1], "b": ["x", "y"]}, groups="g")
