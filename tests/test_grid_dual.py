@@ -98,7 +98,7 @@ def test_another_solver_answers_if_the_interior_point_does_not(
 
 def test_columns_are_united_each_once_and_in_order() -> None:
     some = Columns(*(np.array(x) for x in ([0, 1], [2, 3], [5, 4], [0.5, 0.25])))
-    more = Columns.unused(*(np.array(x) for x in ([1, 0, 0], [3, 2, 1], [4, 1, 9])))
+    more = Columns.without_mass(*(np.array(x) for x in ([1, 0, 0], [3, 2, 1], [4, 1, 9])))
     *places, mass = (part.tolist() for part in some.unite(more))
     assert list(zip(*places, strict=True)) == [(0, 1, 9), (0, 2, 1), (0, 2, 5), (1, 3, 4)]
     assert mass == [0, 0, 0.5, 0.25]

@@ -366,7 +366,7 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
 def tick_labels(axis: Axis, labels: Floats, length: float) -> None:
     """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, if `length` inches are short.
 
-    The first label has one even if there is no room at all.
+    The first label always has one, however small the picture is.
     """
     horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
     longest = max(map(len, number_texts(labels[[0, -1]]) if labels.size > 1 else ["0"]))

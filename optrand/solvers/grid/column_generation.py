@@ -49,7 +49,7 @@ class ColumnOptions:
     best : float
         Share of the best multipliers so far in those that are priced beside a master's, at a price of bias.
     central_until : float
-        Relative gap at which central multipliers give way to those of a vertex.
+        Relative gap from which on multipliers of a vertex are taken in place of central ones.
     """
 
     unused: float = 1e-10

@@ -34,7 +34,7 @@ from optrand.solvers.grid.linear_program import LinearProgram
 from optrand.solvers.reduced_dual.answers import Candidate, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual.arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual.arcs import Nodes, Terms, end_arcs
-from optrand.solvers.reduced_dual.kernel import KernelOptions, Point
+from optrand.solvers.reduced_dual.kernel import Point
 from optrand.solvers.reduced_dual.multipliers import Groups, Sums
 from optrand.solvers.reduced_dual.solver import FIRST, Descent, TooWide
 
@@ -59,8 +59,6 @@ class GridOptions:
         more at the end if the gap is still too large. Of 240 problems three leave 5 open, 12 leave 3, and 40 leave 2.
     block : int
         Reduced costs of labels at grid values that are computed at a time: 8 MB per array.
-    kernel : KernelOptions
-        Of 350 random grids none stays open. A damping of 0.999 saves a twentieth of the iterations and leaves one open.
     """
 
     rough: float = 1e-2
@@ -71,7 +69,6 @@ class GridOptions:
     candidates: int = 3
     last_candidates: int = 40
     block: int = 1 << 20
-    kernel: KernelOptions = field(default_factory=KernelOptions)
 
 
 @dataclass(frozen=True)
@@ -164,7 +161,7 @@ class Columns(NamedTuple):
     mass: Floats
 
     @classmethod
-    def unused(cls, first: Indices, end: Indices, at: Indices) -> Columns:
+    def without_mass(cls, first: Indices, end: Indices, at: Indices) -> Columns:
         """Return columns without mass."""
         return cls(first, end, at, np.zeros(at.size))
 
@@ -214,7 +211,7 @@ class GridProblem:
 
     def solve(self, gap: float) -> Candidate:
         """Solve over some columns and add others, until the gap is small enough or no column is missing."""
-        options, descent = self.options, Descent(self.reduced, replace(FIRST, kernel=self.options.kernel))
+        options, descent = self.options, Descent(self.reduced, FIRST)
         # Without the grid first: its answer points at the columns, and its masses and multipliers are near theirs.
         nodes, start, whole, steps = descent.candidate_arcs()
         _, point, count, _ = descent.solve(self.terms, nodes, options.rough, start, whole=whole)
@@ -255,14 +252,14 @@ class GridProblem:
     def feasible_columns(self) -> Columns:
         """Return prefixes at the lowest and suffixes at the highest value, which hold a randomizer if there is one."""
         first, end = end_arcs(self.problem.k)
-        return Columns.unused(first, end, np.where(first == 0, 0, self.values.size - 1))
+        return Columns.without_mass(first, end, np.where(first == 0, 0, self.values.size - 1))
 
     def find_violated(self, solution: Solution) -> Columns:
         """Find the cheapest interval of labels at each grid value, where its column has a negative reduced cost.
 
         The cheapest set of labels need not be an interval, and then does not point at the intervals that are missing.
         """
-        found, k = [Columns.unused(*np.zeros((3, 0), np.int64))], self.problem.k
+        found, k = [Columns.without_mass(*np.zeros((3, 0), np.int64))], self.problem.k
         if solution.dual is None:
             return found[0]
         step = max(1, self.options.block // k)
@@ -276,7 +273,7 @@ class GridProblem:
             first, lowest = firsts[ends, each], (sums[1:] - highest)[ends, each]
             cheap = sums[-1] + math.expm1(self.problem.epsilon) * lowest < 0
             cheap &= (first > 0) | (ends < k - 1)
-            found.append(Columns.unused(first[cheap], ends[cheap] + 1, at[cheap]))
+            found.append(Columns.without_mass(first[cheap], ends[cheap] + 1, at[cheap]))
         return Columns(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def _sum_reduced_costs(self, dual: Dual, outputs: Floats) -> Floats:
