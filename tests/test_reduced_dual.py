@@ -101,10 +101,7 @@ def test_a_newton_step_solves_its_equations(limits, charged):
     residuals = kernel.evaluate_residuals(arcs, terms, weight, point)
     assert (residuals.bend == 0).any() == (limits[0] > -np.inf)
     target = kernel.Target(*rng.random((3, arcs.n)) / 10)
-    ratio = point.mass / point.slack
-    pull = ratio * residuals.output
-    factors = kernel.factorize(arcs, terms, pull * residuals.output + point.mass * residuals.bend, -pull, ratio)
-    step = kernel.newton_step(arcs, excess, factors, point, residuals, target)
+    step = kernel.newton_step(arcs, excess, kernel.linearize(arcs, terms, point, residuals), point, residuals, target)
     changed = kernel.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.change, strict=True)))
     after = kernel.evaluate_residuals(arcs, terms, weight, changed)
     free = slice(1, arcs.unknown + 1)

@@ -36,7 +36,7 @@ from optrand.solvers.reduced_dual.kernel import (
     Target,
     apply_transpose,
     cap_charges,
-    factorize,
+    linearize,
     newton_step,
 )
 
@@ -217,13 +217,12 @@ def refine_sums(arcs: Arcs, terms: Terms, point: Point, before: Extended) -> Sum
     residuals, off = _residuals(arcs, terms, point, sums)
     for _ in range(REFINEMENTS):
         # The matrix stays in floats: only residuals need more digits, as in iterative refinement of a linear system.
-        pull = mass / slack * residuals.output
         try:
-            factors = factorize(arcs, soft, pull * residuals.output + mass * residuals.bend, -pull, mass / slack)
+            system = linearize(arcs, soft, point, residuals)
         except np.linalg.LinAlgError:
             break
         none = np.zeros(arcs.n)
-        step = newton_step(arcs, terms.excess, factors, point, residuals, Target(mass * slack, none, none)).change
+        step = newton_step(arcs, terms.excess, system, point, residuals, Target(mass * slack, none, none)).change
         moved = Sums(before, sums.slopes + step.slopes, sums.costs + step.costs)
         residuals, less = _residuals(arcs, terms, point, moved)
         if not less < off:
