@@ -6,7 +6,7 @@ the rest answer one of two allowed outputs :math:`a < b` with
 .. math:: u_y + w_y = 1 - \omega, \qquad a u_y + b w_y = y - \omega \mu_y .
 
 All means are right, and all of it is private while :math:`u` and :math:`w` are positive and within the ratio, as they
-are for some :math:`\omega` unless the outputs are too narrow (``docs/mathematics.md``, section 2).
+are for some :math:`\omega` unless the outputs are too narrow (``docs/mathematics.md``, section 9).
 """
 
 from __future__ import annotations
