@@ -207,7 +207,8 @@ def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> 
 
     Notes
     -----
-    The bound costs ``O(k log k)`` off a grid, ``O(k log n + n)`` on one for squared and absolute loss; the loss of interval columns ``O(k + n log k)``. Else, and for tables, ``O(n k)``.
+    The bound costs ``O(k log k)`` off a grid, ``O(k log n + n)`` on one for squared and absolute loss; the loss of
+    interval columns ``O(k + n log k)``. Else, and for tables, ``O(n k)``.
 
     Examples
     --------
