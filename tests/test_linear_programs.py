@@ -133,6 +133,19 @@ def test_every_notion_is_solved_exactly_and_proven(kind, prior, k, tmp_path):
     assert (program_checker.up(report.value), -program_checker.up(-report.bound)) == (proof.value, proof.bound)
 
 
+@pytest.mark.parametrize("scale", [2.0**-300, 1e-9, 1e12, 2.0**300])
+@pytest.mark.parametrize("constraint", [Unbiased, BiasAtMost])
+def test_the_unit_of_labels_is_of_no_effect(constraint, scale):
+    def stated(unit):
+        bound = [] if constraint is Unbiased else [np.array([0.1, 0.2, 0.3, 0.4]) * unit]
+        parts = np.arange(4) * unit, np.full(4, 0.25), outputs(4) * unit
+        return Program(*parts, privacy=Pure(1.0), constraints=[constraint(*bound)])
+
+    mechanism = solve_program(stated(scale))
+    assert mechanism.certify().require(gap=1e-9).violation == 0
+    assert mechanism.value / scale**2 == pytest.approx(solve_program(stated(1.0)).value, rel=1e-9)
+
+
 @pytest.mark.parametrize("prior", [np.exp(-0.1 * np.arange(24)), np.random.default_rng(1).dirichlet(np.ones(40))])
 def test_refinement_brings_digits_that_a_backend_does_not_have(prior):
     """Over 24 labels, each within a factor of e of the next, errors of 1e-10 weigh hundreds of times more."""

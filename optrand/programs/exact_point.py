@@ -22,7 +22,7 @@ from scipy import linalg, sparse
 from optrand.base.validation import Floats
 from optrand.errors import Infeasible, NotCertified
 from optrand.programs.answer import Answer, Status
-from optrand.programs.backends import Backend, Form, Highs
+from optrand.programs.backends import Backend, Form, Highs, row_scales
 from optrand.programs.certificate import bound
 from optrand.programs.model import Model
 from optrand.programs.refinement import refine
@@ -101,8 +101,8 @@ class _Interior:
     def __init__(self, program: Model, backend: Backend) -> None:
         rows, low, high = program.matrices()
         variables, count = len(program.variables.names), program.rows
-        size = np.maximum(1.0, abs(rows).max(axis=1).toarray().ravel())
-        scaled, low, high = sparse.diags_array(1 / size) @ rows, low / size, high / size
+        scale = row_scales(rows)
+        scaled, low, high = sparse.diags_array(scale) @ rows, low * scale, high * scale
         # Variables: the point, the least slack t from 0 to 1, and the largest violation s from 0 to 1.
         equal = low == high
         up, down = np.isfinite(high), np.isfinite(low)
@@ -131,7 +131,7 @@ class _Interior:
         found = np.zeros(count)
         found[up] += result.multipliers[: up.sum()]
         found[down] += result.multipliers[up.sum() : up.sum() + down.sum()]
-        self.multipliers: Floats = (-1.0 if program.maximize else 1.0) * found / size
+        self.multipliers: Floats = (-1.0 if program.maximize else 1.0) * found * scale
 
 
 def _solve_equations(program: Model, near: Sequence[fmpq]) -> Point:
@@ -144,7 +144,9 @@ def _solve_equations(program: Model, near: Sequence[fmpq]) -> Point:
     if not blocks:
         return point
     columns = len(point)
-    rows = sparse.vstack([block.matrix(columns) for block in blocks]).toarray()
+    matrix = sparse.csr_array(sparse.vstack([block.matrix(columns) for block in blocks]))
+    # The rank does not depend on the units of labels and outputs.
+    rows = row_scales(matrix)[:, np.newaxis] * matrix.toarray()
     weights = np.minimum(floats, 1e-3) + 1e-12
     # Pivoting prefers columns that are large after weighting by the entry that would take a correction.
     factor, order = linalg.qr(rows * weights, mode="r", pivoting=True)
@@ -177,7 +179,10 @@ def _solve_exactly(rows: list[dict[int, fmpq]], right: list[fmpq], unknowns: int
     for i in range(rank):
         pivot = next(j for j in range(unknowns + 1) if reduced[i, j] != 0)
         if pivot == unknowns:
-            raise NotCertified("equations of the program contradict each other when they are solved exactly")
+            raise NotCertified(
+                "equations of the program contradict each other when they are solved exactly: subtract a constant from "
+                "labels and outputs that are far from 0, and leave out rows '==' that follow from others"
+            )
         solution[pivot] = reduced[i, unknowns]
     return solution
 
@@ -200,7 +205,7 @@ def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: S
         if inner < 0 or (outer < 0 and inner == 0):
             raise NotCertified(
                 "no point of the program keeps every row strictly, so rounding cannot be repaired: widen the outputs "
-                "or relax a row a little"
+                "or relax a row a little, and subtract a constant from labels and outputs that are far from 0"
             )
         if outer < 0:
             least = max(least, -outer / (inner - outer))
