@@ -49,7 +49,10 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
     interior: _Interior | None = None
     if not answer.point.size or answer.status is Status.INFEASIBLE:
         _prove_infeasible(program, _Interior(program, _fast(backend)))
-        raise NotCertified(f"{answer.backend} has no answer to read: {answer.message}")
+        raise NotCertified(
+            f"{answer.backend} has no answer (its status is {answer.message!r}), and no proof was found that none exists: "
+            "pass another backend, or use less extreme numbers"
+        )
     point = _solve_equations(program, [rational(x) for x in answer.point.tolist()])
     # Each refinement has a billionth of the error before it, down to that of floats.
     refinements = 3
@@ -125,7 +128,10 @@ class _Interior:
         )
         result = backend.run(form)
         if not result.x.size:
-            raise NotCertified(f"{backend.name} found no point of least violation: {result.message}")
+            raise NotCertified(
+                f"{backend.name} found no point of least violation (its status is {result.message!r}): pass another "
+                "backend, or use less extreme numbers"
+            )
         self.point: Floats = result.x[:variables]
         self.violation = float(result.x[variables + 1])
         found = np.zeros(count)
