@@ -50,8 +50,8 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
     if not answer.point.size or answer.status is Status.INFEASIBLE:
         _prove_infeasible(program, _Interior(program, _fast(backend)))
         raise NotCertified(
-            f"{answer.backend} has no answer (its status is {answer.message!r}), and no proof was found that none exists: "
-            "pass another backend, or use less extreme numbers"
+            f"{answer.backend} has no answer (its status is {answer.message!r}), and no proof that none exists: pass "
+            "another backend, or use less extreme numbers"
         )
     point = _solve_equations(program, [rational(x) for x in answer.point.tolist()])
     # Each refinement has a billionth of the error before it, down to that of floats.
