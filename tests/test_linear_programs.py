@@ -366,6 +366,23 @@ def test_a_backend_that_stops_early_is_not_believed():
         proof.require()
 
 
+@pytest.mark.parametrize("backend", ["highs", "highs-ipm"])
+def test_where_a_backend_stopped_in_an_infeasible_program_is_no_optimum(backend):
+    low, high = optrand.unbiased_range(np.arange(5), 1.0)
+    inside = np.linspace(0.9 * low, 4 + 0.9 * (high - 4), 12)
+    answer = algorithm1(np.arange(5), np.full(5, 0.2), 1.0, inside).solve(backend)
+    assert answer.status is Status.INFEASIBLE
+    assert answer.point.size  # HiGHS returns the point at which it stopped
+    assert math.isnan(answer.value)
+    proof = answer.certify()
+    assert proof.value == proof.gap == math.inf
+    assert "infeasible" in str(proof)
+    assert repr(answer).startswith(f"<Answer of {answer.backend}: infeasible, ")
+    assert "value" not in repr(answer)
+    with pytest.raises(NotCertified, match="its status is infeasible"):
+        proof.require(gap=math.inf)
+
+
 def test_wrong_arguments_are_refused_with_what_to_do():
     program = algorithm1([0, 1], [0.5, 0.5], 1.0, [-3.0, 0.0, 4.0])
     with pytest.raises(InvalidInput, match=r"expected \(rows, 2, 3\)"):
