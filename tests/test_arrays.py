@@ -575,3 +575,9 @@ def test_what_is_refused_is_refused_in_words_without_a_label(given, options):
     told = "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     assert str(SECRET) not in told
     assert "spent" not in " ".join(getattr(caught.value, "__notes__", []))
+
+
+def test_without_a_ledger_no_record_is_written_out(monkeypatch):
+    monkeypatch.setattr(ReleaseRecord, "to_bytes", lambda _: pytest.fail("the record was serialised"))
+    noisy, record = optrand.randomize([0, 1, 2] * 20, 1.0, labels=range(3))
+    assert (len(noisy), record.rows) == (60, 60)
