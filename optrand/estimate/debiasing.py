@@ -53,7 +53,7 @@ LARGEST = 1 << 22
 
 
 @dataclass(frozen=True)
-class Options:
+class DebiasingOptions:
     """Sizes and tolerances of the factorisation."""
 
     dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
@@ -61,7 +61,7 @@ class Options:
     sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
 
 
-OPTIONS = Options()
+OPTIONS = DebiasingOptions()
 
 ADVICE = (
     "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "

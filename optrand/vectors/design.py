@@ -42,7 +42,7 @@ Used = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Options:
+class DesignOptions:
     """Tuning numbers of :func:`best_design`."""
 
     tolerance: float = 1e-13
@@ -67,7 +67,7 @@ class Options:
     """Factor between epsilons on the way up: masses move by ``exp(-epsilon)``, whose square is then negligible."""
 
 
-OPTIONS = Options()
+OPTIONS = DesignOptions()
 
 
 @dataclass(frozen=True, eq=False)
