@@ -485,6 +485,15 @@ def test_a_table_that_is_none_is_refused(rows, message):
         Table.of_rows([0, 1], [0, 1], rows)
 
 
+def test_the_rate_of_a_metric_is_limited_by_the_epsilons_of_pairs():
+    assert Metric([0.0, 1e-6, 3e-6], 250_000.0).epsilons[0, 1] == 0.25
+    with pytest.raises(InvalidInput, match=r"two labels have an epsilon of 998: expected at most 700.*takes infinity"):
+        Metric([0, 1, 500], 2.0)
+    for rate in (0.0, -1.0):
+        with pytest.raises(InvalidInput, match=f"epsilon_per_unit is {rate:g}, expected a number above 0"):
+            Metric([0, 1], rate)
+
+
 def test_a_metric_of_neighbours_implies_that_of_all_pairs():
     labels, prior = [0.0, 1.0, 3.0, 4.0], [0.4, 0.1, 0.2, 0.3]
     values = [
@@ -510,6 +519,14 @@ def test_the_checker_agrees_without_any_of_our_code(kind, tmp_path):
     assert (program_checker.up(report.value), -program_checker.up(-report.bound)) == (proof.value, proof.bound)
     assert [name for name, _ in report.facts] == [name for name, _ in proof.realised]
     assert [found for _, found in report.facts] == pytest.approx([number for _, number in proof.realised], rel=1e-14)
+
+
+@pytest.mark.parametrize("notion", [Pure(1.0), Approximate(1.0, 0.1), MaximalLeakage(1.0), Metric([3.0], 1.0)])
+def test_the_checker_takes_a_single_label(notion, tmp_path):
+    mechanism = solve_program(Program([3.0], [1.0], [1.0, 2.0], privacy=notion))
+    mechanism.save(tmp_path / "m.json")
+    report = program_checker.check((tmp_path / "m.json").read_text())
+    assert program_checker.up(report.value) == mechanism.certificate.value == 0.5
 
 
 def test_the_checker_and_load_refuse_the_same_edits(tmp_path):
