@@ -58,6 +58,7 @@ KINDS = {
     "metric": lambda k: (Metric(np.arange(k), 0.5), [Unbiased()]),
     "sensitive": lambda k: (Sensitive(np.arange(k) > 0, 1.0), [Unbiased()]),
     "approximate": lambda _: (Approximate(1.0, 1e-3), [Unbiased()]),
+    "delta of 0": lambda _: (Approximate(1.0, 0.0), [Unbiased()]),
     "leakage": lambda _: (MaximalLeakage(1.0), [Unbiased()]),
     "pointwise": lambda _: (PointwiseMaximalLeakage(1.5), [BiasAtMost(1.0)]),
     "bias": lambda k: (Pure(1.0), [BiasAtMost(np.linspace(0.1, 0.4, k))]),
@@ -299,6 +300,21 @@ def test_rows_without_coefficients_are_solved_and_proven():
         solve_program(lp1([0.5, 0.3, 0.2], 1.0).add("zero", np.zeros((3, 3)), ">=", 1.0))
     # The one mean is a row without coefficients: its label is 0, and so is the one output.
     assert solve_program(algorithm1([0.0], [1.0], 1.0, [0.0])).value == 0.0
+
+
+@pytest.mark.parametrize("notion", [Pure(1.0), Pure(1.0, form="floor"), Approximate(1.0, 0.1), MaximalLeakage(1.0)])
+def test_outputs_that_are_forbidden_are_never_given(notion):
+    """No table keeps such a row strictly. Under pure privacy an output without label 0 has no other label either."""
+    program = Program(np.arange(3), np.full(3, 1 / 3), outputs(3, 7), privacy=notion, constraints=[BiasAtMost(1.0)])
+    unused = np.zeros((3, 7))
+    program.add("nothing", unused, "<=", 0.0).add("nothing either", unused, ">=", 0.0)
+    unused[0, 5:] = 1.0
+    mechanism = solve_program(program.add("forbidden", unused, "<=", 0.0))
+    assert mechanism.certify().require(gap=1e-9).violation == 0
+    high = mechanism.table.outputs >= program.outputs[5]
+    assert not mechanism.table.weights[0, high].any()
+    assert not (isinstance(notion, Pure) and mechanism.table.weights[:, high].any())
+    assert mechanism.value == pytest.approx(program.solve("CLARABEL").value, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(13))
