@@ -295,6 +295,26 @@ def test_a_gap_is_refused_before_it_is_charged_unless_told(ledger):
     assert isinstance(randomized(NUMBERS, gap=1.0, **options).record, ReleaseRecord)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "options"),
+    [(1.0, {"bias_penalty": 0, "outputs": optrand.Interval(-5, 9)}), (1.0, {"outputs": [-9, 9]}), (1e-12, {})],
+)
+def test_minimax_is_solved_before_it_is_charged(ledger, epsilon, options):
+    with pytest.raises((InvalidInput, NotCertified)):
+        optrand.randomize(
+            NUMBERS, epsilon, labels=range(4), randomizer="minimax", dataset="d", ledger=ledger, **options
+        )
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"), [([0.5, 1.5], "of type float"), ([1, "a"], "of type int and str"), ([None], "missing")]
+)
+def test_names_are_of_one_type(labels, told):
+    with pytest.raises(InvalidInput, match=f"^labels that are names are {told}, expected all text, all integers or"):
+        optrand.randomize([1, 1], 1.0, labels=labels, task="classification")
+
+
 def test_what_exports_arrow_comes_back_as_an_arrow_table():
     """DuckDB's relations, narwhals' frames, and whatever else speaks the PyCapsule protocol."""
     duckdb, narwhals = pytest.importorskip("duckdb"), pytest.importorskip("narwhals")

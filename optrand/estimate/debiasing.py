@@ -140,7 +140,8 @@ class Debiasing:
         given = mechanism.problem.prior if prior is None else check_prior(prior, table.k)
         weights = frozen(given / math.fsum(given))
         if table.n < table.k:
-            raise InvalidInput(f"the mechanism has {table.n} outputs for {table.k} labels: {ADVICE}")
+            outputs = "output" if table.n == 1 else "outputs"
+            raise InvalidInput(f"the mechanism has {table.n} {outputs} for {table.k} labels: {ADVICE}")
         dense = _is_dense(table)
         rows, chances = _differences(table, weights)
         lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
