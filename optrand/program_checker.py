@@ -186,7 +186,8 @@ def measure(notion: dict[str, Any], rows: list[list[Fraction]], prior: list[floa
     if kind == "Approximate":
         pairs = itertools.permutations(rows, 2)
         zero = Fraction(0)
-        delta = max(sum((max(zero, a - low * b) for a, b in zip(*pair, strict=True)), zero) for pair in pairs)
+        excess = [sum((max(zero, a - low * b) for a, b in zip(*pair, strict=True)), zero) for pair in pairs]
+        delta = max(excess, default=zero)
         need(delta <= Fraction(notion["delta"]), "not private: delta is too large")
         return up(delta)
     if kind == "MaximalLeakage":

@@ -295,6 +295,26 @@ def test_a_gap_is_refused_before_it_is_charged_unless_told(ledger):
     assert isinstance(randomized(NUMBERS, gap=1.0, **options).record, ReleaseRecord)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "options"),
+    [(1.0, {"bias_penalty": 0, "outputs": optrand.Interval(-5, 9)}), (1.0, {"outputs": [-9, 9]}), (1e-12, {})],
+)
+def test_minimax_is_solved_before_it_is_charged(ledger, epsilon, options):
+    with pytest.raises((InvalidInput, NotCertified)):
+        optrand.randomize(
+            NUMBERS, epsilon, labels=range(4), randomizer="minimax", dataset="d", ledger=ledger, **options
+        )
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"), [([0.5, 1.5], "of type float"), ([1, "a"], "of type int and str"), ([None], "missing")]
+)
+def test_names_are_of_one_type(labels, told):
+    with pytest.raises(InvalidInput, match=f"^labels that are names are {told}, expected all text, all integers or"):
+        optrand.randomize([1, 1], 1.0, labels=labels, task="classification")
+
+
 def test_what_exports_arrow_comes_back_as_an_arrow_table():
     """DuckDB's relations, narwhals' frames, and whatever else speaks the PyCapsule protocol."""
     duckdb, narwhals = pytest.importorskip("duckdb"), pytest.importorskip("narwhals")
@@ -575,3 +595,9 @@ def test_what_is_refused_is_refused_in_words_without_a_label(given, options):
     told = "".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     assert str(SECRET) not in told
     assert "spent" not in " ".join(getattr(caught.value, "__notes__", []))
+
+
+def test_without_a_ledger_no_record_is_written_out(monkeypatch):
+    monkeypatch.setattr(ReleaseRecord, "to_bytes", lambda _: pytest.fail("the record was serialised"))
+    noisy, record = optrand.randomize([0, 1, 2] * 20, 1.0, labels=range(3))
+    assert (len(noisy), record.rows) == (60, 60)

@@ -292,7 +292,6 @@ def test_an_interval_without_an_unbiased_randomizer_is_refused_with_the_smallest
         for result in (
             solved("--outputs", f"interval:{interval}", epsilon=epsilon),
             randomized("--prior", "prior.csv", "--outputs", f"interval:{interval}", epsilon=epsilon),
-            swept("--outputs", f"interval:{interval}", epsilon=epsilon),
         ):
             assert result.exit_code == WRONG_INPUT
             message = one_line(result)
@@ -352,6 +351,21 @@ def test_a_row_without_an_answer_says_why_and_the_others_are_there(here):
     assert "note: epsilon 0.5, bias penalty inf: the lowest label, 0, cannot be unbiased" in result.stderr
     rows = list(csv.DictReader((here / "sweep.csv").read_text().splitlines()))
     assert [row["status"] for row in rows] == ["infeasible", "certified"]
+
+
+@pytest.mark.parametrize("epsilon", ["1", "1,2"])
+def test_a_sweep_without_a_feasible_row_prints_its_rows_all_the_same(here, epsilon):
+    result = swept("--outputs", "interval:0:2", "-o", "rows.csv", epsilon=epsilon)
+    assert result.exit_code == 0
+    count = epsilon.count(",") + 1
+    assert result.stdout.count("infeasible") == count
+    assert result.stderr.count("the lowest label, 0, cannot be unbiased at epsilon") == count
+    rows = list(csv.DictReader((here / "rows.csv").read_text().splitlines()))
+    assert [row["status"] for row in rows] == ["infeasible"] * count
+    drawn = swept("--outputs", "interval:0:2", "-o", "more.csv", "--picture", "rows.png", epsilon=epsilon)
+    assert drawn.exit_code == 2
+    assert "is certified" in drawn.stderr
+    assert not (here / "more.csv").exists()
 
 
 def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_others(here, monkeypatch):

@@ -52,6 +52,25 @@ def test_released_tables_are_read_as_they_were_written(here, nulls, more):
     invoked("verify", "out.csv.release.json", "--table", "out.csv")
 
 
+@pytest.mark.parametrize("groups", [(), ("--groups", "g")])
+def test_numbers_are_numbers_in_json(here, groups):
+    told = json.loads(released(*NUMBERS, *groups, "--nulls", "drop", "--json").stdout)
+    record = optrand.load_release("out.csv.release.json")
+    verified = json.loads(invoked("verify", "out.csv.release.json", "--json").stdout)
+    estimated = json.loads(invoked("estimate", "out.csv.release.json", "out.csv", "--json").stdout)
+    for answer in (told, verified, estimated):
+        assert answer["total_epsilon"] == record.epsilon
+        assert (answer["prior_epsilon"], answer["labels_epsilon"]) == (record.parts.prior, record.parts.labels)
+    assert (told["realised_epsilon"], told["noisy_label_loss"]) == (record.realised_epsilon, record.noisy_label_loss)
+    assert [one["digest"] for one in verified["mechanisms"]] == [one.digest for one in record.distinct]
+    for shown, mechanism in zip(verified["mechanisms"], record.distinct, strict=True):
+        proof = mechanism.certificate
+        assert (shown["realised_epsilon"], shown["largest_bias"]) == (proof.epsilon, proof.bias)
+        assert (shown["verified_gap"], shown["optimal_value"]) == (proof.gap, [proof.lower, proof.upper])
+    mean = np.mean([float(label.replace(",", ".")) for label in here if label])
+    assert abs(estimated["mean"] - mean) < 6 * estimated["mean_error"]
+
+
 @pytest.mark.usefixtures("here")
 def test_a_release_from_which_nothing_can_be_estimated_is_no_success():
     released(*CLASSES, "--nulls", "drop", "--randomizer", "rr-top-k:1")

@@ -102,7 +102,7 @@ class TestRightInverse:
         expected = np.linalg.lstsq(weeks.randomizer.matrix, functions, rcond=None)[0]
         assert np.allclose(weeks.randomizer.matrix @ expected, functions, atol=1e-9)
         from_table = debiasing.Debiasing.of(weeks)
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.Options(dense=0))
+        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=0))
         from_sparse = debiasing.Debiasing.of(weeks)
         assert isinstance(from_table.factor.rows, np.ndarray)
         assert sparse.issparse(from_sparse.factor.rows)
@@ -160,7 +160,7 @@ class TestSingular:
 
     @pytest.mark.parametrize("limit", [0, debiasing.OPTIONS.dense])
     def test_neighbours_with_one_row_are_named(self, limit, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.Options(dense=limit))
+        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=limit))
         arcs = optrand.model.table.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
         problem = optrand.regression(range(4), np.ones(4) / 4, math.log(3))
         mechanism = mechanism_of(problem, None, [0, 1, 2, 3], arcs, Fraction(2))
@@ -168,12 +168,12 @@ class TestSingular:
             estimate.loss_weights(mechanism)
 
     def test_sparse_equations_tell_dependent_rows(self, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.Options(dense=0))
+        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=0))
         with pytest.raises(InvalidInput, match="rank below 6"):
             estimate.loss_weights(optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0))
 
     def test_large_tables_are_refused_before_they_are_factored(self, weeks, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.Options(dense=0))
+        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=0))
         monkeypatch.setattr(debiasing, "LARGEST", 10)
         with pytest.raises(InvalidInput, match=r"table of 8 labels .* many steps"):
             estimate.loss_weights(weeks)
@@ -309,7 +309,7 @@ class TestHistogram:
 
     @pytest.mark.parametrize("dense", [1 << 18, 0])
     def test_a_histogram_can_be_pickled(self, weeks, dense, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.Options(dense=dense))
+        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=dense))
         found = estimate.histogram(weeks.sample([0, 3, 7] * 500, source=SeededEntropy(1)), weeks)
         again = pickle.loads(pickle.dumps(found))  # noqa: S301
         assert again.shares == pytest.approx(found.shares, rel=1e-12)

@@ -58,6 +58,7 @@ KINDS = {
     "metric": lambda k: (Metric(np.arange(k), 0.5), [Unbiased()]),
     "sensitive": lambda k: (Sensitive(np.arange(k) > 0, 1.0), [Unbiased()]),
     "approximate": lambda _: (Approximate(1.0, 1e-3), [Unbiased()]),
+    "delta of 0": lambda _: (Approximate(1.0, 0.0), [Unbiased()]),
     "leakage": lambda _: (MaximalLeakage(1.0), [Unbiased()]),
     "pointwise": lambda _: (PointwiseMaximalLeakage(1.5), [BiasAtMost(1.0)]),
     "bias": lambda k: (Pure(1.0), [BiasAtMost(np.linspace(0.1, 0.4, k))]),
@@ -131,6 +132,19 @@ def test_every_notion_is_solved_exactly_and_proven(kind, prior, k, tmp_path):
     assert load(tmp_path / "m.json").certify() == proof
     report = program_checker.check((tmp_path / "m.json").read_text())
     assert (program_checker.up(report.value), -program_checker.up(-report.bound)) == (proof.value, proof.bound)
+
+
+@pytest.mark.parametrize("scale", [2.0**-300, 1e-9, 1e12, 2.0**300])
+@pytest.mark.parametrize("constraint", [Unbiased, BiasAtMost])
+def test_the_unit_of_labels_is_of_no_effect(constraint, scale):
+    def stated(unit):
+        bound = [] if constraint is Unbiased else [np.array([0.1, 0.2, 0.3, 0.4]) * unit]
+        parts = np.arange(4) * unit, np.full(4, 0.25), outputs(4) * unit
+        return Program(*parts, privacy=Pure(1.0), constraints=[constraint(*bound)])
+
+    mechanism = solve_program(stated(scale))
+    assert mechanism.certify().require(gap=1e-9).violation == 0
+    assert mechanism.value / scale**2 == pytest.approx(solve_program(stated(1.0)).value, rel=1e-9)
 
 
 @pytest.mark.parametrize("prior", [np.exp(-0.1 * np.arange(24)), np.random.default_rng(1).dirichlet(np.ones(40))])
@@ -288,6 +302,21 @@ def test_rows_without_coefficients_are_solved_and_proven():
     assert solve_program(algorithm1([0.0], [1.0], 1.0, [0.0])).value == 0.0
 
 
+@pytest.mark.parametrize("notion", [Pure(1.0), Pure(1.0, form="floor"), Approximate(1.0, 0.1), MaximalLeakage(1.0)])
+def test_outputs_that_are_forbidden_are_never_given(notion):
+    """No table keeps such a row strictly. Under pure privacy an output without label 0 has no other label either."""
+    program = Program(np.arange(3), np.full(3, 1 / 3), outputs(3, 7), privacy=notion, constraints=[BiasAtMost(1.0)])
+    unused = np.zeros((3, 7))
+    program.add("nothing", unused, "<=", 0.0).add("nothing either", unused, ">=", 0.0)
+    unused[0, 5:] = 1.0
+    mechanism = solve_program(program.add("forbidden", unused, "<=", 0.0))
+    assert mechanism.certify().require(gap=1e-9).violation == 0
+    high = mechanism.table.outputs >= program.outputs[5]
+    assert not mechanism.table.weights[0, high].any()
+    assert not (isinstance(notion, Pure) and mechanism.table.weights[:, high].any())
+    assert mechanism.value == pytest.approx(program.solve("CLARABEL").value, rel=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(13))
 def test_what_no_randomizer_keeps_is_proven_to_be_infeasible(seed):
     rng = np.random.default_rng(seed)
@@ -351,6 +380,23 @@ def test_a_backend_that_stops_early_is_not_believed():
     assert proof.findings
     with pytest.raises(NotCertified):
         proof.require()
+
+
+@pytest.mark.parametrize("backend", ["highs", "highs-ipm"])
+def test_where_a_backend_stopped_in_an_infeasible_program_is_no_optimum(backend):
+    low, high = optrand.unbiased_range(np.arange(5), 1.0)
+    inside = np.linspace(0.9 * low, 4 + 0.9 * (high - 4), 12)
+    answer = algorithm1(np.arange(5), np.full(5, 0.2), 1.0, inside).solve(backend)
+    assert answer.status is Status.INFEASIBLE
+    assert answer.point.size  # HiGHS returns the point at which it stopped
+    assert math.isnan(answer.value)
+    proof = answer.certify()
+    assert proof.value == proof.gap == math.inf
+    assert "infeasible" in str(proof)
+    assert repr(answer).startswith(f"<Answer of {answer.backend}: infeasible, ")
+    assert "value" not in repr(answer)
+    with pytest.raises(NotCertified, match="its status is infeasible"):
+        proof.require(gap=math.inf)
 
 
 def test_wrong_arguments_are_refused_with_what_to_do():
@@ -455,6 +501,15 @@ def test_a_table_that_is_none_is_refused(rows, message):
         Table.of_rows([0, 1], [0, 1], rows)
 
 
+def test_the_rate_of_a_metric_is_limited_by_the_epsilons_of_pairs():
+    assert Metric([0.0, 1e-6, 3e-6], 250_000.0).epsilons[0, 1] == 0.25
+    with pytest.raises(InvalidInput, match=r"two labels have an epsilon of 998: expected at most 700.*takes infinity"):
+        Metric([0, 1, 500], 2.0)
+    for rate in (0.0, -1.0):
+        with pytest.raises(InvalidInput, match=f"epsilon_per_unit is {rate:g}, expected a number above 0"):
+            Metric([0, 1], rate)
+
+
 def test_a_metric_of_neighbours_implies_that_of_all_pairs():
     labels, prior = [0.0, 1.0, 3.0, 4.0], [0.4, 0.1, 0.2, 0.3]
     values = [
@@ -480,6 +535,14 @@ def test_the_checker_agrees_without_any_of_our_code(kind, tmp_path):
     assert (program_checker.up(report.value), -program_checker.up(-report.bound)) == (proof.value, proof.bound)
     assert [name for name, _ in report.facts] == [name for name, _ in proof.realised]
     assert [found for _, found in report.facts] == pytest.approx([number for _, number in proof.realised], rel=1e-14)
+
+
+@pytest.mark.parametrize("notion", [Pure(1.0), Approximate(1.0, 0.1), MaximalLeakage(1.0), Metric([3.0], 1.0)])
+def test_the_checker_takes_a_single_label(notion, tmp_path):
+    mechanism = solve_program(Program([3.0], [1.0], [1.0, 2.0], privacy=notion))
+    mechanism.save(tmp_path / "m.json")
+    report = program_checker.check((tmp_path / "m.json").read_text())
+    assert program_checker.up(report.value) == mechanism.certificate.value == 0.5
 
 
 def test_the_checker_and_load_refuse_the_same_edits(tmp_path):

@@ -59,6 +59,14 @@ def test_mended_masses_make_private_rows_and_on_a_grid_bring_the_means(epsilon, 
         assert np.abs(moved).max() <= 100 * share + 1e-9
 
 
+def test_equations_that_no_mass_touches_do_not_overflow():
+    """LAPACK writes to the terminal if it is given an infinity."""
+    problem = unbiased_regression([0, 100], [0.5, 0.5], 1.0, outputs=[-200, 0, 300])
+    before = Staircase(np.ones((2, 1), dtype=bool), np.zeros(1), np.ones(1))
+    with np.errstate(over="raise"):
+        assert np.isfinite(mend_masses(problem, before, means=True).masses).all()
+
+
 def some_arcs(rng, k, n):
     ends = np.sort(rng.integers(0, k, size=(n, 2)), axis=1)
     return Arcs(k, ends[:, 0], ends[:, 1], np.sort(rng.normal(size=n)), rng.random(n))

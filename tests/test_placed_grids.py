@@ -291,3 +291,12 @@ def test_a_mesh_without_meaning_is_refused():
         with pytest.raises(InvalidInput):
             mesh_size([0, 1], 1.0, **wrong)
     assert mesh_size([3.0], 1.0, 1e-9) == 2
+
+
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-6])
+def test_few_outputs_are_placed_at_a_small_epsilon_too(epsilon):
+    """There the tolerance of HiGHS admits answers whose outputs allow no unbiased solution."""
+    problem = unbiased_regression([3, 20, 57, 100, 196], [0.2, 0.3, 0.1, 0.3, 0.1], epsilon)
+    placed = adaptive_outputs(problem, n=6)
+    assert placed.n <= 6
+    assert 0 <= placed.excess < 1e-9

@@ -485,3 +485,13 @@ def test_multipliers_sum_to_the_loss_and_lie_between_their_bounds(loss):
     if starts.size > 1:
         others = np.where(np.arange(starts.size) == own[:, np.newaxis], math.inf, table)
         assert (alpha <= others.min(axis=1) + slack).all()
+
+
+@pytest.mark.parametrize("epsilon", [300.0, 700.0])
+def test_a_large_epsilon_times_large_labels_does_not_overflow(epsilon):
+    """With a mean of NaN the search for a path did not end at 700, and the proof failed at 300."""
+    prior = [0.02, 0.01, 0.23, 0.45 - 1e-5, 0.06, 1e-5, 0.19, 0.035, 0.005]
+    proof = rr_on_bins(np.array([6, 43, 56, 71, 72, 81, 119, 129, 195]) * 1e12, prior, epsilon).certificate
+    assert proof.findings == ()
+    assert 0 < proof.lower <= proof.upper
+    assert proof.gap < 1e-12

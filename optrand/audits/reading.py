@@ -115,9 +115,9 @@ def _is_probabilities(lines: Sequence[Line]) -> bool:
     first, rows = lines[0], lines[1:]
     if len(first) > 1 and list(first) in _counts(len(first)):
         return False
-    if rows and _miss(rows) < NEARLY_ONE <= _miss([first]):
+    if rows and _sum_error(rows) < NEARLY_ONE <= _sum_error([first]):
         return False
-    return _miss(lines) < NEARLY_ONE or len(first) == 1 or _miss([line[1:] for line in lines]) >= NEARLY_ONE
+    return _sum_error(lines) < NEARLY_ONE or len(first) == 1 or _sum_error([line[1:] for line in lines]) >= NEARLY_ONE
 
 
 def _are_names(first: Line, rows: Sequence[Line]) -> bool:
@@ -127,7 +127,7 @@ def _are_names(first: Line, rows: Sequence[Line]) -> bool:
     like_probabilities = len(first) > 1 and all(map(_may_be_probability, rest))
     if title in LABEL_TITLES:
         counted = list(rest) in _counts(len(rest))
-        if like_probabilities and _miss([rest]) < NEARLY_ONE and not counted:
+        if like_probabilities and _sum_error([rest]) < NEARLY_ONE and not counted:
             # The row of a label with such a name, or without a name.
             return False
         # Above names of labels "y" may be yes, and the line one of probabilities that miss 1, or of a certain output.
@@ -159,13 +159,13 @@ def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
 
 def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
     """Return whether rows are probabilities with the first column, and without it; if both may be, only if exact."""
-    outputs, labels = _miss(rows), _miss([row[1:] for row in rows])
+    outputs, labels = _sum_error(rows), _sum_error([row[1:] for row in rows])
     if max(outputs, labels) < NEARLY_ONE and min(outputs, labels) <= TOLERANCE < max(outputs, labels):
         return outputs <= TOLERANCE, labels <= TOLERANCE
     return outputs < NEARLY_ONE, labels < NEARLY_ONE
 
 
-def _miss(rows: Sequence[Line]) -> Fraction | float:
+def _sum_error(rows: Sequence[Line]) -> Fraction | float:
     """Return the largest distance of the sum of a row from 1; infinite if an entry is not a number."""
     try:
         sums = [sum((read_fraction(cell, "a cell") for cell in row), Fraction(-1)) for row in rows]

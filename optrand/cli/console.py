@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -261,10 +262,30 @@ def lines(*rows: str) -> None:
             typer.echo(row)
 
 
-def show(facts: Mapping[str, object], *, err: bool = False) -> None:
-    """Print facts, one per line; on the standard error with `err`."""
-    if not err and _answer.get() is not None:
-        also(**{name.replace(" ", "_"): fact for name, fact in facts.items()})
+@dataclass(frozen=True)
+class Measured:
+    """Fact that lines state in words, and a JSON answer as a number or as several numbers."""
+
+    value: float | list[float]
+    words: str
+
+    def __str__(self) -> str:
+        """Return the words."""
+        return self.words
+
+
+def show(facts: Mapping[str, object], *, err: bool = False, each: str | None = None) -> None:
+    """Print facts, one per line; on the standard error with `err`.
+
+    In a JSON answer they are members, or one more element of the list `each`.
+    """
+    answer = None if err else _answer.get()
+    if answer is not None:
+        members = {name.replace(" ", "_"): _plain(fact) for name, fact in facts.items()}
+        if each is None:
+            answer.update(members)
+        else:
+            answer.setdefault(each, []).append(members)
         return
     width = max(len(name) for name in facts)
     for name, fact in facts.items():
@@ -280,6 +301,8 @@ def also(**members: object) -> None:
 
 def _plain(fact: object) -> object:
     """Return a fact as JSON has it; infinities are text."""
+    if isinstance(fact, Measured):
+        return _plain(fact.value)
     if isinstance(fact, Mapping):
         return {str(name): _plain(one) for name, one in fact.items()}
     if isinstance(fact, list | tuple):

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from optrand.base.numerals import read_decimal, read_number, read_whole
+from optrand.base.numerals import read_decimal, read_number, read_whole, shown_above
 from optrand.base.suggestions import missing
 from optrand.base.validation import MAX_INTEGER, Floats, check_epsilon, check_labels, frozen
-from optrand.cli.console import note, say
+from optrand.cli.console import Measured, also, note, show
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Tabulated
 from optrand.model.outputs import Grid, Interval, Line, OutputSet
@@ -417,16 +417,21 @@ def read_record(path: Path) -> ReleaseRecord:
 
 def record_facts(record: ReleaseRecord) -> dict[str, object]:
     """Return the facts of a release that every command states of its record. All of them are public."""
-    facts: dict[str, object] = {
-        "total epsilon": f"{record.epsilon!r}: prior {record.parts.prior!r}, labels {record.parts.labels!r}",
-        "rows": record.rows,
-    }
+    parts = record.parts
+    also(prior_epsilon=parts.prior, labels_epsilon=parts.labels)
+    total = f"{record.epsilon!r}: prior {parts.prior!r}, labels {parts.labels!r}"
+    facts: dict[str, object] = {"total epsilon": Measured(record.epsilon, total), "rows": record.rows}
     if record.groups:
         facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
     return facts
 
 
+def loss_by_groups(share: float) -> Measured:
+    """Return the expected loss of a release by groups, relative to that of one randomizer for all."""
+    return Measured(share, f"{shown_above(share, 4)} of that of one randomizer for all groups")
+
+
 def tell_total(record: ReleaseRecord | None) -> None:
     """Print the total epsilon that the release of a record has spent."""
     if record is not None:
-        say(f"total epsilon  {record_facts(record)['total epsilon']}")
+        show({"total epsilon": record_facts(record)["total epsilon"]})

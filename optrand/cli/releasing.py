@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from dataclasses import replace
@@ -14,6 +13,7 @@ import typer
 from optrand.base.numerals import shown_above, shown_spent
 from optrand.cli.console import (
     WRONG_INPUT,
+    Measured,
     also,
     command_line,
     gap_words,
@@ -30,6 +30,7 @@ from optrand.cli.reading import (
     Epsilon,
     Force,
     LedgerName,
+    loss_by_groups,
     option,
     parse_columns,
     parse_declared,
@@ -280,35 +281,27 @@ def _tell(record: ReleaseRecord) -> None:
     """Print the facts of a release; all of them are public."""
     facts = {
         **record_facts(record),
-        "labels": f"{len(record.labels)} declared",
+        "labels": Measured(len(record.labels), f"{len(record.labels)} declared"),
         "prior": record.prior,
         "randomizer": record.randomizer,
     }
     if record.task == "regression":
-        facts["largest bias"] = shown_above(record.bias, 3)
-    facts["verified gap"] = gap_words(record.gap)
-    facts["realised epsilon"] = f"{shown_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
+        facts["largest bias"] = Measured(record.bias, shown_above(record.bias, 3))
+    facts["verified gap"] = Measured(record.gap, gap_words(record.gap))
+    realised = f"{shown_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
+    facts["realised epsilon"] = Measured(record.realised_epsilon, realised)
     lost = f"{shown_above(record.noisy_label_loss, 6)} (expected under the prior above)"
-    facts |= (
-        {"noisy label loss": lost} if record.task == "regression" else {"label changes": f"with probability {lost}"}
-    )
+    if record.task == "regression":
+        facts["noisy label loss"] = Measured(record.noisy_label_loss, lost)
+    else:
+        facts["label changes"] = Measured(record.noisy_label_loss, f"with probability {lost}")
     if record.relative_loss is not None:
-        facts["expected loss"] = f"{shown_above(record.relative_loss, 4)} of that of one randomizer for all groups"
+        facts["expected loss"] = loss_by_groups(record.relative_loss)
     facts["estimates"] = record.estimates.words
     copied = [] if record.table is None else [name for name in record.table.columns if name != record.column]
     facts["copied"] = ", ".join(copied) or "no other column"
     show(facts)
-    also(
-        epsilon=record.epsilon,
-        prior_epsilon=record.parts.prior,
-        labels_epsilon=record.parts.labels,
-        labels=len(record.labels),
-        largest_bias=record.bias,
-        verified_gap=record.gap if math.isfinite(record.gap) else "unknown",
-        realised_epsilon=record.realised_epsilon,
-        noisy_label_loss=record.noisy_label_loss,
-        copied=copied,
-    )
+    also(copied=copied)
 
 
 def _tell_warning(message: str) -> None:
@@ -370,7 +363,9 @@ def estimate(
         if record.task == "regression":
             try:
                 found = mean(values, numbered, groups=groups)
-                facts["mean"] = f"{found.value:.6g} ± {shown_above(found.noise_error, 3)}"
+                error = shown_above(found.noise_error, 3)
+                facts["mean"] = Measured(found.value, f"{found.value:.6g} ± {error}")
+                also(mean_error=found.noise_error)
             except InvalidInput as error:
                 facts["mean"] = f"not estimated: {error}"
         try:
@@ -381,7 +376,7 @@ def estimate(
                 (name or "", share, error)
                 for name, share, error in zip(names, shares.shares.tolist(), errors, strict=True)
             ]
-            facts["largest error"] = f"{shown_above(max(errors), 3)} of a share"
+            facts["largest error"] = Measured(max(errors), f"{shown_above(max(errors), 3)} of a share")
         except InvalidInput as error:
             facts["histogram"] = f"not estimated: {error}"
     show(facts)

@@ -86,7 +86,7 @@ def solve(
     if placement is not None and knots is not None:
         raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: give one of them")
     allowed = "line" if placement is not None else outputs
-    problem = _read_problem(labels, prior, [parse_epsilon(epsilon)], [parse_penalty(bias_penalty)], allowed)
+    problem = _read_problem(labels, prior, [parse_epsilon(epsilon)], parse_penalty(bias_penalty), allowed)
     check_target(output, prior, overwrite=force)
     facts: dict[str, object] = {}
     with progress() as announce:
@@ -103,20 +103,15 @@ def solve(
     show({**proof_facts(mechanism, proof), **facts, "mechanism": output})
 
 
-def _read_problem(
-    labels: str, prior: Path, epsilons: Sequence[float], penalties: Sequence[float], outputs: str
-) -> Problem:
-    """Return the least demanding problem of several.
-
-    All have the outputs of the smallest epsilon: a grid is the widest for it.
-    """
+def _read_problem(labels: str, prior: Path, epsilons: Sequence[float], bias_penalty: float, outputs: str) -> Problem:
+    """Return the problem of the first epsilon. A grid is that of the smallest one, which is the widest."""
     from optrand.model.outputs import feasible_output_set
     from optrand.model.problem import regression
 
     names, allowed = parse_labels(labels), parse_outputs(outputs)
     if isinstance(allowed, int):
         allowed = feasible_output_set(names, min(epsilons), allowed)
-    return regression(names, read_prior(prior, names), max(epsilons), bias_penalty=min(penalties), outputs=allowed)
+    return regression(names, read_prior(prior, names), epsilons[0], bias_penalty=bias_penalty, outputs=allowed)
 
 
 def _parse_placement(text: str) -> dict[str, float | int] | None:
@@ -191,15 +186,16 @@ def sweep(
     """Compute the cost of privacy and of unbiasedness: one certified row for every epsilon and bias penalty.
 
     All rows have the same grid of outputs, that of the smallest epsilon, which is the widest. A row whose outputs admit
-    no unbiased randomizer says so. If a row has no proof, the exit code is 3; all other rows are computed first.
+    no unbiased randomizer is marked as infeasible, and the exit code is 0. If a row has no proof, the exit code is 3;
+    all other rows are computed first.
     """
     from optrand.base.files import check_target, write_atomically
     from optrand.studies.sweeps import sweep as run_sweep
 
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
-    # If the least demanding problem is refused, no row has an answer.
-    problem = _read_problem(labels, prior, budgets, penalties, outputs)
+    # With a penalty of 0 any outputs are feasible: a row whose outputs are too narrow for its own penalty says so.
+    problem = _read_problem(labels, prior, budgets, 0.0, outputs)
     if output is not None:
         if output.suffix.lower() not in WRITERS:
             ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
@@ -218,12 +214,14 @@ def sweep(
             progress=lambda done, total: announce(f"{done} of {total} problems solved"),
         )
     _print_rows(table)
+    # Drawn before anything is written: there is no picture without a certified row.
+    figure = None if picture is None else table.plot()
     if output is not None:
         write_atomically(output, WRITERS[output.suffix.lower()](table), overwrite=force)
-    if picture is not None:
+    if picture is not None and figure is not None:
         from optrand.plotting import save_figure
 
-        save_figure(table.plot(), picture)
+        save_figure(figure, picture)
     failed = sum(row.status == "failed" for row in table)
     if failed:
         raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")

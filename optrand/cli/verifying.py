@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base.numerals import shown_above, shown_below, shown_spent
-from optrand.cli.console import UNVERIFIED, also, command_line, gap_words, lines, progress, say, show
+from optrand.cli.console import UNVERIFIED, Measured, also, command_line, gap_words, lines, progress, say, show
 from optrand.cli.reading import (
     LABEL_FORMS,
     Epsilon,
     Force,
+    loss_by_groups,
     option,
     parse_declared,
     parse_epsilon,
@@ -26,7 +27,7 @@ from optrand.errors import InvalidInput, NotCertified
 
 if TYPE_CHECKING:
     from optrand.audits.findings import Audit
-    from optrand.certificates.certificate import Certificate
+    from optrand.certificates.certificate import Certificate, Proof
     from optrand.mechanism.mechanism import Mechanism
     from optrand.programs.mechanism import ProgramMechanism
     from optrand.release.record import ReleaseRecord
@@ -59,21 +60,21 @@ def verify(
         show({**_program_facts(found), "digest": found.digest})
         found.certificate.require(gap=required)
     elif isinstance(found, Mechanism):
-        _verify_mechanism(found, required)
+        _verify_mechanism(found, required, each=None)
     else:
         _tell_record(found, table)
         for mechanism in found.distinct:
-            _verify_mechanism(mechanism, required)
+            _verify_mechanism(mechanism, required, each="mechanisms")
     say("verified")
 
 
-def _verify_mechanism(mechanism: Mechanism, required: float) -> None:
+def _verify_mechanism(mechanism: Mechanism, required: float, *, each: str | None) -> None:
     from optrand.certificates.certificate import certify
 
     with progress() as announce:
         announce("proving")
         proof = certify(mechanism)
-    show({**proof_facts(mechanism, proof), "digest": mechanism.digest})
+    show({**proof_facts(mechanism, proof), "digest": mechanism.digest}, each=each)
     proof.require(gap=required)
 
 
@@ -81,7 +82,7 @@ def _tell_record(record: ReleaseRecord, table: Path | None) -> None:
     facts = {**record_facts(record), "prior": record.prior, "estimates": record.estimates.words}
     facts["table"] = "not compared: name it with --table"
     if record.relative_loss is not None:
-        facts["expected loss"] = f"{shown_above(record.relative_loss, 4)} of that of one randomizer for all groups"
+        facts["expected loss"] = loss_by_groups(record.relative_loss)
     if table is not None:
         record.verify_table(table)
         facts["table"] = f"{table}, SHA-256 {'' if record.table is None else record.table.sha256}"
@@ -96,17 +97,28 @@ def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     facts: dict[str, object] = {
         "labels": mechanism.labels.size,
         "outputs": f"{mechanism.n}, {in_words(mechanism.problem.outputs)}",
-        "realised epsilon": f"{shown_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} "
-        "(verified in integers)",
-        "largest bias": shown_above(proof.bias, 3),
-        "verified gap": gap_words(proof.gap),
-        "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",
+        "realised epsilon": Measured(
+            proof.epsilon,
+            f"{shown_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} (verified in integers)",
+        ),
+        "largest bias": Measured(proof.bias, shown_above(proof.bias, 3)),
+        **_proven_bounds(proof),
         "value is the": found.value_name,
     }
-    if found.deviation is not None:
-        facts["noise of one label"] = f"standard deviation {found.deviation:.6g}, in units of the labels"
-        facts["noise of a mean"] = f"standard deviation {found.mean_deviation:.6g} over {found.rows:,} rows"
+    if found.deviation is not None and found.mean_deviation is not None:
+        one = f"standard deviation {found.deviation:.6g}, in units of the labels"
+        facts["noise of one label"] = Measured(found.deviation, one)
+        of_mean = f"standard deviation {found.mean_deviation:.6g} over {found.rows:,} rows"
+        facts["noise of a mean"] = Measured(found.mean_deviation, of_mean)
     return facts
+
+
+def _proven_bounds(proof: Proof) -> dict[str, object]:
+    between = f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}"
+    return {
+        "verified gap": Measured(proof.gap, gap_words(proof.gap)),
+        "optimal value": Measured([proof.lower, proof.upper], between),
+    }
 
 
 def _program_facts(mechanism: ProgramMechanism) -> dict[str, object]:
@@ -114,12 +126,8 @@ def _program_facts(mechanism: ProgramMechanism) -> dict[str, object]:
     proof = mechanism.certificate
     facts: dict[str, object] = {"labels": mechanism.labels.size, "outputs": mechanism.outputs.size}
     for name, number in proof.realised:
-        facts[name] = f"kept, at most {shown_above(number, 10)} (verified in integers)"
-    return {
-        **facts,
-        "verified gap": gap_words(proof.gap),
-        "optimal value": f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}",
-    }
+        facts[name] = Measured(number, f"kept, at most {shown_above(number, 10)} (verified in integers)")
+    return {**facts, **_proven_bounds(proof)}
 
 
 @command_line

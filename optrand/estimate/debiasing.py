@@ -53,7 +53,7 @@ LARGEST = 1 << 22
 
 
 @dataclass(frozen=True)
-class Options:
+class DebiasingOptions:
     """Sizes and tolerances of the factorisation."""
 
     dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
@@ -61,7 +61,7 @@ class Options:
     sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
 
 
-OPTIONS = Options()
+OPTIONS = DebiasingOptions()
 
 ADVICE = (
     "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "
@@ -140,7 +140,8 @@ class Debiasing:
         given = mechanism.problem.prior if prior is None else check_prior(prior, table.k)
         weights = frozen(given / math.fsum(given))
         if table.n < table.k:
-            raise InvalidInput(f"the mechanism has {table.n} outputs for {table.k} labels: {ADVICE}")
+            outputs = "output" if table.n == 1 else "outputs"
+            raise InvalidInput(f"the mechanism has {table.n} {outputs} for {table.k} labels: {ADVICE}")
         dense = _is_dense(table)
         rows, chances = _differences(table, weights)
         lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 
@@ -46,9 +47,10 @@ class Answer:
     message : str
         The backend's own words.
     value : float
-        Objective at :attr:`point`; NaN if there is no point.
+        Objective at :attr:`point`; NaN if there is no point, or if the status is infeasible or unbounded.
     point : array
-        All variables: the table row by row, and the variables behind it. Empty if there is no point.
+        All variables: the table row by row, and the variables behind it. Empty if there is no point. With a status
+        other than optimal it is where the backend stopped.
     multipliers : array
         For every row the derivative of the optimal value by its right-hand side. Empty if the backend returns none.
     iterations : int
@@ -83,9 +85,11 @@ class Answer:
 
     def certify(self) -> ProgramCertificate:
         """Return a proven bound of the optimum from the multipliers, and how far the point is from feasible."""
-        reason = f"{self.backend} has no point to read: {self.message}"
-        return certify_point(self.program, self.point, self.multipliers, reason=reason)
+        reason = f"{self.backend} has no answer, its status is {self.status.value}: {self.message}"
+        point = self.point[:0] if math.isnan(self.value) else self.point
+        return certify_point(self.program, point, self.multipliers, reason=reason)
 
     def __repr__(self) -> str:
         """Return one line."""
-        return f"<Answer of {self.backend}: {self.status.value}, value {self.value:.9g}, {self.seconds:.3g} s>"
+        value = "" if math.isnan(self.value) else f", value {self.value:.9g}"
+        return f"<Answer of {self.backend}: {self.status.value}{value}, {self.seconds:.3g} s>"

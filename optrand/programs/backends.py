@@ -310,7 +310,8 @@ def answer(program: Model, backend: Backend) -> Answer:
     seconds = time.perf_counter() - start
     finite = bool(result.x.size) and bool(np.isfinite(result.x).all())
     point = result.x if finite else NOTHING
-    value = float(program.cost @ point) if finite else math.nan
+    has_value = finite and result.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
+    value = float(program.cost @ point) if has_value else math.nan
     multipliers = result.multipliers
     if multipliers.size and np.isfinite(multipliers).all():
         multipliers = sign * multipliers * scale * unit

@@ -1,6 +1,6 @@
 """From a backend's floats to a point in rationals that keeps every row of its program.
 
-1. Read the floats as multiples of a small power of two, negative ones as 0.
+1. Read the floats as multiples of a small power of two, negative ones as 0. Variables that rows force to 0 are 0.
 2. Solve the equations exactly: one variable per equation takes the correction, chosen among large entries by a QR
    factorisation with column pivoting, so that the corrections are small and signs hold.
 3. Mix with a strictly feasible point, treated in the same way, just enough that every inequality holds.
@@ -17,12 +17,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from flint import fmpq, fmpq_mat
+from numpy.typing import NDArray
 from scipy import linalg, sparse
 
 from optrand.base.validation import Floats
 from optrand.errors import Infeasible, NotCertified
 from optrand.programs.answer import Answer, Status
-from optrand.programs.backends import Backend, Form, Highs
+from optrand.programs.backends import Backend, Form, Highs, row_scales
 from optrand.programs.certificate import bound
 from optrand.programs.model import Model
 from optrand.programs.refinement import refine
@@ -46,11 +47,15 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
         No such point was found: the backend has no answer, or nothing is strictly feasible.
     """
     program, multipliers = answer.program, answer.multipliers
+    forced = forced_zeros(program)
     interior: _Interior | None = None
     if not answer.point.size or answer.status is Status.INFEASIBLE:
-        _prove_infeasible(program, _Interior(program, _fast(backend)))
-        raise NotCertified(f"{answer.backend} has no answer to read: {answer.message}")
-    point = _solve_equations(program, [rational(x) for x in answer.point.tolist()])
+        _prove_infeasible(program, _Interior(program, forced, _fast(backend)))
+        raise NotCertified(
+            f"{answer.backend} has no answer (its status is {answer.message!r}), and no proof that none exists: pass "
+            "another backend, or use less extreme numbers"
+        )
+    point = _solve_equations(program, [rational(x) for x in answer.point.tolist()], forced)
     # Each refinement has a billionth of the error before it, down to that of floats.
     refinements = 3
     for _ in range(1 + refinements):
@@ -59,14 +64,39 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
         if min(slacks) >= 0:
             yield point, multipliers
         else:
-            interior = interior or _Interior(program, _fast(backend))
+            interior = interior or _Interior(program, forced, _fast(backend))
             _prove_infeasible(program, interior)
-            inside = _solve_equations(program, [rational(x) for x in interior.point.tolist()])
+            inside = _solve_equations(program, [rational(x) for x in interior.point.tolist()], forced)
             yield _mixture(point, slacks, inside, _all_slacks(program, inside, program.slacks(inside))), multipliers
         refined = refine(program, point, rows, multipliers)
         if refined is None:
             return
-        point, multipliers = _solve_equations(program, refined[0]), refined[1]
+        point, multipliers = _solve_equations(program, refined[0], forced), refined[1]
+
+
+def forced_zeros(program: Model) -> NDArray[np.bool_]:
+    """Return the variables that rows force to 0, such as the excesses of an (epsilon, 0)-private table.
+
+    They are those of rows that bound a sum with positive coefficients by 0. Without them other rows may be such a sum:
+    an output that a private table never gives for one label is never given for any other.
+
+    Examples
+    --------
+    >>> from optrand.programs import lp1
+    >>> program = lp1([0.5, 0.5], 1.0).add("no output 1 for label 0", [[0, 1], [0, 0]], "<=", 0)
+    >>> forced_zeros(program).tolist()
+    [False, True, False, True]
+    """
+    rows, low, high = program.matrices()
+    sums = sparse.csr_array(sparse.vstack([rows[high == 0], -rows[low == 0]]))
+    forced = np.zeros(rows.shape[1], dtype=bool)
+    while True:
+        left = sums @ sparse.diags_array(1.0 - forced)
+        positive = left[(left < 0).sum(axis=1) == 0]
+        found = forced | ((positive > 0).sum(axis=0) > 0)
+        if np.array_equal(found, forced):
+            return forced
+        forced = found
 
 
 def _fast(backend: Backend | None) -> Backend:
@@ -96,21 +126,25 @@ def _prove_infeasible(program: Model, interior: _Interior) -> None:
 
 
 class _Interior:
-    """Point with the largest least slack, violations counted as negative slack, and the multipliers of its rows."""
+    """Point with the largest least slack, violations counted as negative slack, and the multipliers of its rows.
 
-    def __init__(self, program: Model, backend: Backend) -> None:
+    Variables that are forced to 0, and rows of such variables alone, have no slack that counts.
+    """
+
+    def __init__(self, program: Model, forced: NDArray[np.bool_], backend: Backend) -> None:
         rows, low, high = program.matrices()
         variables, count = len(program.variables.names), program.rows
-        size = np.maximum(1.0, abs(rows).max(axis=1).toarray().ravel())
-        scaled, low, high = sparse.diags_array(1 / size) @ rows, low / size, high / size
+        scale = row_scales(rows)
+        scaled, low, high = sparse.diags_array(scale) @ rows, low * scale, high * scale
         # Variables: the point, the least slack t from 0 to 1, and the largest violation s from 0 to 1.
         equal = low == high
         up, down = np.isfinite(high), np.isfinite(low)
-        one = sparse.csr_array((~equal).astype(float)[:, np.newaxis])
+        slackened = ~equal & (abs(scaled) @ (1.0 - forced) > 0)
+        one = sparse.csr_array(slackened.astype(float)[:, np.newaxis])
         ones = sparse.csr_array(np.ones((count, 1)))
         above = sparse.csr_array(sparse.hstack([scaled, one, -ones]))[up]
         below = sparse.csr_array(sparse.hstack([scaled, -one, ones]))[down]
-        column = sparse.csr_array(np.ones((variables, 1)))
+        column = sparse.csr_array((1.0 - forced)[:, np.newaxis])
         none = sparse.csr_array((variables, 1))
         signs = sparse.hstack([sparse.eye_array(variables), -column, none])
         tops = sparse.csr_array(sparse.hstack([sparse.eye_array(variables), column, none]))[program.variables.cells :]
@@ -121,31 +155,38 @@ class _Interior:
             sparse.csr_array(sparse.vstack(parts)),
             np.concatenate((-infinite[0], low[down], np.zeros(variables), -infinite[3])),
             np.concatenate((high[up], infinite[1], infinite[2], np.ones(infinite[3].size))),
-            np.concatenate((np.full(variables, np.inf), [1.0, np.inf])),
+            np.concatenate((np.where(forced, 0.0, np.inf), [1.0, np.inf])),
         )
         result = backend.run(form)
         if not result.x.size:
-            raise NotCertified(f"{backend.name} found no point of least violation: {result.message}")
+            raise NotCertified(
+                f"{backend.name} found no point of least violation (its status is {result.message!r}): pass another "
+                "backend, or use less extreme numbers"
+            )
         self.point: Floats = result.x[:variables]
         self.violation = float(result.x[variables + 1])
         found = np.zeros(count)
         found[up] += result.multipliers[: up.sum()]
         found[down] += result.multipliers[up.sum() : up.sum() + down.sum()]
-        self.multipliers: Floats = (-1.0 if program.maximize else 1.0) * found / size
+        self.multipliers: Floats = (-1.0 if program.maximize else 1.0) * found * scale
 
 
-def _solve_equations(program: Model, near: Sequence[fmpq]) -> Point:
-    """Return rationals near some numbers that keep the program's equations exactly."""
+def _solve_equations(program: Model, near: Sequence[fmpq], forced: NDArray[np.bool_]) -> Point:
+    """Return rationals near some numbers, 0 for variables that are forced to it, that keep all equations exactly."""
     # An entry is off by 1e-21 at most before the equations are solved.
     scale = 1 << 70
-    point = [max(fmpq(0), fmpq(round(x * scale), scale)) for x in near]
+    point = [
+        fmpq(0) if zero else max(fmpq(0), fmpq(round(x * scale), scale)) for x, zero in zip(near, forced, strict=True)
+    ]
     floats = np.array([float(x) for x in point])
     blocks = [block for block in program.blocks.values() if block.sense is Sense.EQUAL]
     if not blocks:
         return point
     columns = len(point)
-    rows = sparse.vstack([block.matrix(columns) for block in blocks]).toarray()
-    weights = np.minimum(floats, 1e-3) + 1e-12
+    matrix = sparse.csr_array(sparse.vstack([block.matrix(columns) for block in blocks]))
+    # The rank does not depend on the units of labels and outputs.
+    rows = row_scales(matrix)[:, np.newaxis] * matrix.toarray()
+    weights = np.where(forced, 0.0, np.minimum(floats, 1e-3) + 1e-12)
     # Pivoting prefers columns that are large after weighting by the entry that would take a correction.
     factor, order = linalg.qr(rows * weights, mode="r", pivoting=True)
     rank = int((np.abs(np.diag(factor)) > 1e-12 * abs(factor[0, 0])).sum())
@@ -177,7 +218,10 @@ def _solve_exactly(rows: list[dict[int, fmpq]], right: list[fmpq], unknowns: int
     for i in range(rank):
         pivot = next(j for j in range(unknowns + 1) if reduced[i, j] != 0)
         if pivot == unknowns:
-            raise NotCertified("equations of the program contradict each other when they are solved exactly")
+            raise NotCertified(
+                "equations of the program contradict each other when they are solved exactly: subtract a constant from "
+                "labels and outputs that are far from 0, and leave out rows '==' that follow from others"
+            )
         solution[pivot] = reduced[i, unknowns]
     return solution
 
@@ -200,7 +244,7 @@ def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: S
         if inner < 0 or (outer < 0 and inner == 0):
             raise NotCertified(
                 "no point of the program keeps every row strictly, so rounding cannot be repaired: widen the outputs "
-                "or relax a row a little"
+                "or relax a row a little, and subtract a constant from labels and outputs that are far from 0"
             )
         if outer < 0:
             least = max(least, -outer / (inner - outer))

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import exp_bracket, float_above, is_at_most_exp, log_above
-from optrand.base.validation import Floats, check_epsilon, check_labels, check_real, rectangular
+from optrand.base.validation import MAX_EPSILON, Floats, check_epsilon, check_labels, check_real, rectangular
 from optrand.errors import InvalidInput
 from optrand.model.table import Table
 from optrand.programs.rows import CellNames, Entry, PairNames, Rows, Sense
@@ -120,7 +120,7 @@ class Pairwise:
         if (np.diag(matrix) != 0).any():
             raise InvalidInput("epsilons has a diagonal entry other than 0: a label needs no protection from itself")
         finite = matrix[np.isfinite(matrix)]
-        if (finite > 700).any():
+        if (finite > MAX_EPSILON).any():
             raise InvalidInput("epsilons has entries above 700, where exp(epsilon) overflows: use infinity for them")
         matrix.flags.writeable = False
         object.__setattr__(self, "epsilons", matrix)
@@ -250,11 +250,19 @@ def Metric(labels: ArrayLike, epsilon_per_unit: float, *, neighbours: bool = Tru
     numbers = check_labels(labels)
     if (np.diff(numbers) <= 0).any():
         raise InvalidInput("labels of a metric must increase: sort them")
-    rate = check_epsilon(epsilon_per_unit, "epsilon_per_unit")
+    rate = check_real(epsilon_per_unit, "epsilon_per_unit")
+    if rate <= 0:
+        raise InvalidInput(f"epsilon_per_unit is {rate:g}, expected a number above 0 (nats per unit of the labels)")
     epsilons = rate * np.abs(numbers[:, np.newaxis] - numbers)
     if neighbours:
         places = np.arange(numbers.size)
         epsilons[np.abs(places[:, np.newaxis] - places) > 1] = np.inf
+    widest = float(epsilons.max(where=np.isfinite(epsilons), initial=0.0))
+    if widest > MAX_EPSILON:
+        raise InvalidInput(
+            f"epsilon_per_unit is {rate:g}, so that two labels have an epsilon of {widest:g}: expected at most "
+            f"{MAX_EPSILON:g}, beyond which exp(epsilon) overflows; Pairwise takes infinity for such pairs"
+        )
     return Pairwise(epsilons)
 
 

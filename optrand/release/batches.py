@@ -91,9 +91,13 @@ class Account:
             return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
         return self.ledger.begin(charges, again=self.again, budget=self.budget)
 
-    def enter(self, charge: Charge, record: str) -> str:
+    def enter(self, charge: Charge, record: ReleaseRecord) -> ReleaseRecord:
         """Enter the record that labels are drawn with. Return it, or that of another run that came first."""
-        return record if self.ledger is None else self.ledger.draw(charge, record)
+        if self.ledger is None:
+            return record
+        text = record.to_bytes().decode()
+        entered = self.ledger.draw(charge, text)
+        return record if entered == text else ReleaseRecord.from_bytes(entered.encode())
 
     def complete(self, charges: Sequence[Charge], publish: Callable[[], object]) -> None:
         """Publish releases inside the ledger's transaction, so that of two racing runs one publishes."""
@@ -463,6 +467,4 @@ def make_record(
     made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=account.charged)
     if not made.estimates.histogram:
         listener.warn(made.estimates.words)
-    text = made.to_bytes().decode()
-    entered = account.enter(charge, text)
-    return made if entered == text else ReleaseRecord.from_bytes(entered.encode())
+    return account.enter(charge, made)

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,9 +57,12 @@ from optrand.studies import minimax
 
 
 def rehearse(question: Question, rows: int) -> None:
-    """Solve the problem with a uniform prior, so that whatever cannot be solved is refused before it is charged."""
+    """Find and prove a mechanism, for a uniform prior if it needs one, so that errors come before the charge."""
+    epsilon = question.split(rows).labels
     if question.needs_prior:
-        _find_best(question, question.problem(question.split(rows).labels))
+        _find_best(question, question.problem(epsilon))
+    else:
+        prove(question, [_find_without_prior(question, epsilon)])
 
 
 def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySource) -> NDArray[np.int64] | None:
@@ -127,10 +130,7 @@ def find_mechanisms(
     epsilon = question.split(int(sizes.sum())).labels
     announce("solving")
     if not question.needs_prior:
-        given = question.randomizer
-        if isinstance(given, str):
-            given = mechanism_without_prior(given, question.problem(epsilon))
-        return [Conditioning(given)], None
+        return [Conditioning(_find_without_prior(question, epsilon))], None
     # Pools with the same prior share a mechanism.
     priors, inverse = np.unique(_priors(question, sizes, noisy), axis=0, return_inverse=True)
     of_pools = inverse.ravel().tolist()
@@ -270,8 +270,17 @@ def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
     return solve(problem)
 
 
-def mechanism_without_prior(name: str, problem: Problem) -> Mechanism:
-    """Return the mechanism of a name that needs no prior, for the labels, epsilon and outputs of a problem."""
+def _find_without_prior(question: Question, epsilon: float) -> Mechanism:
+    """Return the mechanism that is given, or that of a name that needs no prior."""
+    name = question.randomizer
+    if isinstance(name, Mechanism):
+        return name
+    return _solve_without_prior(str(name), question.problem(epsilon))
+
+
+# Solved before the charge, and used after it: minimax over 500 labels takes half a minute.
+@lru_cache(maxsize=4)
+def _solve_without_prior(name: str, problem: Problem) -> Mechanism:
     if name == "rr":
         return rr(problem.labels, problem.epsilon)
     if name == "debiased-rr":

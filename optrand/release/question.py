@@ -400,8 +400,10 @@ def _is_name(label: object) -> bool:
 def _check_names(given: Any) -> tuple[Name, ...]:
     names = [name.item() if isinstance(name, np.generic) else name for name in given]
     named = [name for name in names if name is not None]
-    if not named or len({type(name) for name in named}) > 1 or not isinstance(named[0], str | int):
-        raise InvalidInput("labels are of several types or of none, expected all text, all integers or all booleans")
+    kinds = sorted({type(name).__name__ for name in named})
+    if len(kinds) != 1 or not isinstance(named[0], str | int):
+        given = f"of type {' and '.join(kinds)}" if kinds else "missing"
+        raise InvalidInput(f"labels that are names are {given}, expected all text, all integers or all booleans")
     # Surrogates, by which Python escapes bytes of other encodings.
     if isinstance(named[0], str) and any("\ud800" <= letter <= "\udfff" for letter in "".join(named)):
         raise InvalidInput("a label is no valid Unicode text: rename it")

@@ -41,7 +41,7 @@ ROUNDING = 1e-24
 WIDER = (
     "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width at both ends"
 )
-"""What to do about an answer that is not certified."""
+"""Advice on outputs that are too narrow."""
 
 TIGHT = 5e-10
 """Share of their width that outputs must reach beyond what unbiased answers need for :data:`WIDER` not to be said."""
@@ -225,7 +225,23 @@ def _advice(problem: Problem) -> str:
         low, high = unbiased_range(problem.labels, problem.epsilon)
         if min(low - problem.outputs.low, problem.outputs.high - high) < TIGHT * (high - low):
             return WIDER
-    return ""
+    return _extremes(problem)
+
+
+def _extremes(problem: Problem) -> str:
+    """Name the numbers of a problem for which floats have too few digits or too small a range.
+
+    The limits are a heuristic: of random problems, nearly all that end without a proof lie beyond one of them.
+    """
+    least = float(problem.prior[problem.prior > 0].min())
+    found = []
+    if not 1e-5 <= problem.epsilon <= 28:
+        found.append(f"epsilon {problem.epsilon:g}")
+    if least < 1e-12:
+        found.append(f"a prior of {least:.3g}")
+    if problem.bias_penalty and not (problem.unbiased or 1e-6 <= problem.bias_penalty <= 1e6):
+        found.append(f"the bias penalty {problem.bias_penalty:g}")
+    return f"; less extreme numbers than {' and '.join(found)} can be proven" if found else ""
 
 
 def _reduce_and_solve(problem: Problem, solver: Solver | None) -> Solution:

@@ -31,7 +31,8 @@ def solver_failures(solver: object) -> Iterator[None]:
     Raises
     ------
     SolverFailed
-        In the place of numpy's, scipy's or Python's errors of arithmetic and of shape, and of `InvalidInput`.
+        In the place of numpy's, scipy's or Python's errors of arithmetic and of shape, and of `InvalidInput`. Their
+        words are no help to users. The error itself is the cause.
 
     Examples
     --------
@@ -39,7 +40,7 @@ def solver_failures(solver: object) -> Iterator[None]:
     >>> with solver_failures("ReducedDual()"):
     ...     np.linalg.solve(np.zeros((2, 2)), np.ones(2))
     Traceback (most recent call last):
-    optrand.errors.SolverFailed: ReducedDual() gave up in floats: LinAlgError, Singular matrix
+    optrand.errors.SolverFailed: ReducedDual() has no answer: numbers left the range or the precision of floats
     """
     try:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -50,7 +51,7 @@ def solver_failures(solver: object) -> Iterator[None]:
         if isinstance(error, OptrandError) and not isinstance(error, InvalidInput):
             raise
         name = type(solver).__name__ + "()" if not isinstance(solver, str) else solver
-        raise SolverFailed(f"{name} gave up in floats: {type(error).__name__}, {error}") from error
+        raise SolverFailed(f"{name} has no answer: numbers left the range or the precision of floats") from error
 
 
 class _SingleThread:

@@ -16,6 +16,7 @@ from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Arcs, Indices
 from optrand.model.staircase import Staircase
+from optrand.solvers.positions import divide
 
 __all__ = [
     "balance_arcs",
@@ -241,7 +242,8 @@ def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int =
         amounts = np.append(masses, coverage)
         scaled = matrix * amounts
         residual = right - matrix @ amounts
-        weight = 1 / np.maximum(np.abs(scaled).max(axis=1), np.finfo(float).tiny)
+        # A row that no mass touches has no weight: nothing changes its residual.
+        weight = divide(np.ones(right.size), np.abs(scaled).max(axis=1))
         change = np.linalg.lstsq(scaled * weight[:, np.newaxis], residual * weight, rcond=OPTIONS.rank)[0][:-1]
         masses = masses * np.clip(1 + change, 0.5, 2.0)
     return _top_up(Staircase(arcs.members, arcs.outputs, masses), ratio)

@@ -317,7 +317,7 @@ def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, 
         try:
             program.solve(solver="CLARABEL", max_iter=300, **options)
         except cvxpy.error.SolverError as error:
-            raise SolverFailed(f"Clarabel has no answer: {error}") from error
+            raise SolverFailed("Clarabel has no answer: numbers left the range or the precision of floats") from error
     if table.value is None or limit.dual_value is None:
         raise SolverFailed(f"Clarabel ended with the status {program.status} and no answer to read")
     prices = np.maximum(limit.dual_value, 0.0)

@@ -14,6 +14,7 @@ The value is not convex in the outputs: the descent ends in a local optimum.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -32,7 +33,7 @@ from optrand.mechanism.mechanism import Mechanism
 from optrand.model.outputs import Grid
 from optrand.model.problem import Problem
 from optrand.model.randomizer import Solution
-from optrand.solvers import LinearProgram, design
+from optrand.solvers import LinearProgram, Solver, design
 from optrand.solvers.dispatch import exact_mechanism
 from optrand.studies.placement import Placements
 
@@ -224,7 +225,9 @@ class _Search:
         while found is not None and found.n > n:
             found = self._leave_one_out(found)
         if found is None:
-            raise Infeasible(f"no {n} output(s) were found on which the problem can be solved: ask for more")
+            raise Infeasible(
+                f"no placement of at most {n} outputs was found on which the problem can be solved: ask for more"
+            )
         return found
 
     def _start(self, n: int) -> Floats:
@@ -319,14 +322,19 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     (True, [-1.0, 2.0])
     """
     grid = Grid(np.unique(rectangular(positions, "positions")))
-    # For tables of up to 1,000 entries one linear program is quicker than an interior point.
-    solver = LinearProgram() if problem.unbiased and problem.k * grid.values.size <= 1_000 else None
-    try:
-        solution = design(replace(problem, outputs=grid), solver)
-    except (Infeasible, NotCertified):
-        return None
+    # For tables of up to 1,000 entries one linear program is quicker than an interior point. At an epsilon below 1e-4
+    # its tolerance admits answers that are biased, whose outputs allow no solution.
+    quick = problem.unbiased and problem.k * grid.values.size <= 1_000
+    for solver in (LinearProgram(), None) if quick else (None,):
+        with suppress(Infeasible, NotCertified):
+            return _solve_on(problem, grid, solver)
+    return None
+
+
+def _solve_on(problem: Problem, grid: Grid, solver: Solver | None) -> Solution:
+    solution = design(replace(problem, outputs=grid), solver)
     used = solution.randomizer.outputs
-    return solution if used.size == grid.values.size else optimum_on(problem, used)
+    return solution if used.size == grid.values.size else _solve_on(problem, Grid(used), solver)
 
 
 def slopes(solution: Solution, positions: Floats) -> Floats:

@@ -42,7 +42,7 @@ Used = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
-class Options:
+class DesignOptions:
     """Tuning numbers of :func:`best_design`."""
 
     tolerance: float = 1e-13
@@ -67,7 +67,7 @@ class Options:
     """Factor between epsilons on the way up: masses move by ``exp(-epsilon)``, whose square is then negligible."""
 
 
-OPTIONS = Options()
+OPTIONS = DesignOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +187,10 @@ def best_design(
                     return _round(counts[used], program.keep(used), fine, levels, epsilon)
                 budget = min(epsilon, OPTIONS.growth * budget)
         except (ZeroDivisionError, np.linalg.LinAlgError):
-            raise SolverFailed(f"the design of subsets is singular at epsilon {epsilon:g}") from None
+            raise SolverFailed(
+                f"no design of subsets was found at epsilon {epsilon:g}: its equations are singular in floats, "
+                "try a larger epsilon or a less extreme prior"
+            ) from None
 
 
 def _find_support(counts: Counts, program: _Program) -> tuple[Floats, Used]:

@@ -235,7 +235,8 @@ class Partition:
     def value(self) -> float:
         """The loss."""
         gain, count = self.bins.gain, self.starts.size
-        return (gain * math.fsum(self.lengths) + count * self.bins.least) / (gain + count)
+        share = count / (gain + count)
+        return gain / (gain + count) * math.fsum(self.lengths) + share * self.bins.least
 
     def spread(self, amounts: Floats) -> Floats:
         """Repeat the amount of each bin at each of its labels."""
@@ -256,7 +257,8 @@ class _Means(Bins):
     def pull(self, mass: Floats, mean: Floats) -> Floats:
         """Return the mean of all labels under the weights of bins of some mass and mean."""
         share = self.gain * mass
-        means: Floats = (self.mean + share * mean) / (1 + share)
+        # The share is divided first, as share * mean overflows at an epsilon of 700.
+        means: Floats = self.mean / (1 + share) + mean * (share / (1 + share))
         return means
 
     def outputs(self, starts: Nodes) -> Floats:

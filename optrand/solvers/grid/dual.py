@@ -225,7 +225,7 @@ class GridProblem:
             )
             solved = columns._replace(mass=point.mass)
             found = self.best_candidate(arcs, solved, point, gap, options.candidates)
-            best, steps = _better(best, found), steps + count
+            best, steps = _with_smaller_gap(best, found), steps + count
             gaps.append(best.gap)
             stalled = number >= options.patience and (failed or not best.gap < gaps[-1 - options.patience] / 2)
             if found.solution is None or best.gap <= gap or stalled:
@@ -237,7 +237,7 @@ class GridProblem:
                 break
         # No column is missing now, so that further multipliers are worth their time.
         if best.gap > gap and not self.problem.unbiased:
-            best = _better(best, self.best_candidate(arcs, solved, point, gap, options.last_candidates))
+            best = _with_smaller_gap(best, self.best_candidate(arcs, solved, point, gap, options.last_candidates))
         return best._replace(steps=steps)
 
     def beside(self, nodes: Nodes, slopes: Floats, mass: Floats) -> Columns:
@@ -287,7 +287,7 @@ class GridProblem:
         """Return the candidate of the smallest gap, or the first one whose gap is small enough."""
         best = Candidate(None, math.inf, 0)
         for solution in self.candidates(arcs, columns, point, most):
-            best = _better(best, Candidate(solution, estimated_gap(solution), 0))
+            best = _with_smaller_gap(best, Candidate(solution, estimated_gap(solution), 0))
             if best.gap <= gap:
                 break
         return best
@@ -322,6 +322,6 @@ class GridProblem:
         return Randomizer.of_arcs(self.problem.labels, arcs, self.problem.epsilon)
 
 
-def _better(one: Candidate, other: Candidate) -> Candidate:
+def _with_smaller_gap(one: Candidate, other: Candidate) -> Candidate:
     """Return the candidate of the smaller gap, and one without a solution only if there is no other."""
     return other if one.solution is None or other.gap < one.gap else one
