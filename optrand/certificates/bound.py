@@ -118,15 +118,13 @@ def _float_below(number: arb) -> float:
 
 def _enclosure(problem: Problem, dual: Dual) -> Enclosure:
     """Return both ends of the bound."""
-    more, base, origin = arb(problem.epsilon).expm1(), ZERO, arb(dual.origin)
-    for alpha in dual.alpha.tolist():
-        base += arb(alpha)
-    charged = 0.0 < problem.bias_penalty < math.inf
-    for y, p, beta in zip(problem.labels.tolist(), problem.prior.tolist(), map(arb, dual.beta.tolist()), strict=True):
-        if beta != 0:
-            base += beta * (arb(y) - origin)
-            if charged:
-                base -= beta * beta / (2 * arb(problem.bias_penalty) * arb(p))
+    more, origin, penalty = arb(problem.epsilon).expm1(), arb(dual.origin), arb(problem.bias_penalty)
+    betas = list(map(arb, dual.beta.tolist()))
+    base = sum(map(arb, dual.alpha.tolist()), ZERO)
+    base += sum(beta * (y - origin) for y, beta in zip(map(arb, problem.labels.tolist()), betas, strict=True))
+    if 0.0 < problem.bias_penalty < math.inf:
+        charged = zip(betas, problem.prior.tolist(), strict=True)
+        base -= sum((beta * beta / (2 * penalty * arb(p)) for beta, p in charged if beta != 0), ZERO)
     low, high = _lowest(problem, dual, more)
     # The least price counts the total mass of columns, which is at most k / (E + k - 1) and at least 1 / E.
     # The ends are exact, so that their signs are known.
@@ -135,17 +133,16 @@ def _enclosure(problem: Problem, dual: Dual) -> Enclosure:
     return low.lower(), high.upper()
 
 
-class _Least:
-    """The least of some numbers, in balls; no number at all once one of them is not finite."""
-
-    def __init__(self) -> None:
-        self.low, self.high = INFINITY, INFINITY
-
-    def include(self, number: arb) -> None:
-        """Take in another number."""
-        # False of balls that may be smaller, and of those that are not finite. Nothing is smaller than -inf.
-        if not number >= self.low and self.low > -INFINITY:
-            self.low, self.high = number.lower() if number.is_finite() else -INFINITY, number.upper()
+def _enclose_least(numbers: Iterable[arb]) -> Enclosure:
+    """Enclose the least of some numbers, from below by ``-inf`` if one of them is not finite."""
+    low, high = INFINITY, INFINITY
+    for number in numbers:
+        # False of balls that may be smaller, and of those that are not finite.
+        if not number >= low:
+            low, high = number.lower(), number.upper()
+            if not number.is_finite():
+                return -INFINITY, high
+    return low, high
 
 
 def _lowest(problem: Problem, dual: Dual, more: arb) -> Enclosure:
@@ -176,11 +173,14 @@ def _curves(problem: Problem, dual: Dual) -> Iterator[list[Curve]]:
         if is_poisson:
             yield [(p * y, p - beta, beta * origin - alpha)]
             continue
-        pull = p * (y - origin)
+        place = y - origin
         if is_absolute:
+            pull = p * place
             yield [(ZERO, -p - beta, pull - alpha), (ZERO, p - beta, -pull - alpha)]
         else:
-            yield [(half * p, -pull - beta, half * pull * (y - origin) - alpha)]
+            weight = half * p
+            pull = weight * place
+            yield [(weight, pull + half * beta, pull * place - alpha)]
 
 
 # -------------------------------------------------------------------------------------------- forms of convex curves
@@ -208,42 +208,44 @@ class Form(NamedTuple):
 
 
 def _parabola_at(curve: Curve, x: arb, _log: arb | None) -> Place:
-    """Return ``a x^2 + b x + c``."""
+    """Return ``a x^2 - 2 b x + c``."""
     a, b, c = curve
-    t = a * x + b
-    return t * x + c, t + a * x
+    slope = a * x - b
+    return (slope - b) * x + c, slope
 
 
 def _parabola_depth(curve: Curve) -> arb:
     a, b, c = curve
     if a > 0:
-        return b * b / (4 * a) - c
+        return b * b / a - c
     return -c if b == 0 else INFINITY
 
 
 def _parabola_roots(curve: Curve) -> Enclosure | None:
     a, b, c = curve
     if a == 0:
-        if b == 0:
-            return (-INFINITY, INFINITY) if c < 0 else None
-        return (-INFINITY, -c / b) if b > 0 else (-c / b, INFINITY)
-    twice = a + a
-    square = b * b - (twice + twice) * c
-    if not square > 0:
+        return _line_roots(-b - b, c)
+    square = b * b - a * c
+    if not square > ZERO:
         return None
     root = square.sqrt()
-    return (-b - root) / twice, (root - b) / twice
+    return (b - root) / a, (b + root) / a
+
+
+def _line_roots(slope: arb, c: arb) -> Enclosure | None:
+    if slope == 0:
+        return (-INFINITY, INFINITY) if c < 0 else None
+    return (-INFINITY, -c / slope) if slope > 0 else (-c / slope, INFINITY)
 
 
 def _parabola_least(curve: Curve, left: arb, right: arb) -> arb:
     a, b, c = curve
-    t = a * left
-    if t + t + b >= 0:
-        return (t + b) * left + c
-    t = a * right
-    if t + t + b <= 0:
-        return (t + b) * right + c
-    return c - b * b / (4 * a)
+    middle = b / a
+    if middle <= left:
+        return _parabola_at(curve, left, None)[0]
+    if middle >= right:
+        return _parabola_at(curve, right, None)[0]
+    return c - b * middle
 
 
 def _poisson_at(curve: Curve, x: arb, log: arb | None) -> Place:
@@ -264,7 +266,7 @@ def _poisson_roots(curve: Curve) -> Enclosure | None:
     """Return roots by both branches of Lambert's W, for ``b >= 0``, as it is off a grid."""
     d, b, c = curve
     if d == 0:
-        return _parabola_roots(curve)
+        return _line_roots(b, c)
     if not _poisson_depth(curve) > 0:
         return None
     argument, unit = -b / d * (c / d).exp(), -d / b
@@ -322,9 +324,10 @@ def _clip(number: arb, low: arb, high: arb) -> arb:
 
 def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits: Enclosure) -> Enclosure:
     """Enclose the minimum of :math:`f` between two places: between the ends of all ranges it is one curve."""
-    low, high = limits
-    events, slack = list[Event](), ZERO
-    a = b = c = ZERO
+    (low, high), at = limits, form.at
+    is_low_finite, is_high_finite = low.is_finite(), high.is_finite()
+    a = b = c = slack = ZERO
+    events = list[Event]()
     for (curve,) in curves:
         a, b, c = a + curve[0], b + curve[1], c + curve[2]
         roots = form.roots(curve)
@@ -333,31 +336,42 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
             continue
         left, right = roots[0].mid(), roots[1].mid()
         # An end that is not a number becomes that of the outputs.
-        left = high if left > high else left if left > low else low
-        right = left if right < left else right if right < high else high
-        first = form.at(curve, left, None) if left.is_finite() else _far(curve, left)
-        last = form.at(curve, right, None) if right.is_finite() else _far(curve, right)
-        counted = left < right or low == high
-        outside = first if low < left else None, last if right < high else None
-        slack += _bound_overstatement((first, last) if counted else (), outside, form, curve)
-        if counted:
+        begins, ends = low < left, right < high
+        left = low if not begins else high if left > high else left
+        right = high if not ends else left if right < left else right
+        first = at(curve, left, None) if begins or is_low_finite else _far(curve, left)
+        last = at(curve, right, None) if ends or is_high_finite else _far(curve, right)
+        is_counted = left < right or not (begins or ends)
+        if begins and ends and first[1] <= ZERO <= last[1]:
+            # The same as below in fewer operations: nearly all ranges end between the limits.
+            slack += abs(first[0]) + abs(last[0])
+        else:
+            outside = first if begins else None, last if ends else None
+            slack += _bound_overstatement((first, last) if is_counted else (), outside, form, curve)
+        if is_counted:
             steps = more * curve[0], more * curve[1], more * curve[2]
-            if low < left:
+            if begins:
                 events.append((float(left), left, steps, True))
             else:
                 a, b, c = a + steps[0], b + steps[1], c + steps[2]
-            if right < high:
+            if ends:
                 events.append((float(right), right, steps, False))
-    least, left = _Least(), low
-    for _, right, steps, opens in [*_sort(events), (0.0, high, (ZERO, ZERO, ZERO), True)]:
-        if left < right or low == high:
-            least.include(form.least((a, b, c), left, right))
+    lower, upper = _enclose_least(_least_of_pieces(form, (a, b, c), _sort(events), limits))
+    return lower - more * slack, upper
+
+
+def _least_of_pieces(form: Form, curve: Curve, events: list[Event], limits: Enclosure) -> Iterator[arb]:
+    """Generate the minimum of each piece between two places, given the curve of the first piece."""
+    (a, b, c), (left, high), least = curve, limits, form.least
+    for _, right, (d, e, f), begins in events:
+        if left < right:
+            yield least((a, b, c), left, right)
             left = right
-        if opens:
-            a, b, c = a + steps[0], b + steps[1], c + steps[2]
+        if begins:
+            a, b, c = a + d, b + e, c + f
         else:
-            a, b, c = a - steps[0], b - steps[1], c - steps[2]
-    return least.low - more * slack, least.high
+            a, b, c = a - d, b - e, c - f
+    yield least((a, b, c), left, high)
 
 
 def _bound_overstatement(
@@ -393,7 +407,7 @@ def _far(curve: Curve, end: arb) -> Place:
     a, b, c = curve
     if a == 0 and b == 0:
         return c, ZERO
-    return -INFINITY if a == 0 and b * end < 0 else INFINITY, ZERO
+    return -INFINITY if a == 0 and b * end > 0 else INFINITY, ZERO
 
 
 def _sort(events: list[Event]) -> list[Event]:
@@ -457,10 +471,9 @@ def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -
                 if first < inner < last:
                     step[inner] += late - early
                 step[last] -= late if inner < last else early
-    least = _Least()
-    for curve, place in zip(zip(*(accumulate(step[:-1]) for step in steps), strict=True), places, strict=True):
-        least.include(form.at(curve, *place)[0])
-    return least.low - more * slack, least.high
+    sums = zip(*(accumulate(step[:-1]) for step in steps), strict=True)
+    low, high = _enclose_least(form.at(curve, *place)[0] for curve, place in zip(sums, places, strict=True))
+    return low - more * slack, high
 
 
 def _guesses(problem: Problem, dual: Dual, points: Floats) -> Iterator[tuple[int, int, int]]:
@@ -520,13 +533,10 @@ def _lowest_of_classes(problem: Problem, dual: Dual, more: arb, grid: Floats) ->
 
     alphas = [arb(alpha) for alpha in dual.alpha.tolist()]
     elsewhere = [weigh(-alpha) for alpha in alphas]
-    total, least = sum(elsewhere, ZERO), _Least()
+    total = sum(elsewhere, ZERO)
     own = np.flatnonzero(np.isin(problem.labels, grid)).tolist()
-    for y in own:
-        least.include(total + weigh(-alphas[y] - float(problem.prior[y])) - elsewhere[y])
-    if len(own) < grid.size:
-        least.include(total)
-    return least.low, least.high
+    prices = [total + weigh(-alphas[y] - float(problem.prior[y])) - elsewhere[y] for y in own]
+    return _enclose_least(prices if len(own) == grid.size else [*prices, total])
 
 
 def _lowest_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
@@ -542,10 +552,7 @@ def _lowest_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> E
             sums[i] += cost
             if not cost >= 0:
                 gains[i] += cost.min(ZERO)
-    least = _Least()
-    for total, gain in zip(sums, gains, strict=True):
-        least.include(total + more * gain)
-    return least.low, least.high
+    return _enclose_least(total + more * gain for total, gain in zip(sums, gains, strict=True))
 
 
 def _row(problem: Problem, y: int, grid: Floats) -> Iterator[arb]:
