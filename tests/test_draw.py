@@ -520,7 +520,7 @@ class Lying(Table):
     ("arguments", "message"),
     [
         (([[3, 1], [1, 3]],), "table is of type list, expected a Table"),
-        ((Lying(COIN.labels, COIN.outputs, COIN.columns),), "no subclass"),
+        ((Lying(COIN.labels, COIN.outputs, COIN.steps),), "no subclass"),
     ],
 )
 def test_parts_that_do_not_fit_are_refused(arguments, message):

@@ -120,8 +120,8 @@ def test_figures_of_a_table_are_their_definitions(mechanism, ratio):
     charges = [(error + 3 * bias**2) / 2 for error, bias in zip(errors, table.biases, strict=True)]
     assert table.losses(3.0) == charges
     assert table.losses(math.inf) == [error / 2 for error in errors]
-    for column, extremes in zip(zip(*mechanism.weights.tolist(), strict=True), table.extremes, strict=True):
-        assert extremes == (min(column), max(column))
+    columns = list(zip(*mechanism.weights.tolist(), strict=True))
+    assert table.extremes == (list(map(min, columns)), list(map(max, columns)))
     pairs = [(y, z) for y in range(table.k) for z in range(table.k)]
     for y, z in pairs:
         assert table.pair_ratio(y, z) == max(a / b for a, b in zip(shares[y], shares[z], strict=True))
@@ -365,14 +365,47 @@ COIN_COLUMNS = (((0, 2), (1, -1)), ((0, 1), (1, 1)))
 )
 def test_a_table_is_checked(changes, message):
     parts = {"labels": [0, 1], "outputs": [-1.0, 2.0], "columns": COIN_COLUMNS}
-    assert Table(**parts) == coin().table
+    assert Table.of_columns(**parts) == coin().table
     with pytest.raises(InvalidInput, match=message):
-        Table(**{**parts, **changes})
+        Table.of_columns(**{**parts, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heights": [2, -1, 1, 1]}, "must be integers"),
+        ({"heights": np.array([2, -1, 1, 1.0], dtype=object)}, "must be integers"),
+        ({"heights": np.array([2, -1, 1, LyingInteger(1)], dtype=object)}, "must be integers"),
+        ({"places": np.array([0, 1, 0, 1.0])}, "must be integers"),
+        ({"places": np.array([0, 1, 0, 2])}, "steps of output 1 must be integers other than 0 at increasing labels"),
+        ({"places": np.array([1, 0, 0, 1])}, "steps of output 0"),
+        ({"places": np.array([0, 1, 0])}, "of one length"),
+        ({"outputs": np.array([0, 1, 0, 1])}, "in order"),
+        ({"outputs": np.array([-1, -1, 1, 1])}, "in order"),
+        ({"outputs": np.array([1, 1, 2, 2])}, "3 columns for 2 outputs"),
+        ({"outputs": np.array([1, 1, 1, 1])}, "output 0 never occurs"),
+        ({"outputs": np.array([0, 0, 0, 0])}, "steps of output 0"),
+    ],
+)
+def test_steps_of_a_table_are_checked(changes, message):
+    steps = Table.of_columns([0, 1], [-1.0, 2.0], COIN_COLUMNS).steps
+    with pytest.raises(InvalidInput, match=message):
+        Table([0, 1], [-1.0, 2.0], steps._replace(**changes))
+    with pytest.raises(InvalidInput, match="steps is of type tuple, expected Steps"):
+        Table([0, 1], [-1.0, 2.0], COIN_COLUMNS)
+
+
+def test_the_first_column_at_fault_is_named():
+    columns = [((0, 2), (1, -3)), ((0, 1), (1, 0)), (), ((0, 1), (1, -1))]
+    for message in ("output 0 has a negative weight", "steps of output 0", "output 0 never occurs", "row 1 of weights"):
+        with pytest.raises(InvalidInput, match=message):
+            Table.of_columns([0, 1], range(len(columns)), columns)
+        del columns[0]
 
 
 def test_a_table_that_judges_itself_is_refused():
     with pytest.raises(InvalidInput, match="of type LyingTable, expected"):
-        Mechanism(COIN, LyingTable([0, 1], [-1, 2], (((0, 99), (1, -98)), ((0, 1), (1, 98)))))
+        Mechanism(COIN, LyingTable.of_columns([0, 1], [-1, 2], (((0, 99), (1, -98)), ((0, 1), (1, 98)))))
     with pytest.raises(InvalidInput, match=r"expected a Table: Table.of_rows\(labels, outputs, weights\)"):
         Mechanism(COIN, COIN_TABLE)
 

@@ -238,7 +238,7 @@ def test_wrong_priors_multipliers_and_tables_are_not_believed() -> None:
     swapped = replace(problem, prior=problem.prior[[1, 0, 2, 3]])
     assert replace(mechanism, problem=swapped).certify(worst_case=True).lower < 0.99 * best.lower
     assert replace(mechanism, dual=None).certify(worst_case=True).lower == -math.inf
-    biased = replace(mechanism, table=Table(UNEVEN, 2 * table.outputs, table.columns)).certify(worst_case=True)
+    biased = replace(mechanism, table=Table(UNEVEN, 2 * table.outputs, table.steps)).certify(worst_case=True)
     assert biased.upper == math.inf
     with pytest.raises(NotCertified):
         biased.require(gap=1.0)

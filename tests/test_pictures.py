@@ -433,7 +433,7 @@ def test_prices_beyond_floats_are_no_proof_to_be_drawn(outputs):
 
 
 def test_a_problem_without_a_feasible_answer_has_no_certified_optimum():
-    biased = Mechanism(SIX.problem, Table(SIX.labels, SIX.outputs + 0.5, SIX.table.columns), SIX.dual)
+    biased = Mechanism(SIX.problem, Table(SIX.labels, SIX.outputs + 0.5, SIX.table.steps), SIX.dual)
     assert dual_figure(biased).get_suptitle().endswith("no optimum is certified")
 
 

@@ -115,7 +115,7 @@ def test_forged_figures_of_a_mechanism_do_not_travel(way: str) -> None:
     of_table = {"total": 1, "biases": (Fraction(9),) * 3, "squared_errors": (Fraction(0),) * 3, "weights": None}
     vars(mechanism.table).update(of_table)
     if way == "replace":
-        again = replace(mechanism, table=Table(PROBLEM.labels, mechanism.outputs, mechanism.table.columns))
+        again = replace(mechanism, table=Table(PROBLEM.labels, mechanism.outputs, mechanism.table.steps))
     else:
         again = WAYS[way](replace(mechanism, table=copy.copy(mechanism.table)) if way == "copy" else mechanism)
     assert again.certificate == optrand.certify(again) == honest
@@ -125,9 +125,14 @@ def test_forged_figures_of_a_mechanism_do_not_travel(way: str) -> None:
 
 
 def test_an_altered_pickle_is_proven_again_and_refused() -> None:
+    heights = TABLE.table.steps.heights
     for record, changes, message in (
         (TABLE, {"problem": replace(TABLE.problem, epsilon=0.9)}, "would not be private"),
-        (TABLE.table, {"columns": (TABLE.table.columns[0],) * TABLE.n}, "another total"),
+        (
+            TABLE.table,
+            {"steps": TABLE.table.steps._replace(heights=np.append(heights[:-1], heights[-1] + 1))},
+            "another total",
+        ),
     ):
         make, (kind, arguments) = record.__reduce__()
         assert make(kind, arguments) == record

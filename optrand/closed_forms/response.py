@@ -168,7 +168,7 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
         if y + 1 < problem.k:
             steps[y + 1] = steps.get(y + 1, 0) + other - own
         columns.append(tuple((place, step) for place, step in sorted(steps.items()) if step))
-    return Mechanism(problem, Table(problem.labels, problem.labels[kept], tuple(columns)), _dual(problem))
+    return Mechanism(problem, Table.of_columns(problem.labels, problem.labels[kept], columns), _dual(problem))
 
 
 def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:

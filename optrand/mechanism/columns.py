@@ -12,22 +12,22 @@ integer operations. An interval is one run, and intervals that cover labels equa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate, islice, pairwise
+from operator import truediv
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
-from optrand.base.arithmetic import places, quotient, scale_to_integers
+from optrand.base.arithmetic import Integers, places, quotient, scale_to_integers
 from optrand.base.validation import Floats
 from optrand.mechanism.equations import node_equations
 from optrand.model.randomizer import Indices
-from optrand.model.table import Column, Table, add_columns
+from optrand.model.table import Steps, Table, add_steps
 
 __all__ = ["ExactColumns", "LabelSets", "conserve_flow", "cover_equally", "move_along_tree", "scale_columns"]
 
@@ -83,19 +83,13 @@ class LabelSets:
         start, stop = np.concatenate((self.start, added)), np.concatenate((self.stop, added + 1))
         return LabelSets(self.k, self.n + added.size, owner, start, stop)
 
-    def runs(self) -> Iterator[list[tuple[int, int]]]:
-        """Generate the runs of each set."""
-        ends = zip(self.start.tolist(), self.stop.tolist(), strict=True)
-        for count in np.bincount(self.owner, minlength=self.n).tolist():
-            yield list(islice(ends, count))
-
     def sum_over(self, amounts: list[int]) -> list[int]:
         """Sum of the amounts of the sets that hold each label."""
-        steps = [0] * (self.k + 1)
-        for j, start, stop in zip(self.owner.tolist(), self.start.tolist(), self.stop.tolist(), strict=True):
-            steps[start] += amounts[j]
-            steps[stop] -= amounts[j]
-        return list(accumulate(steps[:-1]))
+        changes, steps = np.zeros(self.k + 1, dtype=object), np.array(amounts, dtype=object)[self.owner]
+        np.add.at(changes, self.start, steps)
+        np.subtract.at(changes, self.stop, steps)
+        sums: list[int] = np.cumsum(changes)[:-1].tolist()
+        return sums
 
     def coverage(self, masses: Floats) -> Floats:
         """Return the mass of the sets that hold each label, in floats."""
@@ -122,25 +116,26 @@ def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
     From left to right the heaviest interval that begins at a node makes up the difference, and if it would turn
     negative, the next one. Intervals from whose end none leads to the last label come to nothing.
     """
-    k, ends = sets.k, sets.stop.tolist()
-    leaving: list[list[int]] = [[] for _ in range(k)]
-    for j, first in enumerate(sets.start.tolist()):
-        leaving[first].append(j)
-    leads = [False] * k + [True]
-    for node in reversed(range(k)):
-        leaving[node] = [j for j in leaving[node] if leads[ends[j]]]
-        leads[node] = bool(leaving[node])
-    masses = [0] * len(wanted)
-    arriving = [0] * (k + 1)
-    arriving[0] = sum(wanted[j] for j in leaving[0])
-    for node in range(k):
-        missing = arriving[node] - sum([wanted[j] for j in leaving[node]])
-        if len(leaving[node]) > 1:
-            leaving[node].sort(key=wanted.__getitem__, reverse=True)
-        for j in leaving[node]:
-            masses[j] = max(0, wanted[j] + missing)
-            missing -= masses[j] - wanted[j]
-            arriving[ends[j]] += masses[j]
+    starts, stops = sets.start.tolist(), sets.stop.tolist()
+    # By first node, and the heaviest first.
+    order = sorted(range(len(wanted)), key=wanted.__getitem__, reverse=True)
+    order.sort(key=starts.__getitem__)
+    leads = [False] * sets.k + [True]
+    for j in reversed(order):
+        leads[starts[j]] |= leads[stops[j]]
+    order = [j for j in order if leads[stops[j]]]
+    masses, missing = [0] * len(wanted), [0] * (sets.k + 1)
+    for j in order:
+        missing[starts[j]] -= wanted[j]
+        missing[stops[j]] += wanted[j]
+    missing[0] = 0
+    for j in order:
+        change = missing[starts[j]]
+        if change < -wanted[j]:
+            change = -wanted[j]
+        masses[j] = wanted[j] + change
+        missing[starts[j]] -= change
+        missing[stops[j]] += change
     return masses
 
 
@@ -252,60 +247,43 @@ class ExactColumns:
 
         The outputs of the parts are neighbouring floats (``docs/mathematics.md``, Proposition 17).
         """
-        (low, more), k = self.factors, self.sets.k
+        (low, more), (owner, start, stop) = self.factors, (self.sets.owner, self.sets.start, self.sets.stop)
+        below, shares, digits = self._split()
         # A common power of two makes the shares of both floats integers.
-        parts, finer = self._split()
-        masses = list[int]()
-        for mass, (_, up, coarse) in zip(self.masses, parts, strict=True):
-            high = up << (finer - coarse)
-            masses += ((mass << finer) - high, high)
-        common = math.gcd(*masses)
+        above = np.where(shares == 0, below, np.nextafter(below, math.inf))
+        masses = np.array(self.masses, dtype=object) << digits
+        masses = np.concatenate((masses - shares, shares))
+        common = math.gcd(*masses.tolist())
         if common > 1:
-            masses = [mass // common for mass in masses]
-        columns = dict[float, Column]()
-        pieces = zip(self.sets.runs(), parts, masses[::2], masses[1::2], strict=True)
-        for runs, ((below, above), _, _), under, over in pieces:
-            for output, mass in ((below, under), (above, over)):
-                if mass:
-                    column = _column(runs, low * mass, more * mass, k)
-                    columns[output] = add_columns((columns[output], column)) if output in columns else column
-        outputs = sorted(columns)
-        return Table(labels, np.array(outputs), tuple(columns[v] for v in outputs))
+            masses //= common
+        outputs, at = np.unique(np.concatenate((below, above)), return_inverse=True)
+        runs = np.concatenate((owner, owner + below.size))
+        places = np.concatenate((np.zeros_like(at), start, start, stop, stop))
+        heights = np.concatenate((low * masses, more * masses[runs], -more * masses[runs]))
+        steps = Steps(places, np.concatenate((at, at[runs], at[runs])), heights)
+        return Table(labels, outputs, add_steps(self.sets.k, steps))
 
-    def _split(self) -> tuple[list[tuple[tuple[float, float], int, int]], int]:
-        """Return floats around each output, the mass of the upper one over a power of two, and the largest power."""
-        (zero,) = scale_to_integers(np.array([self.origin]), self.digits)
-        parts, finer = list[tuple[tuple[float, float], int, int]](), 0
-        for x, mass in zip(self.moments, self.masses, strict=True):
-            moment, unit = x + zero * mass, mass << self.digits
-            nearest = quotient(moment, unit)
-            top, bottom = nearest.as_integer_ratio()
-            left = moment * bottom - unit * top
-            if not left:
-                parts.append(((nearest, nearest), 0, 0))
-                continue
-            other = math.nextafter(nearest, math.inf if left > 0 else -math.inf)
-            below, above = (nearest, other) if left > 0 else (other, nearest)
-            top, bottom = below.as_integer_ratio()
-            up = moment * bottom - unit * top
-            # Neighbouring floats are a power of two apart.
-            coarse = bottom.bit_length() - 2 + self.digits + math.frexp(above - below)[1]
-            even = min((up & -up).bit_length() - 1, coarse)
-            up, coarse = (up >> even, coarse - even) if coarse > 0 else (up << -coarse, 0)
-            finer = max(finer, coarse)
-            parts.append(((below, above), up, coarse))
-        return parts, finer
-
-
-def _column(runs: list[tuple[int, int]], weight: int, more: int, k: int) -> Column:
-    """Return the column of a weight for all labels, and more for those of some runs."""
-    if len(runs) == 1:  # nearly always, and quicker than the sum below
-        start, stop = runs[0]
-        if start:
-            return ((0, weight), (start, more), (stop, -more)) if stop < k else ((0, weight), (start, more))
-        return ((0, weight + more), (stop, -more)) if stop < k else ((0, weight + more),)
-    steps = [(at, step) for run in runs for at, step in zip(run, (more, -more), strict=True) if at < k]
-    return add_columns([((0, weight),), steps])
+    def _split(self) -> tuple[Floats, Integers, int]:
+        """Return the float below each output or at it, and the mass of the next one, in units of ``2**-digits``."""
+        zero = _scale(self.origin, self.digits)
+        masses = np.array(self.masses, dtype=object)
+        moments = np.array(self.moments, dtype=object) + zero * masses
+        nearest = list(map(truediv, moments.tolist(), (masses << self.digits).tolist()))
+        # Floats next to each other are integers of at most 53 digits times the same power of two: that of the nearest
+        # one, seen from zero, or the next power if the output lies beyond.
+        powers = np.frexp(np.spacing(np.nextafter(nearest, 0.0)))[1] - 1
+        while True:
+            digits = np.maximum(powers + self.digits, 0)
+            scaled, units = moments << (digits - powers - self.digits), masses << digits
+            wholes = scaled // units
+            is_beyond = (wholes >= 1 << 53) | (wholes < -1 << 53)
+            if not is_beyond.any():
+                break
+            powers += is_beyond
+        rests = scaled - wholes * units
+        digits = np.where(rests != 0, digits, 0)
+        most = digits.max()
+        return np.ldexp(wholes.astype(np.float64), powers), rests << (most - digits), most
 
 
 def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
@@ -320,17 +298,17 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
     tree, path = _spanning_tree(columns, movable), _widest_path(columns, movable)
     if tree is None or path is None:
         return None
-    starts, stops = columns.sets.start.tolist(), columns.sets.stop.tolist()
-    low, more = columns.factors
+    sets, (low, more) = columns.sets, columns.factors
     # With these multiples every division below has no remainder.
     length = low * len(path) + more
     factor, total = more * length, columns.total * length
-    moments = [moment * factor for moment in columns.moments]
+    scaled = np.array(columns.moments, dtype=object) * factor
     # Residual of each node, divided by r - d, in the unit of moments.
-    residuals = [0, *((after - before) * total for before, after in pairwise(columns.labels)), 0]
-    for start, stop, moment in zip(starts, stops, moments, strict=True):
-        residuals[start] -= moment
-        residuals[stop] += moment
+    unmet = np.zeros(sets.k + 1, dtype=object)
+    unmet[1:-1] = np.diff(np.array(columns.labels, dtype=object)) * total
+    np.subtract.at(unmet, sets.start, scaled)
+    np.add.at(unmet, sets.stop, scaled)
+    moments, residuals, starts, stops = scaled.tolist(), unmet.tolist(), sets.start.tolist(), sets.stop.tolist()
     # From the leaves inwards: a column makes its outer node right, and passes the rest on to its other node.
     for node, j in tree:
         start, stop = starts[j], stops[j]
@@ -339,7 +317,7 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
         residuals[start] -= change
         residuals[stop] += change
     # Now neighbouring means differ as their labels do. One path from end to end moves all of them alike.
-    begun = sum(moment for moment, start in zip(moments, starts, strict=True) if start == 0)
+    begun = sum(moments[j] for j in np.flatnonzero(sets.start == 0).tolist())
     step = (total * more * columns.labels[0] - low * sum(moments) - more * begun) // length
     for j in path:
         moments[j] += step
@@ -354,23 +332,21 @@ def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tu
     k, sets = columns.sets.k, columns.sets
     heavy = np.array(sorted(np.flatnonzero(movable).tolist(), key=columns.masses.__getitem__, reverse=True), dtype=int)
     one, other = sets.start[heavy], sets.stop[heavy] % k
-    low, high = np.minimum(one, other), np.maximum(one, other)
     # The heaviest column between two nodes; its weight is its rank, from 1, for 0 would be no edge.
-    ranks = np.unique(low * k + high, return_index=True)[1]
-    ranks = ranks[low[ranks] != high[ranks]]
+    pairs, ranks = np.unique(np.minimum(one, other) * k + np.maximum(one, other), return_index=True)
+    is_edge = one[ranks] != other[ranks]
+    rows, others = np.divmod(pairs[is_edge], k)
     # SciPy 1.16 takes graphs with indices of 32 bits alone.
-    places = low[ranks].astype(np.int32), high[ranks].astype(np.int32)
-    graph = sparse.csr_array((ranks + 1.0, places), shape=(k, k))
-    tree = minimum_spanning_tree(graph)
+    begins = np.searchsorted(rows, np.arange(k + 1)).astype(np.int32)
+    tree = minimum_spanning_tree(sparse.csr_array((ranks[is_edge] + 1.0, others.astype(np.int32), begins), (k, k)))
     order, parents = breadth_first_order(tree, 0, directed=False)
     if order.size < k:
         return None
-    edges = tree.tocoo()
-    ends = zip(edges.row.tolist(), edges.col.tolist(), strict=True)
-    column = dict(zip(ends, heavy[edges.data.astype(int) - 1].tolist(), strict=True))
-    nodes = order[:0:-1].tolist()
-    above = parents[nodes].tolist()
-    return [(node, column[min(node, up), max(node, up)]) for node, up in zip(nodes, above, strict=True)]
+    one, other = np.repeat(np.arange(k), np.diff(tree.indptr)), tree.indices
+    to_parent = np.empty(k, dtype=int)
+    to_parent[np.where(parents[other] == one, other, one)] = heavy[tree.data.astype(int) - 1]
+    nodes = order[:0:-1]
+    return list(zip(nodes.tolist(), to_parent[nodes].tolist(), strict=True))
 
 
 def _widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int] | None:
@@ -381,9 +357,9 @@ def _widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int]
     widths[0] = sum(masses)
     order = np.flatnonzero(movable)
     for j in order[np.argsort(sets.start[order], kind="stable")].tolist():
-        reached = min(widths[starts[j]], masses[j])
-        if reached > widths[stops[j]]:
-            widths[stops[j]], last[stops[j]] = reached, j
+        width, stop = widths[starts[j]], stops[j]
+        if widths[stop] < width and widths[stop] < masses[j]:
+            widths[stop], last[stop] = min(width, masses[j]), j
     if not widths[sets.k]:
         return None
     path, node = list[int](), sets.k
@@ -433,18 +409,18 @@ def scale_columns(
     if not all(masses):
         kept = np.array([mass > 0 for mass in masses])
         sets, offsets, masses = sets.only(kept), offsets[kept], [mass for mass in masses if mass]
-    middle, limits = np.array([origin]), np.array([end for end in ends if math.isfinite(end)])
+    limits = [end for end in ends if math.isfinite(end)]
     own = places(offsets)
-    digits = max(own if finest is None else min(own, finest), *map(places, (labels, middle, limits)))
-    (zero,) = scale_to_integers(middle, digits)
-    below, above = (scale_to_integers(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in ends)
+    digits = max(own if finest is None else min(own, finest), places(np.append(labels, [origin, *limits])))
+    zero = _scale(origin, digits)
+    below, above = (_scale(end, digits) - zero if math.isfinite(end) else end for end in ends)
     if own <= digits:
         values = scale_to_integers(offsets, digits)
     else:
         # Half a unit is added before the further digits are cut off.
         further = own - digits
         values = [(value + (1 << (further - 1))) >> further for value in scale_to_integers(offsets, own)]
-    if limits.size:
+    if limits:
         values = [int(min(max(value, below), above)) for value in values]
     if sets.are_intervals:
         sets, masses, values = _join(sets, masses, values)
@@ -457,6 +433,12 @@ def scale_columns(
         digits,
         origin,
     )
+
+
+def _scale(number: float, digits: int) -> int:
+    """Return ``number * 2**digits``, which is an integer."""
+    numerator, denominator = number.as_integer_ratio()
+    return (numerator << digits) // denominator
 
 
 def _join(sets: LabelSets, masses: list[int], values: list[int]) -> tuple[LabelSets, list[int], list[int]]:

@@ -445,7 +445,7 @@ class Mechanism(ExactMechanism[Certificate]):
     @classmethod
     def _decode(cls, content: Document) -> Self:
         problem = file_format.read_problem(content["problem"])
-        table = Table(problem.labels, content["outputs"], file_format.read_columns(content["columns"]))
+        table = Table.of_columns(problem.labels, content["outputs"], file_format.read_columns(content["columns"]))
         return cls(problem, table, file_format.read_dual(content["dual"]))
 
     def summary(self, rows: int = 10_000) -> Summary:

@@ -14,17 +14,18 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from math import gcd, inf, lcm
 from operator import mul
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand.base.arithmetic import Integers, exact_integers, places, scale_to_integers
 from optrand.base.records import Record, freeze
-from optrand.base.validation import Floats, check_values, frozen
+from optrand.base.validation import Floats, check_values, expect, frozen
 from optrand.errors import InvalidInput
 from optrand.model.randomizer import Indices
 
-__all__ = ["Column", "IntegerArcs", "Table", "add_columns", "split_column"]
+__all__ = ["Column", "IntegerArcs", "Steps", "Table", "add_steps", "split_column"]
 
 Column = tuple[tuple[int, int], ...]
 """Steps ``(y, height)`` of a column: from label ``y`` on its weight is higher by ``height``."""
@@ -72,17 +73,39 @@ class IntegerArcs(Record):
     @property
     def coverage(self) -> list[int]:
         """Mass that favours each label, the same for all if the rows of the table have one total."""
-        steps = [0] * (self.k + 1)
-        for first, last, mass in zip(self.first.tolist(), self.last.tolist(), self.masses.tolist(), strict=True):
-            steps[first] += mass
-            steps[last + 1] -= mass
-        return list(accumulate(steps[:-1]))
+        changes = np.zeros(self.k + 1, dtype=object)
+        np.add.at(changes, self.first, self.masses)
+        np.subtract.at(changes, self.last + 1, self.masses)
+        sums: list[int] = np.cumsum(changes)[:-1].tolist()
+        return sums
 
     def total(self, ratio: Fraction) -> int:
         """Return the total of the first row of the table."""
         low, high = ratio.denominator, ratio.numerator
         total: int = low * sum(self.masses.tolist()) + (high - low) * self.coverage[0]
         return total
+
+
+class Steps(NamedTuple):
+    """Steps of the columns of several outputs, in increasing order of the output and then of the label.
+
+    Attributes
+    ----------
+    places : (steps,) array of int
+        Label from which on the weight is higher.
+    outputs : (steps,) array of int
+        Index of the output.
+    heights : (steps,) array of Python int
+        Other than 0.
+    """
+
+    places: Indices
+    outputs: Indices
+    heights: Integers
+
+    def take(self, chosen: Indices | NDArray[np.bool_]) -> Steps:
+        """Select some of the steps, in the order of their indices."""
+        return Steps(self.places[chosen], self.outputs[chosen], self.heights[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +118,8 @@ class Table(Record):
         Strictly increasing.
     outputs : (n,) array
         Strictly increasing.
-    columns : sequence of Column
-        Steps of each output's weight, in increasing order of the label, none of height 0.
+    steps : Steps
+        Steps of all weights.
 
     Raises
     ------
@@ -111,15 +134,17 @@ class Table(Record):
     >>> table = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
     >>> table.total, table.columns
     (4, (((0, 3), (1, -2)), ((0, 1), (1, 2))))
+    >>> Table.of_columns([0, 1], [0, 1], table.columns) == table
+    True
     >>> table.largest_ratio, table.biases
     (Fraction(3, 1), (Fraction(1, 4), Fraction(-1, 4)))
     """
 
     labels: Floats
     outputs: Floats
-    columns: tuple[Column, ...]
-    extremes: list[tuple[int, int]] = field(init=False, repr=False)
-    """Smallest and largest weight of each column."""
+    steps: Steps
+    extremes: tuple[list[int], list[int]] = field(init=False, repr=False)
+    """Smallest weights of the columns, and largest weights."""
 
     def __post_init__(self) -> None:
         """Check the parts against each other."""
@@ -128,14 +153,32 @@ class Table(Record):
             if not (np.diff(numbers) > 0).all():
                 raise InvalidInput(f"{name} of a table must strictly increase")
             object.__setattr__(self, name, numbers)
-        object.__setattr__(self, "columns", tuple(map(tuple, self.columns)))
-        if len(self.columns) != self.n:
-            raise InvalidInput(f"there are {len(self.columns)} columns for {self.n} outputs, expected one each")
-        object.__setattr__(self, "extremes", _check_columns(self.columns, self.k))
-        totals = self._sum_rows()
+        expect(self.steps, Steps, "steps", "Steps, or use Table.of_columns")
+        steps = Steps._make(map(np.array, self.steps))
+        for part in steps:
+            part.flags.writeable = False
+        object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "extremes", _check_steps(steps, self.k, self.n))
+        totals = self._sum_up(steps.heights)
         other = next((y for y, total in enumerate(totals) if total != totals[0]), None)
         if other is not None:
             raise InvalidInput(f"row {other} of weights has another total than row 0, expected one total for all rows")
+
+    @classmethod
+    def of_columns(cls, labels: ArrayLike, outputs: ArrayLike, columns: Sequence[Column]) -> Table:
+        """Build a table from the steps of each column, in increasing order of the label."""
+        names, values = check_values(labels, "labels"), check_values(outputs, "outputs")
+        if len(columns) != values.size:
+            raise InvalidInput(f"there are {len(columns)} columns for {values.size} outputs, expected one each")
+        columns, known = tuple(map(tuple, columns)), range(names.size)
+        # Subclasses of int could compare as they like: such a step has no place from now on, and is refused for it.
+        places = [
+            y if type(y) is type(height) is int and y in known else -1 for column in columns for y, height in column
+        ]
+        heights = [height if type(height) is int else 0 for column in columns for _, height in column]
+        owners = np.repeat(np.arange(values.size), [len(column) for column in columns])
+        steps = Steps(np.array(places, dtype=np.int64), owners, np.array(heights, dtype=object))
+        return cls(names, values, steps)
 
     @classmethod
     def of_rows(cls, labels: ArrayLike, outputs: ArrayLike, rows: ArrayLike) -> Table:
@@ -153,10 +196,11 @@ class Table(Record):
         """
         names, values = check_values(labels, "labels"), check_values(outputs, "outputs")
         what = ": one row per label, one column per output"
-        weights = exact_integers(rows, "weights", (names.size, values.size), what).T.tolist()
-        used = [i for i, column in enumerate(weights) if any(column)]
-        steps = (((y, b - a) for y, (a, b) in enumerate(pairwise((0, *weights[i]))) if a != b) for i in used)
-        return cls(names, values[used], tuple(map(tuple, steps)))
+        weights = exact_integers(rows, "weights", (names.size, values.size), what)
+        heights = np.diff(weights.T, axis=1, prepend=0)
+        owners, places = np.nonzero(heights)
+        used, at = np.unique(owners, return_inverse=True)
+        return cls(names, values[used], Steps(places, at, heights[owners, places]))
 
     @classmethod
     def of_arcs(cls, labels: ArrayLike, outputs: ArrayLike, arcs: IntegerArcs, ratio: Fraction) -> Table:
@@ -170,17 +214,11 @@ class Table(Record):
         >>> Table.of_arcs([0, 1], [0, 1], coin, Fraction(3)).weights.tolist()
         [[3, 1], [1, 3]]
         """
-        low, more = ratio.denominator, ratio.numerator - ratio.denominator
-        steps: list[dict[int, int]] = [{0: 0} for _ in range(arcs.n)]
-        parts = zip(arcs.first.tolist(), (arcs.last + 1).tolist(), arcs.at.tolist(), arcs.masses.tolist(), strict=True)
-        for first, end, at, mass in parts:
-            column, step = steps[at], more * mass
-            column[0] += low * mass
-            column[first] = column.get(first, 0) + step
-            column[end] = column.get(end, 0) - step
-        k = arcs.k
-        columns = (tuple((y, step) for y, step in sorted(column.items()) if step and y < k) for column in steps)
-        return cls(labels, outputs, tuple(columns))  # type: ignore[arg-type]
+        low, more, masses = ratio.denominator, ratio.numerator - ratio.denominator, arcs.masses.astype(object)
+        places = np.concatenate((np.zeros_like(arcs.first), arcs.first, arcs.last + 1))
+        heights = np.concatenate((low * masses, more * masses, -more * masses))
+        steps = add_steps(arcs.k, Steps(places, np.tile(arcs.at, 3), heights))
+        return cls(labels, outputs, steps)  # type: ignore[arg-type]
 
     @property
     def k(self) -> int:
@@ -195,30 +233,32 @@ class Table(Record):
     @cached_property
     def total(self) -> int:
         """Sum of the weights of each row."""
-        return sum(column[0][1] for column in self.columns if column[0][0] == 0)
+        return sum(self.steps.heights[self.steps.places == 0].tolist())
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Steps of each output's weight, in increasing order of the label."""
+        places, outputs, heights = self.steps
+        pairs = tuple(zip(places.tolist(), heights.tolist(), strict=True))
+        ends = np.searchsorted(outputs, np.arange(self.n + 1)).tolist()
+        return tuple([pairs[start:end] for start, end in pairwise(ends)])
 
     def row_sums(self, amounts: Iterable[int]) -> list[int]:
         """Sum, for each label, of weight times amount over the outputs, in ``O(k + steps)`` operations."""
-        steps = [0] * self.k
-        for amount, column in zip(amounts, self.columns, strict=True):
-            for y, height in column:
-                steps[y] += height * amount
-        return list(accumulate(steps))
+        return self._sum_up(self.steps.heights * np.array(list(amounts), dtype=object)[self.steps.outputs])
 
-    def _sum_rows(self) -> list[int]:
-        steps = [0] * self.k
-        for column in self.columns:
-            for y, height in column:
-                steps[y] += height
-        return list(accumulate(steps))
+    def _sum_up(self, heights: Integers) -> list[int]:
+        """Sum, for each label, of the heights of all steps up to it."""
+        changes = np.zeros(self.k, dtype=object)
+        np.add.at(changes, self.steps.places, heights)
+        sums: list[int] = np.cumsum(changes).tolist()
+        return sums
 
     @cached_property
     def weights(self) -> Integers:
         """Dense array of the weights, shape ``(k, n)``, read-only."""
         dense = np.zeros((self.k, self.n), dtype=object)
-        for o, column in enumerate(self.columns):
-            for y, height in column:
-                dense[y, o] = height
+        dense[self.steps.places, self.steps.outputs] = self.steps.heights
         array: Integers = np.cumsum(dense, axis=0)
         array.flags.writeable = False
         return array
@@ -236,13 +276,16 @@ class Table(Record):
         ... ).weights.tolist()
         [[3, 3, 2], [1, 5, 2]]
         """
-        columns = dict[float, list[Column]]()
-        for table, scale in zip((self, other), factor.as_integer_ratio(), strict=True):
-            for v, column in zip(table.outputs.tolist(), table.columns, strict=True):
-                columns.setdefault(v, []).append(tuple((y, scale * height) for y, height in column))
-        sums = {v: add_columns(columns[v]) for v in sorted(columns)}
-        used = [v for v, column in sums.items() if column]
-        return Table(self.labels, np.array(used), tuple(sums[v] for v in used))
+        outputs, at = np.unique(np.append(self.outputs, other.outputs), return_inverse=True)
+        first, second, (high, low) = self.steps, other.steps, factor.as_integer_ratio()
+        steps = Steps(
+            np.append(first.places, second.places),
+            np.append(at[: self.n][first.outputs], at[self.n :][second.outputs]),
+            np.append(high * first.heights, low * second.heights),
+        )
+        steps = add_steps(self.k, steps)
+        used, at = np.unique(steps.outputs, return_inverse=True)
+        return Table(self.labels, outputs[used], steps._replace(outputs=at))
 
     @property
     def matrix(self) -> Floats:
@@ -258,13 +301,14 @@ class Table(Record):
     @cached_property
     def largest_ratio(self) -> Fraction | None:
         """Largest ratio of two weights of one output. None if it is infinite."""
-        most, least = self.extremes[0][1], self.extremes[0][0]
-        for low, high in self.extremes:
-            if not low:
-                return None
+        lows, highs = self.extremes
+        if not all(lows):
+            return None
+        most, least = 1, 1
+        for low, high in zip(lows, highs, strict=True):
             if high * least > most * low:
                 most, least = high, low
-        return Fraction(most, least) if least else None
+        return Fraction(most, least)
 
     def pair_ratio(self, y: int, z: int) -> Fraction | None:
         """Return the largest ratio ``M[y, o] / M[z, o]`` over the outputs. None if it is infinite."""
@@ -293,7 +337,7 @@ class Table(Record):
     @property
     def leakage(self) -> Fraction:
         """Sum over the outputs of their largest probability: the exponential of the maximal leakage."""
-        return Fraction(sum(high for _, high in self.extremes), self.total)
+        return Fraction(sum(self.extremes[1]), self.total)
 
     def pointwise_leakage(self, prior: Sequence[Fraction]) -> Fraction:
         """Return the largest ratio of a probability to the prior average of its column."""
@@ -302,7 +346,7 @@ class Table(Record):
         averages = [sum(s * w for s, w in zip(shares, column, strict=True)) for column in self.weights.T]
         if not all(averages):
             raise InvalidInput("pointwise maximal leakage is undefined: an output has probability 0 under the prior")
-        return max(Fraction(high * unit, average) for (_, high), average in zip(self.extremes, averages, strict=True))
+        return max(Fraction(high * unit, average) for high, average in zip(self.extremes[1], averages, strict=True))
 
     @cached_property
     def _offsets(self) -> tuple[int, list[int], list[int]]:
@@ -425,19 +469,19 @@ class Table(Record):
         return f"<Table: {self.k} labels, {self.n} outputs>"
 
 
-def add_columns(columns: Iterable[Iterable[tuple[int, int]]]) -> Column:
-    """Return the sum of some columns.
+def add_steps(k: int, steps: Steps) -> Steps:
+    """Sort steps in any order, add up those at one place, and leave out those of height 0 or beyond the labels.
 
     Examples
     --------
-    >>> add_columns([((0, 1), (2, 3)), ((2, -3), (4, 1))])
-    ((0, 1), (4, 1))
+    >>> places, heights = np.array([2, 0, 2, 4]), np.array([3, 1, -3, 1], dtype=object)
+    >>> add_steps(4, Steps(places, np.zeros(4, dtype=int), heights)).heights.tolist()
+    [1]
     """
-    steps = dict[int, int]()
-    for column in columns:
-        for y, height in column:
-            steps[y] = steps.get(y, 0) + height
-    return tuple((y, steps[y]) for y in sorted(steps) if steps[y])
+    places, outputs, heights = steps.take(np.lexsort(steps[:2]))
+    first = np.flatnonzero(np.append(True, (places[1:] != places[:-1]) | (outputs[1:] != outputs[:-1])))
+    sums = Steps(places[first], outputs[first], np.add.reduceat(heights, first))
+    return sums.take((sums.heights != 0) & (sums.places < k))
 
 
 def split_column(column: Column, k: int) -> tuple[int, list[tuple[int, int, int]]]:
@@ -472,37 +516,42 @@ def split_column(column: Column, k: int) -> tuple[int, list[tuple[int, int, int]
     return base, intervals
 
 
-def _check_columns(columns: tuple[Column, ...], k: int) -> list[tuple[int, int]]:
-    """Check all columns, and return the smallest and the largest weight of each."""
-    extremes = []
-    for at, column in enumerate(columns):
-        weights = _weights(column, k)
-        if not weights:
-            raise InvalidInput(
-                f"steps of output {at} must be integers other than 0 at increasing labels from 0 to {k - 1}"
-            )
-        low, high = min(weights), max(weights)
-        if low < 0:
-            raise InvalidInput(f"output {at} has a negative weight, expected integers of at least 0")
-        if high == 0:
-            raise InvalidInput(f"output {at} never occurs: leave it out")
-        extremes.append((low, high))
-    return extremes
+def _check_steps(steps: Steps, k: int, n: int) -> tuple[list[int], list[int]]:
+    """Check the steps of all columns, and return the smallest weights of the columns and the largest ones."""
+    places, outputs, heights = steps
 
+    def refuse(faulty: NDArray[np.bool_], reason: str) -> None:
+        if faulty.any():
+            at = int(faulty.argmax())
+            # A column before it may have another fault.
+            _check_steps(steps.take(outputs < at), k, at)
+            raise InvalidInput(reason.format(at=at))
 
-def _weights(column: Column, k: int) -> list[int]:
-    """Return the weights of a column; none if its steps are not integers other than 0 at increasing labels."""
-    weights, before, weight = list[int](), -1, 0
-    for y, step in column:
-        # Subclasses of int could compare as they like.
-        if type(y) is not int or type(step) is not int or y <= before or not step:
-            return []
-        before = y
-        weight += step
-        weights.append(weight)
-    if before >= k:
-        return []
-    return weights if column and column[0][0] == 0 else [0, *weights]
+    if not n:
+        return [], []
+    is_exact = heights.dtype == object and set(map(type, heights.tolist())) <= {int}
+    if not (is_exact and places.dtype.kind == outputs.dtype.kind == "i"):
+        raise InvalidInput("labels, outputs and heights of steps must be integers")
+    is_sorted = outputs.min(initial=0) == 0 and (outputs[1:] >= outputs[:-1]).all()
+    if not (is_sorted and places.size == outputs.size == heights.size):
+        raise InvalidInput("labels, outputs and heights of steps must be of one length, and the outputs in order")
+    counts = np.bincount(outputs, minlength=n)
+    if counts.size > n:
+        raise InvalidInput(f"there are {counts.size} columns for {n} outputs, expected one each")
+    refuse(counts == 0, "output {at} never occurs: leave it out")
+    starts = np.cumsum(counts) - counts
+    before = np.empty_like(places)
+    before[1:], before[starts] = places[:-1], -1
+    is_sound = (before < places) & (places < k) & (heights != 0)
+    reason = f"integers other than 0 at increasing labels from 0 to {k - 1}"
+    refuse(~np.logical_and.reduceat(is_sound, starts), f"steps of output {{at}} must be {reason}")
+    sums = np.cumsum(heights)
+    others = sums[starts] - heights[starts]
+    low, high = (extreme.reduceat(sums, starts) - others for extreme in (np.minimum, np.maximum))
+    low[(places[starts] > 0) & (low > 0)] = 0
+    refuse(low < 0, "output {at} has a negative weight, expected integers of at least 0")
+    refuse(high == 0, "output {at} never occurs: leave it out")
+    return low.tolist(), high.tolist()
 
 
 def _is_unimodal(column: Column) -> bool:

@@ -131,7 +131,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
     @classmethod
     def _decode(cls, content: Document) -> Self:
         program = document.decode_program(content["program"])
-        table = Table(program.labels, content["outputs"], read_columns(content["columns"]))
+        table = Table.of_columns(program.labels, content["outputs"], read_columns(content["columns"]))
         return cls(program, table, document.decode_sparse(content["multipliers"], program.rows))
 
     @classmethod

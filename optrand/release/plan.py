@@ -260,7 +260,7 @@ def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
     if size:
         found = rr_top_k(problem.prior, int(size), problem.epsilon)
         outputs = problem.labels[found.outputs.astype(np.intp)]
-        return Mechanism(problem, Table(problem.labels, outputs, found.table.columns), found.dual)
+        return Mechanism(problem, Table(problem.labels, outputs, found.table.steps), found.dual)
     if name == "gap-response" and problem.k > 1:
         found = gap_response(problem.labels, problem.prior, problem.epsilon)
         low, high = found.outputs[[0, -1]].tolist()
