@@ -105,8 +105,14 @@ class _InClusters(Plan):
 
     def _check_clusters(self) -> None:
         check_integer(self.smallest, "smallest", 1)
-        if not callable(self.clusters):
-            check_integer(self.clusters, "clusters", 1)
+        if callable(self.clusters):
+            return
+        if not isinstance(self.clusters, int | np.integer):
+            raise InvalidInput(
+                f"clusters is of type {type(self.clusters).__name__}, expected their number, or a function that "
+                "returns an id for each row of features"
+            )
+        check_integer(self.clusters, "clusters", 1)
 
     def check(self, rows: int, k: int) -> None:  # noqa: ARG002
         """Refuse fewer rows than one cluster needs."""
