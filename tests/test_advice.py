@@ -113,6 +113,13 @@ CASES: dict[str, Case] = {
     ),
     "a file that exists": (occupy, run_job, (randomize_table,), PLAIN, "--force"),
     "labels that are not declared": (misdeclare, run_job, (randomize_table,), PLAIN, "--diagnose"),
+    "two numbers for a range": (
+        misdeclare,
+        lambda: randomize_table("in.csv", "out.csv", Question(column="y", labels=[0, 7.5], epsilon=1.0), ledger=None),
+        (randomize_table, Question),
+        ("out.csv", "--labels", "0,7.5", "--no-ledger"),
+        "--labels",
+    ),
     "labels that are missing": (
         *(lambda: write_labels("in.csv", [0, 1, ""]), run_job, (randomize_table, Question), PLAIN, "--nulls"),
     ),

@@ -275,7 +275,7 @@ def test_clipping_and_other_problems():
 
 
 def test_two_numbers_are_two_labels_and_no_range(ledger):
-    with pytest.raises(InvalidInput, match=r"Two numbers are two labels; a range is labels=range\(0, 53\)"):
+    with pytest.raises(InvalidInput, match=r"Two numbers are two labels; a range is labels=range\(53\)"):
         randomized([0, 5, 20], labels=(0, 20), dataset="d", ledger=ledger)
     assert not ledger.entries()
     assert randomized([0, 20], labels=(0, 20)).record.labels == (0.0, 20.0)

@@ -72,6 +72,15 @@ def test_numbers_are_numbers_in_json(here, groups):
 
 
 @pytest.mark.usefixtures("here")
+def test_a_release_by_groups_without_their_column_is_warned_of_and_not_estimated():
+    told = released(*NUMBERS, "--nulls", "drop", "--groups", "g", "--keep", "c")
+    assert "warning: out.csv will have no column 'g': nothing can be estimated" in told.stderr
+    refused = invoked("estimate", "out.csv.release.json", "out.csv", code=WRONG_INPUT)
+    assert "by groups of 'g', a column that out.csv does not have" in refused.stderr
+    assert "warning" not in released(*NUMBERS, "--nulls", "drop", "--groups", "g", "--keep", "g", "--force").stderr
+
+
+@pytest.mark.usefixtures("here")
 def test_a_release_from_which_nothing_can_be_estimated_is_no_success():
     released(*CLASSES, "--nulls", "drop", "--randomizer", "rr-top-k:1")
     told = invoked("estimate", "out.csv.release.json", "out.csv", code=2)

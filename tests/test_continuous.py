@@ -17,7 +17,14 @@ from optrand.errors import InvalidInput
 from optrand.model.problem import classification, regression, unbiased_regression
 from optrand.sampling.entropy import SeededEntropy
 from optrand.solvers import solve
-from optrand.studies.continuous import ContinuousMechanism, ContinuousPrior, Knots, continuous_mechanism, knot_sweep
+from optrand.studies.continuous import (
+    ContinuousMechanism,
+    ContinuousPrior,
+    Knots,
+    continuous_mechanism,
+    knot_sweep,
+    place_knots,
+)
 
 PRIOR = ContinuousPrior([0, 0.5, 1.25, 2, 3.5, 7.75, 8], [4, 3, 2, 1, 1, 2, 1])
 
@@ -182,3 +189,17 @@ def test_randomized_response_of_two_knots_by_hand():
     coin = ContinuousMechanism(solve(unbiased_regression([0, 1], [0.5, 0.5], math.log(3))))
     assert coin.loss(ContinuousPrior([0.5], low=0, high=1)) == pytest.approx(0.5)
     assert coin.loss(ContinuousPrior([0, 1])) == pytest.approx(3 / 8)
+
+
+@pytest.mark.parametrize("wrong", [[0.5, 0.5], None, 3])
+def test_a_prior_of_another_type_is_refused_in_words(wrong):
+    for call in (
+        lambda: place_knots(wrong, 3),
+        lambda: Knots(wrong, [0, 1]),
+        lambda: continuous_mechanism(wrong, 1.0, knots=3),
+        lambda: continuous_mechanism(wrong, 1.0, knots=[0, 1]),
+    ):
+        with pytest.raises(
+            InvalidInput, match=r"^prior is of type \w+, expected numbers with weights: pass optrand.studies"
+        ):
+            call()

@@ -12,7 +12,7 @@ import optrand.studies.inverse
 from optrand import Dual, certify, classification, losses, lower_bound, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model.outputs import Interval
-from optrand.studies import smallest_epsilon
+from optrand.studies import adaptive_outputs, smallest_epsilon
 from optrand.studies.inverse import LARGEST, SMALLEST, EpsilonBracket
 
 TOLERANCE = 1e-6
@@ -229,3 +229,11 @@ def test_mechanisms_alone_do_not_exclude_anything(monkeypatch):
     monkeypatch.setattr(optrand.studies.inverse, "solve", lambda problem: replace(solve(problem), dual=None))
     with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
         smallest_epsilon(two_labels(), loss=0.3)
+
+
+@pytest.mark.parametrize("wrong", [None, [0.5, 0.5], "p"])
+def test_no_problem_is_refused_in_words(wrong):
+    with pytest.raises(InvalidInput, match=r"^problem is of type \w+, expected one of optrand.regression"):
+        smallest_epsilon(wrong, loss=1.0)
+    with pytest.raises(InvalidInput, match=r"^problem is of type \w+, expected one of optrand.regression"):
+        adaptive_outputs(wrong, n=3)

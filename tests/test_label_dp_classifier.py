@@ -277,6 +277,8 @@ def test_records_without_meaning() -> None:
         lambda: Stages(0),
         lambda: Stages(2, split=(0.5, 0.6)),
         lambda: Stages(2, split=(1.0,)),
+        lambda: Stages(2, split=0.5),
+        lambda: Stages(2, split=("a", "b")),
         lambda: Stages(2, temperature=0.0),
         lambda: Stages(2, least=3),
         lambda: DomainPrior(share=1.0),

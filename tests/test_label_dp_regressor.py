@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -231,6 +231,11 @@ def test_nothing_is_drawn_where_something_does_not_fit() -> None:
             made.fit(features, labels)
     with pytest.raises(ValueError, match="NaN"):
         model().fit(np.where(X > 2.5, np.nan, X), labels)
+    # Unbiased noise is no class, and some of it is below 0.
+    for estimator, message in ((LogisticRegression(), "Unknown label type"), (PoissonRegressor(), "out of the valid")):
+        for plan in (OnePrior(), RowPriors()):
+            with pytest.raises(ValueError, match=message):
+                model(plan, estimator=estimator).fit(X, labels)
     far, longer = line()
     far[1100, 1], many = np.inf, holder(longer)
     with pytest.raises(ValueError, match="infinity"):
@@ -269,6 +274,8 @@ def test_plans_without_meaning() -> None:
     for plan in (lambda: OnePrior(1.0), lambda: TwoStages(0.0), lambda: TwoStages(groups=0), lambda: PublicClusters(0)):
         with pytest.raises(InvalidInput):
             plan()
+    with pytest.raises(InvalidInput, match="clusters is of type ndarray, expected their number, or a function that"):
+        PublicClusters(np.arange(3))
 
 
 def test_scores_and_holders() -> None:

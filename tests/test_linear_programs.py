@@ -289,6 +289,18 @@ def test_a_binding_row_of_ones_own_is_proven_too(seed):
     assert (row[:, places] * table).sum() <= reached - 0.01 * abs(reached) + 1e-12
 
 
+def test_rows_that_are_added_later_change_no_answer(tmp_path):
+    program = lp1([0.5, 0.3, 0.2], 1.0)
+    answer, mechanism = program.solve(), solve_program(program)
+    before = answer.certify(), mechanism.certify()
+    program.add("cap", np.diag([0.5, 0.3, 0.2]), "<=", 0.4)
+    assert (answer.certify(), mechanism.certify()) == before
+    assert list(answer.duals) == ["sum", "privacy"]
+    mechanism.save(tmp_path / "m.json")
+    assert load(tmp_path / "m.json").certify() == before[1]
+    assert solve_program(program).value == pytest.approx(0.4, abs=1e-9)
+
+
 def test_rows_without_coefficients_are_solved_and_proven():
     """They hold for every randomizer or for none, and have no largest entry to be scaled by."""
     for sense, right in (("<=", 1.0), ("==", 0.0)):

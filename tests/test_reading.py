@@ -68,11 +68,11 @@ def test_numbers_are_names_if_the_task_says_so() -> None:
         ("0,1,O", None, "2 of 3 declared labels are numbers"),
         ("0-52", None, "would be a single name: write the range of numbers as 0:52"),
         ("1 to 3", "classification", "as 1:3"),
-        ("yes,no", "regression", "label 1 of the list is not a number"),
-        ("nan,1", None, "label 1 of the list"),
+        ("yes,no", "regression", "entry 1 of the list is not a number"),
+        ("nan,1", None, "entry 1 of the list"),
         ("0:O", None, "an end of '0:O'"),
-        ("1,2,", None, "label 3 of the list"),
-        ("", None, "label 1 of the list"),
+        ("1,2,", None, "entry 3 of the list"),
+        ("", None, "entry 1 of the list"),
     ],
 )
 def test_labels_that_may_be_mistyped_are_refused(text: str, task: str | None, message: str) -> None:

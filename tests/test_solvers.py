@@ -198,3 +198,16 @@ def test_what_a_solution_says_of_how_it_came_about() -> None:
     assert stats.iterations >= 1
     assert stats.seconds > 0
     assert stats.status
+
+
+@pytest.mark.parametrize("loss", [losses.squared, losses.absolute, losses.Tabulated([[3.0], [0.0], [1e6]])])
+@pytest.mark.parametrize("penalty", [0.0, 1.0, 1e12])
+def test_a_single_allowed_output_is_the_answer(loss, penalty):
+    """All labels give the output, so the value is the sum of its definition."""
+    labels, prior = np.array([0.0, 1.0, 4.0]), np.array([0.5, 0.25, 0.25])
+    problem = regression(labels, prior, 1.0, loss=loss, bias_penalty=penalty, outputs=[3.0])
+    mechanism = optrand.solve(problem)
+    proof = mechanism.certificate.require(gap=1e-12)
+    costs = {losses.squared: [4.5, 2.0, 0.5], losses.absolute: [3.0, 2.0, 1.0]}.get(loss, [3.0, 0.0, 1e6])
+    assert proof.value == pytest.approx(prior @ costs + penalty / 2 * (prior @ [9.0, 4.0, 1.0]), rel=1e-15)
+    assert mechanism.matrix.tolist() == [[1.0]] * 3

@@ -82,6 +82,8 @@ def test_states_are_those_of_brute_force(reports: int, windows: list[int], limit
         (lambda: capacity(0, 1), "states is 0"),
         (lambda: capacity(2, -1), "epsilon is -1"),
         (lambda: channel_capacity([[0.5, 0.4]]), "sum to 1"),
+        (lambda: channel_capacity([[0.5, 0.5]], gap=-1.0), "gap is -1"),
+        (lambda: channel_capacity([[0.5, 0.5]], gap=None), "gap is of type NoneType"),
         (lambda: best([[1, 2]], [0.5, 0.5], 1), "1 rows and prior 2"),
         (lambda: best([1, 2], [0.5, 0.5], 1), "shape"),
         (lambda: best([[1], [2]], [0.5, 0.5], 1, 0), "capacity is 0"),

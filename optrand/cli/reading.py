@@ -93,7 +93,7 @@ def parse_in_order(text: str) -> Floats:
     elif ":" in text:
         numbers = _range(text)
     else:
-        numbers = [read_decimal(token, f"label {i + 1} of the list") for i, token in enumerate(_tokens(text))]
+        numbers = [read_decimal(token, f"entry {i + 1} of the list") for i, token in enumerate(_tokens(text))]
     if any(each.denominator == 1 and abs(each) > MAX_INTEGER for each in numbers):
         raise InvalidInput("labels hold integers beyond 2**53, which floats cannot distinguish: rescale them")
     return check_labels([float(each) for each in numbers])

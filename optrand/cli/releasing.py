@@ -399,6 +399,12 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}
     table = open_table(path, **signs)
     check_column(table, record.column)
+    for name in record.groups:
+        if name not in (*table.schema.names, *table.partitions):
+            raise InvalidInput(
+                f"the release is by groups of {name!r}, a column that {path} does not have: nothing can be estimated "
+                "without it"
+            )
     cells = record.reader(table.schema.field(record.column).type, table.decimal)
     parts, groups = [], []
     for _, batch in table.batches([record.column, *record.groups]):

@@ -24,6 +24,7 @@ from optrand.learning.private_labels import LabelRelease, PrivateLabels
 from optrand.learning.released import account_of, fit_numbers, is_release, priors_of, releases_of
 from optrand.learning.targets import BinaryBits, Debiased, Start, Target, check_estimator_fits, probabilities, target_of
 from optrand.learning.training import Training, clip_to_range
+from optrand.model.problem import unbiased_range
 
 __all__ = ["LabelDPClassifier", "LabelDPRegressor"]
 
@@ -408,14 +409,19 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         return fit_numbers(self.estimator, X, releases)
 
     def _check_plan(self, X: Any, plan: Plan, domain: Domain) -> None:
-        self._penalty(plan, _num_samples(X))
+        penalty = self._penalty(plan, _num_samples(X))
         plan.check(_num_samples(X), len(domain))
+        two_stages = isinstance(plan, TwoStagePlan)
+        numbers = np.array(domain.numbers)
+        # Without bias noisy labels lie outside the range of the labels. The first of two stages is always unbiased.
+        unbiased = numbers.size > 1 and (two_stages or penalty == math.inf)
+        low, high = unbiased_range(numbers, self._budget()) if unbiased else (numbers.min(), numbers.max())
         for estimator in (self.estimator, getattr(plan, "first", None)):
             if estimator is not None or estimator is self.estimator:
-                self._rehearse(X, estimator, domain, weighted=isinstance(plan, TwoStagePlan))
+                self._rehearse(X, estimator, np.linspace(low, high, 8), weighted=two_stages)
 
-    def _rehearse(self, X: Any, estimator: Any, domain: Domain, *, weighted: bool) -> None:
-        """Raise the errors that an estimator raises at these features, with labels that mean nothing."""
+    def _rehearse(self, X: Any, estimator: Any, noisy: Floats, *, weighted: bool) -> None:
+        """Raise the errors that an estimator raises at these features, with noisy labels that mean nothing."""
         missing = [name for name in ("fit", "predict") if not hasattr(estimator, name)]
         if missing:
             raise InvalidInput(
@@ -429,7 +435,7 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         rows = _rehearsal_rows(X)
         weights = {"sample_weight": np.ones(rows.size)} if weighted else {}
         some = _safe_indexing(X, rows)
-        clone(estimator).fit(some, np.array(domain.numbers)[rows % len(domain)], **weights).predict(some)
+        clone(estimator).fit(some, noisy[rows % noisy.size], **weights).predict(some)
 
 
 def _rehearsal_rows(X: Any) -> NDArray[np.intp]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from optrand.base.arithmetic import decimal_value, privacy_ratio
-from optrand.base.validation import Floats, check_integer, check_real
+from optrand.base.validation import Floats, check_integer, check_real, expect
 from optrand.baselines.cluster import ClusterRR
 from optrand.baselines.groups import Groups
 from optrand.baselines.peer_to_peer import PeerPrivacy, PeerToPeer
@@ -105,8 +105,14 @@ class _InClusters(Plan):
 
     def _check_clusters(self) -> None:
         check_integer(self.smallest, "smallest", 1)
-        if not callable(self.clusters):
-            check_integer(self.clusters, "clusters", 1)
+        if callable(self.clusters):
+            return
+        if not isinstance(self.clusters, int | np.integer):
+            raise InvalidInput(
+                f"clusters is of type {type(self.clusters).__name__}, expected their number, or a function that "
+                "returns an id for each row of features"
+            )
+        check_integer(self.clusters, "clusters", 1)
 
     def check(self, rows: int, k: int) -> None:  # noqa: ARG002
         """Refuse fewer rows than one cluster needs."""
@@ -258,9 +264,12 @@ class Stages(Plan):
         check_integer(self.least, "least", 1, 2)
         if check_real(self.temperature, "temperature") <= 0:
             raise InvalidInput(f"temperature is {self.temperature:g}, expected a number above 0")
-        shares = self.shares
-        if len(shares) != self.n or not all(share > 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
-            raise InvalidInput(f"split has {len(shares)} shares, expected {self.n} numbers above 0 that sum to 1")
+        expected = f"{self.n} numbers above 0 that sum to 1, one for each stage"
+        if self.split is not None:
+            expect(self.split, (tuple, list), "split", expected)
+        shares = [check_real(share, "a share of split") for share in self.shares]
+        if len(shares) != self.n or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
+            raise InvalidInput(f"split is {self.split}, expected {expected}")
 
     @property
     def shares(self) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ scales of a program are converted here, once.
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 import warnings
@@ -318,7 +319,15 @@ def answer(program: Model, backend: Backend) -> Answer:
     else:
         multipliers = np.zeros(program.rows)
     return Answer(
-        program, backend.name, result.status, result.message, value, point, multipliers, result.iterations, seconds
+        copy.copy(program),
+        backend.name,
+        result.status,
+        result.message,
+        value,
+        point,
+        multipliers,
+        result.iterations,
+        seconds,
     )
 
 

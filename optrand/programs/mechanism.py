@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,6 +69,8 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
 
     def __post_init__(self) -> None:
         """Check that the table keeps every row and every notion of privacy."""
+        # Rows that are added to the program later belong to another question.
+        object.__setattr__(self, "program", copy.copy(self.program))
         if not self.program.variables.cells:
             raise InvalidInput("a mechanism needs a program over a table")
         multipliers = np.array(self.multipliers, dtype=np.float64)

@@ -64,7 +64,8 @@ class Model:
         while name in self.blocks:
             number += 1
             name = f"{block.name} {number}"
-        self.blocks[name] = replace(block, name=name)
+        # A new dict, so that rows that are added to a program do not change a copy of it.
+        self.blocks = {**self.blocks, name: replace(block, name=name)}
 
     @property
     def rows(self) -> int:

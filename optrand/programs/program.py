@@ -113,9 +113,9 @@ class Program(Model):
         cost = self.prior[:, np.newaxis] * self.loss
         names = [f"M[y={y}, v={v}]" for y in map(_shown, self.labels) for v in map(_shown, self.outputs)]
         self._begin(Variables(k, n, tuple(names)), cost.ravel())
-        self.added = list[str]()
+        self.added: tuple[str, ...] = ()
         """Names of the blocks that :meth:`add` has added."""
-        self.plain = list[str]()
+        self.plain: tuple[str, ...] = ()
         """Names of the blocks of rows over the table that belong to no notion of privacy."""
         self._build()
 
@@ -126,7 +126,7 @@ class Program(Model):
         program.labels = program.prior = program.outputs = np.zeros(0)
         program.privacy, program.constraints, program.maximize = (), (), maximize
         program._begin(Variables(0, 0, tuple(names)), cost)
-        program.added, program.plain = [], []
+        program.added, program.plain = (), ()
         for block in blocks:
             program._append(block)
         return program
@@ -161,7 +161,7 @@ class Program(Model):
         for constraint in self.constraints:
             for block in constraint.rows(self.labels, self.outputs):
                 self._append(block)
-        self.plain = list(self.blocks)
+        self.plain = tuple(self.blocks)
         for notion in self.privacy:
             size = Size(k, n, len(self.variables.names), tuple(self.prior.tolist()), *shown)
             self.variables = replace(self.variables, names=(*self.variables.names, *notion.extra_names(size)))
@@ -171,6 +171,8 @@ class Program(Model):
 
     def add(self, name: str, coefficients: ArrayLike, sense: str, bound: ArrayLike) -> Program:
         """Add rows ``sum_{y, o} coefficients[i, y, o] M[y, o]  sense  bound[i]`` and return this program.
+
+        Answers and mechanisms that were found before keep the program without these rows.
 
         Parameters
         ----------
@@ -214,8 +216,8 @@ class Program(Model):
         rows = np.arange(array.shape[0])
         entries = [(rows[:, np.newaxis], np.arange(k * n), array.reshape(rows.size, -1), 0.0)]
         self._append(Rows.of(name, senses[sense], entries, right, shape=(rows.size,), label=str))
-        self.added.append(name)
-        self.plain.append(name)
+        self.added = (*self.added, name)
+        self.plain = (*self.plain, name)
         return self
 
     def __repr__(self) -> str:

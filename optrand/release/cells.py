@@ -150,7 +150,7 @@ def refuse_labels(places: Places, question: Question) -> None:
     if not (question.clip or question.nominal):
         remedy += ", or clip those beyond its ends"
     if question.names is None and question.k == 2:
-        remedy += ". Two numbers are two labels; a range is labels=range(0, 53)"
+        remedy += ". Two numbers are two labels; a range is labels=range(53)"
     raise InvalidInput(f"at least one label is not among the {question.k} declared ones: {remedy}; {advice}")
 
 

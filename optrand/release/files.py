@@ -151,6 +151,12 @@ def randomize_table(
         else:
             table = open_table(path, separator=separator, decimal=decimal)
         sink = FileSink(table, question, staging, signals, keep=keep, drop=drop, replace=replaced)
+        for name in question.groups:
+            if name in table.schema.names and name not in sink.names:
+                listener.warn(
+                    f"{output.name} will have no column {name!r}: nothing can be estimated from a release by groups "
+                    "without them"
+                )
         (record,) = release(table, [question], sink, account, listener)
     return record
 

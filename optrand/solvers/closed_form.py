@@ -81,8 +81,9 @@ class ClosedForm:
         found = self.answer(problem)
         if found is None:
             raise InvalidInput(
-                "ClosedForm() takes classification over the labels, one label with outputs that are not a grid, and "
-                "squared loss on the line or an interval where a closed form is proven optimal: use optrand.solve"
+                "ClosedForm() takes classification over the labels, a grid of one output, one label with outputs that "
+                "are not a grid, and squared loss on the line or an interval where a closed form is proven optimal: "
+                "use optrand.solve"
             )
         return found
 
@@ -226,27 +227,32 @@ def priced_rr_within(problem: Problem) -> Solution | None:
     return found if decide_gap(found) <= PROVEN else None
 
 
-def one_label_within(problem: Problem) -> Solution | None:
-    """Return the allowed output nearest to a single label.
+def one_output_within(problem: Problem) -> Solution | None:
+    """Return the only allowed output, or on the line or an interval the one nearest to a single label.
 
-    Its `alpha` is what that output costs, and its `beta` pulls towards it.
+    The `alpha` of a label is what that output costs, and its `beta` pulls towards the label.
     """
-    if problem.k > 1 or isinstance(problem.outputs, Grid):
+    if isinstance(problem.outputs, Grid):
+        if problem.outputs.values.size > 1:
+            return None
+        output = float(problem.outputs.values[0])
+    elif problem.k > 1:
         return None
-    label = float(problem.labels[0])
-    output = float(np.clip(label, problem.outputs.low, problem.outputs.high))
-    if problem.loss.positive_outputs and output <= 0:
-        raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
-    randomizer = Randomizer(problem.labels, [output], [[1.0]], problem.epsilon)
-    beta = 0.0 if problem.unbiased else -problem.bias_penalty * float(problem.prior[0]) * (output - label)
-    cost = float(problem.prior[0]) * float(problem.loss_table(randomizer.outputs)[0, 0]) - beta * output
-    dual = Dual(np.array([cost]), np.array([beta]))
-    return Solution(problem, randomizer, dual, Stats("one label"))
+    else:
+        output = float(np.clip(problem.labels[0], problem.outputs.low, problem.outputs.high))
+        if problem.loss.positive_outputs and output <= 0:
+            raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
+    randomizer = Randomizer(problem.labels, [output], np.ones((problem.k, 1)), problem.epsilon)
+    # Unbiased randomizers with one output have one label, which is that output.
+    penalty = 0.0 if problem.unbiased else problem.bias_penalty
+    beta = -penalty * problem.prior * (output - problem.labels)
+    alpha = problem.prior * problem.loss_table(randomizer.outputs)[:, 0] - beta * output
+    return Solution(problem, randomizer, Dual(alpha, beta), Stats("one output"))
 
 
 CLOSED_FORMS: tuple[Callable[[Problem], Solution | None], ...] = (
     rr_with_prior_within,
-    one_label_within,
+    one_output_within,
     gap_response_within,
     debiased_rr_within,
     priced_rr_within,

@@ -99,7 +99,10 @@ def channel_capacity(matrix: ArrayLike, *, gap: float = GAP) -> float:
         raise InvalidInput("a channel is a table of probabilities, one row an input")
     if (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
         raise InvalidInput("rows of a channel sum to 1: divide them by their sums")
-    return bound_capacity(table, gap)
+    width = check_real(gap, "gap")
+    if width < 0:
+        raise InvalidInput(f"gap is {width:g}, expected bits of at least 0")
+    return bound_capacity(table, width)
 
 
 def bound_capacity(table: Floats, gap: float = 0.0, *, limit: float = math.nan, inputs: Floats | None = None) -> float:

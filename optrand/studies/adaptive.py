@@ -26,7 +26,7 @@ from optrand import losses
 from optrand.base.arithmetic import decimal_value, privacy_ratio
 from optrand.base.numerals import shown_above
 from optrand.base.suggestions import suggest_parameters
-from optrand.base.validation import Floats, check_integer, check_real, rectangular
+from optrand.base.validation import Floats, check_integer, check_real, expect, rectangular
 from optrand.certificates.certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
@@ -134,6 +134,7 @@ def adaptive_outputs(
     >>> adaptive_outputs(problem, n=3).n, adaptive_outputs(problem, n=8).excess < few.excess
     (3, True)
     """
+    expect(problem, Problem, "problem", "one of optrand.regression or unbiased_regression")
     if isinstance(problem.outputs, Grid):
         raise InvalidInput("the problem has its outputs on a grid already: state it on the line or an interval")
     if (tolerance is None) == (n is None):

@@ -158,6 +158,7 @@ class Knots:
 
     def __post_init__(self) -> None:
         """Refuse knots that do not span the interval."""
+        _check_prior(self.prior)
         object.__setattr__(self, "values", check_knots(self.values))
         if (self.values[0], self.values[-1]) != (self.prior.low, self.prior.high):
             raise InvalidInput(
@@ -213,10 +214,17 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     >>> best.values.tolist(), round(best.added, 3), round(prior.even_knots(6).added, 3)
     ([0.0, 7.0, 16.0, 28.0, 48.0, 100.0], 8.131, 29.685)
     """
+    _check_prior(prior)
     points = np.union1d(prior.values, [prior.low, prior.high])
     weights = np.zeros(points.size)
     weights[np.searchsorted(points, prior.values)] = prior.weights
     return Knots(prior, points[Placements(points, weights).places(_check_count(n))])
+
+
+def _check_prior(prior: object) -> None:
+    expect(
+        prior, ContinuousPrior, "prior", "numbers with weights: pass optrand.studies.ContinuousPrior(values, weights)"
+    )
 
 
 def _check_count(n: object) -> int:

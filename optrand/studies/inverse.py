@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from optrand.base.suggestions import suggest_parameters
-from optrand.base.validation import check_real
+from optrand.base.validation import check_real, expect
 from optrand.certificates.certificate import lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism.mechanism import Mechanism
@@ -112,6 +112,7 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     ... ).lower
     True
     """
+    expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
     goal, width = check_real(loss, "loss"), check_real(tolerance, "tolerance")
     # Proofs in floats do not distinguish epsilons that are closer.
     if width < 1e-12:
