@@ -334,10 +334,17 @@ def test_what_no_randomizer_keeps_is_proven_to_be_infeasible(seed):
     rng = np.random.default_rng(seed)
     k = int(rng.integers(2, 6))
     labels = np.arange(k)
+    first, last = np.zeros((2, k, k))
+    first[0], last[-1] = 1.0, rng.random(k)
     programs = (
         # Means cannot differ by more than privacy allows between these ends.
         Program(labels, np.full(k, 1 / k), np.linspace(-0.1, k - 0.9, 9), privacy=Pure(0.5), constraints=[Unbiased()]),
         Program(labels, np.full(k, 1 / k), labels, privacy=MaximalLeakage(0.01), constraints=[BiasAtMost(0.1)]),
+        # Each of these has a row that forces probabilities to be 0, such as the mean of label 0 over outputs from 0 on.
+        Program(labels, np.full(k, 1 / k), labels, privacy=Pure(0.5), constraints=[Unbiased()]),
+        Program(labels, np.full(k, 1 / k), labels, privacy=Approximate(0.5, 0.0), constraints=[Unbiased()]),
+        Program(labels, np.full(k, 1 / k), labels, privacy=MaximalLeakage(1.0)).add("none", first, "<=", 0.0),
+        Program(labels, np.full(k, 1 / k), labels, privacy=Pure(1.0)).add("none", -last, ">=", 0.0),
         Program(labels, np.full(k, 1 / k), labels, privacy=Pure(1.0)).add("twice", np.ones((k, k)), "==", k + 1.0),
         Program(labels, np.full(k, 1 / k), labels, privacy=Pure(1.0)).add(
             "row", rng.random((k, k)), ">=", float(k + rng.random())

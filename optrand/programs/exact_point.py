@@ -50,7 +50,7 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
     forced = forced_zeros(program)
     interior: _Interior | None = None
     if not answer.point.size or answer.status is Status.INFEASIBLE:
-        _prove_infeasible(program, _Interior(program, forced, _fast(backend)))
+        _prove_infeasible(program, _Interior(program, np.zeros_like(forced), _fast(backend)))
         raise NotCertified(
             f"{answer.backend} has no answer (its status is {answer.message!r}), and no proof that none exists: pass "
             "another backend, or use less extreme numbers"
@@ -65,7 +65,11 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
             yield point, multipliers
         else:
             interior = interior or _Interior(program, forced, _fast(backend))
-            _prove_infeasible(program, interior)
+            proof = interior
+            if interior.violation > 0 and forced.any():
+                # Multipliers of rows prove nothing about the program if variables are held at 0 beside its rows.
+                proof = _Interior(program, np.zeros_like(forced), _fast(backend))
+            _prove_infeasible(program, proof)
             inside = _solve_equations(program, [rational(x) for x in interior.point.tolist()], forced)
             yield _mixture(point, slacks, inside, _all_slacks(program, inside, program.slacks(inside))), multipliers
         refined = refine(program, point, rows, multipliers)
