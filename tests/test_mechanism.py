@@ -383,6 +383,9 @@ def test_a_table_is_checked(changes, message):
         ({"outputs": np.array([0, 1, 0, 1])}, "in order"),
         ({"outputs": np.array([-1, -1, 1, 1])}, "in order"),
         ({"outputs": np.array([1, 1, 2, 2])}, "3 columns for 2 outputs"),
+        ({"outputs": np.array([0, 0, 1, 2**60])}, f"{2**60 + 1} columns for 2 outputs"),
+        ({"places": np.array([[0, 1], [0, 1]])}, "arrays of one length"),
+        (dict.fromkeys(("places", "outputs"), np.array(0)) | {"heights": np.array(1, dtype=object)}, "of one length"),
         ({"outputs": np.array([1, 1, 1, 1])}, "output 0 never occurs"),
         ({"outputs": np.array([0, 0, 0, 0])}, "steps of output 0"),
     ],
@@ -393,6 +396,17 @@ def test_steps_of_a_table_are_checked(changes, message):
         Table([0, 1], [-1.0, 2.0], steps._replace(**changes))
     with pytest.raises(InvalidInput, match="steps is of type tuple, expected Steps"):
         Table([0, 1], [-1.0, 2.0], COIN_COLUMNS)
+
+
+def test_tables_for_other_labels_are_not_combined():
+    """Their steps beyond the last label of the first table would be lost."""
+    coin, wider = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]), Table.of_rows([0, 1, 2], [0], [[1], [1], [1]])
+    for first, second in ((coin, wider), (wider, coin), (coin, Table.of_rows([0, 3], [0], [[1], [1]]))):
+        with pytest.raises(InvalidInput, match="different labels"):
+            first.combine(second, Fraction(1))
+    for amounts in ([1], [1, 2, 3]):
+        with pytest.raises(ValueError, match="reshape"):
+            coin.row_sums(amounts)
 
 
 def test_the_first_column_at_fault_is_named():

@@ -245,7 +245,8 @@ class Table(Record):
 
     def row_sums(self, amounts: Iterable[int]) -> list[int]:
         """Sum, for each label, of weight times amount over the outputs, in ``O(k + steps)`` operations."""
-        return self._sum_up(self.steps.heights * np.array(list(amounts), dtype=object)[self.steps.outputs])
+        each = np.array(list(amounts), dtype=object).reshape(self.n)
+        return self._sum_up(self.steps.heights * each[self.steps.outputs])
 
     def _sum_up(self, heights: Integers) -> list[int]:
         """Sum, for each label, of the heights of all steps up to it."""
@@ -276,6 +277,8 @@ class Table(Record):
         ... ).weights.tolist()
         [[3, 3, 2], [1, 5, 2]]
         """
+        if not np.array_equal(self.labels, other.labels):
+            raise InvalidInput("the tables are for different labels: only tables for the same labels can be combined")
         outputs, at = np.unique(np.append(self.outputs, other.outputs), return_inverse=True)
         first, second, (high, low) = self.steps, other.steps, factor.as_integer_ratio()
         steps = Steps(
@@ -529,15 +532,17 @@ def _check_steps(steps: Steps, k: int, n: int) -> tuple[list[int], list[int]]:
 
     if not n:
         return [], []
+    if not places.shape == outputs.shape == heights.shape == (heights.size,):
+        raise InvalidInput("labels, outputs and heights of steps must be arrays of one length")
     is_exact = heights.dtype == object and set(map(type, heights.tolist())) <= {int}
     if not (is_exact and places.dtype.kind == outputs.dtype.kind == "i"):
         raise InvalidInput("labels, outputs and heights of steps must be integers")
-    is_sorted = outputs.min(initial=0) == 0 and (outputs[1:] >= outputs[:-1]).all()
-    if not (is_sorted and places.size == outputs.size == heights.size):
-        raise InvalidInput("labels, outputs and heights of steps must be of one length, and the outputs in order")
+    if outputs.min(initial=0) < 0 or (outputs[1:] < outputs[:-1]).any():
+        raise InvalidInput("outputs of steps must be in order, from 0 on")
+    most = outputs.max(initial=0)
+    if most >= n:
+        raise InvalidInput(f"there are {most + 1} columns for {n} outputs, expected one each")
     counts = np.bincount(outputs, minlength=n)
-    if counts.size > n:
-        raise InvalidInput(f"there are {counts.size} columns for {n} outputs, expected one each")
     refuse(counts == 0, "output {at} never occurs: leave it out")
     starts = np.cumsum(counts) - counts
     before = np.empty_like(places)
