@@ -211,3 +211,13 @@ def test_a_single_allowed_output_is_the_answer(loss, penalty):
     costs = {losses.squared: [4.5, 2.0, 0.5], losses.absolute: [3.0, 2.0, 1.0]}.get(loss, [3.0, 0.0, 1e6])
     assert proof.value == pytest.approx(prior @ costs + penalty / 2 * (prior @ [9.0, 4.0, 1.0]), rel=1e-15)
     assert mechanism.matrix.tolist() == [[1.0]] * 3
+
+
+@pytest.mark.parametrize("penalty", [1.0, 1e6, 1e12])
+def test_a_single_allowed_output_far_from_zero_is_proven(penalty):
+    """Labels a hundred thousandth apart at a billion: `beta` measured from 0 would leave few digits of the loss."""
+    labels = 1e9 + np.array([12.0, 17.0, 30.0]) * 1e-6
+    for k in (1, 3):
+        prior = np.full(k, 1 / k)
+        problem = regression(labels[:k], prior, 1.0, bias_penalty=penalty, outputs=[1e9 + 2e-6])
+        optrand.solve(problem).certificate.require(gap=1e-12)

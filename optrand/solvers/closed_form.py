@@ -230,7 +230,8 @@ def priced_rr_within(problem: Problem) -> Solution | None:
 def one_output_within(problem: Problem) -> Solution | None:
     """Return the only allowed output, or on the line or an interval the one nearest to a single label.
 
-    The `alpha` of a label is what that output costs, and its `beta` pulls towards the label.
+    The `alpha` of a label is what that output costs, and its `beta` pulls towards the label, measured from
+    the output so that no digits cancel far from zero.
     """
     if isinstance(problem.outputs, Grid):
         if problem.outputs.values.size > 1:
@@ -246,8 +247,8 @@ def one_output_within(problem: Problem) -> Solution | None:
     # Unbiased randomizers with one output have one label, which is that output.
     penalty = 0.0 if problem.unbiased else problem.bias_penalty
     beta = -penalty * problem.prior * (output - problem.labels)
-    alpha = problem.prior * problem.loss_table(randomizer.outputs)[:, 0] - beta * output
-    return Solution(problem, randomizer, Dual(alpha, beta), Stats("one output"))
+    alpha = problem.prior * problem.loss_table(randomizer.outputs)[:, 0]
+    return Solution(problem, randomizer, Dual(alpha, beta, output), Stats("one output"))
 
 
 CLOSED_FORMS: tuple[Callable[[Problem], Solution | None], ...] = (
