@@ -299,6 +299,9 @@ def test_rows_that_are_added_later_change_no_answer(tmp_path):
     mechanism.save(tmp_path / "m.json")
     assert load(tmp_path / "m.json").certify() == before[1]
     assert solve_program(program).value == pytest.approx(0.4, abs=1e-9)
+    mechanism.program.add("cap", np.diag([0.5, 0.3, 0.2]), "<=", 0.4)
+    with pytest.raises(InvalidInput, match="rows were added to the program of a mechanism"):
+        mechanism.certify()
 
 
 def test_rows_without_coefficients_are_solved_and_proven():

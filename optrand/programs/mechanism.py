@@ -110,7 +110,18 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
         ]
 
     def certify(self) -> ProgramCertificate:
-        """Compute the certificate again from the program, the table and the multipliers alone."""
+        """Compute the certificate again from the program, the table and the multipliers alone.
+
+        Raises
+        ------
+        InvalidInput
+            If rows were added to the program of this mechanism, which its table was never checked against.
+        """
+        if self.program.rows != self.multipliers.size:
+            raise InvalidInput(
+                "rows were added to the program of a mechanism, which its table may break: add them to the program "
+                "that was solved, and solve it again"
+            )
         value = exact_cost(self.program.cost[: len(self._point)], self._point)
         realised = tuple((name, number) for name, number, _ in self._realised)
         return ProgramCertificate.of(self.program, value, bound(self.program, self.multipliers), realised=realised)
