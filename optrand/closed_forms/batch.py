@@ -135,6 +135,8 @@ class RRWithPriorBatch:
         source = SystemEntropy() if source is None else source
         width = check_width(source)
         sizes = self.k_star
+        # Words are drawn for the coin and the other label of every row, whether used or not: their number reveals no
+        # label.
         stays = _coins(sizes, privacy_ratio(self.epsilon), source, width)
         stays &= self.kept[np.arange(len(self)), array]
         members, starts = self._members
@@ -217,6 +219,8 @@ def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) ->
     """Draw True with probability ``(R - 1) / (R + size - 1)``, exactly, for each of `sizes`."""
     distinct, index = np.unique(sizes, return_inverse=True)
     chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]
+    # One word decides, unless it equals the leading digits of the probability: then further words are compared with the
+    # rest.
     leading = np.array([(chance.numerator << width) // chance.denominator for chance in chances], dtype=np.uint64)[
         index
     ]

@@ -17,12 +17,6 @@ from optrand.model.randomizer import Randomizer, Solution, Stats
 
 __all__ = ["design_two_ends", "two_ends"]
 
-NEIGHBOURS = 64
-"""Number of neighbouring floats among which a multiplier is chosen."""
-
-GOLDEN = (math.sqrt(5) - 1) / 2
-"""Place of the origin of the multipliers between the ends: the rounding of one is no multiple of that of the other."""
-
 
 def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     r"""Draw one of two outputs, the ends of the narrowest interval that holds an unbiased randomizer.
@@ -119,7 +113,10 @@ def design_two_ends(problem: Problem) -> Solution:
 
 def _dual(problem: Problem) -> Dual | None:
     """Return the multipliers of :func:`two_ends`; None where floats cannot hold them."""
-    origin = float(problem.outputs.low + GOLDEN * (problem.outputs.high - problem.outputs.low))
+    # The origin divides the interval by the golden ratio, so that the distance of one end is no multiple of that of the
+    # other, nor is the rounding there.
+    golden = (math.sqrt(5) - 1) / 2
+    origin = float(problem.outputs.low + golden * (problem.outputs.high - problem.outputs.low))
     prior, epsilon = problem.prior, problem.epsilon
     labels, low, high = problem.labels - origin, problem.outputs.low - origin, problem.outputs.high - origin
     width, middle = high - low, (low + high) / 2
@@ -127,6 +124,7 @@ def _dual(problem: Problem) -> Dual | None:
         # E / (E^2 - 1) and E / (E - 1), which overflow at no epsilon.
         steep = max(-np.exp(-epsilon) / np.expm1(-2 * epsilon) / 2, -1 / np.expm1(-epsilon) / 8)
         end = math.fsum(prior) * steep * width**2
+        # The numbers a and b of two_ends: reduced costs at the two ends of the interval, where the parabola q is zero.
         at_low, at_high = np.zeros(problem.k), np.zeros(problem.k)
         at_low[[0, -1]] = -end, np.exp(epsilon) * end
         at_high[[0, -1]] = np.exp(epsilon) * end, -end
@@ -134,6 +132,8 @@ def _dual(problem: Problem) -> Dual | None:
         apart = labels - middle
         beta = (at_low - at_high) / width - prior * apart
         alpha = prior * (apart**2 + width**2 / 4) / 2 - (at_low + at_high) / 2 - beta * middle
+        # At its own end of the interval an end label has the reduced cost -t. Its alpha and beta are rounded so that it
+        # is, since the bound takes the error E times.
         for label, output in ((0, problem.outputs.low), (-1, problem.outputs.high)):
             place = np.longdouble(output) - origin
             rest = prior[label] * (place - labels[label]) ** 2 / 2 + np.longdouble(end)
@@ -144,10 +144,10 @@ def _dual(problem: Problem) -> Dual | None:
 def _round_together(total: np.longdouble, place: np.longdouble, beta: float) -> tuple[float, float]:
     """Return floats `alpha` and `beta`, the latter near the given one, whose ``alpha + beta * place`` is `total`.
 
-    Both grow with ``E`` and cancel at the label's own end of the interval. Of :data:`NEIGHBOURS` floats the first is
-    taken that leaves no more rounding there than `total` itself has, or else the one that leaves the least.
+    Both grow with ``E`` and cancel at the label's own end of the interval. Of 64 neighbouring floats the first is taken
+    that leaves no more rounding there than `total` itself has, or else the one that leaves the least.
     """
-    betas = beta * (1 + np.arange(NEIGHBOURS) * np.finfo(float).eps)
+    betas = beta * (1 + np.arange(64) * np.finfo(float).eps)
     exact = total - betas.astype(np.longdouble) * place
     alphas = exact.astype(np.float64)
     off = np.maximum(np.abs(alphas - exact), abs(total) * np.finfo(float).eps)

@@ -26,9 +26,6 @@ __all__ = [
     "rr_with_prior",
 ]
 
-BLOCK = 1 << 20
-"""Entries of a batch of priors that are sorted at a time."""
-
 
 @suggest_parameters
 def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
@@ -182,13 +179,17 @@ def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
     gain = math.expm1(check_epsilon(epsilon))
     kept = np.empty(priors.shape, dtype=np.bool_)
     k = np.arange(1, priors.shape[1])
-    step = max(1, BLOCK // priors.shape[1])
+    # A million entries at a time bound the memory of sorting.
+    step = max(1, (1 << 20) // priors.shape[1])
     for start in range(0, priors.shape[0], step):
         block = priors[start : start + step]
         falling = np.sort(block, axis=1)[:, ::-1]
+        # D of rr_with_prior grows from one label to the next by k times the step between their priors: no increment is
+        # negative, so that nothing cancels. Labels that pay come first, and counting them finds the last.
         surplus = np.cumsum(k * (falling[:, :-1] - falling[:, 1:]), axis=1)
         last = (surplus < gain * falling[:, 1:]).sum(axis=1)
         smallest = np.take_along_axis(falling, last[:, np.newaxis], axis=1)
+        # By value and not by place: equally likely labels are kept or left out together.
         kept[start : start + step] = block >= smallest
     return kept
 
@@ -201,6 +202,7 @@ def response_weights(k: int, epsilon: float) -> tuple[float, float]:
     >>> response_weights(2, math.log(3))
     (0.75, 0.25)
     """
+    # In powers of 1 / E, which do not overflow.
     shrink = math.exp(-epsilon)
     own = 1 / (1 + (k - 1) * shrink)
     return own, own * shrink
@@ -221,6 +223,7 @@ def _dual(problem: Problem) -> Dual:
     p = problem.prior[kept]
     surplus = p - p.min()
     own, _ = response_weights(p.size, problem.epsilon)
+    # The form in the notes of rr_with_prior, from gaps between priors: E p - S would cancel at a small epsilon.
     tilt = (p.size * surplus - math.fsum(surplus)) / math.expm1(problem.epsilon)
     alpha = np.zeros(problem.k)
     alpha[kept] = -own * np.maximum(p + tilt, 0.0)

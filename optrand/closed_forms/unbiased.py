@@ -129,9 +129,6 @@ def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
     return Dual(alpha, beta) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
 
 
-CLEAR = 1e-9
-"""Floats, which are right to some 1e-15, distinguish sides that differ by more than this share of their sum."""
-
 OPTIMAL = "optimal"
 """Status where the condition of optimality holds."""
 
@@ -234,6 +231,7 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
 
 def condition_holds(problem: Problem) -> bool:
     """Return whether the condition of :func:`gap_response_is_optimal` holds for a problem."""
+    # Of two labels P_1 and P_{k-1} are one number: the condition reads 0 <= 1.
     if problem.k < 3:
         return True
     clear = _clearly(problem)
@@ -246,6 +244,7 @@ def condition_holds(problem: Problem) -> bool:
     # Both ends of a bracket of E must agree. More digits follow until they do.
     for digits in count(60, 60):
         low, high = exp_bracket(problem.epsilon, digits)
+        # All sides grow with E: each is compared at the end of the bracket that is the worse one for what is concluded.
         (left, a, b), (left_above, a_above, b_above) = (_sides(ratio, below, above, inner) for ratio in (low, high))
         if left_above <= 0 or left_above**2 <= 4 * a * b:
             return True
@@ -261,7 +260,8 @@ def _clearly(problem: Problem) -> bool | None:
     inner = math.fsum(problem.prior[1:-1]) / total
     a, b = (1 + excess + excess * excess * end * (1 - end) for end in (below, above))
     left, right = excess * inner * excess * inner + a + b - 1, 2 * math.sqrt(a) * math.sqrt(b)
-    if not abs(left - right) > CLEAR * (left + right):
+    # Floats are right to some 1e-15, so that sides that differ by this share of their sum are clearly apart.
+    if not abs(left - right) > 1e-9 * (left + right):
         return None
     return left < right
 
@@ -313,6 +313,7 @@ class _Gaps:
     def of(cls, problem: Problem) -> _Gaps:
         total = math.fsum(problem.prior)
         prior, gain = problem.prior / total, math.expm1(problem.epsilon)
+        # E / (E - 1)**2 by factors that do not overflow.
         e = 1 / gain / -math.expm1(-problem.epsilon)
         d = np.diff(problem.labels)
         # Sums from both ends: one minus the other would lose the digits of a light tail.
@@ -325,6 +326,7 @@ class _Gaps:
         """Return the randomizer and dual."""
         origin = problem.origin
         mean = (problem.labels[0] - origin) + _dot(self.d, self.above)
+        # sqrt(Q_j / P_j), where Q_j = E - (E - 1) F_j is written without a difference.
         tilt = np.sqrt((1 + self.gain * self.above) / (1 + self.gain * self.below))
         offsets = np.concatenate((mean - self.reach * tilt, mean + self.reach / tilt))
         if not np.isfinite(offsets).all():
@@ -335,6 +337,8 @@ class _Gaps:
         check_squarable(offsets, "outputs")
         node, every = np.arange(1, problem.k), np.ones(problem.k - 1, dtype=np.int64)
         first, last = np.concatenate((0 * every, node)), np.concatenate((node - 1, (problem.k - 1) * every))
+        # A gap has the probability d rho / reach, and an answer to it 1 / (E + 1) for the labels that it does not
+        # favour.
         shares = self.d * (self.rho / self.reach) / (self.gain + 2)
         outputs, rests = add_exactly(offsets, origin)
         arcs = Arcs(problem.k, first, last, outputs, np.concatenate((shares, shares)), rests)
@@ -368,6 +372,7 @@ class _Gaps:
         own, others = below[0], above[0]
         products = rho[0] * rho + own * above
         slopes = e / products * (e + own * others + below * above) + own / products * above * past
+        # With all prior on the first label the quotient below is 0 / 0, and its factor is 0.
         if not others:
             return 0.0, -_dot(d, slopes)
         roots = math.sqrt(others) * rho + math.sqrt(own) * above

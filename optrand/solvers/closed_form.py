@@ -34,12 +34,6 @@ __all__ = [
     "two_ends_within",
 ]
 
-LIGHTEST = 1e-2
-"""Share below which, times ``E``, a label has no response of its own at the optimum."""
-
-NARROWEST = 1e-10
-"""Share of its width by which an interval may exceed the narrowest one for :func:`two_ends_within` to be evaluated."""
-
 
 @dataclass(frozen=True)
 class ClosedForm:
@@ -111,6 +105,7 @@ def gap_response_within(problem: Problem) -> Solution | None:
 
 def debiased_rr_within(problem: Problem) -> Solution | None:
     """Return debiased randomized response if its dual proves it optimal: from some epsilon on it always does."""
+    # The comparison of E - 1 and k is a guard that saves work, not a theorem: if it errs, an iterative solver answers.
     if not _is_unbiased_off_grids(problem) or math.expm1(problem.epsilon) < problem.k:
         return None
     found = _within(problem, design_debiased_rr(problem.labels, problem.epsilon, prior=problem.prior))
@@ -132,7 +127,9 @@ def nearly_two_ends(problem: Problem) -> Solution | None:
         return None
     low, high = unbiased_range(problem.labels, problem.epsilon)
     wider = max(low - problem.outputs.low, problem.outputs.high - high)
-    return None if wider > NARROWEST * (high - low) else design_two_ends(problem)
+    # Floats hold the ends of the narrowest interval up to rounding only. In a wider one the two ends are no longer the
+    # best (see the notes of two_ends).
+    return None if wider > 1e-10 * (high - low) else design_two_ends(problem)
 
 
 def feasible_answer(problem: Problem) -> Solution:
@@ -145,14 +142,19 @@ def feasible_answer(problem: Problem) -> Solution:
     found, none = None, Dual(np.zeros(problem.k), np.zeros(problem.k))
     low, high = problem.outputs.low, problem.outputs.high
     if problem.unbiased:
+        # A gap and a bit is unbiased at every epsilon (section 11), but floats may not hold its outputs, or the problem
+        # may not allow them.
         with suppress(InvalidInput):
             found = _within(problem, design_gap_response(problem.labels, problem.prior, problem.epsilon))
         if found is not None and found.dual is not None:
             return replace(found, dual=max((found.dual, none), key=lambda dual: lower_bound(problem, dual)))
+        # Else the ends of the narrowest interval, drawn so that means are right (section 6). Rounding may put them, or
+        # the shares, slightly outside of their bounds.
         outputs = np.clip(unbiased_range(problem.labels, problem.epsilon), low, high)
         shares = np.clip((problem.labels - outputs[0]) / np.ptp(outputs), 0.0, 1.0)
         table = np.column_stack((1 - shares, shares))
     else:
+        # Squared error and charge of a constant output are parabolas, whose weighted sum is least at the mean label.
         outputs = np.clip([problem.prior @ problem.labels], low, high)
         table = np.ones((problem.k, 1))
     randomizer = Randomizer(problem.labels, outputs, table, problem.epsilon)
@@ -187,18 +189,25 @@ def priced_rr_within(problem: Problem) -> Solution | None:
     if problem.unbiased or not problem.bias_penalty or problem.loss != losses.squared:
         return None
     k, excess = problem.k, math.expm1(problem.epsilon)
-    if isinstance(problem.outputs, Grid) or excess < k or excess * float(problem.prior.min()) < LIGHTEST:
+    # A heuristic that saves work: at a small epsilon, or with a label this light, some label has no response of its own
+    # at the optimum. If it errs, an iterative solver answers.
+    if isinstance(problem.outputs, Grid) or excess < k or excess * float(problem.prior.min()) < 1e-2:
         return None
     prior, penalty, share = problem.prior, problem.bias_penalty, 1 / (excess + k)
     labels = problem.labels - problem.labels[0]
     mean, total, weight = float(prior @ labels), float(labels.sum()), excess * share
+    # The equation of a label has its own step, times its curvature, and two sums over all labels: of the steps, and of
+    # the biases under the prior.
     pulls = prior * (penalty * weight)
     curvature = 1 + excess * prior + excess * pulls
     ends = problem.outputs.low - problem.labels, problem.outputs.high - problem.labels
     steps, free = np.zeros(k), np.ones(k, dtype=bool)
+    # An active-set heuristic: outputs that would leave the interval stay at its ends for good. Each round but the last
+    # fixes one at least, so that k + 1 are enough.
     for _ in range(k + 1):
         fixed = np.where(free, (mean - labels - pulls * (total - k * labels)) / curvature, steps)
         by_sum, by_bias = (np.where(free, -x / curvature, 0.0) for x in (pulls, penalty))
+        # Every step is a linear function of the two sums. Put into their definitions, two equations are left.
         matrix = np.array(
             [
                 [1 - by_sum.sum(), -by_bias.sum()],
@@ -212,6 +221,8 @@ def priced_rr_within(problem: Problem) -> Solution | None:
         if not outside.any():
             break
         steps, free = np.clip(steps, *ends), free & ~outside
+    # Equality in Theorem 3 of docs/mathematics.md: the multiplier of a mean is the charge of its bias, and columns in
+    # use cost nothing. These are singletons: E - 1 times the alpha of a label, and the sum of all, make up its cost.
     biases = share * (excess * steps + steps.sum() + total - k * labels)
     beta = -penalty * prior * biases
     outputs = labels + steps
@@ -220,6 +231,7 @@ def priced_rr_within(problem: Problem) -> Solution | None:
     alpha = (costs - costs.sum() / (excess + k)) / excess
     dual = Dual(alpha - beta * problem.labels[0], beta)
     places = np.clip(problem.labels + steps, problem.outputs.low, problem.outputs.high)
+    # Some optimum has its outputs in the order of the labels (Theorem 6). An answer that has not is left to a solver.
     if (np.diff(places) < 0).any():
         return None
     arcs = Arcs(k, np.arange(k), np.arange(k), places, np.full(k, share))
@@ -241,6 +253,7 @@ def one_output_within(problem: Problem) -> Solution | None:
         return None
     else:
         output = float(np.clip(problem.labels[0], problem.outputs.low, problem.outputs.high))
+        # Smaller and smaller outputs are better and better, and none is best: the exception of Theorem 8.
         if problem.loss.positive_outputs and output <= 0:
             raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
     randomizer = Randomizer(problem.labels, [output], np.ones((problem.k, 1)), problem.epsilon)
@@ -251,6 +264,7 @@ def one_output_within(problem: Problem) -> Solution | None:
     return Solution(problem, randomizer, Dual(alpha, beta, output), Stats("one output"))
 
 
+# The first three need no gap: what they answer is optimal by a theorem, or by a condition that is decided exactly.
 CLOSED_FORMS: tuple[Callable[[Problem], Solution | None], ...] = (
     rr_with_prior_within,
     one_output_within,

@@ -191,6 +191,8 @@ class ConeProgram:
 
     def _arc_rows(self) -> Rows:
         """Sum over the labels of each arc, and over all labels, divided by ``E - 1``."""
+        # The weight A of an arc is F_end - F_first + F_k / (E - 1), and B and C alike. Sums at node 0 are zero, and no
+        # variables. If the end is the last node, both entries of its column are added up.
         n, m = self.first.size, self.nodes
         every, inner = np.arange(n), self.first > 0
         rows = np.concatenate((every, every[inner], every))
@@ -225,6 +227,7 @@ class ConeProgram:
             prior = sparse.hstack([penalty * labels, sparse.csr_array((k, 2 * m + slopes + k))])
             own = sparse.hstack([sparse.csr_array((k, 3 * m + slopes)), sparse.eye_array(k)])
             cones.append(second_order(prior, beta, own))
+        # The bound of section 13 by the amounts of each label: -y**2 / 2 for its prior, y for its b and -1 for its c.
         gain = np.concatenate(
             (labels.T @ (-(self.labels**2) / 2), labels.T @ self.labels, labels.T @ -np.ones(k), np.zeros(slopes))
         )
@@ -261,6 +264,8 @@ class ConeProgram:
         """Return the sums at all nodes, and the masses and outputs of the arcs."""
         sums = np.zeros((3, self.nodes + 1))
         sums[:, 1:] = answer.x[: 3 * self.nodes].reshape(3, -1)
+        # The rows of a cone are A + C, A - C and sqrt(2) B. In its multiplier C has the mass as its coefficient, and B
+        # minus the mass times the output.
         high, low, side = answer.cone_dual[: self.first.size].T
         masses = np.maximum(high - low, 0.0)
         outputs = np.divide(-math.sqrt(2) * side, masses, out=np.zeros_like(masses), where=masses > 0)
@@ -289,6 +294,7 @@ class ConeProgram:
         prior, slopes, costs = np.diff(answer.sums)
         prior = np.maximum(prior, 0.0)
         prior = prior / prior.sum()
+        # b_y = p_y y + beta_y and c_y = p_y y**2 / 2 - alpha_y, in units and from the centre of this program.
         beta = slopes - prior * self.labels
         # The charge of a multiplier is infinite at a label without weight.
         if not self.problem.unbiased:
@@ -302,6 +308,7 @@ class ConeProgram:
 
 def second_order(weight: Any, slope: Any, cost: Any) -> Rows:
     """Return the rows of the cones ``slope**2 <= 2 * weight * cost``, one cone after the other."""
+    # (A - C)**2 + 2 B**2 <= (A + C)**2 says that B**2 <= 2 A C. Then rows are sorted by cone.
     stacked = sparse.csr_array(-sparse.vstack([weight + cost, weight - cost, math.sqrt(2) * slope]))
     return sparse.csr_array(stacked[np.arange(stacked.shape[0]).reshape(3, -1).T.ravel()])
 
@@ -358,6 +365,8 @@ def only(program: ConeProgram, used: NDArray[np.bool_], options: ConeOptions) ->
 def _levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level]:
     """Return all levels, the finest first; of an unknown prior by the number of labels."""
     k = problem.k
+    # A ten millionth of a known prior is spread evenly: where a prior is zero, reduced costs do not show which arcs of
+    # the next level matter.
     prior = np.full(k, 1 / k) if unknown else (problem.prior + 1e-7 / k) / (problem.prior.sum() + 1e-7)
     gaps = np.concatenate(([0.0], np.diff(problem.labels), [0.0]))
     return coarsen_to(Level(np.append(0.0, np.cumsum(prior)), gaps), options.fewest)
@@ -376,6 +385,7 @@ def _interpolation(level: Level) -> Rows:
 def _at(prolongation: Rows, sums: Floats) -> Floats:
     """Return some sums at the nodes of a level."""
     whole = prolongation.tocoo()
+    # Interpolation takes the value at a coarse node as it is: an entry of one marks where the node lies.
     exact = whole.data == 1.0
     chosen = np.zeros((sums.shape[0], prolongation.shape[1]))
     chosen[:, whole.coords[1][exact]] = sums[:, whole.coords[0][exact]]

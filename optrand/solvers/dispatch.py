@@ -35,17 +35,6 @@ __all__ = ["USEFUL_GAP", "Solver", "check_solver", "check_useful", "choose", "de
 USEFUL_GAP = 1.0
 """A bound that leaves the optimum open by more than the value itself is of no use."""
 
-ROUNDING = 1e-24
-"""Bounds that are nearer to each other, in squares of the range of the labels, are useful whatever their ratio is."""
-
-WIDER = (
-    "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width at both ends"
-)
-"""Advice on outputs that are too narrow."""
-
-TIGHT = 5e-10
-"""Share of their width that outputs must reach beyond what unbiased answers need for :data:`WIDER` not to be said."""
-
 
 class Solver(Protocol):
     """An algorithm and its options: a frozen record, called on a problem."""
@@ -82,6 +71,7 @@ def choose(problem: Problem) -> Solver:
 
 def _iterative(problem: Problem) -> Solver:
     """Return the solver of :func:`choose` for a problem that no closed form answers."""
+    # The kinds of problems that these accept do not overlap: their order is of no consequence.
     first: tuple[type[Solver], ...] = (ReducedDual, BinPath, GridDual)
     for kind in first:
         solver = kind()
@@ -147,6 +137,8 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
             "a program of optrand.programs"
         )
     check_solver(solver)
+    # RRWithPrior needs no design in floats: its table is written in integers, and its dual is a formula (Theorem 5 of
+    # docs/mathematics.md).
     if is_over_labels(problem) and (solver is None or isinstance(solver, ClosedForm)):
         return respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
     return exact_mechanism(design(problem, cast("Solver | None", solver)))
@@ -190,6 +182,7 @@ def check_solver(given: object) -> None:
         return
     name = given if isinstance(given, str) else getattr(given, "__name__", "")
     kinds = (BinPath, ClosedForm, ColumnGeneration, GridDual, LinearProgram, ReducedDual)
+    # By letters alone, since names are often given as in "reduced_dual" or "Reduced Dual".
     found = {re.sub("[^a-z]", "", kind.__name__.lower()): kind.__name__ for kind in kinds}
     near = difflib.get_close_matches(re.sub("[^a-z]", "", name.lower()), found, n=1)
     means = f"optrand.solvers.{found[near[0]]}()" if near else "an object of optrand.solvers, such as ReducedDual()"
@@ -207,7 +200,9 @@ def check_useful(mechanism: Mechanism, proof: Certificate) -> None:
     NotCertified
         If it is not.
     """
-    rounding = ROUNDING * float(np.ptp(mechanism.labels)) ** 2
+    # Losses of about exp(-epsilon) may be smaller than their rounding. Bounds that are nearer to each other than this
+    # are useful whatever their ratio is.
+    rounding = 1e-24 * float(np.ptp(mechanism.labels)) ** 2
     useful = proof.gap <= USEFUL_GAP or proof.upper - proof.lower <= rounding
     if proof.findings or not useful:
         reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
@@ -223,8 +218,12 @@ def _advice(problem: Problem) -> str:
     """Advise on a problem without a proven answer."""
     if problem.unbiased and isinstance(problem.outputs, Interval):
         low, high = unbiased_range(problem.labels, problem.epsilon)
-        if min(low - problem.outputs.low, problem.outputs.high - high) < TIGHT * (high - low):
-            return WIDER
+        # Half of what the advice says, so that outputs that follow it are not given it again.
+        if min(low - problem.outputs.low, problem.outputs.high - high) < 5e-10 * (high - low):
+            return (
+                "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width at "
+                "both ends"
+            )
     return _extremes(problem)
 
 

@@ -45,9 +45,12 @@ def solver_failures(solver: object) -> Iterator[None]:
     try:
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             yield
+    # That there is no feasible randomizer is a fact about the problem, not a failure in floats.
     except Infeasible:
         raise
     except (InvalidInput, ArithmeticError, LookupError, RuntimeError, ValueError) as error:
+        # Some of our own errors are RuntimeErrors or ValueErrors as well; except for InvalidInput they say more than
+        # the message below.
         if isinstance(error, OptrandError) and not isinstance(error, InvalidInput):
             raise
         name = type(solver).__name__ + "()" if not isinstance(solver, str) else solver

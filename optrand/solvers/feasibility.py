@@ -56,6 +56,7 @@ OPTIONS = BalanceOptions()
 def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float) -> Floats:
     """Return ``P / E`` of each arc, ``P = sum_y s(y) p_y``: the cost of a squared step of its output."""
     inside = np.concatenate(([0.0], np.cumsum(prior)))
+    # Over E all terms are at most 1, where powers of E would overflow.
     others = math.exp(-epsilon)
     weights: Floats = others + (1 - others) * (inside[last + 1] - inside[first])
     return weights
@@ -76,6 +77,7 @@ def balance_arcs(problem: Problem, arcs: Arcs) -> Arcs:
     [-0.5, 1.5]
     """
     best, least = arcs, np.inf
+    # Clipped changes leave some residual to the next round. A round may also add rounding, so the best arcs are kept.
     for _ in range(OPTIONS.rounds + 1):
         if not arcs.n:
             break
@@ -103,9 +105,11 @@ def _residuals(problem: Problem, arcs: Arcs) -> tuple[Floats, Floats]:
     equations = node_equations(arcs.k, arcs.first, arcs.last, problem.epsilon)
     favoured, share = math.exp(problem.epsilon) * arcs.masses, -math.expm1(-problem.epsilon)
     rows = -(equations @ favoured)
+    # The right sides of Proposition 7 (docs/mathematics.md, section 6), over 1 - 1 / E as the equations are.
     rows[0] += 1 / share
     if not problem.unbiased:
         return rows, np.zeros(1)
+    # Outputs are measured from the first label, whose own mean then has the right side 0.
     origin = problem.labels[0]
     steps = np.diff(problem.labels, prepend=origin) / share
     means: Floats = steps - equations @ (favoured * (arcs.outputs - origin))
@@ -195,6 +199,7 @@ def _change_arcs(problem: Problem, arcs: Arcs) -> Arcs:
 
 def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
     """Change masses by some shares, and outputs by some widths."""
+    # No mass becomes negative by a step that is too long: the other columns change by the rest in the next round.
     masses, outputs = arcs.masses * (1 + np.clip(shares, -0.5, 1.0)), arcs.outputs
     if moved.any():
         outputs = np.clip(outputs + _width(problem, arcs) * moved, problem.outputs.low, problem.outputs.high)
@@ -240,6 +245,8 @@ def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int =
     for _ in range(rounds):
         coverage = (1 - masses.sum()) / (ratio - 1)
         amounts = np.append(masses, coverage)
+        # Unknowns are shares of the amounts, so that least squares leave light columns light. The share of coverage is
+        # not used: masses alone determine it.
         scaled = matrix * amounts
         residual = right - matrix @ amounts
         # A row that no mass touches has no weight: nothing changes its residual.
@@ -253,5 +260,6 @@ def _top_up(arcs: Staircase, ratio: float) -> Staircase:
     """Make coverage equal to the last digit by singletons for labels that fall short; then normalise."""
     coverage = arcs.coverage
     lack = coverage.max() - coverage
+    # A singleton touches the coverage of no other label (section 9). What is short by rounding alone needs none.
     even = arcs.cover(lack > 4 * np.finfo(float).eps * coverage.max())
     return replace(even, masses=even.masses / (even.masses.sum() + (ratio - 1) * coverage.max()))

@@ -200,15 +200,19 @@ class _Pieces:
         if points is not None:
             x = points.astype(np.longdouble) - center
             return Prices(problem, dual, points, *self._at(self.sums[:, np.searchsorted(self.edges, x)], x))
+        # Poisson log loss is defined above 0 only.
         low = max(bottom - center, TINY) if self.pulled else bottom - np.longdouble(center)
         every = np.concatenate((np.full(1, low), self.edges, np.full(1, top)))
         edges: Extended = np.clip(every, low, top - np.longdouble(center))
         some = edges[:-1] < edges[1:]
         sums = self.sums[:, some]
+        # A piece is least at its vertex, b x - a log x at a / b, or at the end that is next to it (section 3).
         x = np.clip(sums[0] / sums[1] if self.pulled else -sums[1] / (2 * sums[0]), edges[:-1][some], edges[1:][some])
+        # The line has no ends: a vertex that overflows becomes the largest float.
         limits = max(bottom, -np.finfo(float).max), min(top, np.finfo(float).max)
         outputs, first = np.unique(np.clip((x + center).astype(float), *limits), return_index=True)
         costs, rounding = self._at(sums, x)
+        # Several pieces may be least at one output: at a common end, or at places that round to one float.
         least, rounding = np.minimum.reduceat(costs, first), np.maximum.reduceat(rounding, first)
         return Prices(problem, dual, outputs, least, rounding)
 
@@ -217,6 +221,7 @@ class _Pieces:
         a, b, c = sums
         terms = (b * x, -np.where(a == 0, 0, a * np.log(x)), c) if self.pulled else (a * x * x, b * x, c)
         size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
+        # A rule of thumb: some units in the last place of the terms, for the errors of the running sums are not known.
         rounding = 8 * np.finfo(np.longdouble).eps * size
         return (terms[0] + terms[1] + terms[2]).astype(float), rounding.astype(float)
 
@@ -224,6 +229,7 @@ class _Pieces:
 def _center(problem: Problem, dual: Dual) -> tuple[float, Extended, Extended]:
     """Return the middle label, labels measured from it, and the constants of the multipliers there."""
     center = float(problem.labels[problem.k // 2])
+    # From the middle of the labels the coefficients of the curves, and so the rounding errors of their sums, are small.
     place = problem.labels.astype(np.longdouble) - center
     level = dual.alpha + dual.beta.astype(np.longdouble) * (np.longdouble(center) - dual.origin)
     return center, place, level
@@ -244,9 +250,11 @@ def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
     starts, ends = np.full(problem.k, np.nan), np.full(problem.k, np.nan)
     with np.errstate(all="ignore"):
         levels = dual.alpha / problem.prior
+        # v - y log v is least at v = y. At the label 0 it is v, which falls to 0.
         least = np.where(problem.labels > 0, losses.poisson_log.evaluate(problem.labels, problem.labels), 0.0)
         dips, flat = np.flatnonzero(least < levels), problem.prior == 0
         starts[dips], ends[dips] = _poisson_roots(problem.labels[dips], levels[dips])
+    # Without prior h_y is the constant -alpha_y, negative everywhere or nowhere.
     everywhere = flat & (dual.alpha > 0)
     starts[flat], ends[flat] = np.nan, np.nan
     starts[everywhere], ends[everywhere] = -math.inf, math.inf
@@ -255,6 +263,8 @@ def negative_ranges(problem: Problem, dual: Dual) -> tuple[Floats, Floats]:
 
 def _poisson_roots(y: Floats, level: Floats) -> tuple[Floats, Floats]:
     """Return the roots of ``v - y log v`` at a level that is above its least value, on either side of ``y``."""
+    # At exp(-level / y), left of y, the curve exceeds the level by its first term. From 4 y (1 + |log y|) on one half
+    # of v exceeds y log v, and from twice the level on the other half exceeds the level.
     low = np.where(y > 0, np.maximum(np.exp(-level / y), TINY), 0.0)
     high = np.maximum(2 * level, 0) + 4 * y * (1 + np.abs(np.log(np.maximum(y, TINY)))) + TINY
     # Convex, and started beyond its roots: Newton's steps stay on their side, and end when floats do not change.
@@ -300,20 +310,15 @@ def _best_columns(problem: Problem, dual: Dual, outputs: Floats) -> tuple[Floats
     costs = _compute_reduced_costs(problem, dual, outputs)
     with np.errstate(over="ignore", invalid="ignore"):
         terms = np.where(costs < 0, math.exp(problem.epsilon), 1.0) * costs
+        # Along contiguous memory numpy adds in pairs, so that rounding grows with log k.
         return np.ascontiguousarray(terms.T).sum(axis=1), np.finfo(float).eps * np.abs(terms).sum(axis=0)
 
-
-ROUNDING = 1e-5
-"""Relative gap in floats above which their rounding is not all that is missing. It is tuned on random problems."""
 
 LARGE = 20.0
 """Epsilon above which a product of ``E`` and the rounding of floats leaves nothing decided."""
 
 CLOSE = 1e-12
 """Errors of rows and ratios, and of means as a share of the spread of outputs, that count as rounding."""
-
-LARGEST = 1 << 20
-"""Entries of a table that is evaluated, at most."""
 
 
 def decide_gap(solution: Solution, estimate: float | None = None) -> float:
@@ -333,7 +338,9 @@ def decide_gap(solution: Solution, estimate: float | None = None) -> float:
     """
     # Exact work takes longer than the estimate: it is done only where rounding can decide.
     gap = estimated_gap(solution) if estimate is None else estimate
-    if solution.problem.epsilon <= LARGE and (abs(gap) <= PROVEN or ROUNDING <= gap < math.inf):
+    # From this gap on rounding is not all that is missing: a heuristic, tuned on random problems.
+    wide_open = 1e-5
+    if solution.problem.epsilon <= LARGE and (abs(gap) <= PROVEN or wide_open <= gap < math.inf):
         return gap
     try:
         proof = tabulate(solution).certificate
@@ -393,6 +400,8 @@ def estimated_bound(problem: Problem, dual: Dual) -> float:
     with np.errstate(all="ignore"):
         # The total mass of columns lies between 1 / E and k / (E + k - 1): which counts depends on the sign.
         lowest = np.longdouble((prices.costs - prices.rounding).min())
+        # The third term of Theorem 3 in docs/mathematics.md, 0 / 0 being 0; infinite weights, without bias, make it
+        # vanish.
         charges = np.divide(beta**2, 2 * weights, out=np.zeros_like(beta), where=beta != 0)
         base = (alpha + beta * (problem.labels.astype(np.longdouble) - dual.origin) - charges).sum()
         bound = float(base + (lowest * problem.k / (more + problem.k) if lowest < 0 else lowest / (more + 1)))
@@ -406,7 +415,9 @@ def _value(solution: Solution) -> float:
     if arcs is not None and problem.loss == losses.squared:
         return _squared_loss(problem, randomizer, arcs.masses)
     is_judged = problem.loss == losses.zero_one or (arcs is not None and not is_grid)
-    if problem.bias_penalty or not is_judged or problem.k * randomizer.outputs.size > LARGEST:
+    # Entries of a table that is written out: of larger ones the gap is left to exact arithmetic.
+    most_entries = 1 << 20
+    if problem.bias_penalty or not is_judged or problem.k * randomizer.outputs.size > most_entries:
         return math.inf
     table, outputs = randomizer.matrix, randomizer.outputs
     low, high = table.min(axis=0), table.max(axis=0)

@@ -78,12 +78,14 @@ class Translation:
             # Measured from zero first: the sum of two origins would be rounded.
             dual = Dual(dual.alpha - dual.beta * dual.origin, dual.beta, self.origin)
         if given.arcs is not None and not isinstance(problem.outputs, Grid):
+            # The sum of an output and a far origin is no float: its rounding error is kept as a rest.
             outputs, rests = add_exactly(given.arcs.outputs, self.origin)
             arcs = Arcs(given.k, given.arcs.first, given.arcs.last, outputs, given.arcs.masses, rests)
             randomizer = Randomizer.of_arcs(problem.labels, arcs, given.epsilon)
         else:
             outputs = given.outputs + self.origin
             near = solution.problem.outputs
+            # The value of the grid as it was given, which the sum may miss by rounding.
             if isinstance(problem.outputs, Grid) and isinstance(near, Grid):
                 outputs = problem.outputs.values[np.searchsorted(near.values, given.outputs)]
             randomizer = Randomizer(problem.labels, outputs, given.matrix, given.epsilon)
@@ -103,13 +105,10 @@ def _move(outputs: OutputSet, origin: float) -> OutputSet | None:
         return Grid(values) if (np.diff(values) > 0).all() else None
     if isinstance(outputs, Interval):
         low, high = outputs.low - origin, outputs.high - origin
+        # fsum rounds once, so that it is 0 only if the shifted end is the exact difference.
         exact = math.fsum((low, origin, -outputs.low)) == 0 == math.fsum((high, origin, -outputs.high))
         return Interval(low, high) if exact else None
     return outputs
-
-
-NEGLIGIBLE = 1e-12
-"""Share of the loss that all dropped labels together may add, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,14 +138,17 @@ class Reduction:
         """Labels whose losses are negligible even at the outputs farthest from them."""
         problem = self.problem
         negligible = np.zeros(problem.k, dtype=bool)
-        if problem.loss != losses.squared or not problem.bias_penalty or problem.prior.min() > NEGLIGIBLE:
+        # Share of the loss that all dropped labels together may add. Both the loss and the farthest outputs are
+        # estimates, so this is a heuristic, whose cost the certificate counts.
+        share = 1e-12
+        if problem.loss != losses.squared or not problem.bias_penalty or problem.prior.min() > share:
             return negligible
         weight = 1.0 if problem.unbiased else 1 + problem.bias_penalty
         # A product of zero and an overflow is NaN, which is not negligible.
         with np.errstate(over="ignore", invalid="ignore"):
             costs = problem.prior * (weight * reach(problem) ** 2)
         order = np.argsort(costs)
-        negligible[order] = np.cumsum(costs[order]) <= NEGLIGIBLE * attainable_loss(problem)
+        negligible[order] = np.cumsum(costs[order]) <= share * attainable_loss(problem)
         return negligible
 
     def apply(self) -> Problem:
@@ -225,6 +227,7 @@ def _overlay(begin: tuple[Indices, Floats], end: tuple[Indices, Floats]) -> tupl
 
     Each end has its labels and the shares of the mass up to which a piece has that label.
     """
+    # A new piece begins where either end moves on to another label.
     cuts = np.unique(np.concatenate((begin[1], end[1])))
     cuts = cuts[cuts > 0]
     first, last = (labels[np.searchsorted(until, cuts)] for labels, until in (begin, end))

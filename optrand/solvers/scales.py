@@ -12,14 +12,13 @@ from optrand.model.problem import Problem
 
 __all__ = ["attainable_largest_loss", "attainable_loss", "reach", "typical_loss"]
 
-LARGEST = 1e300
-"""About the largest loss that floats can state."""
-
 
 def reach(problem: Problem) -> float:
     """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
     overhang = 1 / math.expm1(problem.epsilon)
     penalty = problem.bias_penalty
+    # A heuristic in between: without a penalty outputs need not overhang at all, and with a large one they do as if no
+    # bias were allowed.
     willing = 1.0 if problem.unbiased else penalty and penalty / (penalty + overhang**2)
     spread = float(np.ptp(problem.labels)) or 1.0
     return spread * (0.5 + overhang * willing)
@@ -48,7 +47,8 @@ def attainable_loss(problem: Problem) -> float:
     # Some randomizers' losses overflow if labels are next to the largest floats.
     with np.errstate(over="ignore", invalid="ignore"):
         losses = np.stack(_compute_losses(problem, float(problem.prior @ apart)))
-        attained = np.nan_to_num(losses @ problem.prior, nan=LARGEST, posinf=LARGEST)
+        attained = _cap_overflow(losses @ problem.prior)
+    # A unit must not be zero, as losses of about exp(-epsilon) may be in floats.
     return max(float(attained.min()), _unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
 
 
@@ -57,7 +57,14 @@ def attainable_largest_loss(problem: Problem) -> float:
     middle = float(np.ptp(problem.labels)) / 2
     with np.errstate(over="ignore", invalid="ignore"):
         largest = np.stack(_compute_losses(problem, middle)).max(axis=1)
-    return float(np.nan_to_num(largest, nan=LARGEST, posinf=LARGEST).min())
+    return float(_cap_overflow(largest).min())
+
+
+def _cap_overflow(amounts: Floats) -> Floats:
+    """Replace what has overflowed by about the largest loss that floats can state."""
+    largest = 1e300
+    capped: Floats = np.nan_to_num(amounts, nan=largest, posinf=largest)
+    return capped
 
 
 def _unavoidable(problem: Problem) -> float:
@@ -65,7 +72,7 @@ def _unavoidable(problem: Problem) -> float:
     beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
     with np.errstate(over="ignore", invalid="ignore"):
         cost = 0.0 if problem.unbiased else (1 + problem.bias_penalty) * problem.prior @ beyond**2 / 2
-    return float(np.nan_to_num(cost, nan=LARGEST, posinf=LARGEST))
+    return float(_cap_overflow(np.asarray(cost)))
 
 
 def _compute_losses(problem: Problem, constant: float) -> list[Floats]:
@@ -73,7 +80,9 @@ def _compute_losses(problem: Problem, constant: float) -> list[Floats]:
     apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
     spread, k = float(apart[-1]) or 1.0, problem.k
     overhang = spread / excess
+    # Half the variance of an answer at either end of the narrowest interval: (y - L) (U - y) / 2 (section 6).
     two_ends = (apart + overhang) * (apart[-1] - apart + overhang) / 2
+    # Debiased randomized response has the outputs y + k (y - mean label) / (E - 1).
     outputs = apart + k * (apart - apart.mean()) / excess
     others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
     response = (others + excess * (outputs - apart) ** 2) / (2 * (excess + k))

@@ -208,6 +208,7 @@ class _Search:
             found = self._attempt(high, self.tolerance)
         best = self._require(found)
         # The excess need not fall with each further output: bisection finds a small number, not always the least.
+        # One output is never unbiased for two labels or more.
         low = 1 if self.problem.unbiased else 0
         while high - low > 1:
             middle = (low + high) // 2
@@ -216,6 +217,8 @@ class _Search:
                 high, best = middle, found
             else:
                 low = middle
+        # The descents so far stopped at the tolerance. One without a target may find better places, from which more
+        # outputs can be left out.
         if self.lattice is None:
             best = self._judge(descend(self.problem, best.grid.values)) or best
         return self._prune(best)
@@ -243,6 +246,7 @@ class _Search:
         if self.lattice is None:
             good = self.lower + tolerance * (self.lower if self.lower > 0 else 1.0)
             return self._judge(descend(self.problem, self._start(n), until=good))
+        # A heuristic: outputs are placed as if there were no lattice, then its values around them are taken.
         found = descend(self.problem, self._start(n))
         return self._solve(self._snap(self._start(n) if found is None else found.randomizer.outputs))
 
@@ -285,6 +289,7 @@ class _Search:
         outputs, gaps = found.grid.values, np.diff(found.grid.values)
         weights = found.mechanism.prior @ found.mechanism.matrix
         costs = np.full(outputs.size, math.inf)
+        # A heuristic order. The outermost outputs have no such cost, and are tried last.
         # Half of this is the variance that rounding to the neighbours adds.
         costs[1:-1] = weights[1:-1] * gaps[:-1] * gaps[1:]
         for i in np.argsort(costs, kind="stable").tolist():
@@ -334,6 +339,7 @@ def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
 
 def _solve_on(problem: Problem, grid: Grid, solver: Solver | None) -> Solution:
     solution = design(replace(problem, outputs=grid), solver)
+    # The grid of the result holds no output that is not in use, and each solve may leave out others.
     used = solution.randomizer.outputs
     return solution if used.size == grid.values.size else _solve_on(problem, Grid(used), solver)
 
@@ -353,6 +359,7 @@ def slopes(solution: Solution, positions: Floats) -> Floats:
     problem, found = solution.problem, solution.randomizer
     if solution.dual is None:
         return np.zeros(positions.size)
+    # The envelope theorem: to first order the value changes as if the optimal masses stayed where they are.
     pull = problem.prior[:, np.newaxis] * (found.outputs - problem.labels[:, np.newaxis])
     slope = np.einsum("ki,ki->i", found.matrix, pull - solution.dual.beta[:, np.newaxis])
     at = np.minimum(np.searchsorted(found.outputs, positions), found.n - 1)
@@ -409,6 +416,8 @@ def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Sol
                 raise StopIteration
         return found.value / scale, slopes(found, positions) * unit / scale
 
+    # In units of the labels' range and of the first loss, so that the tolerance does not depend on the problem's units.
+    # The bounds keep the outermost outputs of an unbiased problem where it is feasible.
     try:
         minimize(
             objective,

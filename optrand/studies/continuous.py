@@ -130,6 +130,7 @@ class ContinuousPrior:
     def even_knots(self, n: int) -> Knots:
         """Space `n` knots evenly, for comparison with placed ones."""
         knots = np.linspace(self.low, self.high, _check_count(n))
+        # The ends exactly, whatever rounding there is in between.
         knots[[0, -1]] = self.low, self.high
         return Knots(self, knots)
 
@@ -181,6 +182,7 @@ class Knots:
     def probabilities(self) -> Floats:
         """Prior of the knots: how often a label is rounded to each, shape ``(n,)``."""
         moved = KnotCells.of(self.values, self.prior.values).move_weights(self.prior.weights)
+        # A problem takes no prior below the normal floats.
         return np.where(moved < SMALLEST_NORMAL, 0.0, moved)
 
 
@@ -215,6 +217,7 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     ([0.0, 7.0, 16.0, 28.0, 48.0, 100.0], 8.131, 29.685)
     """
     _check_prior(prior)
+    # The ends are knots even if the prior has no weight there.
     points = np.union1d(prior.values, [prior.low, prior.high])
     weights = np.zeros(points.size)
     weights[np.searchsorted(points, prior.values)] = prior.weights
@@ -307,6 +310,8 @@ class ContinuousMechanism:
         Two independent words per value, one to round and one to randomize; both draws have exact rational
         probabilities.
         """
+        # The mean of the rounded value is the value, and that of the output is the knot, so the output is unbiased; and
+        # a mixture of two private rows is private (section 10).
         return self.mechanism.sample(unbiased_rounding(values, self.knots, source=source), source=source)
 
     def loss(self, prior: ContinuousPrior) -> float:

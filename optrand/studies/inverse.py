@@ -56,6 +56,7 @@ class EpsilonBracket:
         target = _target(self.mechanism.problem, self.loss)
         if not _reaches(self.mechanism, target):
             raise NotCertified(f"the mechanism at epsilon {self.high!r} does not reach a loss of {self.loss:g}")
+        # A dual proves something about its own problem alone: this must be the mechanism's, at the lower epsilon.
         question = _at(self.mechanism.problem, self.low)
         if self.excluded is None:
             proven = question is None
@@ -152,6 +153,7 @@ def _at(problem: Problem, epsilon: float) -> Problem | None:
 
 def _reaches(mechanism: Mechanism, target: Fraction) -> bool:
     proof = mechanism.certificate
+    # What the mechanism is proven to cost, in the minimisation. Floats are rationals, so the comparison is exact.
     cost = -proof.lower if proof.maximised else proof.upper
     return math.isfinite(cost) and Fraction(cost) <= target
 

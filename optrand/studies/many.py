@@ -102,9 +102,11 @@ def solve_many(
     if on_error not in ("raise", "return"):
         raise InvalidInput(f"on_error is {on_error!r}, expected 'raise' or 'return'")
     check_solver(solver)
+    # By the wall clock, which workers in other processes read as well.
     end = time.time() + _check_limit(time_limit)
     given = _check_problems(problems)
     late = OutOfTime(f"no answer within the time limit of {time_limit:g} s: pass a larger time_limit, or an executor")
+    # Equal problems are one key. All are late until they are answered.
     answers = dict[Problem, Answer](dict.fromkeys(given, late))
     work = partial(_answer_all, solver=solver, end=end, late=late)
     parts = list(_parts(list(answers), executor))
@@ -139,6 +141,7 @@ def _complete(
         for part in parts:
             yield part, work(part)
         return
+    # Tasks are submitted within the try, so that an interrupt cancels those that were.
     futures = {}
     try:
         for part in parts:
@@ -146,6 +149,7 @@ def _complete(
         left = None if end == math.inf else max(0.0, end - time.time())
         for future in as_completed(futures, timeout=left):
             yield futures[future], future.result()
+    # Before the end it is an error of a task, after it that of as_completed.
     except TimeoutError:
         if time.time() < end:
             raise

@@ -141,6 +141,8 @@ class Paths:
             raise IndexError(f"there are {count} paths, and none has the number {number}")
         phase = self.phases[number % count]
         arcs, node = [], 0
+        # At each node the column that holds the phase is the last one whose place begins at it or before. It ends at
+        # the next node of the path.
         while node < self.flow.k:
             arcs.append(self.leaving[node][bisect_right(self.starts[node], phase) - 1])
             node = int(self.flow.last[arcs[-1]]) + 1
@@ -160,6 +162,7 @@ class Paths:
     @property
     def weights(self) -> list[Fraction]:
         """Weight of each path in the mixture, exactly; they sum to 1."""
+        # The weights of the theorem, mu (m + R - 1), as integers: times the denominator of R.
         total = self.flow.total(self.ratio)
         low, more = self.ratio.denominator, self.ratio.numerator - self.ratio.denominator
         return [
@@ -263,6 +266,7 @@ def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
     order = np.lexsort((arcs.at, arcs.last, arcs.first))
     merged = -1
     for i, j in pairwise(order.tolist()):
+        # An output is split in two at most: a column that was merged is not merged again.
         same = arcs.first[i] == arcs.first[j] and arcs.last[i] == arcs.last[j]
         if same and i != merged and math.nextafter(at[i], math.inf) == at[j]:
             at[j] = at[j] if masses[j] > masses[i] else at[i]
@@ -291,6 +295,7 @@ def count_outputs(mechanism: Mechanism) -> int:
 def _places(flow: IntegerArcs) -> Iterator[tuple[int, int, int, int]]:
     """Yield node, arc, begin and end: the arc that holds this part of the circle from the node on."""
     waiting: list[list[tuple[int, int]]] = [[] for _ in range(flow.k + 1)]
+    # The circle of the theorem has the length of the coverage, and is free at the first node.
     waiting[0].append((0, flow.coverage[0]))
     position = [0] * flow.k
     first, end, masses = flow.first.tolist(), (flow.last + 1).tolist(), flow.masses.tolist()

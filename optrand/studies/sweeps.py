@@ -91,6 +91,7 @@ class SweepRow:
         biases = np.array(result.exact_biases, dtype=float)
         return replace(
             given,
+            # The bound that is the value of the mechanism itself, the other one being that of its dual.
             value=proof.lower if proof.maximised else proof.upper,
             **_bounds(proof),
             variance=float(result.prior @ result.table.variances),
@@ -225,6 +226,7 @@ def sweep(
     budgets = _list_numbers(epsilons, problem.epsilon, "epsilons")
     pairs = list(itertools.product(budgets, _list_numbers(bias_penalties, problem.bias_penalty, "bias_penalties")))
     cases = [_case(problem, epsilon, penalty) for epsilon, penalty in pairs]
+    # An infeasible problem has its row, but there is nothing to solve.
     posed = [case for case in cases if isinstance(case, Problem)]
     # Equal problems are solved once.
     done, report = len(cases) - len(set(posed)), progress or (lambda *_: None)

@@ -79,11 +79,13 @@ def minimax(
     allowed = as_output_set(outputs)
     if isinstance(allowed, Grid):
         raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: pass Interval(low, high)")
+    # The prior stands for the one that the solver finds.
     problem = regression(
         array, np.full(array.size, 1 / array.size), epsilon, bias_penalty=bias_penalty, outputs=allowed
     )
     if not problem.bias_penalty:
         raise InvalidInput("bias_penalty is 0, expected a number above 0 or math.inf")
+    # A single label has one prior.
     if problem.k == 1:
         return solve(problem)
     try:
@@ -91,5 +93,6 @@ def minimax(
     except SolverFailed as error:
         raise NotCertified(f"no solution: {error}") from error
     mechanism = tabulate(found)
+    # What was minimised is the largest loss, which the certificate of the average does not bound from above.
     check_useful(mechanism, mechanism.certify(worst_case=True))
     return mechanism

@@ -80,6 +80,8 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
         squares += y.sum(axis=1) ** 2 / size[0] + y**2 @ (1 / size[1:])
         levels = dual.level * (1 + more * (x @ size) / groups.k) + t @ dual.slopes
         chances = 1 + more * groups.least_weights(groups.counts) / arb(groups.total)
+        # Proposition 25 needs levels that are proven to be positive. Without that the bound is 0, as no loss is
+        # negative.
         if dual.level <= 0 or not all(level > 0 for level in levels):
             return Fraction(0)
         # All subsets at once, by their types; upper ends, since a larger theta only weakens the bound.
@@ -183,15 +185,19 @@ def response_is_best(weights: tuple[int, ...], ratio: Fraction) -> bool:
     >>> response_is_best((5, 3, 2), Fraction(20)), response_is_best((98, 1, 1), Fraction(3))
     (True, False)
     """
+    # Everything is in integers: P_y times `unit`, and the condition times unit**4, as each of its terms has four
+    # factors.
     k, total = len(weights), sum(weights)
     unit, extra = ratio.denominator * total, ratio.numerator - ratio.denominator
     each = np.array([unit + extra * weight for weight in sorted(weights)], dtype=object)
     sums = np.concatenate(([0], np.cumsum(each)))
     sigma, whole, least = sums[-1], (each * each).sum(), each[0]
+    # For all d < k the left side must fall as a grows, or the upper bound of a proves nothing.
     if 2 * (k - 2) * unit >= sigma:
         return False
     for d in range(2, k):
         top, at = each[d - 1 :], np.arange(d - 1, k)
+        # For each likeliest class of a set: the least and the largest sum of the d - 1 others, which are no likelier.
         w = np.stack((np.full(at.size, sums[d - 1]), sums[at] - sums[at - d + 1]))
         a = top**2 + w * (least + top) - (d - 1) * least * top
         w = w + top

@@ -54,6 +54,7 @@ class ClassGroups(Record):
         >>> len(groups.counts)
         7
         """
+        # Groups are in falling order of their priors, and classes within a group in rising order.
         order = np.argsort(prior, kind="stable")[::-1]
         cuts = np.flatnonzero(np.diff(prior[order])) + 1
         found = _join(np.split(order, cuts), prior)
@@ -110,6 +111,7 @@ class ClassGroups(Record):
     @cached_property
     def counts(self) -> Counts:
         """All types except the empty and the full subset, shape ``(n, m)``."""
+        # The first and the last combination are the empty and the full subset.
         axes = [np.arange(size + 1) for size in self.sizes]
         return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.m)[1:-1].astype(np.int64)
 
@@ -142,6 +144,8 @@ class ClassGroups(Record):
 def _join(parts: list[NDArray[np.intp]], prior: Floats) -> list[NDArray[np.intp]]:
     """Join neighbouring groups, those first whose join adds least to the squared deviations within groups."""
     means = [float(prior[part].mean()) for part in parts]
+    # A heuristic: Ward's criterion for neighbours on the line. A single group of K classes has K + 1 types, which must
+    # always be allowed; the last term allows for rounding of the logarithms.
     limit = math.log(max(MOST_TYPES, prior.size + 1)) + 1e-9
     while sum(math.log(part.size + 1) for part in parts) > limit:
         costs = [

@@ -78,6 +78,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
         return _selection(chances, budget, groups, subset_size(groups.k, privacy_ratio(budget)))
     # The proof that randomized response is optimal takes O(k**2): a second at 256 classes.
     if groups.k <= 256:
+        # Randomized response treats all classes alike, so that one group holds them whatever their priors are.
         whole = ClassGroups(groups.weights, (np.argsort(chances, kind="stable"),))
         response = _selection(chances, budget, whole, 1)
         if response.certificate.gap <= 1e-9:
@@ -99,6 +100,7 @@ def _design(groups: ClassGroups, epsilon: float) -> Design:
     design = best_design(groups.sizes, counts, groups.mean_weights(counts), groups.total * groups.unit, epsilon)
     if groups.alike:
         return design
+    # The bound prices the least likely subset of each type (section 14), so the multipliers are computed for these.
     least = groups.least_weights(counts)
     other = best_design(groups.sizes, counts, least, groups.total, epsilon)
     return replace(design, dual=other.dual)

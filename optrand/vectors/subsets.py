@@ -144,6 +144,8 @@ class UnbiasedVectors(Record):
             raise InvalidInput("masses must be integers above 0")
         if len(set((self.masses @ self.groups.shares(self.counts)).tolist())) > 1:
             raise InvalidInput("rows have different totals, expected subsets that cover all classes equally")
+        # The scale of a group is a multiple of the determinant between groups and of the information within it
+        # (Proposition 22).
         if not all(self._decoder.scales):
             raise Infeasible("the subsets do not distinguish all classes: no decoder of them is unbiased")
 
@@ -190,6 +192,7 @@ class UnbiasedVectors(Record):
         (True, True)
         """
         exactly = not any(self._square_biases(*self._decoder))
+        # A larger ratio allows more randomizers: a bound at a rational above exp(epsilon) holds at exp(epsilon).
         high, response = exp_above(self.epsilon), self.groups.m == 1 and self.counts.tolist() == [[1]]
         if self.groups.uniform:
             bound = subset_selection_loss(self.k, high, subset_size(self.k, high))
@@ -210,6 +213,7 @@ class UnbiasedVectors(Record):
     @cached_property
     def bias(self) -> float:
         """Largest distance of the mean of :attr:`vectors`, floats as they are, from the one-hot vector; rounded up."""
+        # A root is less than the float after the one that it is rounded to.
         return max(math.nextafter(math.sqrt(float_above(square)), math.inf) for square in self._float_biases)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
@@ -337,6 +341,7 @@ class UnbiasedVectors(Record):
     def weights(self) -> Integers:
         """Integers proportional to the probabilities, shape ``(K, n)``: rows are classes, and have one total."""
         sets, multiplicities = self.sets, self._multiplicities
+        # Subsets of one type share its mass: the common multiple of their numbers makes every share an integer.
         common = math.lcm(*multiplicities)
         each = np.array(
             [int(mass) * (common // many) for mass, many in zip(self.masses, multiplicities, strict=True)], dtype=object

@@ -99,6 +99,7 @@ class Clarabel:
         """Answer `program`; Clarabel's multipliers are minus the derivatives by the right-hand side."""
         import clarabel
 
+        # Clarabel takes one matrix, whose rows are in the order of the cones.
         equations, inequalities = program.equal_to.size, program.less_than.size
         rows, right = [program.equal, program.less], [program.equal_to, program.less_than]
         kinds = [clarabel.ZeroConeT(equations)]
@@ -120,6 +121,7 @@ class Clarabel:
         answer = clarabel.DefaultSolver(
             sparse.csc_array(program.quadratic), program.cost, *parts, kinds, settings
         ).solve()
+        # An answer that stopped early is returned with its status: callers judge it by its gap.
         x, multipliers = np.array(answer.x), np.array(answer.z)
         if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
             raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")

@@ -181,6 +181,8 @@ class _Best:
     def update(self, arcs: Staircase, dual: Dual) -> None:
         """Take in a primal answer and multipliers that may prove more than the best so far."""
         problem = self.problem
+        # Values of restricted programs fall as columns are added, so the last answer is the best; bounds may rise and
+        # fall.
         self.arcs = arcs
         bound = lower_bound(problem, dual)
         if bound > self.bound:
@@ -204,9 +206,12 @@ def _first_columns(problem: Problem, grid: Floats, options: ColumnOptions) -> Co
     k = problem.k
     upward = np.tri(k, dtype=bool)
     everything = np.ones((k, 1), dtype=bool)
+    # Labels from each one on at the highest value, and up to each one at the lowest: these hold an unbiased randomizer
+    # wherever there is one (section 13). On a small grid, constant answers as well.
     members = np.hstack((upward, upward.T, np.repeat(everything, grid.size if grid.size <= 64 else 0, axis=1)))
     outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
     columns = _merge((members, outputs), *_best_intervals(problem, grid, options))
+    # Tables and classes have no loss between the values of the grid, so that no problem there could point at columns.
     unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
     if grid.size == 1 or unordered or problem.k == 1:
         return columns
@@ -221,6 +226,7 @@ def _first_columns(problem: Problem, grid: Floats, options: ColumnOptions) -> Co
     if not problem.unbiased:
         arcs = _widen(arcs, next(by for by, most in options.widened if arcs.n <= most))
     staircase = Staircase.of_arcs(arcs)
+    # The reduced cost of a column is convex in its output: near the best output one of its two neighbours is best.
     right = np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
     for neighbour in (right - 1, right):
         columns = _merge(columns, staircase.members, grid[neighbour])

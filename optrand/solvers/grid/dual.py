@@ -200,6 +200,7 @@ class GridProblem:
         """Values of the grid in the unit of the kernel."""
         reduced = self.reduced
         values: Floats = (self.grid - self.problem.labels[0] - reduced.mean) / reduced.unit
+        # Exactly the ends of the interval, which the shifted values may miss by rounding.
         values[0], values[-1] = reduced.box
         return values
 
@@ -244,6 +245,7 @@ class GridProblem:
         """Return each of some arcs at the two grid values beside its best output, the mass divided so as to keep it."""
         (first, end), terms, values = nodes, self.terms, self.values
         weight = terms.before[end] - terms.before[first] + terms.excess
+        # B / A, where the parabola of an arc is least (docs/mathematics.md, section 13).
         best = np.clip((slopes[end] - slopes[first] + terms.excess * slopes[-1]) / weight, values[0], values[-1])
         above = np.clip(np.searchsorted(values, best), 1, values.size - 1)
         share = (best - values[above - 1]) / (values[above] - values[above - 1])
@@ -266,12 +268,16 @@ class GridProblem:
         for start in range(0, self.grid.size, step):
             at = np.arange(start, min(start + step, self.grid.size))
             sums = self._sum_reduced_costs(solution.dual, self.grid[at])
+            # Labels from one node to another cost the difference of the sums there: for each end node the highest sum
+            # before it is the best start.
             highest = np.maximum.accumulate(sums[:-1], axis=0)
             # The best first node for each end node, then the best end node.
             firsts = np.maximum.accumulate(np.where(sums[:-1] == highest, np.arange(k)[:, np.newaxis], 0), axis=0)
             ends, each = (sums[1:] - highest).argmin(axis=0), np.arange(at.size)
             first, lowest = firsts[ends, each], (sums[1:] - highest)[ends, each]
             cheap = sums[-1] + math.expm1(self.problem.epsilon) * lowest < 0
+            # The column of all labels is no arc: those of the labels before and after a node sum to a multiple of it
+            # (section 13).
             cheap &= (first > 0) | (ends < k - 1)
             found.append(Columns.without_mass(first[cheap], ends[cheap] + 1, at[cheap]))
         return Columns(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

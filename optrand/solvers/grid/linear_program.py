@@ -83,6 +83,7 @@ class LinearProgram(GuardedSolver):
             raise SolverFailed(f"{answer.backend} ended with the status {answer.message!r} and no answer to read")
         beta = unit / width * answer.duals["mean"] if problem.unbiased else np.zeros(problem.k)
         dual = Dual(unit * answer.duals["sum"], beta)
+        # Entries that differ by rounding alone make no staircase of their own.
         columns = decompose(
             read_table(problem, answer.table), math.exp(problem.epsilon), negligible=rounding_noise(problem.epsilon)
         )

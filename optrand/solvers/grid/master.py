@@ -95,6 +95,7 @@ class Master:
         """Return the program for the interior-point engine, for any bias penalty."""
         problem, columns, free = self.problem, self.outputs.size, self._biases
         rows, right = self._equations()
+        # In the units of the program, lengths over the width and losses over their unit.
         price_of_bias = problem.bias_weights[:free] * (self.width**2 / self.unit)
         return ConicProgram(
             quadratic=sparse.csc_array(sparse.diags_array(np.concatenate((np.zeros(columns), price_of_bias)))),

@@ -46,12 +46,6 @@ __all__ = [
     "solve_system",
 ]
 
-RIDGE = 1e-14
-"""Relative addition to the diagonal of the Newton matrix."""
-
-STIFF = 1e10
-"""Largest charge of a bias in the Newton matrix: larger ones leave no digits to the other terms."""
-
 
 class Status(Enum):
     """Reason for which the iteration ended."""
@@ -109,13 +103,6 @@ class KernelOptions:
     many: int = 1000
 
 
-TINY = 1e-300
-"""Least mass and slack, so that quotients stay finite."""
-
-IDLE = 1e-3
-"""Arcs with less mass than this share of their slack are not in use: of the two, one tends to zero."""
-
-
 class Point(NamedTuple):
     """Sums ``b, c`` of the multipliers up to each node, and the masses and slacks of the arcs."""
 
@@ -131,15 +118,18 @@ class Point(NamedTuple):
     @property
     def in_use(self) -> NDArray[np.bool_]:
         """Whether each arc seems to have mass at the optimum."""
-        return self.mass > IDLE * self.slack
+        # Of mass and slack one tends to zero. In doubt an arc counts as in use, since feasibility needs all that are.
+        return self.mass > 1e-3 * self.slack
 
     def move(self, step: Point, to_slack: float, to_mass: float) -> Point:
         """Return the point after a step of some lengths, masses and slacks kept positive."""
+        # Quotients of masses and slacks stay finite.
+        tiny = 1e-300
         return Point(
             self.slopes + to_slack * step.slopes,
             self.costs + to_slack * step.costs,
-            np.maximum(self.mass + to_mass * step.mass, TINY),
-            np.maximum(self.slack + to_slack * step.slack, TINY),
+            np.maximum(self.mass + to_mass * step.mass, tiny),
+            np.maximum(self.slack + to_slack * step.slack, tiny),
         )
 
 
@@ -229,8 +219,9 @@ def slope_residual(arcs: Arcs, terms: Terms, slopes: Floats, moments: Floats) ->
 
 
 def cap_charges(terms: Terms) -> Terms:
-    """Return the terms with charges of at most :data:`STIFF`."""
-    return terms._replace(charges=np.minimum(terms.charges, STIFF))
+    """Return the terms with charges of biases that leave digits to the other terms of the Newton matrix."""
+    # The rest of a charge is left to the multipliers of biases (docs/mathematics.md, section 13).
+    return terms._replace(charges=np.minimum(terms.charges, 1e10))
 
 
 def centre_of(terms: Terms) -> tuple[Floats, Floats]:
@@ -265,7 +256,8 @@ def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Fl
         _add_totals(arcs, terms.excess, begun, ended, border, corner)
     # Close to the optimum the matrix may be singular in floats. A ridge bends the step, but not the residuals that the
     # next iteration sees.
-    band[:, 0] *= 1 + RIDGE
+    ridge = 1e-14
+    band[:, 0] *= 1 + ridge
     if band.size:
         factor, failed = lapack.dpbtrf(band.T, lower=1, overwrite_ab=1)
         if failed:
@@ -273,7 +265,7 @@ def factorize(arcs: Arcs, terms: Terms, slopes: Floats, mixed: Floats, costs: Fl
         band = factor.T
     beside: Floats = np.ascontiguousarray(border.T)
     if corner.size:
-        least = RIDGE * np.diag(corner)
+        least = ridge * np.diag(corner)
         if band.size:
             beside = lapack.dtbtrs(band.T, beside, uplo="L")[0]
             # Schur complement of the hubs, by one triangular solve for all of their columns.

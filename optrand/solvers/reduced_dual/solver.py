@@ -301,12 +301,6 @@ class Descent:
         return more if more[0].size > nodes[0].size else None
 
 
-CLOSEST = 1e-13
-"""Labels that differ by less than this share of the range of all labels are refused."""
-
-FEW = 64
-"""Largest number of labels of the cone program, all of whose intervals are then arcs."""
-
 OUT_OF_TIME = "time limit"
 """Status of a solution that is the best so far."""
 
@@ -392,7 +386,9 @@ class ReducedDual(GuardedSolver):
         for attempt in self.attempts:
             with suppress(TooWide, np.linalg.LinAlgError):
                 yield Descent(reduced, attempt, end).best_candidate()
-        if reduced.boxed and self.attempts and reduced.problem.k <= FEW and time.perf_counter() < end:
+        # For more labels the cone program would need levels of its own: up to here all intervals are arcs.
+        few = 64
+        if reduced.boxed and self.attempts and reduced.problem.k <= few and time.perf_counter() < end:
             with suppress(SolverFailed):
                 for solution in candidates(*solve_cones(reduced.problem)):
                     found = replace(solution, problem=reduced.problem)
@@ -404,8 +400,10 @@ def _refuse_close_labels(problem: Problem) -> None:
     gaps = np.diff(problem.labels)
     closest = int(gaps.argmin())
     share = float(gaps[closest] / np.ptp(problem.labels))
-    if share < CLOSEST:
+    # As a share of the range, of which floats leave three digits to a gap of this size.
+    least = 1e-13
+    if share < least:
         raise InvalidInput(
             f"labels number {closest} and {closest + 1} in increasing order are {share:.1g} of the labels' range "
-            f"apart, too close for floats to tell apart in a solution (at least {CLOSEST:g}): merge them"
+            f"apart, too close for floats to tell apart in a solution (at least {least:g}): merge them"
         )
