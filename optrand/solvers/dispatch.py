@@ -221,8 +221,8 @@ def _advice(problem: Problem) -> str:
         # Half of what the advice says, so that outputs that follow it are not given it again.
         if min(low - problem.outputs.low, problem.outputs.high - high) < 5e-10 * (high - low):
             return (
-                "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width at "
-                "both ends"
+                "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width "
+                "at both ends"
             )
     return _extremes(problem)
 

@@ -54,7 +54,6 @@ class ClassGroups(Record):
         >>> len(groups.counts)
         7
         """
-        # Groups are in falling order of their priors, and classes within a group in rising order.
         order = np.argsort(prior, kind="stable")[::-1]
         cuts = np.flatnonzero(np.diff(prior[order])) + 1
         found = _join(np.split(order, cuts), prior)
