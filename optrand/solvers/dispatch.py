@@ -93,8 +93,8 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     problem : Problem or Program
         A problem, or a :class:`~optrand.programs.Program`: its mechanism keeps every row of the program exactly.
     solver : Solver, optional
-        One of :mod:`optrand.solvers`, by default that of :func:`~optrand.solvers.choose`. For a program, a backend, such
-        as "highs" (:meth:`Program.solve <optrand.programs.Program.solve>`).
+        One of :mod:`optrand.solvers`, by default that of :func:`~optrand.solvers.choose`. For a program, a backend,
+        such as "highs" (:meth:`Program.solve <optrand.programs.Program.solve>`).
 
     Returns
     -------
