@@ -111,18 +111,6 @@ class MissingExtra(OptrandError, ImportError):
     """An optional dependency is not installed; the message names the command that installs it."""
 
 
-EXTRAS = {
-    "cryptography": "release",
-    "dp_accounting": "accounting",
-    "jinja2": "report",
-    "pyarrow": "release",
-    "pyspark": "spark",
-    "sklearn": "learning",
-    "torch": "torch",
-}
-"""Optional dependency group that brings a package."""
-
-
 def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
     """Return the error that names the command which brings a missing package, or nothing if no extra has it.
 
@@ -132,9 +120,18 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
     MissingExtra("pyarrow is not installed: pip install 'optrand[release]'")
     """
     package = (error.name or "").partition(".")[0]
-    if package not in EXTRAS:
+    extras = {
+        "cryptography": "release",
+        "dp_accounting": "accounting",
+        "jinja2": "report",
+        "pyarrow": "release",
+        "pyspark": "spark",
+        "sklearn": "learning",
+        "torch": "torch",
+    }
+    if package not in extras:
         return None
-    return MissingExtra(f"{package} is not installed: pip install 'optrand[{EXTRAS[package]}]'")
+    return MissingExtra(f"{package} is not installed: pip install 'optrand[{extras[package]}]'")
 
 
 class NotCertified(OptrandError):

@@ -80,9 +80,6 @@ def exact_integers(given: ArrayLike, name: str, shape: tuple[int, ...] | None = 
 DIGITS = 60
 """Significant decimal digits of the brackets."""
 
-SHORTFALL_BITS = 50
-"""``exp(epsilon) - R`` is at most ``2**-50`` of ``exp(epsilon) - 1``."""
-
 
 def _context(digits: int) -> decimal.Context:
     return decimal.Context(prec=digits, rounding=decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
@@ -243,7 +240,8 @@ def privacy_ratio(epsilon: float) -> Fraction:
     """
     low = exp_bracket(least_reading(epsilon), DIGITS if epsilon > 1e-9 else 400)[0] - 1
     bits = low.numerator.bit_length() - low.denominator.bit_length()
-    step = Fraction(2) ** (bits - SHORTFALL_BITS - 3)
+    # `low` is above ``2**(bits - 1)``, so that one step is below ``2**-52`` of it.
+    step = Fraction(2) ** (bits - 53)
     return 1 + math.floor(low / step) * step
 
 
@@ -334,10 +332,6 @@ def noise_scale(sensitivity: float, epsilon: float) -> float:
     return float_above(Fraction(sensitivity) / decimal_value(epsilon))
 
 
-MANTISSA = 53
-"""Binary digits of a float."""
-
-
 def places(numbers: Floats) -> int:
     """Return the smallest ``e >= 0`` for which ``numbers * 2**e`` are integers.
 
@@ -387,8 +381,9 @@ def quotient(numerator: int, denominator: int) -> float:
 
 def _split(numbers: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the odd integers, or 0, and exponents of two whose products are the numbers."""
+    mantissa = 53  # binary digits of a float
     fractions, exponents = np.frexp(numbers)
-    integers = np.ldexp(fractions, MANTISSA).astype(np.int64)
+    integers = np.ldexp(fractions, mantissa).astype(np.int64)
     lowest = np.frexp((integers & -integers).astype(np.float64))[1].astype(np.int64) - 1
     zeros = np.maximum(lowest, 0)
-    return integers >> zeros, exponents.astype(np.int64) - MANTISSA + zeros
+    return integers >> zeros, exponents.astype(np.int64) - mantissa + zeros

@@ -29,11 +29,6 @@ __all__ = [
     "write_atomically",
 ]
 
-_NO_HARD_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}
-_NO_RENAMEAT2 = {errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP}
-_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
-_NO_DIRECTORY_SYNC = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}
-
 
 def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Raise if `path` must not be written: a link, a folder, a device, or a file that may not be overwritten.
@@ -119,16 +114,19 @@ def take_name(source: Path, target: Path) -> None:
         try:
             os.link(source, target)
         except OSError as error:
-            if error.errno not in _NO_HARD_LINKS:
+            # A file system may have no hard links, or no more of them: there are other ways.
+            if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}:
                 raise
         else:
             return
     rename = _renameat2()
     if rename is not None:
-        if rename(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), _RENAME_NOREPLACE) == 0:
+        at_fdcwd, rename_noreplace = -100, 1  # as in <fcntl.h> and <linux/fs.h>
+        if rename(at_fdcwd, os.fsencode(source), at_fdcwd, os.fsencode(target), rename_noreplace) == 0:
             return
         code = ctypes.get_errno()
-        if code not in _NO_RENAMEAT2:
+        # Neither every kernel nor every file system can rename without replacing.
+        if code not in {errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP}:
             raise OSError(code, os.strerror(code), str(target))
     if os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
@@ -153,7 +151,8 @@ def sync_directory(directory: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in _NO_DIRECTORY_SYNC:
+        # Some file systems cannot flush a folder.
+        if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP}:
             raise
     finally:
         os.close(descriptor)

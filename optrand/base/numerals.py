@@ -17,11 +17,7 @@ from optrand.errors import InvalidInput
 
 __all__ = ["read_decimal", "read_number", "read_whole", "shown_above", "shown_below", "shown_spent"]
 
-LARGEST_EXPONENT, SMALLEST_EXPONENT = 307, -400
-"""Beyond these exponents lie no floats, or no relevant ones. They are refused before their power of ten is computed."""
-
 _DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?\s*")
-_WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 def read_decimal(text: str, where: str) -> Fraction:
@@ -42,7 +38,8 @@ def read_decimal(text: str, where: str) -> Fraction:
             raise InvalidInput(f"{where} is beyond the range of floats, expected a finite number")
         raise InvalidInput(f"{where} is not a number: expected something like 7, -0.5 or 1e3")
     value = Decimal(text)
-    if not SMALLEST_EXPONENT <= value.adjusted() <= LARGEST_EXPONENT:
+    # Beyond these exponents lie no floats, or no relevant ones: refuse them before their power of ten is computed.
+    if not -400 <= value.adjusted() <= 307:
         raise InvalidInput(f"{where} is beyond the range of floats, expected a finite number")
     return Fraction(value)
 
@@ -74,7 +71,8 @@ def read_whole(text: str) -> int | None:
     >>> read_whole("416"), read_whole("4e2"), read_whole("-1")
     (416, None, None)
     """
-    return int(text) if _WHOLE.fullmatch(text) else None
+    is_whole = text.isascii() and text.isdigit() and len(text) <= 9
+    return int(text) if is_whole else None
 
 
 def shown_below(x: float | Fraction, digits: int | None = None) -> str:

@@ -39,18 +39,8 @@ MAX_EPSILON = 700.0
 MAX_INTEGER = 2**53
 """Largest integer up to which floats represent all integers."""
 
-MAX_MAGNITUDE = 1e150
-"""Largest magnitude, beyond which squares leave the range of floats."""
-
-MIN_SPREAD = 1e-150
-"""Least difference, below which squares vanish in floats."""
-
 PRIOR_SUM_TOLERANCE = 1e-9
 SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
-
-
-PLAIN = (int, float, str, bytes, type(None), np.generic)
-"""Types of cells without a mask."""
 
 
 def frozen(array: ArrayLike) -> Floats:
@@ -157,7 +147,8 @@ def has_masked_cells(given: object) -> bool:
     """
     if isinstance(given, (list, tuple)):
         # A list of masked arrays, or of their cells, would lose its masks as well.
-        return any(not isinstance(each, PLAIN) and has_masked_cells(each) for each in given)
+        maskless = (int, float, str, bytes, type(None), np.generic)
+        return any(not isinstance(each, maskless) and has_masked_cells(each) for each in given)
     if type(given) is np.ndarray or not hasattr(type(given), "__array__"):
         return False
     # Only asanyarray keeps the mask of the array that such an object converts to.
@@ -185,11 +176,6 @@ def as_doubles(array: NDArray[Any]) -> Floats:
     return doubles
 
 
-STRAY = 2.0**-36
-"""Share of the largest declared number by which a label may stray from a declared one: far more than the rounding of
-np.arange with ten thousand steps, far less than a digit that somebody wrote."""
-
-
 def as_declared(values: Floats, labels: Floats) -> Floats:
     """Return numbers with each that is a declared one up to the rounding of floats replaced by that.
 
@@ -213,7 +199,8 @@ def as_declared(values: Floats, labels: Floats) -> Floats:
     """
     if labels.size < 2 or (labels == np.floor(labels)).all():
         return values
-    slack = min(STRAY * float(np.abs(labels).max()), 1e-6 * float(np.diff(labels).min()))
+    # Far more than the rounding of np.arange with ten thousand steps, far less than a digit that somebody wrote.
+    slack = min(2.0**-36 * float(np.abs(labels).max()), 1e-6 * float(np.diff(labels).min()))
     middles = labels[:-1] + np.diff(labels) / 2
     nearest: Floats = labels[np.searchsorted(middles, values)]
     return np.where(np.abs(values - nearest) <= slack, nearest, values)
@@ -267,10 +254,9 @@ def exactly(given: object, kinds: type | tuple[type, ...], name: str) -> None:
 
 def check_squarable(array: Floats, name: str) -> None:
     """Refuse numbers whose squares overflow."""
-    if (np.abs(array) > MAX_MAGNITUDE).any():
-        raise InvalidInput(
-            f"{name} reach beyond {MAX_MAGNITUDE:g}, where the square of a float overflows: rescale them"
-        )
+    largest = 1e150
+    if (np.abs(array) > largest).any():
+        raise InvalidInput(f"{name} reach beyond {largest:g}, where the square of a float overflows: rescale them")
 
 
 def check_labels(given: ArrayLike | Sequence[object]) -> Floats:
@@ -278,8 +264,9 @@ def check_labels(given: ArrayLike | Sequence[object]) -> Floats:
     array = check_values(given, "labels")
     check_distinct(array, "labels")
     check_squarable(array, "labels")
-    if array.size > 1 and np.ptp(array) < MIN_SPREAD:
-        raise InvalidInput(f"labels differ by less than {MIN_SPREAD:g}, whose square vanishes in floats: rescale them")
+    least = 1e-150
+    if array.size > 1 and np.ptp(array) < least:
+        raise InvalidInput(f"labels differ by less than {least:g}, whose square vanishes in floats: rescale them")
     return array
 
 

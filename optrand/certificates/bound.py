@@ -55,9 +55,8 @@ Event = tuple[float, arb, Curve, bool]
 Enclosure = tuple[arb, arb]
 """A lower and an upper bound."""
 
-FEWEST_BITS = 128
 MOST_BITS = 4096
-"""Binary digits with which the bound is computed first and, if its ends are still apart, last."""
+"""Largest number of binary digits with which the bound is computed, if its ends are apart until then."""
 
 ZERO = arb(0)
 INFINITY = arb("inf")
@@ -96,7 +95,8 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
     """
     if (dual.beta[problem.bias_weights == 0] != 0).any():
         return -math.inf
-    best, bits = -math.inf, FEWEST_BITS + 64 * int(1.5 * problem.epsilon / 64)
+    # ``exp(epsilon)`` has 1.44 epsilon binary digits before its point: the first precision grows with them.
+    best, bits = -math.inf, 128 + 64 * int(1.5 * problem.epsilon / 64)
     with FLINT:
         while True:
             with ctx.workprec(bits):
@@ -288,8 +288,7 @@ def _line_at(curve: Curve, x: arb, _log: arb | None) -> Place:
 
 PARABOLA = Form(_parabola_at, _parabola_depth, _parabola_roots, _parabola_least)
 POISSON = Form(_poisson_at, _poisson_depth, _poisson_roots, _poisson_least)
-WEDGE = PARABOLA._replace(at=_line_at)
-FORMS = {"squared": PARABOLA, "absolute": WEDGE, "poisson_log": POISSON}
+FORMS = {"squared": PARABOLA, "absolute": PARABOLA._replace(at=_line_at), "poisson_log": POISSON}
 
 
 # ---------------------------------------------------------------------------------------- on the line, in an interval

@@ -46,9 +46,6 @@ Exit codes:
   4  released, completely; but then a signal came or the output could not be written
   5  the ledger refuses: already released, or over the budget; nothing was drawn"""
 
-CODES = {(InvalidFile, NotCertified): UNVERIFIED, (InvalidInput,): WRONG_INPUT, (AlreadySpent, OverBudget): SPENT}
-"""Exit codes of our own errors; of all others it is :data:`FAILED`."""
-
 IN_OPTIONS = (
     (r"\bagain=True", "--again"),
     (r"\b(?:force|overwrite)=True", "--force"),
@@ -170,7 +167,12 @@ def _judge(error: Exception) -> tuple[str, int]:
     if isinstance(error, Interrupted):
         return in_options(str(error)), RELEASED if error.released else FAILED
     if isinstance(error, OptrandError):
-        return in_options(str(error)), next((code for kinds, code in CODES.items() if isinstance(error, kinds)), FAILED)
+        codes = {
+            (InvalidFile, NotCertified): UNVERIFIED,
+            (InvalidInput,): WRONG_INPUT,
+            (AlreadySpent, OverBudget): SPENT,
+        }
+        return in_options(str(error)), next((code for kinds, code in codes.items() if isinstance(error, kinds)), FAILED)
     if isinstance(error, MemoryError):
         return "not enough memory", FAILED
     if isinstance(error, OSError):

@@ -15,8 +15,6 @@ if not TYPE_CHECKING:
 WEEKS_LABEL = "weeks"
 """The column of the table that is treated as private: weeks worked in a year, a whole number from 0 to 52."""
 
-_HERE = Path(__file__).resolve().parent
-
 
 def weeks_worked_path() -> Path:
     """Return the path of the table: 20,000 people, four public features and the label `weeks`, as gzipped CSV.
@@ -26,7 +24,7 @@ def weeks_worked_path() -> Path:
     >>> weeks_worked_path().name
     'weeks_worked.csv.gz'
     """
-    return _HERE / "weeks_worked.csv.gz"
+    return Path(__file__).resolve().with_name("weeks_worked.csv.gz")
 
 
 def weeks_worked_counts_path() -> Path:
@@ -40,4 +38,4 @@ def weeks_worked_counts_path() -> Path:
     >>> lines[0], len(lines) - 1, sum(int(line.split(",")[1]) for line in lines[1:])
     ('label,count', 53, 199523)
     """
-    return _HERE / "weeks_worked_counts.csv"
+    return Path(__file__).resolve().with_name("weeks_worked_counts.csv")

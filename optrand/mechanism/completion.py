@@ -21,11 +21,6 @@ from optrand.model.table import Table
 
 __all__ = ["Completion"]
 
-ZERO = Fraction(0)
-
-REACH = Fraction(3, 2)
-"""Factor by which the two outputs on the line lie further from the middle of the means than they must."""
-
 
 @dataclass(frozen=True)
 class Completion:
@@ -68,7 +63,7 @@ class Completion:
         means: list[Fraction],
         ratio: Fraction,
         *,
-        origin: Fraction = ZERO,
+        origin: Fraction = Fraction(0),
         monotone: bool = False,
     ) -> Completion | None:
         """Return the first completion that is private; None if the allowed outputs are too narrow.
@@ -121,7 +116,9 @@ class Completion:
         if not math.isfinite(low):
             lowest, highest = Fraction(min(wanted), scale), Fraction(max(wanted), scale)
             middle, half = (lowest + highest) / 2, (highest - lowest) / 2
-            half = REACH * half * (ratio + 1) / (ratio - 1) or abs(middle) or Fraction(1)
+            # At (ratio + 1) / (ratio - 1) times the half range of the means the chances would be at the ratio itself.
+            # Half as far again leaves them inside it.
+            half = Fraction(3, 2) * half * (ratio + 1) / (ratio - 1) or abs(middle) or Fraction(1)
             low, high = float_below(origin + middle - half), float_above(origin + middle + half)
         if not (math.isfinite(low) and low < high < math.inf):
             return None

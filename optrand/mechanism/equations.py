@@ -20,9 +20,6 @@ __all__ = ["DENSE", "change_masses", "dense_change", "least_change", "node_equat
 RIDGE = 1e-14
 """Ridge on the diagonal of equations scaled to 1, so that dependent ones have a solution, too."""
 
-FEW = 256
-"""Largest number of unknowns, and a quarter of that of equations, that are solved as dense systems."""
-
 DENSE = 1 << 13
 """Largest number of entries of a system for masses and outputs that is solved as a dense one."""
 
@@ -63,7 +60,7 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
     Cost that of a sparse factorisation, unless a few unknowns touch all equations, as where many arcs share an output.
     """
     # Least squares of a dense system are more exact than its normal equations, and of a few unknowns as quick.
-    if system.shape[1] <= min(FEW, system.shape[0] // 4):
+    if system.shape[1] <= min(256, system.shape[0] // 4):
         scaled = system.toarray() * np.sqrt(reach)
         few: Floats = np.sqrt(reach) * np.linalg.lstsq(scaled, residual, rcond=RIDGE)[0]
         return few

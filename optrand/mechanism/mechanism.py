@@ -44,10 +44,6 @@ from optrand.sampling.entropy import EntropySource, RecordEntropy
 
 __all__ = ["ExactMechanism", "Mechanism", "load", "read_file"]
 
-DENSE = 1 << 18
-"""Entries of a table up to which :attr:`Mechanism.randomizer` is dense."""
-
-
 LARGEST = 10**strict_json.MAX_DIGITS
 """Limit that no integer of a mechanism may reach, so that every mechanism can be saved."""
 
@@ -411,7 +407,8 @@ class Mechanism(ExactMechanism[Certificate]):
 
         Large tables of interval columns are arcs at the realised ratio.
         """
-        if self.labels.size * self.n <= DENSE or self.arcs is None:
+        largest_dense = 1 << 18
+        if self.labels.size * self.n <= largest_dense or self.arcs is None:
             return Randomizer(self.labels, self.outputs, self.matrix, self.epsilon)
         total = self.arcs.total(self.ratio)
         masses = [quotient(mass * self.ratio.denominator, total) for mass in self.arcs.masses.tolist()]

@@ -11,9 +11,6 @@ from optrand.mechanism.mechanism import Mechanism
 
 __all__ = ["mixture"]
 
-LARGEST_DENOMINATOR = 1 << 10
-"""Digits of the ratio of the two masses, which decide how many digits they gain."""
-
 
 def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     r"""Draw from `second` with a probability near `weight`, else from `first`.
@@ -60,8 +57,11 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
 
 
 def _small(odds: Fraction) -> tuple[int, int]:
-    """Return two integers above 0 in a ratio near `odds`, the smaller at most :data:`LARGEST_DENOMINATOR`."""
+    """Return two integers above 0 in a ratio near `odds`, the smaller at most 1,024.
+
+    Masses are multiplied by them, and gain as many digits as they have.
+    """
     if odds < 1:
         return _small(1 / odds)[::-1]
-    near = odds.limit_denominator(LARGEST_DENOMINATOR)
+    near = odds.limit_denominator(1 << 10)
     return near.numerator, near.denominator

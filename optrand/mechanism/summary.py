@@ -15,15 +15,6 @@ from optrand.model.problem import Problem
 
 __all__ = ["Summary"]
 
-VALUES = {
-    "squared": "half mean squared error",
-    "absolute": "mean absolute error",
-    "poisson_log": "mean Poisson log loss",
-}
-
-ROUNDING = 1e-9
-"""Share of the standard deviation below which a bias is rounding, and said to be 0."""
-
 
 @dataclass(frozen=True)
 class Summary:
@@ -93,7 +84,9 @@ class Summary:
         prior = problem.prior[occurs]
         deviation = math.sqrt(float(prior @ variances[occurs]))
         bias = math.sqrt(float(prior @ np.square(biases[occurs])))
-        bias = bias if bias > ROUNDING * max(deviation, float(np.ptp(problem.labels))) else 0.0
+        # A smaller bias is the rounding of floats, and is said to be 0.
+        rounding = 1e-9 * max(deviation, float(np.ptp(problem.labels)))
+        bias = bias if bias > rounding else 0.0
         return cls(**parts, deviation=deviation, mean_deviation=deviation / math.sqrt(count), bias=bias, kept=None)
 
     @property
@@ -132,5 +125,10 @@ class Summary:
 def _value_name(problem: Problem) -> str:
     if problem.loss == losses.zero_one:
         return "chance to keep a class"
-    name = VALUES.get(problem.loss.name, f"mean {problem.loss.name} loss")
+    names = {
+        "squared": "half mean squared error",
+        "absolute": "mean absolute error",
+        "poisson_log": "mean Poisson log loss",
+    }
+    name = names.get(problem.loss.name, f"mean {problem.loss.name} loss")
     return name if problem.unbiased or not problem.bias_penalty else f"{name}, and the penalty on bias"

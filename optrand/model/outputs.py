@@ -95,7 +95,7 @@ class Grid(Record):
 
     def __repr__(self) -> str:
         """Return one line; of many values the number and both ends."""
-        if self.values.size <= SHOWN:
+        if self.values.size <= 6:
             return f"Grid({self.values.tolist()})"
         return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
 
@@ -107,9 +107,6 @@ class Grid(Record):
         """Hash of the values."""
         return hash(self.values.tobytes())
 
-
-SHOWN = 6
-"""Largest number of values of a grid that its repr lists."""
 
 OutputSet = Line | Interval | Grid
 

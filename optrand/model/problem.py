@@ -36,9 +36,6 @@ from optrand.model.outputs import Grid, Interval, Line, OutputSet, as_output_set
 
 __all__ = ["Dual", "Problem", "classification", "regression", "unbiased_range", "unbiased_regression"]
 
-FAR = 16.0
-"""Distance from zero, in the range of the labels, beyond which labels are measured from one of them."""
-
 
 class Channel(Protocol):
     """Figures of a randomizer in floats that :meth:`Problem.value` needs; a ``Randomizer`` has them."""
@@ -215,7 +212,8 @@ class Problem(Record):
         If labels are within a factor of two of each other, the difference of any two is a float (Sterbenz,
         *Floating-Point Computation*, 1974, Theorem 4.3.1).
         """
-        far = max(abs(self.labels[0]), abs(self.labels[-1])) > FAR * (self.labels[-1] - self.labels[0])
+        # Far: more than 16 ranges of the labels away from zero.
+        far = max(abs(self.labels[0]), abs(self.labels[-1])) > 16 * (self.labels[-1] - self.labels[0])
         return float(self.labels[self.k // 2]) if far and self.k > 1 else 0.0
 
     @property

@@ -218,10 +218,6 @@ def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
 # Curves
 
 
-SHADES = (DARK, "#8a8678", "#434e6c", "#b9a63f")
-"""Shades of cividis, neighbours far apart in lightness."""
-
-LINES = ("-", "--", "-.", ":")
 MARKERS = "os^DvPX*<>ph"
 
 
@@ -240,12 +236,15 @@ def looks(names: Collection[object], kind: str) -> list[dict[str, Any]]:
     """
     if not 1 <= len(names) <= len(MARKERS):
         raise InvalidInput(f"{len(names)} {kind} for one picture, expected 1 to {len(MARKERS)}: draw several pictures")
+    # Shades of cividis, neighbours far apart in lightness.
+    shades = (DARK, "#8a8678", "#434e6c", "#b9a63f")
+    lines = ("-", "--", "-.", ":")
     return [
         {
-            "color": SHADES[i % len(SHADES)],
-            "linestyle": LINES[(i + i // len(SHADES)) % len(LINES)],
+            "color": shades[i % len(shades)],
+            "linestyle": lines[(i + i // len(shades)) % len(lines)],
             "marker": marker,
-            "markerfacecolor": "white" if i % 2 else SHADES[i % len(SHADES)],
+            "markerfacecolor": "white" if i % 2 else shades[i % len(shades)],
         }
         for i, marker in enumerate(MARKERS[: len(names)])
     ]

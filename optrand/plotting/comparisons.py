@@ -133,9 +133,6 @@ def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float
 Answer = Moments | Mechanism | Randomizer | LabelRandomizer
 """Randomizers that can be drawn; a mechanism must be feasible for its own problem."""
 
-MOMENTS = ("noisy label loss", "standard deviation", "root mean squared bias")
-"""Titles of the panels: above each, since beside it they are longer than a low panel is high."""
-
 
 @suggest_parameters
 def moments_figure(
@@ -197,7 +194,9 @@ def moments_figure(
         panels = style.side_by_side(figure, 2 + biased, "ε (nats)")
         # Many curves lie close together: smaller marks keep more of each visible.
         mark = 4.0 if len(randomizers) <= 6 else 3.0
-        for row, (axes, moment) in enumerate(zip(panels, MOMENTS, strict=False)):
+        # Titles go above the panels: beside one they are longer than a low panel is high.
+        moments = ("noisy label loss", "standard deviation", "root mean squared bias")
+        for row, (axes, moment) in enumerate(zip(panels, moments, strict=False)):
             for look, (name, found) in zip(styles, means.items(), strict=True):
                 axes.plot(budgets, found[row], label=name, clip_on=False, **{**look, "markersize": mark})
             axes.set_title(moment, loc="left")
@@ -484,9 +483,6 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
 # Solve times
 
 
-NAMES = {"k": "labels", "mesh": "mesh size"}
-"""Names of the columns of sizes on an axis."""
-
 ARROW: Any = {"linestyle": "", "marker": r"$\uparrow$", "markersize": 9}
 
 Row = Mapping[str, Any]
@@ -547,7 +543,7 @@ def times_figure(rows: Iterable[Row], *, by: str, series: str, ax: Place = None)
                 axes.plot(*zip(*line, strict=True), label="_to the limit", color=colour, linestyle=":", linewidth=0.8)
                 axes.plot(*place, label="_given up", color=colour, clip_on=False, **ARROW)
         sizes = sorted({row[by] for row in every if row[by] is not None})
-        axes.set(xlabel=NAMES.get(by, by), ylabel="time to solve (seconds)")
+        axes.set(xlabel={"k": "labels", "mesh": "mesh size"}.get(by, by), ylabel="time to solve (seconds)")
         axes.margins(0.08)
         style.set_logarithmic(axes.xaxis, sizes if len(sizes) <= LIMITS.size_ticks else ())
         style.set_logarithmic(axes.yaxis)

@@ -35,13 +35,6 @@ except ModuleNotFoundError as error:
 
 __all__ = ["group_report_page", "report_page"]
 
-LOSSES = {
-    "squared": "half the mean squared error",
-    "absolute": "the mean absolute error",
-    "poisson_log": "the mean Poisson log loss",
-    "zero_one": "the probability that the output is the label (the higher the better)",
-}
-
 Facts = list[tuple[str, str]]
 
 
@@ -223,7 +216,13 @@ def _drawn_as(mechanism: Mechanism) -> str:
 
 
 def _objective(problem: Problem) -> str:
-    loss = LOSSES.get(problem.loss.name, f"the mean {problem.loss.name} loss")
+    names = {
+        "squared": "half the mean squared error",
+        "absolute": "the mean absolute error",
+        "poisson_log": "the mean Poisson log loss",
+        "zero_one": "the probability that the output is the label (the higher the better)",
+    }
+    loss = names.get(problem.loss.name, f"the mean {problem.loss.name} loss")
     if problem.unbiased:
         return f"{loss}, of all mechanisms without bias"
     if problem.bias_penalty:

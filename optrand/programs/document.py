@@ -16,9 +16,6 @@ from optrand.programs.program import Program
 
 __all__ = ["decode_program", "decode_sparse", "encode_program", "encode_sparse"]
 
-NOTIONS = ("Approximate", "MaximalLeakage", "Pairwise", "PointwiseMaximalLeakage", "Pure")
-CONSTRAINTS = ("BiasAtMost", "ProbabilityAtMost", "Unbiased")
-
 
 def encode_program(program: Program) -> Document:
     """Return the parts that a program is built from."""
@@ -59,13 +56,15 @@ def _encode_rows(program: Program, name: str) -> Document:
 
 def decode_program(document: Document) -> Program:
     """Build the program whose parts :func:`encode_program` wrote."""
+    notions = ("Approximate", "MaximalLeakage", "Pairwise", "PointwiseMaximalLeakage", "Pure")
+    limits = ("BiasAtMost", "ProbabilityAtMost", "Unbiased")
     program = Program(
         document["labels"],
         document["prior"],
         document["outputs"],
         loss=document["loss"],
-        privacy=[_decode_part(part, privacy, NOTIONS) for part in document["privacy"]],
-        constraints=[_decode_part(part, constraints, CONSTRAINTS) for part in document["constraints"]],
+        privacy=[_decode_part(part, privacy, notions) for part in document["privacy"]],
+        constraints=[_decode_part(part, constraints, limits) for part in document["constraints"]],
         maximize=document["maximize"],
     )
     k, n = program.variables.k, program.variables.n

@@ -25,13 +25,8 @@ __all__ = ["KEY_BYTES", "KeyedEntropy", "RecordStreams", "check_ids", "check_key
 KEY_BYTES = 32
 """Length of every key: AES-256, and the output of SHA-256."""
 
-BLOCK_BYTES = 16
-
 CHUNK = 1 << 16
 """Ids encrypted, and further words drawn, at a time."""
-
-VERSION = b"optrand keyed 1"
-"""First field of every derivation. Under one version, the draws of one key never change."""
 
 
 def subkey(
@@ -83,8 +78,10 @@ def _derive(key: bytes, *fields: str) -> bytes:
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
     except ModuleNotFoundError as error:
         raise missing_extra(error) or error from error
+    # The first field names the version of this scheme: under one version, the draws of one key never change.
+    version = b"optrand keyed 1"
     try:
-        encoded = [VERSION, *(field.encode("utf-8") for field in fields)]
+        encoded = [version, *(field.encode("utf-8") for field in fields)]
     except UnicodeEncodeError:
         raise InvalidInput("a name that a key is derived for is no valid Unicode text: rename it") from None
     info = b"".join(struct.pack("<Q", len(field)) + field for field in encoded)
@@ -130,7 +127,9 @@ class KeyedEntropy:
         self._process = os.getpid()
         self._lock = threading.Lock()
         # A key serves one stream, so that the counter may start anywhere.
-        self._stream = Cipher(algorithms.AES(check_key(key)), modes.CTR(bytes(BLOCK_BYTES))).encryptor()
+        self._stream = Cipher(
+            algorithms.AES(check_key(key)), modes.CTR(bytes(algorithms.AES.block_size // 8))
+        ).encryptor()
 
     def words(self, count: int) -> Words:
         """Return the next `count` words of the stream.

@@ -110,10 +110,8 @@ def budget_of_the_prior_decides(
     return at_most(smallest_ratio(labels, *response_ends(labels, budget(first, second))), second)
 
 
-BEYOND = Mesh(Setting(THREE, shares((1, 1, 1)), Fraction(2)), 80)
-"""A mesh so fine that a grid between the ends loses more than a mesh against outputs on the line."""
-
-MESHES = *meshes(4, 4), [BEYOND]
+MESHES = *meshes(4, 4), [Mesh(Setting(THREE, shares((1, 1, 1)), Fraction(2)), 80)]
+"""The last is so fine that a grid between the ends loses more than a mesh against outputs on the line."""
 
 
 @lru_cache(maxsize=1_000)

@@ -235,9 +235,13 @@ def _draw_continuous(draw: Random) -> Stairs:
     return Stairs(length, length * Fraction(draw.randint(1, 19), 20), _draw_ratio(draw), whole=False)
 
 
-SHORT = [(Fraction(n), Fraction(rise)) for n in (1, 2, 3) for rise in range(1, n + 1)]
 DISCRETE = (
-    [Stairs(*each, ratio, whole=True) for ratio in RATIOS for each in SHORT],
+    [
+        Stairs(Fraction(length), Fraction(jump), ratio, whole=True)
+        for ratio in RATIOS
+        for length in (1, 2, 3)
+        for jump in range(1, length + 1)
+    ],
     Draws(40, _draw_discrete),
 )
 CONTINUOUS = (

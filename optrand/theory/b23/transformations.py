@@ -190,14 +190,16 @@ def _first_channels() -> Iterator[Channel]:
         yield any_randomizer(draw, Setting(label_set(draw, k), prior(draw, k), ratio))
 
 
-CHANNELS = _first_channels, Draws(35, lambda draw: any_randomizer(draw, draw_setting(draw, 5)))
-
-
 def _root(output: Fraction, label: Fraction) -> Fraction:
     return Fraction(math.isqrt(int(abs(output - label) * 10**6)), 1_000)
 
 
-@claim("B23 Claim 12", *CHANNELS, given="any randomizer with finitely many outputs, ratios up to exp(epsilon)")
+@claim(
+    "B23 Claim 12",
+    _first_channels,
+    Draws(35, lambda draw: any_randomizer(draw, draw_setting(draw, 5))),
+    given="any randomizer with finitely many outputs, ratios up to exp(epsilon)",
+)
 @false(
     "At the same means as many outputs are enough for no larger loss of any kind, such as the root of the distance.",
     lambda channel: at_most(channel.merged.loss(_root), channel.loss(_root)),
@@ -263,17 +265,18 @@ def _draw_exchange(draw: Random) -> dict[str, Any]:
     return where | {"prior": Fraction(draw.randint(0, 3), 4), "cost": cost}
 
 
-ONE, THIRD = Fraction(1), Fraction(1, 3)
-NUMBERS, WIDE, ABOVE = (tuple(map(Fraction, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
-EXCHANGES = (
-    cases(
+def _list_exchanges() -> list[dict[str, Any]]:
+    numbers, wide, above = (tuple(map(Fraction, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
+    one, third = Fraction(1), Fraction(1, 3)
+    return cases(
         "labels outputs label prior cost",
-        (NUMBERS, WIDE, ONE, THIRD, half_square),
-        (NUMBERS, WIDE, ONE, 0 * ONE, half_square),
-        (NUMBERS, ABOVE, ONE, THIRD, absolute),
-    ),
-    Draws(100, _draw_exchange),
-)
+        (numbers, wide, one, third, half_square),
+        (numbers, wide, one, 0 * one, half_square),
+        (numbers, above, one, third, absolute),
+    )
+
+
+EXCHANGES = _list_exchanges, Draws(100, _draw_exchange)
 
 
 @claim(

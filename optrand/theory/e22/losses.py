@@ -97,9 +97,11 @@ def largest_modified_loss(distribution: Row, beta: Fraction) -> Fraction:
     return max(total(sign * w for w in column if sign * w > 0) for column, sign in signed)
 
 
-BETAS = [Fraction(text) for text in ("0", "1/2", "9/10", "999/1000", "1/100", "999999/1000000")]
 CHANNELS = (
-    grid(q=[shares([1]), shares([1, 1]), shares([1, 0]), shares([0, 0, 1])], beta=BETAS),
+    grid(
+        q=[shares([1]), shares([1, 1]), shares([1, 0]), shares([0, 0, 1])],
+        beta=[Fraction(text) for text in ("0", "1/2", "9/10", "999/1000", "1/100", "999999/1000000")],
+    ),
     Draws(80, lambda draw: {"q": prior(draw, draw.randint(2, 9)), "beta": Fraction(draw.randint(0, 999), 1_000)}),
     cases("q beta", ((Fraction(1),) + (Fraction(0),) * 19, Fraction(999, 1_000))),
 )

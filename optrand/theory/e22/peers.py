@@ -210,12 +210,15 @@ def copies_law(labels: Labels, flip: Fraction, rate: Fraction) -> dict[Labels, F
     return found
 
 
-FLIPS = tuple(map(Fraction, ("1/4", "0", "1/2")))
-
-
 @claim(
     "E22 Lemma 9: number of ones",
-    *(grid(labels=[(1,) * a + (0,) * (n - a) for a in range(n // 2 + 1)], flip=FLIPS) for n in range(1, 5)),
+    *(
+        grid(
+            labels=[(1,) * ones + (0,) * (n - ones) for ones in range(n // 2 + 1)],
+            flip=[Fraction(1, 4), Fraction(0), Fraction(1, 2)],
+        )
+        for n in range(1, 5)
+    ),
     given="every user of the cluster sends a copy",
 )
 @corrected(

@@ -47,12 +47,15 @@ def known_of_a_sign(ratio: Real, delta: Real) -> Real:
     return delta + (1 - delta) * ((ratio - 1) / (ratio + 1)) ** 2
 
 
-SCALES = [(Fraction(1), Fraction(1)), (Fraction(3, 2), Fraction(1, 7)), (Fraction(1, 10), Fraction(20))]
-
-
 @claim(
     "G21 Proposition 13: construction",
-    *(grid(labels=[*product((1, 2), repeat=n)], scale=SCALES) for n in range(1, 7)),
+    *(
+        grid(
+            labels=[*product((1, 2), repeat=n)],
+            scale=[(Fraction(1), Fraction(1)), (Fraction(3, 2), Fraction(1, 7)), (Fraction(1, 10), Fraction(20))],
+        )
+        for n in range(1, 7)
+    ),
     given="any labels, any D and L: the scale; label 1 counts the inner product, label 2 its negative",
 )
 @false("The same with ``-D L / (2 n)``.", power=2)
@@ -287,8 +290,11 @@ def _told_by_copies(epsilon: Fraction, delta: Fraction, copies: int) -> Fraction
     return known_of_a_sign(ratio**copies, group_delta(ratio, delta, labels=copies))
 
 
-LISTED = ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000", "1/10", "1/11", "2/21", "1/100", "2/201", "1/1000")
-EPSILONS = [*map(Fraction, LISTED), *(Fraction(i, 40) for i in range(1, 40))]
+EPSILONS = [
+    *map(Fraction, ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000")),
+    *map(Fraction, ("1/10", "1/11", "2/21", "1/100", "2/201", "1/1000")),
+    *(Fraction(i, 40) for i in range(1, 40)),
+]
 
 
 def _list_copies() -> Iterator[dict[str, Any]]:

@@ -7,12 +7,13 @@ labels and the models of every stage. Training itself is anything at all; here a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import accumulate, chain, combinations, product
 from operator import ne
 from random import Random
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -23,7 +24,7 @@ from optrand.base.validation import Floats
 from optrand.baselines.groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.sampling.priors import EstimatedPrior
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory.engine import Comparison, at_most, claim, corrected, equal, false, grid
 from optrand.theory.g21.response import Rows, table
 from optrand.theory.instances import Row, prior
 from optrand.theory.sums import ratio_of_neighbours, times, total
@@ -177,23 +178,28 @@ def _raise_to_gap(heat: Fraction, logits: Logits) -> Fraction:
     return heat ** (top - max((each for each in logits if each < top), default=0))
 
 
-RANDOM = Random(30)  # noqa: S311
-LOGITS = [(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0)]
-LOGITS += [tuple(RANDOM.randint(-3, 3) for _ in range(RANDOM.randint(2, 9))) for _ in range(25)]
-RATIOS = tuple(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
-COOLED = cases(
-    "logits cold heat ratio",
-    *(
-        (logits, *pair, RATIOS[(number + i) % 4])
-        for number, logits in enumerate(LOGITS)
-        for i, pair in enumerate(combinations(HEATS, 2))
-    ),
-)
-TEMPERED = grid(logits=LOGITS, heat=HEATS)
+def _list_logits() -> list[Logits]:
+    draw = Random(30)  # noqa: S311
+    drawn = [tuple(draw.randint(-3, 3) for _ in range(draw.randint(2, 9))) for _ in range(25)]
+    return [(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0), *drawn]
+
+
+def _list_tempered() -> list[dict[str, Any]]:
+    return grid(logits=_list_logits(), heat=HEATS)
+
+
+def _list_cooled() -> Iterator[dict[str, Any]]:
+    """Yield logits at each two temperatures; the privacy ratios take turns."""
+    ratios = tuple(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
+    for number, logits in enumerate(_list_logits()):
+        for i, (cold, heat) in enumerate(combinations(HEATS, 2)):
+            yield {"logits": logits, "cold": cold, "heat": heat, "ratio": ratios[(number + i) % 4]}
+
+
 ANY_LOGITS = "any logits, any temperatures above 0"
 
 
-@claim("G21 Appendix E: cold priors", TEMPERED, given=ANY_LOGITS)
+@claim("G21 Appendix E: cold priors", _list_tempered, given=ANY_LOGITS)
 @false("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
 def cold_priors_are_on_the_top(logits: Logits, heat: Fraction, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
@@ -206,7 +212,7 @@ def cold_priors_are_on_the_top(logits: Logits, heat: Fraction, *, others: int | 
     return at_most([1 - tops * max(found), shared, tops], [bound, tops, shared])
 
 
-@claim("G21 Appendix E: hot priors", TEMPERED, given=ANY_LOGITS)
+@claim("G21 Appendix E: hot priors", _list_tempered, given=ANY_LOGITS)
 @false("The same with ``d / 2``.", halves=1)
 def hot_priors_are_uniform(logits: Logits, heat: Fraction, *, halves: int = 2) -> Comparison:
     """As t grows the prior becomes uniform: ``K p`` is within a factor ``exp(d / t)`` of 1, `d` the logits' range."""
@@ -214,7 +220,7 @@ def hot_priors_are_uniform(logits: Logits, heat: Fraction, *, halves: int = 2) -
     return at_most([max(squares), 1 / min(squares)], heat ** (halves * (max(logits) - min(logits))))
 
 
-@claim("G21 Appendix E: confidence", COOLED, given=ANY_LOGITS)
+@claim("G21 Appendix E: confidence", _list_cooled, given=ANY_LOGITS)
 @false("At a lower temperature each of the likelier half of the classes is likelier.", each=True)
 def cooling_is_more_confident(logits: Logits, cold: Fraction, heat: Fraction, *, each: bool = False) -> Comparison:
     """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
@@ -229,7 +235,7 @@ def _count_kept(logits: Logits, ratio: Fraction, *heats: Fraction) -> list[int]:
     return counts
 
 
-@claim("G21 Appendix E: labels kept", COOLED, given=ANY_LOGITS)
+@claim("G21 Appendix E: labels kept", _list_cooled, given=ANY_LOGITS)
 @false("A higher temperature keeps one label more.", more=1)
 def heating_keeps_more(logits: Logits, cold: Fraction, heat: Fraction, ratio: Fraction, more: int = 0) -> Comparison:
     """A higher temperature keeps more labels, or as many, of RRWithPrior."""
@@ -237,7 +243,7 @@ def heating_keeps_more(logits: Logits, cold: Fraction, heat: Fraction, ratio: Fr
     return at_most(few + more, many)
 
 
-@claim("G21 Appendix E: all labels kept", COOLED, given=ANY_LOGITS)
+@claim("G21 Appendix E: all labels kept", _list_cooled, given=ANY_LOGITS)
 @false("If and only if ``exp((f - least logit) / t)`` sums to less.", less=0)
 def flat_priors_keep_all(logits: Logits, heat: Fraction, ratio: Fraction, less: int = 1) -> Comparison:
     """RRWithPrior keeps all labels if and only if ``exp((f - least logit) / t) - 1`` sums to less than ``E - 1``."""
@@ -247,7 +253,7 @@ def flat_priors_keep_all(logits: Logits, heat: Fraction, ratio: Fraction, less: 
 
 @claim(
     "G21 Appendix E: top labels kept",
-    COOLED,
+    _list_cooled,
     given=f"{ANY_LOGITS}, logits that are not all the same; `g` is the distance of the largest logit from the next one",
     where=lambda logits: len(set(logits)) > 1,
 )

@@ -36,15 +36,12 @@ def _draw_neighbours(draw: Random) -> dict[str, Any]:
     }
 
 
-ONE = (Fraction(1),)
-
-
 @claim(
     "Z25 Equation 33",
     grid(
-        distances=[ONE],
+        distances=[(Fraction(1),)],
         here=[Fraction(1), Fraction(0)],
-        there=[ONE],
+        there=[(Fraction(1),)],
         bits=[(0,), (1,)],
         odds=[Fraction(2), Fraction(11, 10), Fraction(50)],
     ),
@@ -273,13 +270,12 @@ def _compare_rate(excess: Any, size: int, after: int, epsilon: float, power: flo
     return at_most(excess(after, epsilon) * scale, excess(size, 1.0), tolerance=0.05)
 
 
-GROWTHS = cases("size after epsilon", *((n, 4 * n, epsilon) for n in (256, 512) for epsilon in (1.0, 0.5)))
 TWO_CLASSES = "records evenly spread on [0, 1]; two classes, eta_1 = x up to 1/2, then min(2 x - 1/2, 1)"
 
 
 @claim(
     "Z25 Appendix C.1: rate",
-    GROWTHS,
+    cases("size after epsilon", *((n, 4 * n, epsilon) for n in (256, 512) for epsilon in (1.0, 0.5))),
     given=TWO_CLASSES,
     undecided="a constant without a name, logarithms left out, all distributions",
 )
