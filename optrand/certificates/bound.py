@@ -122,6 +122,7 @@ def _enclosure(problem: Problem, dual: Dual) -> Enclosure:
     betas = list(map(arb, dual.beta.tolist()))
     base = sum(map(arb, dual.alpha.tolist()), ZERO)
     base += sum(beta * (y - origin) for y, beta in zip(map(arb, problem.labels.tolist()), betas, strict=True))
+    # A bias b of a label costs lambda p b**2 / 2 and gains beta b: at best -beta**2 / (2 lambda p).
     if 0.0 < problem.bias_penalty < math.inf:
         charged = zip(betas, problem.prior.tolist(), strict=True)
         base -= sum((beta * beta / (2 * penalty * arb(p)) for beta, p in charged if beta != 0), ZERO)
@@ -216,6 +217,7 @@ def _parabola_at(curve: Curve, x: arb, _log: arb | None) -> Place:
 
 def _parabola_depth(curve: Curve) -> arb:
     a, b, c = curve
+    # A parabola is least at b / a. A line falls without limit unless it is level.
     if a > 0:
         return b * b / a - c
     return -c if b == 0 else INFINITY
@@ -257,6 +259,7 @@ def _poisson_at(curve: Curve, x: arb, log: arb | None) -> Place:
 
 def _poisson_depth(curve: Curve) -> arb:
     d, b, c = curve
+    # Least at d / b if both are positive; without a logarithm a line over positive outputs.
     if d > 0:
         return d * (d / b).log() - d - c if b > 0 else INFINITY
     return -c if b >= 0 else INFINITY
@@ -269,6 +272,7 @@ def _poisson_roots(curve: Curve) -> Enclosure | None:
         return _line_roots(b, c)
     if not _poisson_depth(curve) > 0:
         return None
+    # With w = -b x / d the equation is w exp(w) = -b / d exp(c / d). The principal branch is the smaller root.
     argument, unit = -b / d * (c / d).exp(), -d / b
     return unit * argument.lambertw(), unit * argument.lambertw(-1)
 
@@ -348,6 +352,7 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
             outside = first if begins else None, last if ends else None
             slack += _bound_overstatement((first, last) if is_counted else (), outside, form, curve)
         if is_counted:
+            # Every curve counts once everywhere, and E - 1 times more within its range.
             steps = more * curve[0], more * curve[1], more * curve[2]
             if begins:
                 events.append((float(left), left, steps, True))
@@ -548,6 +553,7 @@ def _lowest_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> E
             cost = p * loss - alpha
             if beta != 0:
                 cost -= beta * places[i]
+            # A negative cost counts E times: once in the sum, and E - 1 times in the gain.
             sums[i] += cost
             if not cost >= 0:
                 gains[i] += cost.min(ZERO)

@@ -340,6 +340,7 @@ def _absolute(parts: list[int], labels: list[int], outputs: list[int], table: Ta
         for y, step in column:
             # Labels before `turn` lie below the output, all others at it or above.
             middle = max(y, turn)
+            # Sums of p |v - y| over the labels from the step on: v - y of those below the output, y - v of the others.
             weight, pull = (sums[y] - 2 * sums[middle] for sums in (zeroth, once))
             whole += step * (v * weight - pull)
     return whole

@@ -120,10 +120,12 @@ def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
     # By first node, and the heaviest first.
     order = sorted(range(len(wanted)), key=wanted.__getitem__, reverse=True)
     order.sort(key=starts.__getitem__)
+    # From right to left: from which nodes intervals lead on to the last label.
     leads = [False] * sets.k + [True]
     for j in reversed(order):
         leads[starts[j]] |= leads[stops[j]]
     order = [j for j in order if leads[stops[j]]]
+    # What ends at each node less what begins there; at inner nodes a flow has 0. At node 0 it only begins.
     masses, missing = [0] * len(wanted), [0] * (sets.k + 1)
     for j in order:
         missing[starts[j]] -= wanted[j]
@@ -144,8 +146,10 @@ def cover_equally(sets: LabelSets, offsets: Floats, masses: list[int]) -> tuple[
 
     A singleton has the output of the heaviest column whose set holds its label.
     """
+    # Raise every label to the largest coverage: masses are only ever added, so that none becomes negative.
     coverage, masses = sets.sum_over(masses), list(masses)
     most, new = max(coverage), dict[int, int]()
+    # A column of the label alone takes the mass itself.
     own = {int(sets.start[j]): int(sets.owner[j]) for j in np.flatnonzero(sets.stop - sets.start == 1).tolist()}
     alone = np.bincount(sets.owner, minlength=sets.n) == 1
     for y, covered in enumerate(coverage):
@@ -317,6 +321,8 @@ def move_along_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactC
         residuals[start] -= change
         residuals[stop] += change
     # Now neighbouring means differ as their labels do. One path from end to end moves all of them alike.
+    # The first mean holds low * (all moments) + more * (those of columns that hold the first label). A step of every
+    # column on the path adds low * (its length) + more to it, for one column of the path begins at node 0.
     begun = sum(moments[j] for j in np.flatnonzero(sets.start == 0).tolist())
     step = (total * more * columns.labels[0] - low * sum(moments) - more * begun) // length
     for j in path:
@@ -354,6 +360,7 @@ def _widest_path(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[int]
     sets, masses = columns.sets, columns.masses
     starts, stops = sets.start.tolist(), sets.stop.tolist()
     widths, last = [0] * (sets.k + 1), [-1] * (sets.k + 1)
+    # The widest path (maximal bottleneck) by dynamic programming: intervals lead to the right, so nodes are in order.
     widths[0] = sum(masses)
     order = np.flatnonzero(movable)
     for j in order[np.argsort(sets.start[order], kind="stable")].tolist():

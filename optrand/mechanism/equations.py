@@ -42,6 +42,8 @@ def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> spa
     # line nothing is balanced: the first row is the sum at the first label in their place.
     end, every = last + 1, np.arange(first.size)
     starts, ends = first > 0, end < k
+    # At the first label an amount counts in full if it is favoured there, and exp(-epsilon) times if not. Divided by
+    # 1 - exp(-epsilon) that is 1 / expm1(epsilon), and 1 more where it is favoured.
     return sparse.csr_array(
         (
             np.concatenate((1 / math.expm1(epsilon) + ~starts, np.ones(starts.sum()), -np.ones(ends.sum()))),
@@ -61,15 +63,18 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
     """
     # Least squares of a dense system are more exact than its normal equations, and of a few unknowns as quick.
     if system.shape[1] <= min(256, system.shape[0] // 4):
+        # In units of the root of its reach the least change is the shortest solution.
         scaled = system.toarray() * np.sqrt(reach)
         few: Floats = np.sqrt(reach) * np.linalg.lstsq(scaled, residual, rcond=RIDGE)[0]
         return few
+    # Else by Lagrange multipliers z: x = reach * (A' z), with the normal equations (A reach A') z = residual.
     normal = sparse.csc_array(system @ sparse.diags_array(reach) @ system.T)
     # With a diagonal of 1 the ridge is the same share of every equation, however light its arcs are.
     size = normal.diagonal()
     scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
     even = sparse.diags_array(scale) @ normal @ sparse.diags_array(scale)
     ridged = sparse.csc_array(even + sparse.diags_array(np.where(size > 0, RIDGE, 1.0)))
+    # The matrix is symmetric and positive definite: pivots may stay on the diagonal, in an order of little fill.
     factors = splu(ridged, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     change: Floats = reach * (system.T @ (scale * factors.solve(scale * residual)))
     return change

@@ -338,6 +338,7 @@ class Mechanism(ExactMechanism[Certificate]):
     @cached_property
     def _intervals(self) -> tuple[IntegerArcs, Fraction] | None:
         """Interval columns of one ratio that add up to a multiple of the table, and the ratio."""
+        # Columns of one output add up, and the sums may all stay below the ratio of the columns: that of the budget.
         for ratio in (self.realised_ratio, privacy_ratio(self.epsilon)):
             arcs = self.table.arcs(ratio)
             if arcs is not None:
@@ -413,6 +414,7 @@ class Mechanism(ExactMechanism[Certificate]):
         total = self.arcs.total(self.ratio)
         masses = [quotient(mass * self.ratio.denominator, total) for mass in self.arcs.masses.tolist()]
         arcs = Arcs(self.arcs.k, self.arcs.first, self.arcs.last, self.outputs[self.arcs.at], np.array(masses))
+        # A logarithm that misses the budget by no more than the rounding of ratios is claimed as the budget.
         logarithm = log_above(self.ratio)
         claimed = self.epsilon if math.isclose(logarithm, self.epsilon, rel_tol=2**-49) else logarithm
         return Randomizer.of_arcs(self.labels, arcs, claimed)

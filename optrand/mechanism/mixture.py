@@ -50,6 +50,7 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
         raise InvalidInput("the two mechanisms have other labels: make them for the same problem")
     if not 0 < weight < 1:
         raise InvalidInput(f"weight is {weight:g}, expected a probability between 0 and 1")
+    # From A T / (B T') = (1 - w) / w.
     odds = Fraction(second.total, first.total) * (1 / Fraction(weight) - 1)
     own, others = _small(odds)
     table = first.table.combine(second.table, Fraction(own, others))

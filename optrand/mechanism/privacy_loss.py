@@ -127,8 +127,11 @@ class DominatingPair(Record):
         """
         budget = _budget(epsilon)
         count = check_integer(releases, "releases", 1)
+        # No loss of the composition exceeds `releases` times the largest.
         if budget >= float_above(count * Fraction(self.largest_loss)):
             return 0.0
+        # An upper bound of the sum of (P(j) - exp(epsilon) P(-j))+ over the losses j (docs/mathematics.md, section 18):
+        # the first masses gain what rounding took from them, the second ones and their factor stay too low.
         sums, slack = _compose(self, count), 2 * count
         factor = math.floor(exp_bracket(least_reading(budget))[0] * (1 << BITS)) if budget else 1 << BITS
         # The worst event holds all losses above epsilon. Both ends of the bracket nearly always agree on the first.
@@ -156,6 +159,7 @@ class DominatingPair(Record):
         low, high = 0.0, float_above(check_integer(releases, "releases", 1) * Fraction(self.largest_loss))
         if self.delta(low, releases=releases) <= allowed:
             return low
+        # Bisect until the ends are neighbouring floats; `high` is always a proven one.
         while low < (middle := (low + high) / 2) < high:
             low, high = (low, middle) if self.delta(middle, releases=releases) <= allowed else (middle, high)
         return high
@@ -216,6 +220,7 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
     pairs = np.argwhere(found >= most - error)
     if len(pairs) > CANDIDATES:
         return Fraction(most) + Fraction(error)
+    # Both rows have one total: the positive parts of their difference sum to half of its absolute value.
     exact = (int(np.maximum(weights[y] - weights[other], 0).sum()) for y, other in pairs.tolist())
     return Fraction(max(exact), total)
 
@@ -230,6 +235,7 @@ def _compose(pair: DominatingPair, releases: int) -> list[int]:
     chances = pair.mass, 1 - (pair.ratio + 1) * pair.mass, pair.ratio * pair.mass
     single = [math.floor(chance * (1 << BITS)) for chance in chances]
     result = single
+    # Square and multiply along the binary digits of the number of releases.
     for digit in f"{releases:b}"[1:]:
         result = _product(result, result)
         if digit == "1":
@@ -240,5 +246,6 @@ def _compose(pair: DominatingPair, releases: int) -> list[int]:
 def _product(left: list[int], right: list[int]) -> list[int]:
     """Multiply two polynomials, and round their coefficients down."""
     coefficients = (fmpz_poly(left) * fmpz_poly(right)).coeffs()
+    # FLINT stores no zeros above the degree, and rounded masses of extreme losses may be 0.
     missing = len(left) + len(right) - 1 - len(coefficients)
     return [int(coefficient) >> BITS for coefficient in coefficients] + [0] * missing

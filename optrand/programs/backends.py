@@ -120,6 +120,7 @@ class Highs:
             model.setOptionValue(option, value)
         model.run()
         said, solution, info = model.getModelStatus(), model.getSolution(), model.getInfo()
+        # Presolve may not know which of the two it is; a program over distributions is never unbounded.
         statuses = {
             highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
             highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
@@ -162,6 +163,7 @@ class Scipy:
         from scipy.optimize import linprog
 
         equal, less, more = _kinds(form)
+        # linprog knows no rows ``>=``: they are negated, and so are their multipliers below.
         inequalities = sparse.vstack([form.rows[less], -form.rows[more]])
         options = {} if self.time_limit == math.inf else {"time_limit": self.time_limit}
         # The stubs know a signature for each method, but not one for a method that is given.
@@ -305,19 +307,23 @@ def answer(program: Model, backend: Backend) -> Answer:
     unit = float(np.exp2(np.round(np.log2(np.abs(program.cost).max() or 1.0))))
     sign = -1.0 if program.maximize else 1.0
     scaled = sparse.csr_array(sparse.diags_array(scale) @ rows)
+    # Powers of two change no digit: a solution of this program is one of the original.
     form = Form(sign * program.cost / unit, scaled, low * scale, high * scale, program.upper())
     start = time.perf_counter()
     result = backend.run(form)
     seconds = time.perf_counter() - start
+    # A solver that diverged may return anything: what is not finite is no point.
     finite = bool(result.x.size) and bool(np.isfinite(result.x).all())
     point = result.x if finite else NOTHING
     has_value = finite and result.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
     value = float(program.cost @ point) if has_value else math.nan
     multipliers = result.multipliers
     if multipliers.size and np.isfinite(multipliers).all():
+        # Derivatives of the scaled cost by scaled right-hand sides, and of minus the objective of a maximisation.
         multipliers = sign * multipliers * scale * unit
     else:
         multipliers = np.zeros(program.rows)
+    # A copy, since rows that are added to the program later belong to another question.
     return Answer(
         copy.copy(program),
         backend.name,

@@ -103,12 +103,14 @@ def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) ->
             # Implied: each row of the table is a distribution.
             continue
         useful = _right_sign(block, duals)
+        # A relaxed row has no fewer feasible points, so that a bound for it is one for the row itself.
         for i, entries, limit in block.exact(Side.RELAXED, useful):
             price = rational(float(duals[i]))
             total += price * limit
             for column, coefficient in entries:
                 cost[column] -= price * coefficient
     cells, n = program.variables.cells, program.variables.n
+    # The cheapest entry of each distribution, and of a variable from 0 to 1 the cheaper end.
     total += sum((min(cost[y : y + n]) for y in range(0, cells, n or 1)), fmpq(0))
     total += sum((c for c in cost[cells:] if c < 0), fmpq(0))
     return Fraction(int(total.p), int(total.q))

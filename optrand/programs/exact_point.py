@@ -92,9 +92,11 @@ def forced_zeros(program: Model) -> NDArray[np.bool_]:
     [False, True, False, True]
     """
     rows, low, high = program.matrices()
+    # Sums of at most 0; those of at least 0 are turned round.
     sums = sparse.csr_array(sparse.vstack([rows[high == 0], -rows[low == 0]]))
     forced = np.zeros(rows.shape[1], dtype=bool)
     while True:
+        # A sum without a negative coefficient has variables of 0 alone; without these, another sum may be of that kind.
         left = sums @ sparse.diags_array(1.0 - forced)
         positive = left[(left < 0).sum(axis=1) == 0]
         found = forced | ((positive > 0).sum(axis=0) > 0)
@@ -140,7 +142,7 @@ class _Interior:
         variables, count = len(program.variables.names), program.rows
         scale = row_scales(rows)
         scaled, low, high = sparse.diags_array(scale) @ rows, low * scale, high * scale
-        # Variables: the point, the least slack t from 0 to 1, and the largest violation s from 0 to 1.
+        # Variables: the point, the least slack t from 0 to 1, and the largest violation s of at least 0.
         equal = low == high
         up, down = np.isfinite(high), np.isfinite(low)
         slackened = ~equal & (abs(scaled) @ (1.0 - forced) > 0)
@@ -155,6 +157,7 @@ class _Interior:
         parts = [above, below, signs, tops]
         infinite = [np.full(part.shape[0], np.inf) for part in parts]
         form = Form(
+            # A violation costs a thousand times what slack gains.
             np.concatenate((np.zeros(variables), [-1.0, 1e3])),
             sparse.csr_array(sparse.vstack(parts)),
             np.concatenate((-infinite[0], low[down], np.zeros(variables), -infinite[3])),
@@ -169,6 +172,7 @@ class _Interior:
             )
         self.point: Floats = result.x[:variables]
         self.violation = float(result.x[variables + 1])
+        # An equation is in both groups of rows, and its two multipliers add up.
         found = np.zeros(count)
         found[up] += result.multipliers[: up.sum()]
         found[down] += result.multipliers[up.sum() : up.sum() + down.sum()]
@@ -190,6 +194,7 @@ def _solve_equations(program: Model, near: Sequence[fmpq], forced: NDArray[np.bo
     matrix = sparse.csr_array(sparse.vstack([block.matrix(columns) for block in blocks]))
     # The rank does not depend on the units of labels and outputs.
     rows = row_scales(matrix)[:, np.newaxis] * matrix.toarray()
+    # Entries near 0 come last, since a correction may make them negative. Beyond 1e-3 size does not matter.
     weights = np.where(forced, 0.0, np.minimum(floats, 1e-3) + 1e-12)
     # Pivoting prefers columns that are large after weighting by the entry that would take a correction.
     factor, order = linalg.qr(rows * weights, mode="r", pivoting=True)
@@ -218,6 +223,7 @@ def _solve_exactly(rows: list[dict[int, fmpq]], right: list[fmpq], unknowns: int
             matrix[i, j] = a
         matrix[i, unknowns] = limit
     reduced, rank = matrix.rref()
+    # A column without a pivot has no correction.
     solution = [fmpq(0)] * unknowns
     for i in range(rank):
         pivot = next(j for j in range(unknowns + 1) if reduced[i, j] != 0)
@@ -251,6 +257,7 @@ def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: S
                 "or relax a row a little, and subtract a constant from labels and outputs that are far from 0"
             )
         if outer < 0:
+            # Slacks are linear on the way: this one is 0 at that share of it.
             least = max(least, -outer / (inner - outer))
     # A few digits keep the integers of the table short.
     digits = 1 << (int(least.q).bit_length() - int(least.p).bit_length() + 12)

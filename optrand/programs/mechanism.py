@@ -122,6 +122,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
                 "rows were added to the program of a mechanism, which its table may break: add them to the program "
                 "that was solved, and solve it again"
             )
+        # Variables behind the table have no cost.
         value = exact_cost(self.program.cost[: len(self._point)], self._point)
         realised = tuple((name, number) for name, number, _ in self._realised)
         return ProgramCertificate.of(self.program, value, bound(self.program, self.multipliers), realised=realised)
@@ -195,6 +196,7 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
         )
     engine = find(backend)
     found = list[ProgramMechanism]()
+    # A point is refined only while its proven gap is too large.
     for point, multipliers in exact_points(program.solve(engine), engine):
         found.append(_mechanism(program, point, multipliers))
         if found[-1].certificate.gap <= PROVEN:
@@ -205,6 +207,7 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
 def _mechanism(program: Program, point: Sequence[fmpq], multipliers: Floats) -> ProgramMechanism:
     """Return the mechanism of a point in rationals that keeps every row."""
     k, n = program.variables.k, program.variables.n
+    # The least common denominator makes all rows integers of one total.
     unit = lcm(*(int(x.q) for x in point[: k * n]))
     rows = [[int(x * unit) for x in point[y * n : (y + 1) * n]] for y in range(k)]
     return ProgramMechanism(program, Table.of_rows(program.labels, program.outputs, rows), multipliers)

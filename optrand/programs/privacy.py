@@ -151,6 +151,7 @@ class Pairwise:
         shares, kept = [0.0], True
         for y, z, epsilon in zip(*self.pairs(table.k), strict=True):
             ratio = table.pair_ratio(int(y), int(z))
+            # The verdict is exact. The share, a figure for the reader, is rounded.
             kept = kept and is_at_most_exp(ratio, float(epsilon))
             spent = math.inf if ratio is None else max(0.0, log_above(max(ratio, Fraction(1))))
             shares.append(spent / epsilon if epsilon else (0.0 if spent == 0 else math.inf))
@@ -163,6 +164,7 @@ def _pair_rows(size: Size, first: NDArray[np.intp], second: NDArray[np.intp], ep
     powers: Floats = np.broadcast_to(np.asarray(epsilons, dtype=np.float64), first.shape)[:, np.newaxis]
 
     label = PairNames(size.labels, tuple(zip(first.tolist(), second.tolist(), strict=True)), size.outputs)
+    # ``M[y, o] - exp(epsilon) M[z, o] <= 0``; the exponential stays symbolic for proofs to round.
     entries: list[Entry] = [
         (row, first[:, np.newaxis] * n + o, 1.0, 0.0),
         (row, second[:, np.newaxis] * n + o, -1.0, powers),
@@ -215,6 +217,7 @@ class Pure:
         floors = size.extra + cells % n
 
         label = CellNames(size.labels, size.outputs)
+        # ``f[o] - M[y, o] <= 0`` and ``M[y, o] - exp(epsilon) f[o] <= 0``: all pairs by way of the floor.
         above = [(cells, floors, 1.0, 0.0), (cells, cells, -1.0, 0.0)]
         below = [(cells, cells, 1.0, 0.0), (cells, floors, -1.0, self.epsilon)]
         return [
@@ -334,6 +337,7 @@ class Approximate:
         pairs = list(self._pairs(k))
         first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         privacy = _pair_rows(size, first, second, self.epsilon)
+        # Each row of pure privacy gives way by an excess of its own, and the excesses of a pair sum to delta at most.
         cells = np.arange(first.size * n)
         row = np.concatenate((privacy.row, cells))
         order = np.argsort(row, kind="stable")
@@ -389,6 +393,7 @@ class MaximalLeakage:
         n, cells = size.n, np.arange(size.k * size.n)
 
         label = CellNames(size.labels, size.outputs)
+        # The variable is at least every entry of its column, so that the last row bounds the sum of the largest ones.
         below = [(cells, cells, 1.0, 0.0), (cells, size.extra + cells % n, -1.0, 0.0)]
         total = [(np.zeros(n, dtype=int), size.extra + np.arange(n), 1.0, 0.0)]
         return [

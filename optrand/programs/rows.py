@@ -129,6 +129,7 @@ class Rows:
         flat = [[part.ravel() for part in np.broadcast_arrays(*entry)] for entry in entries]
         row, column, value, power = (np.concatenate(parts) for parts in zip(*flat, strict=True))
         used = value != 0
+        # By row: :meth:`exact` cuts the entries at the first one of each row.
         order = np.argsort(row[used], kind="stable")
         row, column, value, power = (part[used][order] for part in (row, column, value, power))
         count = int(np.prod(shape))
@@ -187,7 +188,8 @@ class Rows:
         chosen : (count,) array of bool, optional
             Rows to yield, all by default.
         """
-        # The coefficients of a relaxed row `<=` are rounded down, those of a relaxed row `>=` up.
+        # The coefficients of a relaxed row `<=` are rounded down, those of a relaxed row `>=` up,
+        # and right-hand sides the other way.
         up = side.value if self.sense is Sense.GREATER else -side.value
         starts = np.searchsorted(self.row, np.arange(self.count + 1)).tolist()
         columns, values, powers = self.column.tolist(), self.value.tolist(), self.power.tolist()
@@ -203,6 +205,7 @@ def _coefficient(value: float, power: float, up: int) -> fmpq:
     if power == 0 or value == 0:
         return rational(value)
     low, high = exp_bracket(power)
+    # A negative value rises as its exponential falls.
     larger = (value > 0) == (up > 0)
     return rational(value) * rational(_above(high) if larger else _below(low))
 

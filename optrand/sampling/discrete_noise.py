@@ -31,6 +31,7 @@ class RandomBits:
         missing = -(-(count - self._held) // self._width)
         if missing > 0:
             for word in check_words(self._source, missing).tolist():
+                # New words go on top: bits are used up in the order in which they came.
                 self._pool |= word << self._held
                 self._held += self._width
         value = self._pool & ((1 << count) - 1)
@@ -52,6 +53,7 @@ class RandomBits:
         probability ``1 - x + x^2 / 2! - ... = exp(-x)``.
         """
         trial = 1
+        # A coin of probability x / trial as one comparison of integers.
         while self.below(denominator * trial) < numerator:
             trial += 1
         return trial % 2 == 1
@@ -64,11 +66,14 @@ class RandomBits:
     def geometric(self, scale: Fraction) -> int:
         """Return the integer of at least 0 with ``Pr[x]`` proportional to ``exp(-x / scale)``."""
         steps, stride = scale.numerator, scale.denominator
+        # The remainder by `steps`: uniform, and kept with probability exp(-within / steps).
         while not self.bernoulli_exp(within := self.below(steps), steps):
             pass
+        # The quotient: successes of probability exp(-1) before the first failure.
         whole = 0
         while self.bernoulli_exp(1, 1):
             whole += 1
+        # Runs of `stride` integers have the ratio exp(-stride / steps) = exp(-1 / scale).
         return (within + steps * whole) // stride
 
     def laplace(self, scale: Fraction) -> int:
@@ -100,6 +105,8 @@ class RandomBits:
         halves = min(int(epsilon), (-(-lower // rise) - 1).bit_length() if lower else 0)
         bound = max(rise << halves, lower)
 
+        # A round ends on the upper level with weight `rise` and on the lower one with weight ``lower * exp(-epsilon)``,
+        # both times ``2**halves`` and over ``2 * bound``.
         def within() -> int:
             while True:
                 if self.take(1) == 0:

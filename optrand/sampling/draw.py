@@ -171,6 +171,8 @@ class Thresholds:
         bits = min(width, 62 - (sum(weights.masses) // table.total).bit_length())
         scaled = ((mass << bits) // table.total for mass in accumulate(weights.masses, initial=0))
         edges = np.append(np.fromiter(scaled, np.int64, size + 1), np.iinfo(np.int64).max)
+        # A row is its levels, one after the other: their lengths, where each begins in the row, and how far it is from
+        # there to its place among all edges.
         lengths = edges[weights.stops] - edges[weights.starts]
         lows = np.cumsum(lengths, axis=1) - lengths
         self._levels = levels
@@ -194,15 +196,18 @@ class Thresholds:
     def find(self, rows: Rows, words: Words) -> tuple[NDArray[Any], Rows]:
         """Return the output of each row, any one if its word leaves it undecided, and the places of those."""
         target = (words >> np.uint64(self._shift)).view(np.int64)
+        # 1. The level of the row in which the word lies, and its place among all edges.
         level = rows
         if self._levels > 1:
             base = rows * self._levels
             level = _bisect(base + 1, base + self._levels, lambda at: self._lows[at] <= target) - 1
         target += self._origins.take(level)
+        # 2. The guide, which knows the output of most words.
         cell = target >> self._cell
         found = self._guide.take(cell)
         open_ = np.flatnonzero(found < 0)
         if open_.size:
+            # 3. For the others the last edge at or below the word. Next to an edge it stays undecided.
             target, cell = target[open_], cell[open_]
             after = _bisect(self._below[cell], self._below[cell + 1], lambda at: self._edges[at] <= target)
             found[open_] = self._outputs[after - 1]
@@ -265,6 +270,7 @@ def settle(sums: Sequence[int], total: int, word: tuple[int, int], source: Entro
         possibly = bisect_left(sums, -(-(bits + 1) * total >> length))
         if surely == possibly:
             return surely
+        # An edge lies within what the word leaves open: a further word makes that 2**width times shorter.
         bits = bits << width | int(check_words(source, 1)[0])
         length += width
 
@@ -346,6 +352,7 @@ class Sampler(Record):
         width = check_width(source)
         number = values.item() if isinstance(values, np.number) else values
         if isinstance(values, (np.float16, np.float32)):
+            # Narrow floats mean their shortest decimals, in arrays as well.
             number = float(as_doubles(np.array(values)))
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return self._sample_number(number, width, source)

@@ -84,6 +84,7 @@ def _derive(key: bytes, *fields: str) -> bytes:
         encoded = [version, *(field.encode("utf-8") for field in fields)]
     except UnicodeEncodeError:
         raise InvalidInput("a name that a key is derived for is no valid Unicode text: rename it") from None
+    # With the lengths before them no two lists of fields give the same bytes.
     info = b"".join(struct.pack("<Q", len(field)) + field for field in encoded)
     return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=None, info=info).derive(check_key(key))
 
@@ -143,6 +144,7 @@ class KeyedEntropy:
             raise InvalidInput("a keyed stream was carried into a forked process, which would repeat its words")
         parts = []
         with self._lock:
+            # Zeros in counter mode encrypt to the key stream itself.
             for start in range(0, count, CHUNK):
                 parts.append(self._stream.update(bytes(8 * min(CHUNK, count - start))))
         return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64, copy=False)
@@ -201,12 +203,14 @@ class RecordStreams:
         words = np.empty(len(blocks), dtype=np.uint64)
         for start in range(0, len(blocks), CHUNK):
             encrypted = cipher.encryptor().update(blocks[start : start + CHUNK].tobytes())
+            # The first half of each block of 128 bits is the word.
             words[start : start + CHUNK] = np.frombuffer(encrypted, dtype="<u8")[::2]
         return words
 
     def substream(self, record: NDArray[np.uint64]) -> EntropySource:
         """Return the further words of one id, shape ``(2,)``, from the beginning at every call."""
         block = check_ids(record[np.newaxis]).astype("<u8").tobytes()
+        # A key of its own for each id, so that no counters can overlap.
         key = hashlib.blake2b(block, digest_size=KEY_BYTES, key=self._further).digest()
         return KeyedEntropy(key, private=self.private)
 

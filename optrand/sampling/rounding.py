@@ -130,6 +130,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
 
 def _check_inside(array: NDArray[Any], knots: Floats) -> Floats:
     """Return values as floats, all of them between the ends. Messages never repeat or count values."""
+    # Beyond 2**53 an integer may become another one as a float.
     if array.dtype.kind in "iu" and ((array > MAX_INTEGER) | (array < -MAX_INTEGER)).any():
         raise InvalidInput("at least one value is an integer beyond 2**53: rescale the values")
     floats = array.astype(np.float64)
