@@ -251,6 +251,14 @@ def twice_as_many_outputs(setting: Setting, most: Callable[[int], int] = lambda 
     return at_most(count_outputs(prove(pose(setting))[0]), most(setting.k))
 
 
+FAR = Fraction(10) ** 200
+"""Within this distance of the labels the infimum is attained if it is attained at all.
+
+A basis of the program with outputs at a distance has entries that are polynomials in it, of degree 8 at most and with
+coefficients below 10^110 (Cramer's rule, labels and priors as drawn here): beyond their roots nothing changes.
+"""
+
+
 @dataclass(frozen=True)
 class AbsoluteLoss:
     """Absolute loss with outputs anywhere on the line. Convex, it gains nothing from outputs between two labels."""
@@ -320,11 +328,7 @@ def _box_has_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
 @false("Of absolute loss one exists if no label has the prior 0.", where=lambda loss: all(loss.setting.prior))
 def there_is_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
     """For any convex loss that is least at the label, absolute loss for one, an optimal unbiased randomizer exists."""
-    # Within this distance of the labels the infimum is attained if it is attained at all. A basis of the program with
-    # outputs at a distance has entries that are polynomials in it, of degree 8 at most and with coefficients below
-    # 10^110 (Cramer's rule, labels and priors as drawn here): beyond their roots nothing changes.
-    far = Fraction(10) ** 200
-    return equal(int(absolute_loss.loss_within(far) > absolute_loss.infimum), 0)
+    return equal(int(absolute_loss.loss_within(FAR) > absolute_loss.infimum), 0)
 
 
 def _is_interval(members: Members) -> bool:
