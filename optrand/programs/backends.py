@@ -253,6 +253,7 @@ class Cvxpy:
 
 def _kinds(form: Form) -> tuple[Any, Any, Any]:
     """Return the numbers of the rows ``==``, ``<=`` and ``>=``."""
+    # No form here has a row with two limits that differ, which would be of none of these kinds.
     equal = form.low == form.high
     return np.flatnonzero(equal), np.flatnonzero(~np.isfinite(form.low)), np.flatnonzero(~np.isfinite(form.high))
 

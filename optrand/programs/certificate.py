@@ -131,6 +131,7 @@ def exact_cost(cost: Floats, point: Sequence[fmpq]) -> Fraction:
 
 def largest_violation(program: Model, point: Sequence[fmpq]) -> Fraction:
     """Return the largest violation of a row or sign at a point, in units of the row's largest coefficient."""
+    # Entries of the table have no upper limit of their own: their rows sum to 1.
     worst = max([fmpq(0), *(-x for x in point), *(x - 1 for x in point[program.variables.cells :])])
     for block, _, entries, residual in program.residuals(point):
         excess = block.violation(residual)

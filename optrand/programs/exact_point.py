@@ -64,6 +64,7 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
         if min(slacks) >= 0:
             yield point, multipliers
         else:
+            # One more linear program, solved once and only if the point needs it.
             interior = interior or _Interior(program, forced, _fast(backend))
             proof = interior
             if interior.violation > 0 and forced.any():

@@ -440,6 +440,7 @@ class PointwiseMaximalLeakage:
         k, n = size.k, size.n
         cells = np.arange(k * n)
         others = np.arange(k)[:, np.newaxis] * n + cells % n
+        # ``M[y, o] - exp(epsilon) sum_z p_z M[z, o] <= 0``: the label itself has two coefficients, which add up.
         weights: Floats = np.broadcast_to(-np.array(size.prior)[:, np.newaxis], others.shape)
 
         label = CellNames(size.labels, size.outputs)

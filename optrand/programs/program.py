@@ -242,6 +242,7 @@ class Program(Model):
 
         cells = self.variables.cells
         table = cvxpy.Variable((self.variables.k, self.variables.n) if cells else len(self.cost), nonneg=True)
+        # Row by row, as the columns of the blocks are numbered.
         flat = cvxpy.vec(table, order="C") if cells else table
         constraints = list[Any]()
         if cells and len(self.cost) > cells:
