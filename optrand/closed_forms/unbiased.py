@@ -244,7 +244,7 @@ def condition_holds(problem: Problem) -> bool:
     # Both ends of a bracket of E must agree. More digits follow until they do.
     for digits in count(60, 60):
         low, high = exp_bracket(problem.epsilon, digits)
-        # All sides grow with E: each is compared at the end of the bracket that is the worse one for what is concluded.
+        # All sides grow with E: each is compared at the end of the bracket that is the worse one for the conclusion.
         (left, a, b), (left_above, a_above, b_above) = (_sides(ratio, below, above, inner) for ratio in (low, high))
         if left_above <= 0 or left_above**2 <= 4 * a * b:
             return True

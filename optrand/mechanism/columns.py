@@ -125,7 +125,7 @@ def conserve_flow(sets: LabelSets, wanted: list[int]) -> list[int]:
     for j in reversed(order):
         leads[starts[j]] |= leads[stops[j]]
     order = [j for j in order if leads[stops[j]]]
-    # What ends at each node less what begins there; at inner nodes a flow has 0. At node 0 it only begins.
+    # The flow into each node less the flow out of it, which is 0 at inner nodes. Node 0 has outflow only.
     masses, missing = [0] * len(wanted), [0] * (sets.k + 1)
     for j in order:
         missing[starts[j]] -= wanted[j]
@@ -269,7 +269,7 @@ class ExactColumns:
 
     def _split(self) -> tuple[Floats, Integers, int]:
         """Return the float below each output or at it, and the mass of the next one, in units of ``2**-digits``."""
-        zero = _scale(self.origin, self.digits)
+        (zero,) = scale_to_integers(np.array([self.origin]), self.digits)
         masses = np.array(self.masses, dtype=object)
         moments = np.array(self.moments, dtype=object) + zero * masses
         nearest = list(map(truediv, moments.tolist(), (masses << self.digits).tolist()))
@@ -419,8 +419,8 @@ def scale_columns(
     limits = [end for end in ends if math.isfinite(end)]
     own = places(offsets)
     digits = max(own if finest is None else min(own, finest), places(np.append(labels, [origin, *limits])))
-    zero = _scale(origin, digits)
-    below, above = (_scale(end, digits) - zero if math.isfinite(end) else end for end in ends)
+    (zero,) = scale_to_integers(np.array([origin]), digits)
+    below, above = (scale_to_integers(np.array([end]), digits)[0] - zero if math.isfinite(end) else end for end in ends)
     if own <= digits:
         values = scale_to_integers(offsets, digits)
     else:
@@ -440,12 +440,6 @@ def scale_columns(
         digits,
         origin,
     )
-
-
-def _scale(number: float, digits: int) -> int:
-    """Return ``number * 2**digits``, which is an integer."""
-    numerator, denominator = number.as_integer_ratio()
-    return (numerator << digits) // denominator
 
 
 def _join(sets: LabelSets, masses: list[int], values: list[int]) -> tuple[LabelSets, list[int], list[int]]:

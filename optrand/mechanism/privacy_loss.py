@@ -131,7 +131,7 @@ class DominatingPair(Record):
         if budget >= float_above(count * Fraction(self.largest_loss)):
             return 0.0
         # An upper bound of the sum of (P(j) - exp(epsilon) P(-j))+ over the losses j (docs/mathematics.md, section 18):
-        # the first masses gain what rounding took from them, the second ones and their factor stay too low.
+        # the first masses are rounded up, and the second ones and their factor down.
         sums, slack = _compose(self, count), 2 * count
         factor = math.floor(exp_bracket(least_reading(budget))[0] * (1 << BITS)) if budget else 1 << BITS
         # The worst event holds all losses above epsilon. Both ends of the bracket nearly always agree on the first.

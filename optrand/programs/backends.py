@@ -313,7 +313,7 @@ def answer(program: Model, backend: Backend) -> Answer:
     start = time.perf_counter()
     result = backend.run(form)
     seconds = time.perf_counter() - start
-    # A solver that diverged may return anything: what is not finite is no point.
+    # A solver that diverged may return numbers that are not finite, which are no point.
     finite = bool(result.x.size) and bool(np.isfinite(result.x).all())
     point = result.x if finite else NOTHING
     has_value = finite and result.status not in (Status.INFEASIBLE, Status.UNBOUNDED)

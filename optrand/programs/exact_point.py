@@ -47,7 +47,7 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
         No such point was found: the backend has no answer, or nothing is strictly feasible.
     """
     program, multipliers = answer.program, answer.multipliers
-    forced = forced_zeros(program)
+    forced = find_forced_zeros(program)
     interior: _Interior | None = None
     if not answer.point.size or answer.status is Status.INFEASIBLE:
         _prove_infeasible(program, _Interior(program, np.zeros_like(forced), _fast(backend)))
@@ -79,7 +79,7 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
         point, multipliers = _solve_equations(program, refined[0], forced), refined[1]
 
 
-def forced_zeros(program: Model) -> NDArray[np.bool_]:
+def find_forced_zeros(program: Model) -> NDArray[np.bool_]:
     """Return the variables that rows force to 0, such as the excesses of an (epsilon, 0)-private table.
 
     They are those of rows that bound a sum with positive coefficients by 0. Without them other rows may be such a sum:
@@ -89,7 +89,7 @@ def forced_zeros(program: Model) -> NDArray[np.bool_]:
     --------
     >>> from optrand.programs import lp1
     >>> program = lp1([0.5, 0.5], 1.0).add("no output 1 for label 0", [[0, 1], [0, 0]], "<=", 0)
-    >>> forced_zeros(program).tolist()
+    >>> find_forced_zeros(program).tolist()
     [False, True, False, True]
     """
     rows, low, high = program.matrices()

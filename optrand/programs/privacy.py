@@ -337,7 +337,7 @@ class Approximate:
         pairs = list(self._pairs(k))
         first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         privacy = _pair_rows(size, first, second, self.epsilon)
-        # Each row of pure privacy gives way by an excess of its own, and the excesses of a pair sum to delta at most.
+        # Each row of pure privacy is relaxed by an excess variable. The excesses of a pair sum to at most delta.
         cells = np.arange(first.size * n)
         row = np.concatenate((privacy.row, cells))
         order = np.argsort(row, kind="stable")

@@ -270,7 +270,7 @@ def settle(sums: Sequence[int], total: int, word: tuple[int, int], source: Entro
         possibly = bisect_left(sums, -(-(bits + 1) * total >> length))
         if surely == possibly:
             return surely
-        # An edge lies within what the word leaves open: a further word makes that 2**width times shorter.
+        # An edge lies within the interval that the word stands for: a further word makes it 2**width times shorter.
         bits = bits << width | int(check_words(source, 1)[0])
         length += width
 

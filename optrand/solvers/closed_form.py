@@ -266,7 +266,7 @@ def one_output_within(problem: Problem) -> Solution | None:
     return Solution(problem, randomizer, Dual(alpha, beta, output), Stats("one output"))
 
 
-# The first three need no gap: what they answer is optimal by a theorem, or by a condition that is decided exactly.
+# The first three need no gap: their answers are optimal by a theorem, or by a condition that is decided exactly.
 CLOSED_FORMS: tuple[Callable[[Problem], Solution | None], ...] = (
     rr_with_prior_within,
     one_output_within,

@@ -71,7 +71,7 @@ def choose(problem: Problem) -> Solver:
 
 def _iterative(problem: Problem) -> Solver:
     """Return the solver of :func:`choose` for a problem that no closed form answers."""
-    # The kinds of problems that these accept do not overlap: their order is of no consequence.
+    # At most one of these accepts a problem, so that their order does not matter.
     first: tuple[type[Solver], ...] = (ReducedDual, BinPath, GridDual)
     for kind in first:
         solver = kind()
@@ -218,7 +218,7 @@ def _advice(problem: Problem) -> str:
     """Advise on a problem without a proven answer."""
     if problem.unbiased and isinstance(problem.outputs, Interval):
         low, high = unbiased_range(problem.labels, problem.epsilon)
-        # Half of what the advice says, so that outputs that follow it are not given it again.
+        # Half of the width that the advice names, so that outputs that follow it are not given it again.
         if min(low - problem.outputs.low, problem.outputs.high - high) < 5e-10 * (high - low):
             return (
                 "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width "

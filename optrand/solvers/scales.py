@@ -61,7 +61,7 @@ def attainable_largest_loss(problem: Problem) -> float:
 
 
 def _cap_overflow(amounts: Floats) -> Floats:
-    """Replace what has overflowed by about the largest loss that floats can state."""
+    """Replace losses that are not finite by about the largest one that floats can state."""
     largest = 1e300
     capped: Floats = np.nan_to_num(amounts, nan=largest, posinf=largest)
     return capped
