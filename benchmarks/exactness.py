@@ -27,8 +27,8 @@ from benchmarks.harness import Benchmark, Clock, Row, Worker
 from benchmarks.raw import largest_bias, largest_ratio
 from optrand import certify, solve
 from optrand.errors import OptrandError
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.problem import Problem
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._problem import Problem
 from tests.random_problems import FAMILIES, OPEN, TAILS, few_labels, random_problem, thin_tails
 
 SHARES = {"edges": (0.98, 0.9), "thin": (0.99, 0.9), "random": (0.995, 0.995)}

@@ -28,12 +28,12 @@ from typing import Any
 from benchmarks.raw import judge_table
 from optrand import Mechanism, certify, solve
 from optrand.errors import OptrandError, SolverFailed
-from optrand.model.outputs import Grid
-from optrand.model.problem import Problem
+from optrand.model._outputs import Grid
+from optrand.model._problem import Problem
 from optrand.programs import Program
-from optrand.programs.answer import Answer, Status
-from optrand.programs.backends import Backend
-from optrand.studies.paths import count_outputs
+from optrand.programs._answer import Answer, Status
+from optrand.programs._backends import Backend
+from optrand.studies._paths import count_outputs
 
 RESULTS = Path(__file__).parent / "results"
 """Where benchmarks leave rows; not under version control."""

@@ -21,13 +21,13 @@ from pyarrow import csv
 from benchmarks.harness import Benchmark, Row
 from benchmarks.priors import weeks
 from optrand import solve, unbiased_regression
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
-from optrand.release.plan import Conditioning, condition, draw_histograms, find_mechanisms
-from optrand.release.question import Question
-from optrand.release.rows import Groups
-from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.priors import private_prior, smoothed_prior, split_budget
+from optrand.release._plan import Conditioning, condition, draw_histograms, find_mechanisms
+from optrand.release._question import Question
+from optrand.release._rows import Groups
+from optrand.sampling._entropy import SeededEntropy
+from optrand.sampling._priors import private_prior, smoothed_prior, split_budget
 
 EPSILONS, ROWS, LABELS = (0.5, 1.0, 2.0, 4.0, 8.0), (1_000, 20_000, 1_000_000, 10_000_000), 53
 TABLES = {

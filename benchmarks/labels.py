@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.harness import GAP, Benchmark, Case, Clock, Method, Row, compare, solve_and_certify
 from benchmarks.priors import posed
-from optrand.model.problem import Problem
+from optrand.model._problem import Problem
 
 SIZES, SMALL_SIZES = (11, 21, 53, 101, 201, 401, 701, 1_001, 2_001, 4_001, 10_001, 40_001, 100_001), (6, 11, 16)
 

@@ -22,10 +22,10 @@ from benchmarks.harness import Benchmark, Peer, Row, add_setup, median_seconds
 from benchmarks.raw import judge_metric_table, judge_table
 from optrand import classification, regression, rr_with_prior, solve
 from optrand.errors import NotCertified
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.problem import Problem
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._problem import Problem
 from optrand.programs import Metric, Program
-from optrand.programs.mechanism import ProgramMechanism
+from optrand.programs._mechanism import ProgramMechanism
 
 SIZES = (10, 20, 40, priors.WEEKS)
 EPSILONS = {"pure": (0.1, 1.0, 4.0, 17.0), "metric": (0.1, 0.3, 1.0)}

@@ -18,9 +18,9 @@ from benchmarks import priors
 from benchmarks.harness import Benchmark, Case, Clock, Method, Row, ask, compare, describe, show
 from benchmarks.raw import measure_distance
 from optrand import Mechanism, classification, rr_with_prior
-from optrand.model.problem import Problem
+from optrand.model._problem import Problem
 from optrand.programs import Cvxpy, Highs, Program, Scipy, lp1, lp2
-from optrand.programs.answer import Answer
+from optrand.programs._answer import Answer
 
 EPSILONS, SIZES = (0.1, 1.0, 4.0), (10, 40, 200)
 FAMILIES = ("weeks", "Dirichlet", "exponential", "spike")

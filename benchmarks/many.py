@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.harness import ONE_THREAD, Benchmark, Case, Clock, Method, Row, Worker, prove
 from benchmarks.priors import posed
 from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
-from optrand.model.problem import Problem
+from optrand.model._problem import Problem
 
 ONE = (*((k, epsilon) for k in (53, 401, 4_001, 10_001) for epsilon in (1.0, 3.0)), (100_001, 1.0))
 SMALL_ONE = ((11, 1.0), (53, 3.0))

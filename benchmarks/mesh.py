@@ -24,8 +24,8 @@ import numpy as np
 from benchmarks import priors
 from benchmarks.harness import Benchmark, Case, Clock, Method, Row, ask, compare, prove, show
 from optrand import adaptive_outputs, feasible_output_set, regression, solve, unbiased_regression
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.problem import Problem
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._problem import Problem
 from optrand.programs import Cvxpy, Highs, Program, Pure, Unbiased
 from optrand.solvers import BinPath, ColumnGeneration, ReducedDual
 from optrand.studies import ContinuousPrior, Knots, place_knots

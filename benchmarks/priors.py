@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from optrand import feasible_output_set, regression, unbiased_regression
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.data import weeks_worked_counts_path
 from optrand.errors import InvalidInput
-from optrand.model.problem import Problem
+from optrand.model._problem import Problem
 
 WEEKS = 53
 """Labels of the weeks-worked prior, 0 to 52."""

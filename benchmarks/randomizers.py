@@ -15,10 +15,10 @@ import numpy as np
 from benchmarks import priors
 from benchmarks.harness import Benchmark, Row, median_seconds
 from optrand import Interval, certify, debiased_rr, rr, rr_on_bins, solve, unbiased_regression
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Moments, Staircase, UnaryBits
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.problem import Problem
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._problem import Problem
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 GAP = 1e-8

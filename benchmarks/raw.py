@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
-from optrand.base.validation import Floats
-from optrand.model.problem import Problem
+from optrand.base._validation import Floats
+from optrand.model._problem import Problem
 
 STRICT, LOOSE = 1e-9, 1e-6
 """Distances from the truth that verdicts name."""

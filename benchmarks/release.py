@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Benchmark, Row
-from optrand.cli.reading import parse_labels, read_prior
+from optrand.cli._reading import parse_labels, read_prior
 from optrand.data import weeks_worked_counts_path
 from optrand.release import load_release
-from optrand.release.files import open_table, record_path
+from optrand.release._files import open_table, record_path
 
 PROGRAM = """
 import atexit

@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.harness import Benchmark, Row
 from optrand import unbiased_vectors
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.baselines import UnaryBits
 from optrand.vectors import best_decoder
 

@@ -78,15 +78,15 @@ if TYPE_CHECKING:
         vectors,
     )
     from optrand.audits import audit
-    from optrand.certificates.certificate import Certificate, certify, lower_bound
+    from optrand.certificates._certificate import Certificate, certify, lower_bound
     from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
     from optrand.mechanism import Mechanism
-    from optrand.model.outputs import Grid, Interval, feasible_output_set, mesh_size
-    from optrand.model.problem import Dual, Problem, classification, regression, unbiased_range, unbiased_regression
-    from optrand.model.table import Table
-    from optrand.programs.mechanism import load
-    from optrand.release.in_memory import randomize
-    from optrand.release.record import load_release
+    from optrand.model._outputs import Grid, Interval, feasible_output_set, mesh_size
+    from optrand.model._problem import Dual, Problem, classification, regression, unbiased_range, unbiased_regression
+    from optrand.model._table import Table
+    from optrand.programs._mechanism import load
+    from optrand.release._in_memory import randomize
+    from optrand.release._record import load_release
     from optrand.sampling import unbiased_rounding
     from optrand.solvers import rr_on_bins, solve
     from optrand.studies import adaptive_outputs, continuous_mechanism, solve_many
@@ -144,15 +144,15 @@ _HOMES = {
     name: f"optrand.{home}"
     for home, names in {
         "audits": "audit",
-        "certificates.certificate": "Certificate certify lower_bound",
+        "certificates._certificate": "Certificate certify lower_bound",
         "closed_forms": "debiased_rr rr rr_top_k rr_with_prior",
         "mechanism": "Mechanism",
-        "model.outputs": "Grid Interval feasible_output_set mesh_size",
-        "model.problem": "Dual Problem classification regression unbiased_range unbiased_regression",
-        "model.table": "Table",
-        "programs.mechanism": "load",
-        "release.in_memory": "randomize",
-        "release.record": "load_release",
+        "model._outputs": "Grid Interval feasible_output_set mesh_size",
+        "model._problem": "Dual Problem classification regression unbiased_range unbiased_regression",
+        "model._table": "Table",
+        "programs._mechanism": "load",
+        "release._in_memory": "randomize",
+        "release._record": "load_release",
         "sampling": "unbiased_rounding",
         "solvers": "rr_on_bins solve",
         "studies": "adaptive_outputs continuous_mechanism solve_many",
@@ -197,7 +197,7 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used, one by one: ``import *`` has none of them."""
     if name not in {*_MODULES, *_HOMES}:
-        from optrand.base.suggestions import missing_name
+        from optrand.base._suggestions import missing_name
 
         raise missing_name(__name__, name, [*_HOMES, *_MODULES])
     try:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optrand.base.arithmetic import log_bracket
-from optrand.base.records import Record
-from optrand.base.suggestions import nearby, public_names
-from optrand.base.validation import Floats, frozen
+from optrand.base._arithmetic import log_bracket
+from optrand.base._records import Record
+from optrand.base._suggestions import nearby, public_names
+from optrand.base._validation import Floats, frozen
 from optrand.errors import InvalidInput
 
 __all__ = ["Loss", "Tabulated", "absolute", "poisson_log", "squared", "zero_one"]

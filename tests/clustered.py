@@ -13,7 +13,7 @@ import numpy as np
 
 from optrand import certify, regression, solve
 from optrand.errors import NotCertified
-from optrand.model.problem import Problem
+from optrand.model._problem import Problem
 
 CLOSE = 1e-9
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from optrand import Problem
-from optrand.model.randomizer import Arcs
+from optrand.model._randomizer import Arcs
 
 Columns = tuple[np.ndarray, np.ndarray, np.ndarray]
 

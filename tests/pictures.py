@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import optrand
-from optrand.model.randomizer import Arcs, Randomizer
+from optrand.model._randomizer import Arcs, Randomizer
 
 IMAGES = Path(__file__).parent / "images"
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from benchmarks.priors import DIRICHLET_SEED
 from optrand import Grid, Interval, regression, unbiased_range
-from optrand.base.validation import Floats
-from optrand.model.outputs import OutputSet
-from optrand.model.problem import Problem
+from optrand.base._validation import Floats
+from optrand.model._outputs import OutputSet
+from optrand.model._problem import Problem
 
 FAMILIES = ("spread", "clustered", "half zero")
 TAILS = (*FAMILIES, "gaussian tails", "spikes")

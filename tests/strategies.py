@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracle import exact_loss
 
 from optrand import Dual, Grid, Interval, Problem, classification, losses, regression, unbiased_range
-from optrand.base.arithmetic import float_above, float_below, privacy_ratio
+from optrand.base._arithmetic import float_above, float_below, privacy_ratio
 
 EPSILONS = (1e-6, 1e-3, 0.1, 0.5, 1.0, 2.5, 8.0, 17.0, 40.0, 700.0)
 

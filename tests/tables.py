@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.table import IntegerArcs, Table
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._table import IntegerArcs, Table
 
 
 def mechanism_of(problem, dual, outputs, weights, ratio=None) -> Mechanism:

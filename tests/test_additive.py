@@ -14,13 +14,13 @@ from scipy import stats
 
 import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, ExactRandomizer, FloatRandomizer, Laplace, Staircase
+from optrand.baselines._additive import best_gamma, best_rise
 from optrand.baselines._noise import draw_uniforms
-from optrand.baselines.additive import best_gamma, best_rise
 from optrand.errors import InvalidInput
-from optrand.model.outputs import Interval
-from optrand.model.randomizer import Randomizer
-from optrand.sampling.discrete_noise import discrete_staircase
-from optrand.sampling.entropy import SeededEntropy
+from optrand.model._outputs import Interval
+from optrand.model._randomizer import Randomizer
+from optrand.sampling._discrete_noise import discrete_staircase
+from optrand.sampling._entropy import SeededEntropy
 from tests.oracle import largest_ratio
 
 LABELS = np.arange(7.0)

@@ -15,12 +15,12 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import optrand
-from optrand.accounting.ledger import Ledger
-from optrand.base.suggestions import HOMES, NAMES
+from optrand.accounting._ledger import Ledger
+from optrand.base._suggestions import HOMES, NAMES
 from optrand.cli import app
-from optrand.cli.console import IN_OPTIONS, in_options
+from optrand.cli._console import IN_OPTIONS, in_options
 from optrand.errors import OptrandError
-from optrand.release import Question, publish, randomize_table
+from optrand.release import Question, _publish, randomize_table
 
 PACKAGE = Path(optrand.__file__).parent
 
@@ -66,7 +66,7 @@ def fail(*_: object, **__: object) -> None:
 def break_off() -> None:
     """Leave an unfinished release of other labels in the ledger."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(publish.Staging, "publish", fail)
+        patched.setattr(_publish.Staging, "publish", fail)
         with pytest.raises(OSError, match="disk is full"):
             run_job(**CHARGED)
     write_labels("in.csv", [2, 1, 0] * 50)

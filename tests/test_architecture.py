@@ -168,6 +168,25 @@ def test_no_module_bears_the_name_of_a_public_function() -> None:
         }, package
 
 
+def test_modules_without_an_underscore_are_those_that_users_import_from() -> None:
+    plain = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if not path.name.startswith("_")}
+    claims = {path for path in plain if path.parts[0] == "theory" and len(path.parts) == 3}
+    assert sorted(map(str, plain - claims)) == [
+        "checker.py",
+        "errors.py",
+        "learning/torch.py",
+        "losses.py",
+        "plotting/report.py",
+        "program_checker.py",
+    ]
+    for path in PACKAGE.rglob("*.py"):
+        exported = any(
+            isinstance(node, ast.Assign) and any(isinstance(it, ast.Name) and it.id == "__all__" for it in node.targets)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+        assert exported <= (path.name == "__init__.py" or path.relative_to(PACKAGE) in plain), path
+
+
 def test_import_optrand_is_light() -> None:
     script = f"import sys, optrand; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -19,9 +19,9 @@ import pytest
 import optrand
 from optrand.accounting import Ledger, Spent
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput, NotCertified, OverBudget, SpentNote
-from optrand.release.in_memory import Randomized
-from optrand.release.question import Question
-from optrand.release.record import ReleaseRecord, load_release
+from optrand.release._in_memory import Randomized
+from optrand.release._question import Question
+from optrand.release._record import ReleaseRecord, load_release
 
 KEY = bytes(range(32))
 NUMBERS = [0, 3, 3, 1, 0, 0, 2, 0]
@@ -480,7 +480,7 @@ class TestLedger:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr("optrand.release.in_memory._MemorySink.close", broken)
+            patched.setattr("optrand.release._in_memory._MemorySink.close", broken)
             with pytest.raises(KeyboardInterrupt) as caught:
                 optrand.randomize(labels, 1.0, **options)
         assert any(isinstance(note, SpentNote) and "goes on" in note for note in caught.value.__notes__)

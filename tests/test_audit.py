@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import optrand
 from optrand import audit
-from optrand.audits.reading import read_sheet
-from optrand.base.arithmetic import exp_bracket, float_above, log_above
+from optrand.audits._reading import read_sheet
+from optrand.base._arithmetic import exp_bracket, float_above, log_above
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
-from optrand.closed_forms.unbiased import design_debiased_rr
+from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 
 PRIOR = [0.5, 0.2, 0.15, 0.1, 0.05]

@@ -9,9 +9,9 @@ import pytest
 from scipy import sparse
 
 from optrand.programs import Cvxpy, Highs, Scipy
-from optrand.programs.answer import Status
-from optrand.programs.backends import Form
-from optrand.solvers.backends.cones import Clarabel, Cones, ConicProgram
+from optrand.programs._answer import Status
+from optrand.programs._backends import Form
+from optrand.solvers.backends._cones import Clarabel, Cones, ConicProgram
 
 ENGINES = [
     Highs(),

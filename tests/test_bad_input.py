@@ -13,13 +13,13 @@ import optrand
 from optrand.accounting import Ledger, Spent
 from optrand.baselines import DiscreteLaplace
 from optrand.cli import app
-from optrand.cli.reading import parse_declared, parse_outputs
+from optrand.cli._reading import parse_declared, parse_outputs
 from optrand.errors import InvalidInput, OptrandError
-from optrand.model.randomizer import Randomizer
+from optrand.model._randomizer import Randomizer
 from optrand.release import Question, randomize_table
-from optrand.release.csv_tables import check_signs
-from optrand.sampling.keyed import RecordStreams
-from optrand.sampling.priors import private_histogram
+from optrand.release._csv_tables import check_signs
+from optrand.sampling._keyed import RecordStreams
+from optrand.sampling._priors import private_histogram
 
 SECRETS = ("9173", "9174", "SECRETA", "SECRETB")
 """Labels of the table; the declared set is in files, so that no argument repeats them."""

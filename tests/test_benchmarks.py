@@ -21,7 +21,7 @@ from benchmarks.raw import judge_metric_table, judge_table
 from optrand import Mechanism, certify, classification, regression, rr_with_prior, solve
 from optrand.baselines import Moments
 from optrand.errors import InvalidInput
-from optrand.model.table import Table as ExactTable
+from optrand.model._table import Table as ExactTable
 from optrand.programs import Highs
 from optrand.solvers import ColumnGeneration
 

@@ -30,12 +30,12 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
-from optrand.base import strict_json
-from optrand.base.arithmetic import exp_bracket, float_below, privacy_ratio
-from optrand.certificates import bound as dual_bound
-from optrand.certificates.certificate import exact_objective
-from optrand.model.problem import Problem
-from optrand.solvers.gaps import price
+from optrand.base import _strict_json
+from optrand.base._arithmetic import exp_bracket, float_below, privacy_ratio
+from optrand.certificates import _bound as dual_bound
+from optrand.certificates._certificate import exact_objective
+from optrand.model._problem import Problem
+from optrand.solvers._gaps import price
 from tests.tables import mechanism_of
 
 
@@ -69,7 +69,7 @@ def of_the_checker(problem, dual):
         output = problem.outputs.values[0]
     ones = np.ones((problem.k, 1), dtype=object)
     mechanism = mechanism_of(problem, dual, [output], ones, privacy_ratio(problem.epsilon))
-    return checker._bound(checker._read(checker._parse(strict_json.canonical(mechanism._document).decode())))[0]
+    return checker._bound(checker._read(checker._parse(_strict_json.canonical(mechanism._document).decode())))[0]
 
 
 def truths(problem, dual):

@@ -15,14 +15,14 @@ from oracle import exponential
 from tables import resealed
 
 from optrand import audit, certify, checker, load, unbiased_regression, unbiased_vectors
-from optrand.base.arithmetic import decimal_value, divide_budget, noise_scale, privacy_ratio
+from optrand.base._arithmetic import decimal_value, divide_budget, noise_scale, privacy_ratio
 from optrand.baselines import Alibi, DiscreteLaplace, Laplace, LatticeAlibi, UnaryBits, UniformRR
-from optrand.baselines.cluster import ClusterPriorRR, ClusterRR
-from optrand.baselines.peer_to_peer import PeerToPeer
+from optrand.baselines._cluster import ClusterPriorRR, ClusterRR
+from optrand.baselines._peer_to_peer import PeerToPeer
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.learning import Peers
-from optrand.mechanism.mechanism import Mechanism
-from optrand.sampling.priors import split_at, split_budget
+from optrand.mechanism._mechanism import Mechanism
+from optrand.sampling._priors import split_at, split_budget
 from tests.tables import mechanism_of
 
 EPSILONS = [

@@ -29,8 +29,8 @@ from optrand import (
     solve,
     unbiased_regression,
 )
-from optrand.base.numerals import shown_above
-from optrand.certificates.certificate import Certificate, Proof
+from optrand.base._numerals import shown_above
+from optrand.certificates._certificate import Certificate, Proof
 from optrand.errors import InvalidInput, NotCertified
 from optrand.solvers import design
 

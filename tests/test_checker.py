@@ -18,11 +18,11 @@ from tables import circulant, debiased, layered_arcs, resealed, response, rows_o
 from test_hostile_files import is_private, places, verdicts
 
 from optrand import checker, losses
-from optrand.base.arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
-from optrand.certificates.certificate import lower_bound
+from optrand.base._arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
+from optrand.certificates._certificate import lower_bound
 from optrand.losses import Tabulated
-from optrand.model.outputs import Grid, Interval
-from optrand.model.problem import Dual, classification, regression, unbiased_regression
+from optrand.model._outputs import Grid, Interval
+from optrand.model._problem import Dual, classification, regression, unbiased_regression
 from tests.tables import mechanism_of
 
 SOURCE = Path(checker.__file__)

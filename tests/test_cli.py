@@ -20,21 +20,21 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import optrand.certificates.certificate
+import optrand.certificates._certificate
 import optrand.checker
-import optrand.studies.many
+import optrand.studies._many
 from optrand import Interval, feasible_output_set, regression, solve, unbiased_regression
-from optrand.base.numerals import shown_above
+from optrand.base._numerals import shown_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
-from optrand.mechanism.file_format import columns_document
-from optrand.mechanism.mechanism import Mechanism, load
-from optrand.model.outputs import Line
-from optrand.model.table import Table
-from optrand.plotting import report, saving
+from optrand.mechanism._file_format import columns_document
+from optrand.mechanism._mechanism import Mechanism, load
+from optrand.model._outputs import Line
+from optrand.model._table import Table
+from optrand.plotting import _saving, report
 from optrand.release import load_release
-from optrand.studies.sweeps import Sweep
+from optrand.studies._sweeps import Sweep
 
 GAP = 1e-9
 """What every small problem must verify."""
@@ -121,7 +121,7 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
     assert 0.99 < float(told["realised epsilon"].split()[0]) <= 1.0
     assert told["record"] == "out.csv.release.json"
     assert set(read_labels("out.csv", "y")) <= set(mechanism.outputs)
-    loss = optrand.certificates.certificate.certify(mechanism).upper
+    loss = optrand.certificates._certificate.certify(mechanism).upper
     assert float(told["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
     assert sorted(path.name for path in here.iterdir()) == [
         "in.csv",
@@ -132,8 +132,8 @@ def test_randomize_prints_its_summary_and_leaves_two_files(here):
 
 
 def test_the_record_states_the_total_wherever_it_is_read(here, monkeypatch):
-    few = dict(list(saving.DRAWINGS.items())[:1])
-    monkeypatch.setattr(saving, "DRAWINGS", few)
+    few = dict(list(_saving.DRAWINGS.items())[:1])
+    monkeypatch.setattr(_saving, "DRAWINGS", few)
     monkeypatch.setattr(report, "DRAWINGS", few)
     assert randomized().exit_code == 0
     total = "total epsilon  1.0: prior 0.05, labels 0.95"
@@ -177,7 +177,7 @@ def test_what_cannot_be_estimated_is_noted_and_its_record_says_so(here):
 def test_numbers_are_rounded_to_the_side_on_which_they_are_true(here, epsilon):
     told = facts(solved("--bias-penalty", "1", epsilon=epsilon))
     assert facts(run("verify", "m.json")).items() >= {name: told[name] for name in told if name != "mechanism"}.items()
-    proof = optrand.certificates.certificate.certify(load(here / "m.json"))
+    proof = optrand.certificates._certificate.certify(load(here / "m.json"))
     low, high = re.fullmatch("between (.*) and (.*)", told["optimal value"]).groups()
     assert Fraction(low) <= Fraction(proof.lower) <= Fraction(proof.upper) <= Fraction(high)
     assert float(high) - float(low) <= (proof.upper - proof.lower) + 3e-9 * proof.upper
@@ -202,13 +202,13 @@ def test_a_table_of_rows_rounds_what_is_proven_up(here):
 
 def test_solve_places_few_outputs(here):
     """At most as many as asked for, or as few as lose a share; the printed excess is rounded up."""
-    line = optrand.certificates.certificate.certify(solve(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
+    line = optrand.certificates._certificate.certify(solve(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
     for text, outputs, share in (("adaptive:3", 3, math.inf), ("adaptive:0.2", 4, 0.2)):
         result = solved("--outputs", text, "--force")
         assert result.exit_code == 0, result.stderr
         mechanism = load(here / "m.json")
         assert mechanism.n <= outputs
-        loss = optrand.certificates.certificate.certify(mechanism).upper
+        loss = optrand.certificates._certificate.certify(mechanism).upper
         excess = loss / line.lower - 1
         assert excess <= share
         count, told = re.fullmatch(r"(\d+): at most (.*) % above .*", facts(result)["placed outputs"]).groups()
@@ -278,7 +278,7 @@ def test_outputs_and_bias_penalty_are_those_of_the_problem(here, outputs, penalt
         assert (float(facts(result)["largest bias"]) > 1e-3) == (penalty != "inf")
         assert float(facts(result)["verified gap"]) <= GAP
     # The penalty is no part of the loss.
-    loss = optrand.certificates.certificate.certify(
+    loss = optrand.certificates._certificate.certify(
         Mechanism(replace(problem, bias_penalty=0.0), mechanism.table)
     ).upper
     assert float(facts(result)["noisy label loss"].split()[0]) == pytest.approx(loss, rel=1e-5)
@@ -374,7 +374,7 @@ def test_a_sweep_with_a_row_that_nothing_proves_ends_with_three_and_keeps_the_ot
             raise NotCertified("no useful bound")
         return solve(problem)
 
-    monkeypatch.setattr(optrand.studies.many, "solve", fails)
+    monkeypatch.setattr(optrand.studies._many, "solve", fails)
     result = swept("-o", "sweep.csv", epsilon="1,2")
     assert result.exit_code == UNVERIFIED
     assert "1 of 2 problems have no proof" in one_line(result)
@@ -542,7 +542,7 @@ def test_errors_of_a_run_are_one_line_without_secrets(here, monkeypatch, error, 
     def fails(*_):
         raise error
 
-    monkeypatch.setattr("optrand.release.plan.mechanism_for", fails)
+    monkeypatch.setattr("optrand.release._plan.mechanism_for", fails)
     before = listing(here)
     result = randomized()
     assert result.exit_code == code
@@ -617,4 +617,4 @@ def test_the_bundled_counts_are_a_prior_for_solve(here):
         assert result.exit_code == 0, result.stderr
         # The optimum of the linear program on the paper's grid by another solver, and that of the real line by cones.
         mechanism = load(here / "weeks.json")
-        assert optrand.certificates.certificate.certify(mechanism).upper == pytest.approx(value, abs=5e-4)
+        assert optrand.certificates._certificate.certify(mechanism).upper == pytest.approx(value, abs=5e-4)

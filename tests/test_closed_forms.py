@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from words import GivenWords
 
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.base.validation import Floats
-from optrand.certificates.certificate import certify
+from optrand.base._arithmetic import exp_bracket, privacy_ratio
+from optrand.base._validation import Floats
+from optrand.certificates._certificate import certify
 from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior, rr_with_prior_batch
-from optrand.closed_forms.unbiased import design_debiased_rr
+from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
-from optrand.mechanism.mechanism import Mechanism
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Randomizer
-from optrand.model.table import Table
-from optrand.sampling.draw import draw_integers
+from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Randomizer
+from optrand.model._table import Table
+from optrand.sampling._draw import draw_integers
 
 CLOSED = 1e-12
 """The gap to which a closed form is certified."""

@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.base.arithmetic import log_above
-from optrand.baselines.cluster import ClusterPriorRR, ClusterPriors, ClusterRR, cluster_distribution
-from optrand.baselines.groups import Groups
-from optrand.baselines.randomization import LabelRandomization, UniformRR
+from optrand.base._arithmetic import log_above
+from optrand.baselines._cluster import ClusterPriorRR, ClusterPriors, ClusterRR, cluster_distribution
+from optrand.baselines._groups import Groups
+from optrand.baselines._randomization import LabelRandomization, UniformRR
 from optrand.closed_forms import rr, rr_with_prior
 from optrand.errors import InvalidInput, MissingExtra
-from optrand.model.protocol import ExactRandomizer
-from optrand.sampling.entropy import SeededEntropy, SystemEntropy
-from optrand.sampling.priors import BudgetSplit, private_prior, split_at
+from optrand.model._protocol import ExactRandomizer
+from optrand.sampling._entropy import SeededEntropy, SystemEntropy
+from optrand.sampling._priors import BudgetSplit, private_prior, split_at
 
 TOLERANCE = 1e-12
 """Of sums and logarithms in floats."""

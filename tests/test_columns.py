@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import optrand
-from optrand.base.arithmetic import privacy_ratio
-from optrand.mechanism.columns import (
+from optrand.base._arithmetic import privacy_ratio
+from optrand.mechanism._columns import (
     ExactColumns,
     LabelSets,
     conserve_flow,
@@ -21,7 +21,7 @@ from optrand.mechanism.columns import (
     move_along_tree,
     scale_columns,
 )
-from optrand.mechanism.equations import node_equations
+from optrand.mechanism._equations import node_equations
 
 
 def members_of(sets: LabelSets) -> np.ndarray:

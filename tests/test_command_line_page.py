@@ -11,8 +11,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from optrand.cli import app
-from optrand.cli.console import EXIT_CODES
-from optrand.cli.reading import parse_outputs
+from optrand.cli._console import EXIT_CODES
+from optrand.cli._reading import parse_outputs
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import Interval, Mechanism, certify, regression, solve, unbiased_regression
-from optrand.base.arithmetic import float_above
-from optrand.mechanism.completion import Completion
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Randomizer
-from optrand.studies.paths import merge_neighbours
+from optrand.base._arithmetic import float_above
+from optrand.mechanism._completion import Completion
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Randomizer
+from optrand.studies._paths import merge_neighbours
 from tests.tables import mechanism_of
 
 LINE = (-math.inf, math.inf)

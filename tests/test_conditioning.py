@@ -11,13 +11,13 @@ import pytest
 import optrand
 from optrand.data import weeks_worked_path
 from optrand.errors import InvalidInput
-from optrand.mechanism.mixture import mixture
-from optrand.release.plan import LIMITS, Conditioning, condition, draw_histograms, find_mechanisms
-from optrand.release.question import Question
-from optrand.release.record import ReleaseRecord
-from optrand.release.rows import Groups
-from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.priors import noise_variance, private_histogram, shrink_histograms
+from optrand.mechanism._mixture import mixture
+from optrand.release._plan import LIMITS, Conditioning, condition, draw_histograms, find_mechanisms
+from optrand.release._question import Question
+from optrand.release._record import ReleaseRecord
+from optrand.release._rows import Groups
+from optrand.sampling._entropy import SeededEntropy
+from optrand.sampling._priors import noise_variance, private_histogram, shrink_histograms
 
 
 def planned(counts, epsilon, seed):

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.base.arithmetic import exp_bracket
-from optrand.certificates.certificate import certify
+from optrand.base._arithmetic import exp_bracket
+from optrand.certificates._certificate import certify
 from optrand.errors import InvalidInput
-from optrand.model.problem import classification, regression, unbiased_regression
-from optrand.sampling.entropy import SeededEntropy
+from optrand.model._problem import classification, regression, unbiased_regression
+from optrand.sampling._entropy import SeededEntropy
 from optrand.solvers import solve
-from optrand.studies.continuous import (
+from optrand.studies._continuous import (
     ContinuousMechanism,
     ContinuousPrior,
     Knots,

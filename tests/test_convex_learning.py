@@ -27,7 +27,7 @@ from optrand.closed_forms import rr_top_k, rr_with_prior_batch
 from optrand.errors import InvalidInput, OverBudget
 from optrand.estimate import top_k_loss_weights
 from optrand.learning import PrivateLabels
-from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling._entropy import SeededEntropy
 from optrand.theory.g21.descent import gaussian_tails
 
 LOSSES = [LogisticLoss(3), SquaredLoss((-1.0, 0.0, 2.0))]

@@ -9,7 +9,7 @@ import pytest
 from bit_strings import enumerated
 
 from optrand.baselines import DiscreteStaircase
-from optrand.sampling.discrete_noise import RandomBits, discrete_laplace, discrete_staircase
+from optrand.sampling._discrete_noise import RandomBits, discrete_laplace, discrete_staircase
 
 
 def laplace():

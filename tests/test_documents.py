@@ -20,18 +20,18 @@ from tables import resealed
 
 import optrand
 from optrand import losses
-from optrand.base import files, strict_json
+from optrand.base import _files, _strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Loss, Tabulated
-from optrand.mechanism.file_format import (
+from optrand.mechanism._file_format import (
     dual_document,
     problem_document,
     read_dual,
     read_problem,
 )
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.outputs import Interval
-from optrand.model.problem import Dual, classification, regression, unbiased_regression
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._outputs import Interval
+from optrand.model._problem import Dual, classification, regression, unbiased_regression
 
 finite = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-9 else x)
 """Labels nearer to each other than 1e-150 are refused."""
@@ -63,7 +63,7 @@ def problems(draw):
 
 @given(problems())
 def test_problems_survive_json(problem):
-    text = strict_json.canonical(problem_document(problem))
+    text = _strict_json.canonical(problem_document(problem))
     assert read_problem(json.loads(text)) == problem
 
 
@@ -82,18 +82,18 @@ def test_a_loss_of_ones_own_cannot_be_saved():
         problem_document(regression([0, 1], [0.5, 0.5], 1.0, loss=own, outputs=[0, 1, 2]))
 
 
-SEALED = strict_json.seal({"x": 1.5})
+SEALED = _strict_json.seal({"x": 1.5})
 
 
 def test_white_space_and_order_are_free_and_the_digest_is_over_the_content():
     text = json.dumps(dict(reversed(SEALED.items())), indent=4)
-    assert text.encode() != strict_json.canonical(SEALED)
-    assert strict_json.unseal(text.encode(), ["x"]) == {"x": 1.5}
-    assert strict_json.unseal(text.replace("1.5", "15e-1").encode(), ["x"]) == {"x": 1.5}
+    assert text.encode() != _strict_json.canonical(SEALED)
+    assert _strict_json.unseal(text.encode(), ["x"]) == {"x": 1.5}
+    assert _strict_json.unseal(text.replace("1.5", "15e-1").encode(), ["x"]) == {"x": 1.5}
 
 
 def changed(**changes):
-    return strict_json.canonical({**SEALED, **changes})
+    return _strict_json.canonical({**SEALED, **changes})
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def changed(**changes):
         (changed(schema=1.0), "does not state its schema"),
         (changed(schema="1"), "does not state its schema"),
         (changed(y=1.0), "unknown field.* 'y'"),
-        (strict_json.canonical({name: SEALED[name] for name in ("format", "schema", "digest")}), "lacks field.* 'x'"),
+        (_strict_json.canonical({name: SEALED[name] for name in ("format", "schema", "digest")}), "lacks field.* 'x'"),
         (changed(x=2.5), "digest is not that of the content"),
         (changed(digest="sha256:0"), "digest is not that of the content"),
         (changed(digest=None), "digest is not that of the content"),
@@ -128,7 +128,7 @@ def changed(**changes):
 )
 def test_what_is_not_a_sealed_document_is_refused(data, message):
     with pytest.raises(InvalidFile, match=message):
-        strict_json.unseal(data, ["x"])
+        _strict_json.unseal(data, ["x"])
 
 
 COIN = optrand.debiased_rr([0.0, 1.0], 1.0)
@@ -214,11 +214,11 @@ def only(directory: Path) -> list[str]:
 
 def test_a_file_is_written_and_replaced_only_on_request(tmp_path):
     target = tmp_path / "a.json"
-    files.write_atomically(target, b"one")
+    _files.write_atomically(target, b"one")
     with pytest.raises(InvalidInput, match=r"a\.json exists"):
-        files.write_atomically(target, b"two")
+        _files.write_atomically(target, b"two")
     assert target.read_bytes() == b"one"
-    files.write_atomically(target, b"two", overwrite=True)
+    _files.write_atomically(target, b"two", overwrite=True)
     assert target.read_bytes() == b"two"
     assert only(tmp_path) == ["a.json"]
 
@@ -226,7 +226,7 @@ def test_a_file_is_written_and_replaced_only_on_request(tmp_path):
 def test_others_may_read_what_the_umask_lets_them(tmp_path):
     before = os.umask(0o027)
     try:
-        files.write_atomically(tmp_path / "a.json", b"public")
+        _files.write_atomically(tmp_path / "a.json", b"public")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o640
@@ -242,7 +242,7 @@ def test_only_plain_files_are_targets(tmp_path, kind, overwrite):
         real.write_bytes(b"precious")
     before = only(tmp_path), target.lstat().st_mode
     with pytest.raises(InvalidInput, match="symbolic link" if "link" in kind else "a folder or a device"):
-        files.write_atomically(target, b"content", overwrite=overwrite)
+        _files.write_atomically(target, b"content", overwrite=overwrite)
     assert (only(tmp_path), target.lstat().st_mode) == before
     assert kind != "link" or real.read_bytes() == b"precious"
 
@@ -257,7 +257,7 @@ def test_a_file_that_appears_at_the_last_moment_is_safe(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "link", late)
     with pytest.raises(InvalidInput, match="exists"):
-        files.write_atomically(target, b"ours")
+        _files.write_atomically(target, b"ours")
     assert target.read_bytes() == b"theirs"
     assert only(tmp_path) == ["a.json"]
 
@@ -267,7 +267,7 @@ def test_a_file_that_appears_at_the_last_moment_is_safe(tmp_path, monkeypatch):
 def test_where_there_are_no_hard_links_a_taken_name_is_safe_too(tmp_path, monkeypatch, taken, renames):
     target = tmp_path / "a.json"
     if not renames:
-        monkeypatch.setattr(files, "_renameat2", lambda: None)
+        monkeypatch.setattr(_files, "_renameat2", lambda: None)
 
     def refused(*_):
         if taken:
@@ -277,9 +277,9 @@ def test_where_there_are_no_hard_links_a_taken_name_is_safe_too(tmp_path, monkey
     monkeypatch.setattr(os, "link", refused)
     if taken:
         with pytest.raises(InvalidInput, match="exists"):
-            files.write_atomically(target, b"ours")
+            _files.write_atomically(target, b"ours")
     else:
-        files.write_atomically(target, b"ours")
+        _files.write_atomically(target, b"ours")
     assert target.read_bytes() == (b"theirs" if taken else b"ours")
     assert only(tmp_path) == ["a.json"]
 
@@ -289,10 +289,10 @@ def test_a_rename_that_fails_leaves_no_empty_file(tmp_path, monkeypatch):
         raise OSError(errno.EPERM, "not here")
 
     monkeypatch.setattr(os, "link", refused)
-    monkeypatch.setattr(files, "_renameat2", lambda: None)
+    monkeypatch.setattr(_files, "_renameat2", lambda: None)
     monkeypatch.setattr(Path, "replace", refused)
     with pytest.raises(OSError, match="not here"):
-        files.write_atomically(tmp_path / "a.json", b"ours")
+        _files.write_atomically(tmp_path / "a.json", b"ours")
     assert only(tmp_path) == []
 
 
@@ -307,15 +307,15 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch, overwrite):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="no space left"):
-        files.write_atomically(target, b"new", overwrite=overwrite)
+        _files.write_atomically(target, b"new", overwrite=overwrite)
     assert only(tmp_path) == (["a.json"] if overwrite else [])
     assert not overwrite or target.read_bytes() == b"old"
 
 
 def test_a_killed_process_leaves_nothing_under_the_final_name(tmp_path):
     script = (
-        "import os, sys; from optrand.base import files; os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
-        "files.write_atomically(sys.argv[1], b'x' * 100_000)"
+        "import os, sys; from optrand.base import _files; os.fsync = lambda _: os.kill(os.getpid(), 9)\n"
+        "_files.write_atomically(sys.argv[1], b'x' * 100_000)"
     )
     ended = subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.json")], check=False)
     assert ended.returncode == -9
@@ -334,18 +334,18 @@ def test_a_directory_that_cannot_be_flushed_is_no_failure_unless_the_disk_is(tmp
 
     monkeypatch.setattr(os, "fsync", choosy)
     if error == errno.EINVAL:
-        files.write_atomically(tmp_path / "a.json", b"x")
+        _files.write_atomically(tmp_path / "a.json", b"x")
     else:
         with pytest.raises(OSError, match="directory"):
-            files.write_atomically(tmp_path / "a.json", b"x")
+            _files.write_atomically(tmp_path / "a.json", b"x")
     assert only(tmp_path) == ["a.json"]
 
 
 def test_a_missing_directory_is_the_operating_systems_error(tmp_path):
     with pytest.raises(FileNotFoundError):
-        files.write_atomically(tmp_path / "none" / "a.json", b"x")
+        _files.write_atomically(tmp_path / "none" / "a.json", b"x")
 
 
 def test_canonical_bytes_refuse_what_json_has_no_word_for():
     with pytest.raises(ValueError, match="Out of range float values"):
-        strict_json.canonical({"x": math.nan})
+        _strict_json.canonical({"x": math.nan})

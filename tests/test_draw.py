@@ -18,12 +18,12 @@ from scipy import stats
 from tables import layered_arcs, rows_of
 from words import ExhaustedError, GivenWords, SpelledIds, numbered
 
-from optrand.base.arithmetic import privacy_ratio
+from optrand.base._arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.model.table import IntegerArcs, Table
+from optrand.model._table import IntegerArcs, Table
 from optrand.sampling import Sampler
-from optrand.sampling.draw import BLOCK, DENSE, Weights, split_column
-from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling._draw import BLOCK, DENSE, Weights, split_column
+from optrand.sampling._entropy import SeededEntropy
 
 LAYOUTS = {"rows": Weights.of_rows, "columns": Weights.of_columns}
 each_layout = pytest.mark.parametrize("layout", LAYOUTS)

@@ -26,7 +26,7 @@ from tables import circulant, resealed
 
 import optrand
 from optrand import Interval, Mechanism, certify, checker, losses, solve
-from optrand.base import strict_json
+from optrand.base import _strict_json
 from optrand.errors import InvalidFile
 from tests.tables import mechanism_of
 
@@ -47,7 +47,7 @@ class Truth:
 
 
 def written(mechanism: Mechanism) -> str:
-    return strict_json.canonical(mechanism._document).decode()
+    return _strict_json.canonical(mechanism._document).decode()
 
 
 def rows_of(content: dict[str, Any]) -> list[list[int]]:

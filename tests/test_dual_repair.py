@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from optrand import Dual, Interval, certify, losses, regression, unbiased_regression
-from optrand.certificates.certificate import lower_bound
+from optrand.certificates._certificate import lower_bound
 from optrand.errors import InvalidInput
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.staircase import Staircase, decompose
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._staircase import Staircase, decompose
 from optrand.solvers import ColumnGeneration, ReducedDual, design, solve
-from optrand.solvers.dual_repair import randomizer_of, repair
-from optrand.solvers.reduced_dual.solver import OUT_OF_TIME
+from optrand.solvers._dual_repair import randomizer_of, repair
+from optrand.solvers.reduced_dual._solver import OUT_OF_TIME
 
 
 def priced(seed, k=40, penalty=3.0, **options):

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.base.arithmetic import places, quotient, scale_to_integers
+from optrand.base._arithmetic import places, quotient, scale_to_integers
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)), st.integers(0, 70))

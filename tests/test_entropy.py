@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optrand.errors import InvalidInput
-from optrand.sampling.entropy import (
+from optrand.sampling._entropy import (
     BLOCK_BYTES,
     EntropySource,
     SeededEntropy,
@@ -66,7 +66,7 @@ def test_system_entropy_uses_the_bytes_it_gets(monkeypatch):
 def test_a_fork_shares_no_words():
     script = """
 import os
-from optrand.sampling.entropy import SystemEntropy
+from optrand.sampling._entropy import SystemEntropy
 source = SystemEntropy()
 source.words(5)
 child = os.fork()

@@ -21,9 +21,9 @@ import optrand
 from optrand import Mechanism, estimate
 from optrand.baselines import UniformRR
 from optrand.errors import InvalidInput
-from optrand.estimate import debiasing, weights
-from optrand.sampling.entropy import SeededEntropy
-from optrand.studies.paths import merge_neighbours
+from optrand.estimate import _debiasing, _histograms, _weights
+from optrand.sampling._entropy import SeededEntropy
+from optrand.studies._paths import merge_neighbours
 from tests.tables import mechanism_of
 
 
@@ -61,7 +61,7 @@ class TestRightInverse:
         epsilon = data.draw(st.sampled_from([0.05, 0.5, 1.0, 4.0, 12.0]))
         prior = np.array(shares) / sum(shares)
         mechanism = optimal(labels, prior, epsilon)
-        inverse = debiasing.Debiasing.of(mechanism)
+        inverse = _debiasing.Debiasing.of(mechanism)
         values = inverse.values(np.eye(labels.size))
         scale = np.abs(mechanism.randomizer.matrix) @ np.abs(values)
         assert np.abs(mechanism.randomizer.matrix @ values - np.eye(labels.size)).max() <= 1e-10 * scale.max()
@@ -101,9 +101,9 @@ class TestRightInverse:
         functions = np.random.default_rng(2).normal(size=(8, 3))
         expected = np.linalg.lstsq(weeks.randomizer.matrix, functions, rcond=None)[0]
         assert np.allclose(weeks.randomizer.matrix @ expected, functions, atol=1e-9)
-        from_table = debiasing.Debiasing.of(weeks)
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=0))
-        from_sparse = debiasing.Debiasing.of(weeks)
+        from_table = _debiasing.Debiasing.of(weeks)
+        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(dense=0))
+        from_sparse = _debiasing.Debiasing.of(weeks)
         assert isinstance(from_table.factor.rows, np.ndarray)
         assert sparse.issparse(from_sparse.factor.rows)
         assert np.allclose(from_sparse.values(functions), from_table.values(functions), rtol=1e-9, atol=1e-9)
@@ -134,7 +134,7 @@ class TestRightInverse:
         with pytest.raises(InvalidInput, match=r"4001 labels.* entries.*unbiased_values"):
             estimate.loss_weights(mechanism)
         squares = estimate.unbiased_values(mechanism, mechanism.labels**2)
-        inverse = debiasing.Debiasing.of(mechanism)
+        inverse = _debiasing.Debiasing.of(mechanism)
         assert np.abs(inverse.expectations(squares) - mechanism.labels**2).max() < 1e-9 * np.abs(squares).max()
 
 
@@ -158,23 +158,23 @@ class TestSingular:
                 ask()
             assert "debiased_rr" in str(caught.value)
 
-    @pytest.mark.parametrize("limit", [0, debiasing.OPTIONS.dense])
+    @pytest.mark.parametrize("limit", [0, _debiasing.OPTIONS.dense])
     def test_neighbours_with_one_row_are_named(self, limit, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=limit))
-        arcs = optrand.model.table.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
+        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(dense=limit))
+        arcs = optrand.model._table.IntegerArcs(4, [0, 0, 3, 3], [2, 2, 3, 3], [0, 1, 2, 3], [1, 2, 1, 2])
         problem = optrand.regression(range(4), np.ones(4) / 4, math.log(3))
         mechanism = mechanism_of(problem, None, [0, 1, 2, 3], arcs, Fraction(2))
         with pytest.raises(InvalidInput, match=r"numbered 0 and 1 \(from 0\) have the same row.*1 more pairs"):
             estimate.loss_weights(mechanism)
 
     def test_sparse_equations_tell_dependent_rows(self, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=0))
+        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(dense=0))
         with pytest.raises(InvalidInput, match="rank below 6"):
             estimate.loss_weights(optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0))
 
     def test_large_tables_are_refused_before_they_are_factored(self, weeks, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=0))
-        monkeypatch.setattr(debiasing, "LARGEST", 10)
+        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(dense=0))
+        monkeypatch.setattr(_debiasing, "LARGEST", 10)
         with pytest.raises(InvalidInput, match=r"table of 8 labels .* many steps"):
             estimate.loss_weights(weeks)
 
@@ -301,7 +301,7 @@ class TestHistogram:
     def test_blocks_of_labels_make_no_difference(self, weeks, monkeypatch):
         noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(14))
         whole = estimate.histogram(noisy, weeks)
-        monkeypatch.setattr(estimate.histograms, "BLOCK", 3 * weeks.outputs.size)
+        monkeypatch.setattr(_histograms, "BLOCK", 3 * weeks.outputs.size)
         parts = estimate.histogram(noisy, weeks)
         assert np.allclose(whole.standard_errors, parts.standard_errors, rtol=1e-9)
         assert whole.size == 240
@@ -309,7 +309,7 @@ class TestHistogram:
 
     @pytest.mark.parametrize("dense", [1 << 18, 0])
     def test_a_histogram_can_be_pickled(self, weeks, dense, monkeypatch):
-        monkeypatch.setattr(debiasing, "OPTIONS", debiasing.DebiasingOptions(dense=dense))
+        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(dense=dense))
         found = estimate.histogram(weeks.sample([0, 3, 7] * 500, source=SeededEntropy(1)), weeks)
         again = pickle.loads(pickle.dumps(found))  # noqa: S301
         assert again.shares == pytest.approx(found.shares, rel=1e-12)
@@ -389,7 +389,7 @@ class TestLossWeights:
         assert telling[np.arange(labels.size), nearest].mean() > 2
 
     def test_losses_of_a_training_loop_keep_the_limit_of_memory(self, weeks, monkeypatch):
-        monkeypatch.setattr(weights, "LARGEST", 10)
+        monkeypatch.setattr(_weights, "LARGEST", 10)
         with pytest.raises(InvalidInput, match="unbiased_values"):
             estimate.loss_weights(weeks)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.base.arithmetic import (
+from optrand.base._arithmetic import (
     DIGITS,
     decimal_value,
     exp_bracket,

@@ -15,12 +15,12 @@ from threadpoolctl import ThreadpoolController
 
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
-from optrand.model.outputs import Interval
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Arcs
+from optrand.model._outputs import Interval
+from optrand.model._problem import Problem
+from optrand.model._randomizer import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram, ReducedDual
-from optrand.solvers.failures import GuardedSolver, solver_failures
-from optrand.solvers.feasibility import balance_arcs, imbalance
+from optrand.solvers._failures import GuardedSolver, solver_failures
+from optrand.solvers._feasibility import balance_arcs, imbalance
 
 HERE = Path(__file__).parent
 

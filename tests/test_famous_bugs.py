@@ -9,10 +9,10 @@ import pytest
 
 import optrand
 from optrand import solvers
-from optrand.closed_forms.unbiased import design_debiased_rr
+from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Randomizer
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Randomizer
 
 PRIOR = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
 

@@ -24,15 +24,15 @@ from optrand import (
     unbiased_range,
     unbiased_regression,
 )
-from optrand.closed_forms.unbiased import design_debiased_rr
+from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.outputs import Line
-from optrand.model.randomizer import Arcs, Randomizer, Solution
-from optrand.model.staircase import Staircase, decompose
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._outputs import Line
+from optrand.model._randomizer import Arcs, Randomizer, Solution
+from optrand.model._staircase import Staircase, decompose
 from optrand.solvers import BinPath, ColumnGeneration, LinearProgram, design
-from optrand.solvers.cones import solve_cones
-from optrand.solvers.optimality import candidates
+from optrand.solvers._cones import solve_cones
+from optrand.solvers._optimality import candidates
 
 PROVEN = 1e-8
 """The relative gap within which an answer counts as proven."""

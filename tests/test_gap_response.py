@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from strategies import label_sets, priors
 
 from optrand import Interval, Mechanism, Table, certify, solve, unbiased_regression
-from optrand.base.arithmetic import privacy_ratio
-from optrand.base.validation import Floats
+from optrand.base._arithmetic import privacy_ratio
+from optrand.base._validation import Floats
 from optrand.closed_forms import gap_response, gap_response_is_optimal
-from optrand.closed_forms.unbiased import design_gap_response
+from optrand.closed_forms._unbiased import design_gap_response
 from optrand.errors import InvalidInput
-from optrand.model.table import IntegerArcs
+from optrand.model._table import IntegerArcs
 from optrand.solvers import ClosedForm, ReducedDual, choose
 
 CLOSED = 1e-12

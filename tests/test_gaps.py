@@ -7,14 +7,14 @@ import pytest
 from test_bounds import random_problem
 
 import optrand
-from optrand.certificates.certificate import PROVEN
+from optrand.certificates._certificate import PROVEN
 from optrand.errors import NotCertified
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.outputs import Interval
-from optrand.model.randomizer import Arcs, Randomizer
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._outputs import Interval
+from optrand.model._randomizer import Arcs, Randomizer
 from optrand.solvers import design
-from optrand.solvers.dispatch import exact_mechanism
-from optrand.solvers.gaps import decide_gap, estimated_bound, estimated_gap
+from optrand.solvers._dispatch import exact_mechanism
+from optrand.solvers._gaps import decide_gap, estimated_bound, estimated_gap
 
 
 @pytest.mark.parametrize("place", ["line", "interval", "grid"])
@@ -141,11 +141,11 @@ def test_an_estimate_alone_decides_nothing(monkeypatch):
     assert exact_mechanism(solution).certificate.gap <= PROVEN
     far = optrand.Dual(solution.dual.alpha - solution.value, solution.dual.beta, solution.dual.origin)
     worse = replace(solution, dual=far)
-    monkeypatch.setattr("optrand.solvers.gaps.estimated_bound", lambda *_: solution.value)
+    monkeypatch.setattr("optrand.solvers._gaps.estimated_bound", lambda *_: solution.value)
     assert estimated_gap(worse) <= PROVEN
     with pytest.raises(NotCertified, match="the verified gap"):
         exact_mechanism(worse)
-    monkeypatch.setattr("optrand.solvers.gaps.estimated_bound", lambda *_: 2 * solution.value)
+    monkeypatch.setattr("optrand.solvers._gaps.estimated_bound", lambda *_: 2 * solution.value)
     assert decide_gap(worse) == tabulate(worse).certificate.gap
 
 

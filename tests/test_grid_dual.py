@@ -9,11 +9,11 @@ import pytest
 
 from optrand import Problem, certify, feasible_output_set, unbiased_range
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.problem import regression
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._problem import regression
 from optrand.solvers import ColumnGeneration, GridDual, LinearProgram
-from optrand.solvers.gaps import decide_gap
-from optrand.solvers.grid.dual import Candidate, Columns, GridOptions, GridProblem
+from optrand.solvers._gaps import decide_gap
+from optrand.solvers.grid._dual import Candidate, Columns, GridOptions, GridProblem
 
 ALONE = GridDual(fallback=None)
 

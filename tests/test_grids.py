@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms import debiased_rr
 from optrand.errors import Infeasible, InvalidInput
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.outputs import Grid, feasible_output_set
-from optrand.model.problem import unbiased_regression
-from optrand.model.table import Table
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._outputs import Grid, feasible_output_set
+from optrand.model._problem import unbiased_regression
+from optrand.model._table import Table
 
 label_sets = st.one_of(
     st.lists(st.integers(-50, 50), min_size=2, max_size=30, unique=True),

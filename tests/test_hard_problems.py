@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from optrand import Dual, certify, feasible_output_set, regression, solve, unbiased_regression
-from optrand.certificates.certificate import lower_bound
+from optrand.certificates._certificate import lower_bound
 from optrand.errors import NotCertified
 from optrand.solvers import ReducedDual
-from optrand.solvers.reductions import Reduction
+from optrand.solvers._reductions import Reduction
 
 FAINT = 4.9999999975e-10
 

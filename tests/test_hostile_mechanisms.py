@@ -22,12 +22,12 @@ from tables import layered_arcs
 
 import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Table, certify, losses
-from optrand.base.arithmetic import privacy_ratio
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Arcs, Randomizer
-from optrand.model.staircase import decompose
+from optrand.base._arithmetic import privacy_ratio
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Arcs, Randomizer
+from optrand.model._staircase import decompose
 from optrand.solvers import design
-from optrand.solvers.reductions import Translation
+from optrand.solvers._reductions import Translation
 from tests.tables import mechanism_of
 
 EACH = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 3

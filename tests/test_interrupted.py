@@ -19,8 +19,8 @@ import pytest
 
 from optrand.accounting import Ledger, State
 from optrand.errors import AlreadySpent, InputChanged, Interrupted, InvalidInput, SpentNote
-from optrand.release import Question, files, load_release, publish, randomize_table
-from optrand.release.batches import Account, Listener, Table
+from optrand.release import Question, _files, _publish, load_release, randomize_table
+from optrand.release._batches import Account, Listener, Table
 
 ROWS = 40_000
 QUESTION = Question(column="y", labels=range(6), epsilon=1.0, ids=("id",), groups=("g",))
@@ -120,9 +120,9 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     ledger = Ledger("ledger.sqlite")
     labels = np.arange(3000) % 4
     question = Question(column="labels", labels=range(4), epsilon=1.0)
-    from optrand.release.batches import begin_release, make_reader, make_record
-    from optrand.release.frames import arrow_column
-    from optrand.release.in_memory import _MemorySink
+    from optrand.release._batches import begin_release, make_reader, make_record
+    from optrand.release._frames import arrow_column
+    from optrand.release._in_memory import _MemorySink
 
     noisy = []
     table = Table(pa.table({"labels": arrow_column(labels)}))
@@ -144,7 +144,7 @@ def test_a_signal_says_what_was_released_and_what_is_spent(monkeypatch: pytest.M
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(files.FileSink, "write", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+            patched.setattr(_files.FileSink, "write", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
             with pytest.raises(Interrupted, match="stopped by SIGTERM: nothing was released") as stopped:
                 release()
         (note,) = stopped.value.__notes__
@@ -156,9 +156,9 @@ def test_a_signal_says_what_was_released_and_what_is_spent(monkeypatch: pytest.M
             os.kill(os.getpid(), signal.SIGTERM)
             original(staging, *given, **options)
 
-        original = publish.Staging.publish
+        original = _publish.Staging.publish
         with monkeypatch.context() as patched:
-            patched.setattr(publish.Staging, "publish", interrupted)
+            patched.setattr(_publish.Staging, "publish", interrupted)
             with pytest.raises(Interrupted, match="the release was complete by then") as stopped:
                 release()
         assert stopped.value.released
@@ -208,7 +208,7 @@ def test_an_input_that_changes_between_the_passes_is_not_released() -> None:
 
 
 def test_what_is_under_way_or_was_left_is_not_overwritten() -> None:
-    with publish.Staging(Path("out.csv")), pytest.raises(InvalidInput, match="another process prepares"):
+    with _publish.Staging(Path("out.csv")), pytest.raises(InvalidInput, match="another process prepares"):
         release()
     assert not Path("ledger.sqlite").exists() or not Ledger("ledger.sqlite").entries()
     Path(".out.csv.release").mkdir()

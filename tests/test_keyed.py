@@ -23,10 +23,10 @@ from words import GivenWords, SpelledIds, numbered
 import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
 from optrand.errors import InvalidInput
-from optrand.model.table import Table
+from optrand.model._table import Table
 from optrand.sampling import KeyedEntropy, RecordStreams, Sampler
-from optrand.sampling import keyed as module
-from optrand.sampling.keyed import check_ids, subkey
+from optrand.sampling import _keyed as module
+from optrand.sampling._keyed import check_ids, subkey
 
 NAMES = {"release": "r", "dataset": "d", "column": "c", "purpose": "labels"}
 LABELS = np.arange(5.0)

@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn_checks import DECLARED, check_as_users_get_it
 
-from optrand.accounting.spent import Spent
+from optrand.accounting._spent import Spent
 from optrand.baselines import Groups
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior_batch
 from optrand.errors import InvalidInput, OverBudget
@@ -46,9 +46,9 @@ from optrand.learning import (
     Stages,
     TwoStages,
 )
-from optrand.learning.plans import heterogeneity, keep_two_labels, pool_small_groups, select_rows, temper
-from optrand.learning.targets import posterior
-from optrand.sampling.entropy import SeededEntropy
+from optrand.learning._plans import heterogeneity, keep_two_labels, pool_small_groups, select_rows, temper
+from optrand.learning._targets import posterior
+from optrand.sampling._entropy import SeededEntropy
 
 CLASSES = ["red", "green", "blue"]
 CENTRES = [[0, 0], [4, 0], [0, 4]]

@@ -23,8 +23,8 @@ from test_learning_accounts import named
 
 import optrand
 from benchmarks import priors
-from optrand.accounting.spent import Spent
-from optrand.base.arithmetic import decimal_value
+from optrand.accounting._spent import Spent
+from optrand.base._arithmetic import decimal_value
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning import (
     Bits,
@@ -36,14 +36,14 @@ from optrand.learning import (
     Stages,
     TwoStages,
 )
-from optrand.learning.plans import (
+from optrand.learning._plans import (
     GROUP,
     coarse_bins,
     default_plan,
     group_prior,
     prediction_groups,
 )
-from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling._entropy import SeededEntropy
 
 LABELS = range(21)
 

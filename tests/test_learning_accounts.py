@@ -17,9 +17,9 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from optrand.accounting import Spent
-from optrand.base.arithmetic import log_bracket, privacy_ratio
+from optrand.base._arithmetic import log_bracket, privacy_ratio
 from optrand.baselines import ClusterRelease, ClusterRR, LatticeAlibi, PeerToPeer, UnaryBits
-from optrand.baselines.cluster import cluster_distribution
+from optrand.baselines._cluster import cluster_distribution
 from optrand.closed_forms import RRWithPriorBatch
 from optrand.learning import (
     Alibi,
@@ -36,7 +36,7 @@ from optrand.learning import (
     PrivateLabels,
     Stages,
 )
-from optrand.learning.training import Training
+from optrand.learning._training import Training
 
 EPSILON = 1.1
 

@@ -11,7 +11,7 @@ import pytest
 
 import optrand
 from optrand.accounting import Spent
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.baselines import (
     Alibi,
     ClusterPriorRR,
@@ -29,8 +29,8 @@ from optrand.baselines import (
 from optrand.closed_forms import rr_with_prior_batch
 from optrand.errors import InvalidInput
 from optrand.learning import Domain, LabelRelease, PrivateLabels
-from optrand.learning.likelihoods import likelihood_table
-from optrand.sampling.entropy import SeededEntropy
+from optrand.learning._likelihoods import likelihood_table
+from optrand.sampling._entropy import SeededEntropy
 
 EPSILON, PRIOR = 1.3, [0.8, 0.15, 0.05]
 R = privacy_ratio(EPSILON)
@@ -183,7 +183,7 @@ def test_cluster_randomizers() -> None:
         for z, group in zip(release.values.tolist(), groups.index.tolist(), strict=True)
     ]
     same(release.likelihood, exact)
-    learned = ClusterPriorRR(3, optrand.sampling.priors.split_at(2.0, 0.5))
+    learned = ClusterPriorRR(3, optrand.sampling._priors.split_at(2.0, 0.5))
     release = labels.release(slice(None), learned, groups=groups)
     for row in range(6):
         mechanism = release.randomizer.mechanism(int(groups.index[row]))

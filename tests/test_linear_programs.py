@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 import optrand
 from optrand import program_checker
-from optrand.base import strict_json
+from optrand.base import _strict_json
 from optrand.cli import app
 from optrand.errors import Infeasible, InvalidFile, InvalidInput, NotCertified
-from optrand.model.table import Table
+from optrand.model._table import Table
 from optrand.programs import (
     Approximate,
     BiasAtMost,
@@ -38,9 +38,9 @@ from optrand.programs import (
     lp1,
     lp2,
 )
-from optrand.programs.certificate import bound, exact_cost, largest_violation
-from optrand.programs.exact_point import exact_points
-from optrand.programs.mechanism import ProgramMechanism, load, solve_program
+from optrand.programs._certificate import bound, exact_cost, largest_violation
+from optrand.programs._exact_point import exact_points
+from optrand.programs._mechanism import ProgramMechanism, load, solve_program
 
 PRIORS = {"uniform": lambda k: np.full(k, 1 / k), "falling": lambda k: np.arange(k, 0, -1.0) / (k * (k + 1) / 2)}
 PRIORS["with zeros"] = lambda k: np.eye(k)[0] * 0.5 + np.eye(k)[-1] * 0.5
@@ -485,8 +485,8 @@ def test_a_file_that_was_edited_is_refused(tmp_path):
         edit(changed)
         changed.pop("digest")
         content = {name: value for name, value in changed.items() if name not in ("format", "schema")}
-        sealed = strict_json.seal(content, kind=changed["format"])
-        path.write_bytes(strict_json.canonical(sealed))
+        sealed = _strict_json.seal(content, kind=changed["format"])
+        path.write_bytes(_strict_json.canonical(sealed))
         with pytest.raises(InvalidFile):
             load(path)
     path.write_text(json.dumps(document, indent=1))
@@ -576,7 +576,7 @@ def test_the_checker_and_load_refuse_the_same_edits(tmp_path):
         _edit(document, rng)
         content = {name: part for name, part in document.items() if name not in ("digest", "format", "schema")}
         path = tmp_path / "edited.json"
-        path.write_bytes(strict_json.canonical(strict_json.seal(content, kind=ProgramMechanism.FORMAT)))
+        path.write_bytes(_strict_json.canonical(_strict_json.seal(content, kind=ProgramMechanism.FORMAT)))
         verdicts, reasons = [], []
         for read, given in ((load, path), (program_checker.check, path.read_text())):
             try:

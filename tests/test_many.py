@@ -11,7 +11,7 @@ import pytest
 
 import optrand
 from optrand.errors import InvalidInput, NotCertified, OutOfTime, SolverFailed, SomeFailed
-from optrand.studies.many import _parts
+from optrand.studies._many import _parts
 
 
 def problems(count=12, seed=0):

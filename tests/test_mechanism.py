@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tables import circulant, debiased, layered_arcs, mechanism_of, resealed, response, rows_of
 
 from optrand import checker, losses
-from optrand.base.arithmetic import check_ratio, exp_bracket, privacy_ratio
+from optrand.base._arithmetic import check_ratio, exp_bracket, privacy_ratio
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism.mechanism import Mechanism, load
-from optrand.model.outputs import Interval, Line
-from optrand.model.problem import Dual, Problem, regression, unbiased_regression
-from optrand.model.table import IntegerArcs, Table
-from optrand.sampling.entropy import SeededEntropy
+from optrand.mechanism._mechanism import Mechanism, load
+from optrand.model._outputs import Interval, Line
+from optrand.model._problem import Dual, Problem, regression, unbiased_regression
+from optrand.model._table import IntegerArcs, Table
+from optrand.sampling._entropy import SeededEntropy
 
 HALF = [0.5, 0.5]
 COIN = unbiased_regression([0, 1], HALF, 0.7)

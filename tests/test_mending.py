@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from optrand import Interval, certify, regression, unbiased_range, unbiased_regression
-from optrand.mechanism.equations import least_change, node_equations
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Arcs, Randomizer
-from optrand.model.staircase import Staircase, decompose
+from optrand.mechanism._equations import least_change, node_equations
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Arcs, Randomizer
+from optrand.model._staircase import Staircase, decompose
 from optrand.solvers import design
-from optrand.solvers.feasibility import balance_arcs, column_weights, mend_masses
+from optrand.solvers._feasibility import balance_arcs, column_weights, mend_masses
 from tests.oracle import largest_ratio
 
 LABELS = np.array([0.0, 1.0, 2.0, 4.0])

@@ -12,14 +12,14 @@ import pytest
 import optrand
 from optrand import Interval, Mechanism, Problem, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.model.problem import regression, unbiased_range
-from optrand.model.randomizer import Randomizer
-from optrand.model.table import IntegerArcs, Table
+from optrand.model._problem import regression, unbiased_range
+from optrand.model._randomizer import Randomizer
+from optrand.model._table import IntegerArcs, Table
 from optrand.solvers import WorstPrior, design
-from optrand.solvers.cones import ConeOptions, only, solve_cones
-from optrand.solvers.gaps import worst_case_gap
-from optrand.solvers.minimax import _with_kernel_multipliers
-from optrand.solvers.optimality import Support, candidates, equalize_losses
+from optrand.solvers._cones import ConeOptions, only, solve_cones
+from optrand.solvers._gaps import worst_case_gap
+from optrand.solvers._minimax import _with_kernel_multipliers
+from optrand.solvers._optimality import Support, candidates, equalize_losses
 from optrand.studies import minimax
 from tests.tables import mechanism_of
 

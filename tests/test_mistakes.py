@@ -17,8 +17,8 @@ from optrand import errors, plotting
 from optrand.baselines import Laplace
 from optrand.cli import app
 from optrand.errors import InvalidInput
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Randomizer
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Randomizer
 from optrand.solvers import GridDual, design
 
 LABELS, PRIOR = [0, 1, 2], [0.5, 0.3, 0.2]

@@ -14,14 +14,14 @@ from oracle import split_cost
 
 import optrand
 from optrand import Interval, certify, solve, unbiased_range, unbiased_regression
-from optrand.certificates.certificate import PROVEN
+from optrand.certificates._certificate import PROVEN
 from optrand.closed_forms import two_ends
-from optrand.closed_forms.narrowest import design_two_ends
-from optrand.closed_forms.unbiased import design_debiased_rr
+from optrand.closed_forms._narrowest import design_two_ends
+from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
-from optrand.mechanism.tabulation import tabulate
+from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import ClosedForm, ReducedDual, choose, design
-from optrand.solvers.closed_form import CLOSED_FORMS, priced_rr_within, two_ends_within
+from optrand.solvers._closed_form import CLOSED_FORMS, priced_rr_within, two_ends_within
 
 RATIOS = (Fraction(11, 10), Fraction(2), Fraction(3), Fraction(7), Fraction(100))
 
@@ -135,7 +135,7 @@ def test_the_two_ends_are_the_answer_where_solvers_fail_beside_the_narrowest_int
     def fails(_):
         raise SolverFailed("no convergence")
 
-    monkeypatch.setattr("optrand.solvers.dispatch._iterative", lambda _: fails)
+    monkeypatch.setattr("optrand.solvers._dispatch._iterative", lambda _: fails)
     assert design(problem).stats.solver == "two_ends"
     certify(solve(problem)).require(gap=1e-7)
     with pytest.raises(NotCertified, match="no convergence"):
@@ -202,7 +202,7 @@ def test_closed_forms_are_proven_on_500_random_problems():
 
 
 def test_closed_forms_are_asked_once_each_in_their_order_before_any_solver(monkeypatch):
-    asked, given = [], optrand.solvers.closed_form
+    asked, given = [], optrand.solvers._closed_form
     forms = tuple(lambda problem, form=form: (asked.append(form.__name__), form(problem))[1] for form in CLOSED_FORMS)
     monkeypatch.setattr(given, "CLOSED_FORMS", forms)
     descend = ReducedDual.__call__

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.base.numerals import shown_above, shown_below, shown_spent
+from optrand.base._numerals import shown_above, shown_below, shown_spent
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 DIGITS = st.integers(1, 40)

@@ -13,11 +13,11 @@ from flows import arcs_of, forward, mixed
 import optrand
 from optrand import Mechanism
 from optrand.errors import InvalidInput
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Arcs, Randomizer
-from optrand.model.table import IntegerArcs
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Arcs, Randomizer
+from optrand.model._table import IntegerArcs
 from optrand.studies import decompose_paths
-from optrand.studies.paths import Paths, merge_neighbours
+from optrand.studies._paths import Paths, merge_neighbours
 from tests.tables import mechanism_of
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from optrand.baselines.groups import Groups
-from optrand.baselines.peer_accounting import SUMS, PeerPair, Sums
-from optrand.baselines.peer_to_peer import PeerToPeer, lemma9, lemma9_at, theorem3, theorem3_flip
+from optrand.baselines._groups import Groups
+from optrand.baselines._peer_accounting import SUMS, PeerPair, Sums
+from optrand.baselines._peer_to_peer import PeerToPeer, lemma9, lemma9_at, theorem3, theorem3_flip
 from optrand.errors import InvalidInput
-from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling._entropy import SeededEntropy
 
 TOLERANCE = 1e-10
 """Of sums of binomial probabilities in floats."""
@@ -107,7 +107,7 @@ def test_laws_are_those_of_a_plain_sum():
 
 def test_numbers_of_copies_that_are_taken_together_bracket_the_sum(monkeypatch):
     apart = PeerPair.of(120, 0.1, 0.5, ones=0)
-    monkeypatch.setattr("optrand.baselines.peer_accounting.SUMS", Sums(single=0))
+    monkeypatch.setattr("optrand.baselines._peer_accounting.SUMS", Sums(single=0))
     together = PeerPair.of(120, 0.1, 0.5, ones=0)
     assert len(together.numbers) <= len(SUMS.offsets) < SUMS.single
     assert len(together.numbers) < len(apart.numbers)
@@ -124,7 +124,7 @@ def test_the_search_over_labels_of_others_finds_what_trying_all_finds(monkeypatc
         mechanism = PeerToPeer(flip, rate)
         tried = mechanism.at_delta(target, 40)
         with monkeypatch.context() as patch:
-            patch.setattr("optrand.baselines.peer_to_peer.EXHAUSTIVE", 0)
+            patch.setattr("optrand.baselines._peer_to_peer.EXHAUSTIVE", 0)
             found = mechanism.at_delta(target, 40)
         assert tried.exhaustive
         assert not found.exhaustive

@@ -14,7 +14,7 @@ import pytest
 
 import optrand
 from optrand.closed_forms import debiased_rr, gap_response
-from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism._mechanism import Mechanism
 from optrand.studies import decompose_paths
 
 

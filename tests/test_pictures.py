@@ -12,11 +12,11 @@ import optrand
 from optrand import Dual, Grid, Interval, losses
 from optrand.baselines import Laplace
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
-from optrand.closed_forms.unbiased import design_debiased_rr
+from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.randomizer import Randomizer
-from optrand.model.table import Table
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._randomizer import Randomizer
+from optrand.model._table import Table
 from optrand.plotting import (
     chord_figure,
     dual_figure,
@@ -27,11 +27,11 @@ from optrand.plotting import (
     phases_figure,
     pmf_figure,
 )
+from optrand.plotting._structure import Bundles
 from optrand.plotting._table import Ranks
-from optrand.plotting.structure import Bundles
 from optrand.solvers import design
-from optrand.solvers.gaps import price
-from optrand.studies.paths import decompose_paths, merge_neighbours
+from optrand.solvers._gaps import price
+from optrand.studies._paths import decompose_paths, merge_neighbours
 from tests.pictures import SIX, WEEKS, collected, legend_texts, line, read_number, stairs, windows
 
 THREE = debiased_rr([0, 1, 2], 0.5)

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optrand.certificates.certificate import certify
+from optrand.certificates._certificate import certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.losses import absolute, poisson_log
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.outputs import Interval, feasible_output_set, mesh_size
-from optrand.model.problem import regression, unbiased_range, unbiased_regression
-from optrand.sampling.rounding import KnotCells
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._outputs import Interval, feasible_output_set, mesh_size
+from optrand.model._problem import regression, unbiased_range, unbiased_regression
+from optrand.sampling._rounding import KnotCells
 from optrand.solvers import design, solve
-from optrand.studies.adaptive import adaptive_outputs, descend, lattice_around, optimum_on
-from optrand.studies.continuous import ContinuousPrior, Knots, place_knots
-from optrand.studies.placement import Placements
+from optrand.studies._adaptive import adaptive_outputs, descend, lattice_around, optimum_on
+from optrand.studies._continuous import ContinuousPrior, Knots, place_knots
+from optrand.studies._placement import Placements
 
 point_sets = st.lists(st.integers(-40, 40), min_size=2, max_size=9, unique=True).map(lambda xs: np.sort(xs) / 4)
 

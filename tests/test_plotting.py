@@ -20,8 +20,8 @@ from optrand.baselines import Laplace
 from optrand.closed_forms import rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.plotting import _style as style
+from optrand.plotting._saving import DRAWINGS
 from optrand.plotting._table import Cells, Ranks, group_edges, letters_of, wide_gaps
-from optrand.plotting.saving import DRAWINGS
 from tests.pictures import WEEKS, read_number, windows, written_out
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])

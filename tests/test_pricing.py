@@ -14,7 +14,7 @@ from oracle import exact_loss
 from strategies import duals, problems
 
 from optrand import Dual, Grid, classification, losses, regression
-from optrand.solvers.gaps import negative_ranges, price
+from optrand.solvers._gaps import negative_ranges, price
 
 ROUNDING = 1e-11
 """What floats may lose of a price, as a share of the magnitudes that are added up in it."""
@@ -168,7 +168,7 @@ def test_large_problems_are_priced_in_blocks(monkeypatch):
     line = regression(np.arange(7), np.full(7, 1 / 7), 2.0)
     dual = Dual(np.linspace(0.1, 0.4, 7), np.zeros(7))
     whole = [price(each, dual) for each in (problem, line)]
-    monkeypatch.setattr("optrand.solvers.gaps.BLOCK", 16)
+    monkeypatch.setattr("optrand.solvers._gaps.BLOCK", 16)
     for each, before in zip((problem, line), whole, strict=True):
         after = price(each, dual)
         assert after.outputs.tolist() == before.outputs.tolist()

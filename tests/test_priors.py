@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from optrand.base.validation import check_prior
+from optrand.base._validation import check_prior
 from optrand.errors import InvalidInput
-from optrand.sampling.discrete_noise import discrete_laplace
-from optrand.sampling.entropy import SeededEntropy, SystemEntropy
-from optrand.sampling.priors import (
+from optrand.sampling._discrete_noise import discrete_laplace
+from optrand.sampling._entropy import SeededEntropy, SystemEntropy
+from optrand.sampling._priors import (
     PRIOR_SHARE,
     BudgetSplit,
     private_histogram,

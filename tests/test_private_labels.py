@@ -29,7 +29,7 @@ from optrand.baselines import Alibi, ClusterRR, DiscreteLaplace, Groups, Laplace
 from optrand.closed_forms import rr_with_prior_batch
 from optrand.errors import DrawFailed, InvalidInput, MissingExtra, OverBudget
 from optrand.learning import LabelDPClassifier, LabelRelease, PrivateLabels
-from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling._entropy import SeededEntropy
 
 CLASSES = ["maybe", "no", "yes"]
 

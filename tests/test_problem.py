@@ -14,9 +14,9 @@ from strategies import label_sets, priors
 
 from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput
-from optrand.model.outputs import Line
-from optrand.model.problem import Problem, unbiased_range
-from optrand.model.randomizer import Randomizer
+from optrand.model._outputs import Line
+from optrand.model._problem import Problem, unbiased_range
+from optrand.model._randomizer import Randomizer
 
 LOG3 = math.log(3)
 HALVES = [0.5, 0.5]

@@ -12,14 +12,14 @@ from strategies import priors
 
 from optrand import certify, classification, losses, regression, rr_with_prior, unbiased_range, unbiased_regression
 from optrand.errors import InvalidInput
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Randomizer
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Randomizer
 from optrand.programs import Cvxpy, Highs, Program, Pure, Scipy, Unbiased, lp1, lp2
 from optrand.solvers import LinearProgram, ReducedDual, solve
-from optrand.solvers.backends.cones import Clarabel
-from optrand.solvers.grid.linear_program import read_table
-from optrand.solvers.grid.master import Master
-from optrand.solvers.scales import attainable_loss
+from optrand.solvers._scales import attainable_loss
+from optrand.solvers.backends._cones import Clarabel
+from optrand.solvers.grid._linear_program import read_table
+from optrand.solvers.grid._master import Master
 from tests.oracle import largest_ratio
 
 GAP = 1e-6

@@ -14,8 +14,8 @@ import pytest
 
 import optrand
 from optrand.errors import NotCertified
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Arcs
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Arcs
 from optrand.solvers import design
 
 T = TypeVar("T")
@@ -37,26 +37,26 @@ def test_one_answer_is_proven_once(tmp_path: Path) -> None:
     prior = np.random.default_rng(1).dirichlet(np.ones(53))
     problem, stated = counted(lambda: optrand.unbiased_regression(np.arange(53), prior, 1.0))
     assert (
-        stated["validation.check_labels"],
-        stated["validation.check_prior"],
-        stated["validation.check_epsilon"],
+        stated["_validation.check_labels"],
+        stated["_validation.check_prior"],
+        stated["_validation.check_epsilon"],
     ) == (1, 1, 1)
     mechanism, solved = counted(lambda: optrand.solve(problem))
-    assert (solved["bound.lower_bound"], solved["tabulation._with_exact_means"]) == (1, 1)
-    assert (solved["gaps._value"], solved["gaps.estimated_bound"]) == (1, 1)
-    assert (solved["tabulation._round"], solved["table.largest_ratio"]) == (1, 1)
+    assert (solved["_bound.lower_bound"], solved["_tabulation._with_exact_means"]) == (1, 1)
+    assert (solved["_gaps._value"], solved["_gaps.estimated_bound"]) == (1, 1)
+    assert (solved["_tabulation._round"], solved["_table.largest_ratio"]) == (1, 1)
     proof, certified = counted(lambda: mechanism.certificate)
-    assert (certified["bound.lower_bound"], certified["tabulation._with_exact_means"]) == (0, 0)
+    assert (certified["_bound.lower_bound"], certified["_tabulation._with_exact_means"]) == (0, 0)
     assert proof.require(gap=1e-12).bias == 0
     again, kept_proof = counted(lambda: mechanism.certificate)
     assert again is proof
-    assert kept_proof["bound.lower_bound"] == 0
+    assert kept_proof["_bound.lower_bound"] == 0
     _, drawn = counted(lambda: mechanism.sample([0, 5, 52]))
-    assert (drawn["validation.check_values"], drawn["table.row_sums"]) == (0, 0)
+    assert (drawn["_validation.check_values"], drawn["_table.row_sums"]) == (0, 0)
     # The first draw adds up the table, one call for each entry.
     assert drawn["all"] < 53 * mechanism.n + 1_000
     _, saved = counted(lambda: mechanism.save(tmp_path / "mechanism.json"))
-    assert saved["table.row_sums"] == 0
+    assert saved["_table.row_sums"] == 0
 
 
 def test_an_answer_whose_numbers_changed_is_judged_again() -> None:

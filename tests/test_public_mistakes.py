@@ -25,18 +25,18 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import optrand
-from optrand.accounting.ledger import Ledger
+from optrand.accounting._ledger import Ledger
 from optrand.baselines import UniformRR
 from optrand.cli import app
 from optrand.errors import InvalidInput, OverBudget
 from optrand.learning import Domain, PrivateLabels
-from optrand.model.randomizer import Randomizer
-from optrand.release.cells import UNDECLARED, LabelColumn
-from optrand.release.csv_tables import check_writable
-from optrand.release.files import diagnose_table, randomize_table
-from optrand.release.parquet_tables import check_storable
-from optrand.release.question import Question
-from optrand.sampling.priors import private_histogram
+from optrand.model._randomizer import Randomizer
+from optrand.release._cells import UNDECLARED, LabelColumn
+from optrand.release._csv_tables import check_writable
+from optrand.release._files import diagnose_table, randomize_table
+from optrand.release._parquet_tables import check_storable
+from optrand.release._question import Question
+from optrand.sampling._priors import private_histogram
 
 ROWS = 300
 LABELS = [0, 1, 2] * (ROWS // 3)

@@ -13,7 +13,7 @@ from strategies import label_sets, priors
 
 from optrand import closed_forms, losses, regression
 from optrand.errors import InvalidInput
-from optrand.model.randomizer import Arcs, Randomizer
+from optrand.model._randomizer import Arcs, Randomizer
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_the_table_is_walked_in_blocks(monkeypatch):
     channel = Randomizer.of_arcs(np.arange(5.0) + 1, arcs, 1.0)
     problem = regression(channel.labels, np.full(5, 0.2), 1.0, loss=losses.poisson_log, outputs=channel.outputs)
     whole = problem.value(channel)
-    monkeypatch.setattr("optrand.model.randomizer.BLOCK", 10)
+    monkeypatch.setattr("optrand.model._randomizer.BLOCK", 10)
     blocks = list(channel.blocks())
     assert [v.tolist() for v, _ in blocks] == [[0.5, 1.0], [2.0, 3.0], [9.0]]
     assert np.allclose(np.hstack([table for _, table in blocks]), channel.matrix, rtol=1e-15)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from optrand.cli.reading import parse_columns, parse_declared, parse_labels, read_loss, read_prior
+from optrand.cli._reading import parse_columns, parse_declared, parse_labels, read_loss, read_prior
 from optrand.errors import InvalidInput
 
 

@@ -14,17 +14,17 @@ import pytest
 
 import optrand
 from optrand import Dual, Grid, audit, losses
-from optrand.audits.exact_table import ExactTable
-from optrand.base.records import Record
+from optrand.audits._exact_table import ExactTable
+from optrand.base._records import Record
 from optrand.baselines import Groups, LabelRandomization, LatticeAlibi, UniformRR
-from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriors, ClusterRelease
-from optrand.baselines.peer_to_peer import PeerRelease
+from optrand.baselines._cluster import ClusterPriorRelease, ClusterPriors, ClusterRelease
+from optrand.baselines._peer_to_peer import PeerRelease
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease
-from optrand.mechanism.privacy_loss import DominatingPair
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Arcs, Randomizer
-from optrand.model.table import IntegerArcs, Table
+from optrand.mechanism._privacy_loss import DominatingPair
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Arcs, Randomizer
+from optrand.model._table import IntegerArcs, Table
 from optrand.sampling import Sampler
 from optrand.solvers import design
 

@@ -10,15 +10,15 @@ from scipy.optimize import linprog
 
 import optrand
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.mechanism.tabulation import tabulate
+from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import ReducedDual, design
-from optrand.solvers.gaps import estimated_gap
-from optrand.solvers.reduced_dual import answers, kernel, multipliers
-from optrand.solvers.reduced_dual import arcs as arcs_module
-from optrand.solvers.reduced_dual.answers import Reduced
-from optrand.solvers.reduced_dual.kernel import KernelOptions, Status
-from optrand.solvers.reduced_dual.multipliers import Sums, refine_sums
-from optrand.solvers.reduced_dual.solver import FIRST, SECOND, Descent, TimeOver, TooWide
+from optrand.solvers._gaps import estimated_gap
+from optrand.solvers.reduced_dual import _answers, _kernel, _multipliers
+from optrand.solvers.reduced_dual import _arcs as arcs_module
+from optrand.solvers.reduced_dual._answers import Reduced
+from optrand.solvers.reduced_dual._kernel import KernelOptions, Status
+from optrand.solvers.reduced_dual._multipliers import Sums, refine_sums
+from optrand.solvers.reduced_dual._solver import FIRST, SECOND, Descent, TimeOver, TooWide
 
 FEW = (2, 11, pytest.param(53, marks=pytest.mark.nightly))
 PRIORS = ("uniform", "rough", "smooth", "spike", "half zero", "tails")
@@ -79,13 +79,13 @@ def test_factors_solve_newtons_equations(k, stars, bordered, charged):
     right = rng.normal(size=(2, k + 1))
     some = charges if charged else np.zeros(0)
     terms = arcs_module.Terms(np.linspace(0, 1, k + 1), np.zeros(k + 1), excess, some, -np.inf, np.inf)
-    factors = kernel.factorize(arcs, terms, slopes, mixed, costs)
-    found = kernel.solve_system(arcs, factors, *right)
+    factors = _kernel.factorize(arcs, terms, slopes, mixed, costs)
+    found = _kernel.solve_system(arcs, factors, *right)
     expected = np.linalg.solve(matrix, right[:, free].ravel()).reshape(2, -1)
     np.testing.assert_allclose(np.stack(found)[:, free], expected, rtol=1e-9, atol=1e-11)
     if arcs.banded:
         with pytest.raises(np.linalg.LinAlgError):
-            kernel.factorize(arcs, terms, -slopes - 2 * charged * k, mixed, costs)
+            _kernel.factorize(arcs, terms, -slopes - 2 * charged * k, mixed, costs)
 
 
 @pytest.mark.parametrize("limits", [(-np.inf, np.inf), (-0.4, 0.3)])
@@ -95,15 +95,15 @@ def test_a_newton_step_solves_its_equations(limits, charged):
     arcs = random_arcs(k, 8, 1, bordered=charged, charged=charged, box=limits)
     before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
     terms = arcs_module.Terms(before, rng.random(k + 1), excess, rng.random(k * charged), *limits)
-    weight = kernel.apply_incidence(arcs, excess, before)
+    weight = _kernel.apply_incidence(arcs, excess, before)
     amounts = rng.random((2, arcs.n)) + 0.5
-    point = kernel.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
-    residuals = kernel.evaluate_residuals(arcs, terms, weight, point)
+    point = _kernel.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
+    residuals = _kernel.evaluate_residuals(arcs, terms, weight, point)
     assert (residuals.bend == 0).any() == (limits[0] > -np.inf)
-    target = kernel.Target(*rng.random((3, arcs.n)) / 10)
-    step = kernel.newton_step(arcs, excess, kernel.linearize(arcs, terms, point, residuals), point, residuals, target)
-    changed = kernel.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.change, strict=True)))
-    after = kernel.evaluate_residuals(arcs, terms, weight, changed)
+    target = _kernel.Target(*rng.random((3, arcs.n)) / 10)
+    step = _kernel.newton_step(arcs, excess, _kernel.linearize(arcs, terms, point, residuals), point, residuals, target)
+    changed = _kernel.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.change, strict=True)))
+    after = _kernel.evaluate_residuals(arcs, terms, weight, changed)
     free = slice(1, arcs.unknown + 1)
     gone = (after.cost_row - residuals.cost_row)[free] / 1e-7
     np.testing.assert_allclose(gone, -residuals.cost_row[free], atol=1e-5)
@@ -130,7 +130,7 @@ def test_coarse_points_stay_feasible(kind, epsilon):
     k = coarse.before.size - 1
     arcs = arcs_of(*arcs_module.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
     terms = arcs_module.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
-    (slopes, costs, *_), *_ = kernel.interior_point(arcs, terms, 1e-12, 1e-13, kernel.centre_of(terms))
+    (slopes, costs, *_), *_ = _kernel.interior_point(arcs, terms, 1e-12, 1e-13, _kernel.centre_of(terms))
     least = slacks(coarse.before, slopes, costs, excess).min()
     assert least > -1e-11
     assert slacks(fine.before, coarse.prolong(slopes), coarse.prolong(costs), excess).min() >= least - 1e-12
@@ -288,7 +288,7 @@ def all_arcs_of(kind, k):
 @pytest.mark.parametrize("kind", ["line", "interval", "price"])
 def test_refined_sums_solve_their_equations_to_more_digits_than_floats_have(kind):
     reduced, terms, arcs = all_arcs_of(kind, 40)
-    point, _, status = kernel.interior_point(arcs, terms, 1e-12, 1e-11, kernel.centre_of(terms))
+    point, _, status = _kernel.interior_point(arcs, terms, 1e-12, 1e-11, _kernel.centre_of(terms))
     assert status in (Status.CONVERGED, Status.STALLED)
     used = point.mass > 1e-3 * point.slack
 
@@ -321,7 +321,7 @@ def test_refined_multipliers_prove_more_at_a_large_epsilon(monkeypatch, kind):
         return float(optrand.certify(tabulate(Descent(Reduced(problem), FIRST).best_candidate().solution)).gap)
 
     refined = gap()
-    monkeypatch.setattr(answers, "refine_sums", lambda *given: Sums(given[3], *given[2][:2]))
+    monkeypatch.setattr(_answers, "refine_sums", lambda *given: Sums(given[3], *given[2][:2]))
     assert refined < gap() / 3
 
 
@@ -395,10 +395,10 @@ def test_mended_groups_leave_no_interval_too_cheap(low):
     terms = arcs_module.Terms(before, np.zeros(k + 1), 0.5, np.ones(k), low, np.inf)
     slopes = np.append(0.0, np.cumsum(rng.normal(size=k) / 20))
     # With these costs no column is too cheap; at the nodes in between they are lost.
-    good = multipliers._raise_costs(terms, slopes, before / 2, 0.5)
+    good = _multipliers._raise_costs(terms, slopes, before / 2, 0.5)
     lost = np.where(fixed, good, good + rng.normal(size=k + 1))
     lost[-1] = good[-1]
-    found = multipliers.feasible_costs(terms, slopes, lost, fixed)
+    found = _multipliers.feasible_costs(terms, slopes, lost, fixed)
     np.testing.assert_allclose(found[fixed], good[fixed], atol=1e-12)
     outputs = np.linspace(max(low, -5.0), 5.0, 2001)
     for a in range(k):
@@ -520,8 +520,8 @@ def test_arcs_that_hold_no_randomizer_are_told_before_the_last_step(k, reach, ep
     first, end = arcs_module.all_arcs(k)
     kept = np.abs(end - first - k // 2) <= reach
     arcs = arcs_of(first[kept], end[kept], np.arange(-1, k), 1, False, (terms.low, terms.high))
-    centre = kernel.centre_of(terms)
-    point, steps, status = kernel.interior_point(arcs, terms, 1e-12, 1e-11, centre)
+    centre = _kernel.centre_of(terms)
+    point, steps, status = _kernel.interior_point(arcs, terms, 1e-12, 1e-11, centre)
     holds = hold_a_randomizer(arcs, terms)
     assert (point.mass @ point.slack < 1e-12) == holds
     assert (status in (Status.CONVERGED, Status.STALLED)) == holds

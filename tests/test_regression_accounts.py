@@ -12,8 +12,8 @@ from test_learning_accounts import EPSILON, Script, ScriptedLabels, features, na
 
 from optrand import Mechanism, Problem, solve
 from optrand.accounting import Spent
-from optrand.learning import LabelRelease, OnePrior, PrivateLabels, PublicClusters, RowPriors, TwoStages, training
-from optrand.learning.training import Training
+from optrand.learning import LabelRelease, OnePrior, PrivateLabels, PublicClusters, RowPriors, TwoStages, _training
+from optrand.learning._training import Training
 
 
 class ScriptedNumbers(ScriptedLabels):
@@ -53,7 +53,7 @@ def solved_once(problems: Iterable[Problem]) -> list[Mechanism]:
 
 @pytest.mark.parametrize(("plan", "n", "k", "penalty"), PLANS, ids=named)
 def test_the_account_is_at_least_the_largest_log_ratio(plan, n, k, penalty, monkeypatch) -> None:
-    monkeypatch.setattr(training, "solve_many", solved_once)
+    monkeypatch.setattr(_training, "solve_many", solved_once)
     X, labels = features(n), PrivateLabels(np.arange(n) % k, EPSILON, range(k))
     plan.train(Training(X, labels, DummyRegressor(), EPSILON, 0, labels.domain, bias_penalty=penalty))
     script, found, more = Script(), Fraction(0), True

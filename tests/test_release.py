@@ -22,13 +22,13 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import optrand
 from optrand import estimate
-from optrand.base import strict_json
+from optrand.base import _strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, randomize_table
-from optrand.release.files import diagnose_table
-from optrand.release.parquet_tables import ParquetWriter
-from optrand.release.question import RANDOMIZERS
-from optrand.release.rows import UniqueIds, column_ids, row_ids
+from optrand.release._files import diagnose_table
+from optrand.release._parquet_tables import ParquetWriter
+from optrand.release._question import RANDOMIZERS
+from optrand.release._rows import UniqueIds, column_ids, row_ids
 
 ROWS = 300
 LABELS = [0, 1, 2] * (ROWS // 3)
@@ -544,7 +544,7 @@ def test_a_record_that_was_changed_is_refused_even_with_a_right_digest(saved: Pa
     document = json.loads(saved.read_text())
     CHANGES[name](document)
     document.pop("digest")
-    saved.write_bytes(strict_json.canonical({**document, "digest": strict_json.digest(document)}))
+    saved.write_bytes(_strict_json.canonical({**document, "digest": _strict_json.digest(document)}))
     with pytest.raises(InvalidFile):
         load_release(saved)
 

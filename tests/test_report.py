@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
-from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism._mechanism import Mechanism
 from optrand.plotting import report
+from optrand.plotting._saving import DRAWINGS
 from optrand.plotting.report import (
     budget_facts,
     certificate_facts,
@@ -27,8 +28,7 @@ from optrand.plotting.report import (
     report_page,
     verdict,
 )
-from optrand.plotting.saving import DRAWINGS
-from optrand.sampling.priors import BudgetSplit
+from optrand.sampling._priors import BudgetSplit
 from tests.pictures import read_number
 from tests.tables import mechanism_of
 

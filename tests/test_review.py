@@ -9,7 +9,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 import optrand
-from optrand.base.arithmetic import float_above
+from optrand.base._arithmetic import float_above
 from optrand.cli import WRONG_INPUT, app
 
 

@@ -13,9 +13,9 @@ from scipy import stats
 from words import ExhaustedError, GivenWords
 
 from optrand.errors import InvalidInput
-from optrand.sampling.draw import BLOCK
-from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.rounding import KnotCells, unbiased_rounding
+from optrand.sampling._draw import BLOCK
+from optrand.sampling._entropy import SeededEntropy
+from optrand.sampling._rounding import KnotCells, unbiased_rounding
 
 
 def share(value, low, high):

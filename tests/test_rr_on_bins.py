@@ -16,13 +16,13 @@ from strategies import label_sets, priors, solved_epsilons
 
 import optrand
 from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.randomizer import Arcs, Randomizer
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._randomizer import Arcs, Randomizer
 from optrand.solvers import ColumnGeneration, LinearProgram
-from optrand.solvers.bins.costs import Bins, Partition, RunSums
-from optrand.solvers.bins.dual import bin_dual, extremes, potentials
-from optrand.solvers.bins.monge import best_steps, shortest_paths
-from optrand.solvers.bins.path import BinPath, best_partition
+from optrand.solvers.bins._costs import Bins, Partition, RunSums
+from optrand.solvers.bins._dual import bin_dual, extremes, potentials
+from optrand.solvers.bins._monge import best_steps, shortest_paths
+from optrand.solvers.bins._path import BinPath, best_partition
 
 LOSSES = {loss.name: loss for loss in (losses.squared, losses.absolute, losses.poisson_log)}
 by_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)

@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput
-from optrand.model.table import IntegerArcs
-from optrand.plotting import pmf_figure, save_figure, saving
-from optrand.plotting.saving import DRAWINGS, gallery
+from optrand.model._table import IntegerArcs
+from optrand.plotting import _saving, pmf_figure, save_figure
+from optrand.plotting._saving import DRAWINGS, gallery
 from tests.tables import mechanism_of
 
 IMAGES = Path(__file__).parent / "images"
@@ -90,7 +90,7 @@ def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> Non
 
 def test_one_picture_that_exists_stops_the_gallery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {name: DRAWINGS[name] for name in ("pmf", "dual")}
-    monkeypatch.setattr(saving, "DRAWINGS", few)
+    monkeypatch.setattr(_saving, "DRAWINGS", few)
     (tmp_path / "dual.svg").write_bytes(b"precious")
     with pytest.raises(InvalidInput, match="exists"):
         gallery(optrand.load(SIX), tmp_path, endings=(".png", ".svg"))

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand.base.validation import check_prior
+from optrand.base._validation import check_prior
 from optrand.errors import InvalidInput
-from optrand.sampling import priors
-from optrand.sampling.priors import FLOOR, EstimatedPrior, private_prior, smoothed_prior
+from optrand.sampling import _priors
+from optrand.sampling._priors import FLOOR, EstimatedPrior, private_prior, smoothed_prior
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 100, 1000])
 @pytest.mark.parametrize("rate", [1e-9, 1e-7, 1e-3, 0.1, 3.0, 300.0])
 def test_sums_over_a_bin_are_the_sums(rows, rate):
     """Against the sums themselves, term by term."""
-    low, high = priors._bins(rows)
+    low, high = _priors._bins(rows)
     covered = np.concatenate([np.arange(a, b + 1) for a, b in zip(low, high, strict=True)])
     assert covered.tolist() == list(range(rows + 1))
     for noisy in {0, 1, rows // 2, rows}:
-        weights, means = priors._over_bins(np.array([[float(noisy)]]), low, high, rate)
+        weights, means = _priors._over_bins(np.array([[float(noisy)]]), low, high, rate)
         for j, (first, last) in enumerate(zip(low, high, strict=True)):
             counts = np.arange(first, last + 1)
             likelihood = np.exp(-rate * np.abs(noisy - counts))
@@ -98,7 +98,7 @@ def test_it_is_nearer_to_the_truth_than_clipping_where_most_labels_are_empty():
 
 
 def seeded(seed):
-    from optrand.sampling.entropy import SeededEntropy
+    from optrand.sampling._entropy import SeededEntropy
 
     return SeededEntropy(seed)
 

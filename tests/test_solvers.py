@@ -14,12 +14,12 @@ from strategies import problems, solved_epsilons
 
 import optrand
 from optrand import Interval, Problem, losses, solvers
-from optrand.base.arithmetic import exp_bracket
-from optrand.mechanism.tabulation import tabulate
-from optrand.model.problem import regression
-from optrand.model.randomizer import Solution
-from optrand.solvers.bins.path import BinPath
-from optrand.solvers.grid.linear_program import LinearProgram
+from optrand.base._arithmetic import exp_bracket
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._problem import regression
+from optrand.model._randomizer import Solution
+from optrand.solvers.bins._path import BinPath
+from optrand.solvers.grid._linear_program import LinearProgram
 
 GAP = 1e-6
 """The solved range promises this for 0.01 <= epsilon <= 8 and up to 64 labels."""

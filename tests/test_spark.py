@@ -21,11 +21,11 @@ from spark_cluster import MISSING, cluster
 import optrand
 from optrand.accounting import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput
-from optrand.release import Question, ReleaseRecord, load_release, publish, randomize_table
-from optrand.release import batches as orchestrator
-from optrand.release.batches import Account, Listener, Table
-from optrand.release.rows import Groups
-from optrand.release.spark import _task, _write_labels
+from optrand.release import Question, ReleaseRecord, _publish, load_release, randomize_table
+from optrand.release import _batches as orchestrator
+from optrand.release._batches import Account, Listener, Table
+from optrand.release._rows import Groups
+from optrand.release._spark import _task, _write_labels
 
 if MISSING and "CI" not in os.environ:
     # CI never skips: there, what is missing is an error.
@@ -239,7 +239,7 @@ def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(s
     ledger = Ledger(tmp_path / "ledger.sqlite")
     options = {"dataset": "census", "ledger": ledger}
     with monkeypatch.context() as broken:
-        broken.setattr(publish.Staging, "publish", fail)
+        broken.setattr(_publish.Staging, "publish", fail)
         with pytest.raises(OSError, match="disk is full"):
             randomize_table(frame, tmp_path / "noisy", question(), **options)
     assert not (tmp_path / "noisy").exists()

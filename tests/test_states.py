@@ -11,7 +11,7 @@ import pytest
 import optrand
 from optrand.errors import InvalidInput
 from optrand.states import best, capacity, channel_capacity, noise_rate, trigger_states
-from optrand.states.optimum import bound_utility
+from optrand.states._optimum import bound_utility
 
 COUNTS = [
     (3, [3] * 8, 2925),
@@ -165,7 +165,7 @@ def test_any_multiplier_bounds_the_utility() -> None:
 
 
 def test_many_kinds_take_a_lower_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("optrand.states.optimum.LARGEST", 4)
+    monkeypatch.setattr("optrand.states._optimum.LARGEST", 4)
     found = best(np.eye(8), np.full(8, 1 / 8), 3.0, 0.5)
     assert found.capacity <= 0.5
     assert found.epsilon < 3.0

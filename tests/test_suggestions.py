@@ -12,7 +12,7 @@ import pytest
 
 import optrand
 from optrand import errors
-from optrand.base import suggestions
+from optrand.base import _suggestions
 from optrand.errors import InvalidInput
 from optrand.learning import LabelDPRegressor, PrivateLabels
 from optrand.programs import lp1
@@ -110,7 +110,7 @@ def test_arguments_that_do_not_fit_are_answered_with_the_parameters(call: object
 
 
 def test_a_type_error_inside_a_function_stays_what_it_is() -> None:
-    @suggestions.suggest_parameters
+    @_suggestions.suggest_parameters
     def add(left: int, right: object) -> int:
         return left + right  # type: ignore[operator, no-any-return]
 
@@ -119,16 +119,16 @@ def test_a_type_error_inside_a_function_stays_what_it_is() -> None:
 
 
 def test_every_answer_exists() -> None:
-    inside = [f"{home}.{name}" for home, names in suggestions.HOMES.items() for name in names.split()]
-    for path in [*suggestions.NAMES, *inside]:
+    inside = [f"{home}.{name}" for home, names in _suggestions.HOMES.items() for name in names.split()]
+    for path in [*_suggestions.NAMES, *inside]:
         assert reduce(getattr, path.split("."), optrand) is not None, path
 
 
 def test_no_word_hides_a_name_or_has_two_answers() -> None:
-    words = [suggestions._bare(word) for each in suggestions.NAMES.values() for word in each.split()]
-    names = [suggestions._bare(name) for each in suggestions.HOMES.values() for name in each.split()]
+    words = [_suggestions._bare(word) for each in _suggestions.NAMES.values() for word in each.split()]
+    names = [_suggestions._bare(name) for each in _suggestions.HOMES.values() for name in each.split()]
     assert len({*words, *names}) == len(words) + len(names)
-    for parameter, each in suggestions.PARAMETERS.items():
+    for parameter, each in _suggestions.PARAMETERS.items():
         assert parameter not in each.split()
 
 

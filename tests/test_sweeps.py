@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import optrand.studies.many
+import optrand.studies._many
 from optrand import certify, classification, feasible_output_set, regression, solve, unbiased_regression
-from optrand.certificates.certificate import Certificate
+from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.model.outputs import Interval
+from optrand.model._outputs import Interval
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.studies import sweep
-from optrand.studies.paths import count_outputs
+from optrand.studies._paths import count_outputs
 
 GAP = 1e-9
 """What every row of these small problems must verify."""
@@ -119,7 +119,7 @@ def test_a_solve_that_fails_is_a_row_with_what_was_proven(problem, monkeypatch):
             raise NotCertified("the backend gave up")
         return solve(question)
 
-    monkeypatch.setattr(optrand.studies.many, "solve", fails)
+    monkeypatch.setattr(optrand.studies._many, "solve", fails)
     good, nothing, something = sweep(problem, epsilons=EPSILONS)
     assert good.status == "certified"
     assert (nothing.status, nothing.reason) == ("failed", "the backend gave up")
@@ -130,7 +130,7 @@ def test_a_solve_that_fails_is_a_row_with_what_was_proven(problem, monkeypatch):
 
 def test_a_mechanism_that_proves_nothing_is_not_certified(problem, monkeypatch):
     """An answer whose dual is lost still tabulates, is still private, and is no certified row."""
-    monkeypatch.setattr(optrand.studies.many, "solve", lambda question, _: replace(solve(question), dual=None))
+    monkeypatch.setattr(optrand.studies._many, "solve", lambda question, _: replace(solve(question), dual=None))
     (row,) = sweep(problem)
     assert row.status == "failed"
     assert "verified gap is inf" in row.reason
@@ -244,7 +244,7 @@ def test_a_function_is_told_before_the_first_and_after_each(pool):
 )
 def test_parameters_without_meaning_are_refused_before_anything_is_solved(problem, monkeypatch, options, message):
     asked = []
-    monkeypatch.setattr(optrand.studies.many, "solve", lambda *_: asked.append(1))
+    monkeypatch.setattr(optrand.studies._many, "solve", lambda *_: asked.append(1))
     with pytest.raises(InvalidInput, match=message) as caught:
         sweep(problem, **options)
     assert not isinstance(caught.value, Infeasible)

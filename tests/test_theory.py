@@ -23,15 +23,15 @@ from optrand.theory import (
     Claim,
     Comparison,
     Verdict,
+    _catalogue,
     at_most,
-    catalogue,
     check,
     claims,
     equal,
     find,
 )
-from optrand.theory.engine import Draws, cases, claim, corrected, false, grid, write_value
-from optrand.theory.writing import details, one_line, page, tally
+from optrand.theory._engine import Draws, cases, claim, corrected, false, grid, write_value
+from optrand.theory._writing import details, one_line, page, tally
 
 ROOT = Path(__file__).parent.parent
 
@@ -261,7 +261,7 @@ def test_the_command_fails_if_a_claim_is_refuted_or_cannot_be_tried(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for failing in (declare(factor=2), declare(false_factor=1)):
-        monkeypatch.setattr(catalogue, "claims", lambda each=failing: (each,))
+        monkeypatch.setattr(_catalogue, "claims", lambda each=failing: (each,))
         code, output = run_theory("--page", str(tmp_path / "page.md"))
         assert code == UNVERIFIED
         assert "another verdict than its code declares" in output

@@ -16,6 +16,7 @@ import optrand
 from optrand.baselines._noise import ContinuousStaircase, LatticeStaircase
 from optrand.errors import Infeasible, InvalidInput
 from optrand.programs import algorithm1
+from optrand.theory._instances import Setting, label_set, prior
 from optrand.theory.b23.grids import smallest_ratio, weeks_loss
 from optrand.theory.b23.noise import Descent, Stairs
 from optrand.theory.b23.optima import (
@@ -30,7 +31,6 @@ from optrand.theory.b23.optima import (
 )
 from optrand.theory.b23.predictors import predict, predictor_loss, table_1
 from optrand.theory.b23.transformations import move_forward, staircases
-from optrand.theory.instances import Setting, label_set, prior
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 SEEDS = range(5)

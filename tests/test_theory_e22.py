@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
-from optrand.baselines.cluster import cluster_distribution
+from optrand.baselines._cluster import cluster_distribution
 from optrand.theory.e22.curator import bound_zeros, final_shares, weigh_corner
 from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, renormalize
 from optrand.theory.e22.peers import copies_law, find_delta, find_labels, mislead_peers, promise

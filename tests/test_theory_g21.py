@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from optrand.theory._instances import RATIOS, prior
 from optrand.theory.g21.debiased import Debiased, rademacher, samples
 from optrand.theory.g21.descent import (
     Descent,
@@ -36,7 +37,6 @@ from optrand.theory.g21.lower_bounds import (
 )
 from optrand.theory.g21.parallel import counting, stages_cost_epsilon_once
 from optrand.theory.g21.response import best_subset, bounds, kept_labels, top_k_rows
-from optrand.theory.instances import RATIOS, prior
 
 
 def lp1_by_scipy(weights: tuple[Fraction, ...], ratio: Fraction) -> float:

@@ -11,8 +11,8 @@ import pytest
 from scipy.integrate import quad
 
 from optrand.baselines import Alibi, UnaryBits
-from optrand.sampling.entropy import SeededEntropy
-from optrand.theory.sums import bit_sums
+from optrand.sampling._entropy import SeededEntropy
+from optrand.theory._sums import bit_sums
 from optrand.theory.z25.bits import Task, everything, law, learn, mean_soft_label, votes
 from optrand.theory.z25.neighbours import (
     balance_errors,

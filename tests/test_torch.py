@@ -14,7 +14,7 @@ from sklearn.datasets import make_blobs
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.learning import Alibi, Bits, Clusters, LabelDPClassifier, Likelihood, PrivateLabels, Stages
 from optrand.learning.torch import TorchClassifier
-from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling._entropy import SeededEntropy
 
 if importlib.util.find_spec("torch") is None and "CI" not in os.environ:
     pytest.skip("no tests of networks without torch (`make torch` installs it)", allow_module_level=True)

@@ -16,10 +16,10 @@ import optrand
 from optrand.accounting import Spent
 from optrand.errors import InvalidInput
 from optrand.learning import LabelDPClassifier, LabelDPRegressor, Likelihood, PrivateLabels, RowPriors, Stages
-from optrand.learning.released import releases_of
-from optrand.learning.tilting import tilt_priors
-from optrand.release.record import FrameRecord
-from optrand.sampling.entropy import SeededEntropy
+from optrand.learning._released import releases_of
+from optrand.learning._tilting import tilt_priors
+from optrand.release._record import FrameRecord
+from optrand.sampling._entropy import SeededEntropy
 
 CLASSES = ["red", "green", "blue"]
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optrand import errors, unbiased_vectors
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
-from optrand.model.protocol import ExactRandomizer, LabelRandomizer
-from optrand.model.table import Table
+from optrand.base._arithmetic import exp_bracket, privacy_ratio
+from optrand.model._protocol import ExactRandomizer, LabelRandomizer
+from optrand.model._table import Table
 from optrand.vectors import UnbiasedVectors, best_decoder
-from optrand.vectors.bound import (
+from optrand.vectors._bound import (
     VectorDual,
     exp_above,
     lower_bound,
@@ -25,8 +25,8 @@ from optrand.vectors.bound import (
     subset_selection_loss,
     subset_size,
 )
-from optrand.vectors.design import best_design
-from optrand.vectors.groups import ClassGroups
+from optrand.vectors._design import best_design
+from optrand.vectors._groups import ClassGroups
 
 K6 = {
     "geometric": 0.5 ** np.arange(6),

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optrand import classification, regression, unbiased_regression
-from optrand.base import validation
+from optrand.base import _validation
 from optrand.errors import InvalidInput
 
 BAD_EPSILONS = [
@@ -94,7 +94,7 @@ def test_a_budget_without_meaning_is_refused(epsilon, message):
 
 @pytest.mark.parametrize("epsilon", [1e-300, 5e-324, 1, np.float32(0.5), np.int64(2), Fraction(1, 3), 700, 700.0])
 def test_any_real_number_above_zero_is_a_budget(epsilon):
-    cleaned = validation.check_epsilon(epsilon)
+    cleaned = _validation.check_epsilon(epsilon)
     assert type(cleaned) is float
     assert cleaned == float(epsilon)
 
@@ -124,21 +124,21 @@ def test_minus_zero_becomes_zero():
 
 
 def test_the_last_integers_that_are_floats_are_labels():
-    assert validation.check_labels([2**53, -(2**53)]).tolist() == [2.0**53, -(2.0**53)]
-    assert validation.check_labels(np.array([2**53 - 1, 3], dtype=np.uint64)).tolist() == [2.0**53 - 1, 3.0]
+    assert _validation.check_labels([2**53, -(2**53)]).tolist() == [2.0**53, -(2.0**53)]
+    assert _validation.check_labels(np.array([2**53 - 1, 3], dtype=np.uint64)).tolist() == [2.0**53 - 1, 3.0]
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int64, np.float16, np.float32, np.longdouble, object])
 def test_numeric_arrays_are_taken_whatever_their_type(kind):
-    cleaned = validation.check_labels(np.array([0, 1, 100], dtype=kind))
+    cleaned = _validation.check_labels(np.array([0, 1, 100], dtype=kind))
     assert cleaned.dtype == np.float64
     assert cleaned.tolist() == [0.0, 1.0, 100.0]
 
 
 def test_the_largest_and_closest_labels():
-    assert validation.check_labels([-1e150, 1e150]).size == 2
-    assert validation.check_labels([0.0, 1e-150]).size == 2
-    assert validation.check_labels([1e-300]).size == 1
+    assert _validation.check_labels([-1e150, 1e150]).size == 2
+    assert _validation.check_labels([0.0, 1e-150]).size == 2
+    assert _validation.check_labels([1e-300]).size == 1
 
 
 def test_arrays_are_copied_and_read_only():
@@ -160,7 +160,7 @@ def test_a_prior_is_accepted_if_and_only_if_it_is_one(entries):
         and abs(math.fsum(entries) - 1) <= 1e-9
     )
     if fine:
-        assert validation.check_prior(entries).tolist() == entries
+        assert _validation.check_prior(entries).tolist() == entries
     else:
         with pytest.raises(InvalidInput):
-            validation.check_prior(entries)
+            _validation.check_prior(entries)

@@ -14,13 +14,13 @@ from scipy import stats
 from scipy.special import softmax
 from words import GivenWords
 
-from optrand.base.arithmetic import check_ratio
-from optrand.baselines import vector
-from optrand.baselines.vector import Alibi, LatticeAlibi, UnaryBits, coins, octets
+from optrand.base._arithmetic import check_ratio
+from optrand.baselines import _vector
+from optrand.baselines._vector import Alibi, LatticeAlibi, UnaryBits, coins, octets
 from optrand.errors import InvalidInput
-from optrand.model.randomizer import Randomizer
-from optrand.model.table import Table
-from optrand.sampling.entropy import SeededEntropy
+from optrand.model._randomizer import Randomizer
+from optrand.model._table import Table
+from optrand.sampling._entropy import SeededEntropy
 from tests.oracle import largest_ratio
 
 budgets = st.one_of(st.sampled_from([1e-140, 1e-9, 1e-3, 0.1, 1.0, 4.0, 40.0, 700.0]), st.floats(1e-6, 40.0))
@@ -163,7 +163,7 @@ def test_packed_and_unpacked_draws_are_the_same_whatever_the_size_of_a_block(mon
     packed = randomizer.sample_packed(labels, source=SeededEntropy(4))
     assert packed.shape == (4, 11, 2)
     assert np.array_equal(randomizer.unpack(packed), randomizer.sample(labels, source=SeededEntropy(4)))
-    monkeypatch.setattr(vector, "BLOCK", 7)
+    monkeypatch.setattr(_vector, "BLOCK", 7)
     pieces = randomizer.sample(np.full((20_000,), 10), source=SeededEntropy(4))
     expected = [randomizer.flip] * 10 + [1 - randomizer.flip]
     for bits, rate in zip(pieces.T, expected, strict=True):
@@ -204,7 +204,7 @@ def test_estimated_frequencies_scatter_as_their_variance_says(monkeypatch):
     # 500 standard normal scores a class: their mean has deviation 0.045, their mean square 0.063. Twelve classes.
     assert np.abs(scores.mean(axis=0)).max() < 4.5 * 0.045
     assert np.abs((scores**2).mean(axis=0) - 1).max() < 4.5 * 0.063
-    monkeypatch.setattr(vector, "BLOCK", 31)
+    monkeypatch.setattr(_vector, "BLOCK", 31)
     mean = randomizer.debias(randomizer.unpack(releases[0])).mean(axis=0)
     np.testing.assert_allclose(randomizer.frequencies(releases[0]), mean, atol=1e-12)
 

@@ -21,7 +21,7 @@ from benchmarks.learning import tables
 from benchmarks.learning.experiment import Cell, Experiment, Settings, Setup, fit_classifier
 from benchmarks.learning.gaussian import least_sigma
 from benchmarks.learning.reports import report
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.learning import Stages
 
 KINDS = 3

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks.learning.experiment import Cell, Experiment, Setup, fit_classifier
 from benchmarks.learning.neighbours import Neighbours
 from benchmarks.learning.reports import report
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.learning import Alibi, Bits, NearestNeighbour, Stages
 
 BAYES = "Bayes"

@@ -19,9 +19,9 @@ from benchmarks.harness import print_table
 from benchmarks.learning.experiment import Cell, Experiment, Row, Setup
 from benchmarks.learning.reports import Errors, slope
 from benchmarks.learning.sgd import LPRRSGD, LinearLoss, LogisticLoss, LPNormalSGD, SquaredLoss
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.learning import PrivateLabels
-from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling._entropy import SeededEntropy
 
 POINTS, DIMENSION, CLASSES = 256, 4, 3
 

@@ -16,7 +16,7 @@ from typing import Any
 import joblib
 
 from optrand.learning import LabelDPClassifier, Plan, PrivateLabels
-from optrand.sampling.entropy import SeededEntropy
+from optrand.sampling._entropy import SeededEntropy
 
 SETTINGS = Path(__file__).parent / "settings.toml"
 """The settings of every experiment, written down before it is run."""

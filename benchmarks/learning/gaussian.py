@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from optrand.base.validation import check_epsilon, check_real
+from optrand.base._validation import check_epsilon, check_real
 from optrand.errors import InvalidInput
 from optrand.theory.g21.descent import gaussian_tails
 

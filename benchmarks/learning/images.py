@@ -22,7 +22,7 @@ from sklearn.cluster import MiniBatchKMeans
 from benchmarks.learning.experiment import Cell, Experiment, Setup, fit_classifier
 from benchmarks.learning.fetch import find_file
 from benchmarks.learning.reports import report
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.learning import Alibi, Bits, Clusters, Plan, Stages
 
 ARMS: dict[str, tuple[Any, str]] = {

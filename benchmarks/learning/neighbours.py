@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import NearestNeighbors
 
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 
 CHUNK = 50
 """Rows that are predicted at a time."""

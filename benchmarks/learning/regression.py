@@ -23,12 +23,12 @@ from benchmarks.learning import tables
 from benchmarks.learning.experiment import NON_PRIVATE, Cell, Experiment, Row, Setup
 from benchmarks.learning.reports import report
 from optrand import Interval, feasible_output_set, solve, unbiased_regression
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase
 from optrand.learning import LabelDPRegressor, OnePrior, Plan, PrivateLabels, PublicClusters, RowPriors, TwoStages
-from optrand.learning.training import Training
-from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.priors import split_budget
+from optrand.learning._training import Training
+from optrand.sampling._entropy import SeededEntropy
+from optrand.sampling._priors import split_budget
 
 STEEPEST = 20.0
 """Exponents are cut here, so that no trial step overflows."""

@@ -15,7 +15,7 @@ from scipy.stats import t
 
 from benchmarks.harness import print_table
 from benchmarks.learning.experiment import NON_PRIVATE, Row, Setup
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 
 LEVEL = 0.95
 

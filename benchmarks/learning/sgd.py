@@ -31,12 +31,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 
 from benchmarks.learning.gaussian import least_sigma
-from optrand.accounting.spent import Spent
-from optrand.base.validation import Floats, check_epsilon, check_real, rectangular
-from optrand.closed_forms.batch import RRWithPriorBatch
+from optrand.accounting._spent import Spent
+from optrand.base._validation import Floats, check_epsilon, check_real, rectangular
+from optrand.closed_forms._batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease, PrivateLabels
-from optrand.sampling.entropy import EntropySource
+from optrand.sampling._entropy import EntropySource
 
 
 @dataclass(frozen=True)

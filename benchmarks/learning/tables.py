@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from benchmarks.learning.experiment import Setup
 from benchmarks.learning.fetch import find_file
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.data import WEEKS_LABEL, weeks_worked_path
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from optrand.accounting.ledger import Charge, Ledger, State, default_path
-from optrand.accounting.spent import Odometer, Spent
-from optrand.base.suggestions import public_names
+from optrand.accounting._ledger import Charge, Ledger, State, default_path
+from optrand.accounting._spent import Odometer, Spent
+from optrand.base._suggestions import public_names
 
 __all__ = ["Charge", "Ledger", "Odometer", "Spent", "State", "default_path"]
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from optrand.audits.findings import Audit, Worst, audit
-from optrand.base.suggestions import public_names
+from optrand.audits._findings import Audit, Worst, audit
+from optrand.base._suggestions import public_names
 
 __all__ = ["Audit", "Worst", "audit"]
 

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.baselines.additive import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
-from optrand.baselines.cluster import ClusterPriorRelease, ClusterPriorRR, ClusterPriors, ClusterRelease, ClusterRR
-from optrand.baselines.groups import Groups
-from optrand.baselines.peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, lemma9, theorem3
-from optrand.baselines.randomization import LabelRandomization, UniformRR
-from optrand.baselines.vector import Alibi, LatticeAlibi, UnaryBits
-from optrand.model.protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
+from optrand.base._suggestions import public_names
+from optrand.baselines._additive import DiscreteLaplace, DiscreteStaircase, Laplace, Staircase
+from optrand.baselines._cluster import ClusterPriorRelease, ClusterPriorRR, ClusterPriors, ClusterRelease, ClusterRR
+from optrand.baselines._groups import Groups
+from optrand.baselines._peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, lemma9, theorem3, theorem3_flip
+from optrand.baselines._randomization import LabelRandomization, UniformRR
+from optrand.baselines._vector import Alibi, LatticeAlibi, UnaryBits
+from optrand.model._protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
 
 __all__ = [
     "Alibi",
@@ -36,6 +36,7 @@ __all__ = [
     "UniformRR",
     "lemma9",
     "theorem3",
+    "theorem3_flip",
 ]
 
 if not TYPE_CHECKING:

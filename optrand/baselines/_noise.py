@@ -20,10 +20,10 @@ from fractions import Fraction
 import numpy as np
 from scipy import special
 
-from optrand.base.arithmetic import decimal_value, float_below
-from optrand.base.validation import Floats
-from optrand.sampling.discrete_noise import discrete_staircase
-from optrand.sampling.entropy import EntropySource, check_width, check_words
+from optrand.base._arithmetic import decimal_value, float_below
+from optrand.base._validation import Floats
+from optrand.sampling._discrete_noise import discrete_staircase
+from optrand.sampling._entropy import EntropySource, check_width, check_words
 
 Drawn = Sequence[int] | Floats
 """Noise in its own unit: integers of any size, or floats."""

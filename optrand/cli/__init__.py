@@ -13,10 +13,10 @@ from typing import Annotated
 
 import typer
 
-from optrand.cli.console import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, drop_unwritten
-from optrand.cli.releasing import estimate, ledger, randomize
-from optrand.cli.solving import plot, solve, sweep
-from optrand.cli.verifying import audit, theory, verify
+from optrand.cli._console import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, drop_unwritten
+from optrand.cli._releasing import estimate, ledger, randomize
+from optrand.cli._solving import plot, solve, sweep
+from optrand.cli._verifying import audit, theory, verify
 
 __all__ = ["FAILED", "UNVERIFIED", "WRONG_INPUT", "app", "main"]
 

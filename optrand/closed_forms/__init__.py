@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.closed_forms.batch import RRWithPriorBatch, rr_with_prior_batch
-from optrand.closed_forms.narrowest import two_ends
-from optrand.closed_forms.response import rr, rr_top_k, rr_with_prior
-from optrand.closed_forms.unbiased import debiased_rr, gap_response, gap_response_is_optimal
+from optrand.base._suggestions import public_names
+from optrand.closed_forms._batch import RRWithPriorBatch, rr_with_prior_batch
+from optrand.closed_forms._narrowest import two_ends
+from optrand.closed_forms._response import rr, rr_top_k, rr_with_prior
+from optrand.closed_forms._unbiased import debiased_rr, gap_response, gap_response_is_optimal
 
 __all__ = [
     "RRWithPriorBatch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
+from optrand.base._suggestions import public_names
 
 __all__ = ["WEEKS_LABEL", "weeks_worked_counts_path", "weeks_worked_path"]
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
+from optrand.base._suggestions import public_names
 from optrand.errors import MissingExtra
 
 try:
@@ -26,9 +26,9 @@ try:
 except ImportError as error:
     raise MissingExtra("optrand.learning needs scikit-learn: pip install 'optrand[learning]'") from error
 
-from optrand.learning.domain import Domain
-from optrand.learning.estimators import LabelDPClassifier, LabelDPRegressor
-from optrand.learning.plans import (
+from optrand.learning._domain import Domain
+from optrand.learning._estimators import LabelDPClassifier, LabelDPRegressor
+from optrand.learning._plans import (
     Alibi,
     Bits,
     Clusters,
@@ -42,8 +42,8 @@ from optrand.learning.plans import (
     Stages,
     TwoStages,
 )
-from optrand.learning.private_labels import LabelRelease, PriorRelease, PrivateLabels
-from optrand.learning.targets import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels, Target
+from optrand.learning._private_labels import LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning._targets import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels, Target
 
 __all__ = [
     "Alibi",

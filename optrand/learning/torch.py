@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.errors import InvalidInput, MissingExtra
 
 __all__ = ["TorchClassifier"]

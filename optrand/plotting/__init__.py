@@ -28,8 +28,8 @@ Examples
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.plotting.comparisons import (
+from optrand.base._suggestions import public_names
+from optrand.plotting._comparisons import (
     composition_figure,
     frontier_figure,
     moments_figure,
@@ -37,9 +37,9 @@ from optrand.plotting.comparisons import (
     shares_figure,
     times_figure,
 )
-from optrand.plotting.randomizer import groups_figure, joint_figure, matrix_figure, pmf_figure
-from optrand.plotting.saving import save_figure
-from optrand.plotting.structure import chord_figure, dual_figure, flow_figure, phases_figure
+from optrand.plotting._randomizer import groups_figure, joint_figure, matrix_figure, pmf_figure
+from optrand.plotting._saving import save_figure
+from optrand.plotting._structure import chord_figure, dual_figure, flow_figure, phases_figure
 
 __all__ = [
     "chord_figure",

@@ -20,8 +20,8 @@ from matplotlib.figure import Figure, FigureBase
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
 
-from optrand.base.numerals import shown_above, shown_below
-from optrand.base.validation import Floats
+from optrand.base._numerals import shown_above, shown_below
+from optrand.base._validation import Floats
 from optrand.errors import InvalidInput
 
 Place = Axes | FigureBase | None

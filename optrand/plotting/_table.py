@@ -13,15 +13,15 @@ from matplotlib.axis import Axis
 from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
-from optrand.base.validation import Floats, check_values
-from optrand.baselines.additive import Additive
+from optrand.base._validation import Floats, check_values
+from optrand.baselines._additive import Additive
 from optrand.errors import InvalidInput
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.problem import Problem
-from optrand.model.randomizer import Randomizer
-from optrand.model.table import Table
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._problem import Problem
+from optrand.model._randomizer import Randomizer
+from optrand.model._table import Table
 from optrand.plotting._style import INK, LIMITS, number_texts, spread
-from optrand.studies.paths import Decomposable, merge_neighbours
+from optrand.studies._paths import Decomposable, merge_neighbours
 
 Drawable = Decomposable | Additive
 """Mechanism, randomizer, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
@@ -33,7 +33,7 @@ def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomize
     """Return the table to draw, without outputs that never occur.
 
     Columns that a mechanism splits between neighbouring floats are drawn as one
-    (:func:`optrand.studies.paths.merge_neighbours`). Additive noise is rounded to a fine grid for those `labels`.
+    (:func:`optrand.studies._paths.merge_neighbours`). Additive noise is rounded to a fine grid for those `labels`.
     """
     if isinstance(subject, Additive):
         return _round_noise(subject, labels)

@@ -14,19 +14,19 @@ import numpy as np
 from matplotlib.figure import FigureBase
 
 from optrand import losses
-from optrand.base.arithmetic import float_above
-from optrand.base.numerals import shown_above, shown_below, shown_spent
-from optrand.certificates.certificate import Certificate, certify
+from optrand.base._arithmetic import float_above
+from optrand.base._numerals import shown_above, shown_below, shown_spent
+from optrand.certificates._certificate import Certificate, certify
 from optrand.errors import missing_extra
-from optrand.mechanism.mechanism import Mechanism
-from optrand.model.outputs import in_words
-from optrand.model.problem import Problem
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._outputs import in_words
+from optrand.model._problem import Problem
+from optrand.plotting._randomizer import find_distinct, groups_figure
+from optrand.plotting._saving import DRAWINGS, draw, render, whole_figure
 from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count
 from optrand.plotting._table import chances_to_keep
-from optrand.plotting.randomizer import find_distinct, groups_figure
-from optrand.plotting.saving import DRAWINGS, draw, render, whole_figure
-from optrand.sampling.priors import BudgetSplit
-from optrand.studies.paths import count_outputs
+from optrand.sampling._priors import BudgetSplit
+from optrand.studies._paths import count_outputs
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined, Template

@@ -20,13 +20,13 @@
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.programs.answer import Answer, Status
-from optrand.programs.backends import Cvxpy, Highs, Scipy
-from optrand.programs.certificate import ProgramCertificate
-from optrand.programs.constraints import BiasAtMost, ProbabilityAtMost, Unbiased
-from optrand.programs.papers import algorithm1, lp1, lp2
-from optrand.programs.privacy import (
+from optrand.base._suggestions import public_names
+from optrand.programs._answer import Answer, Status
+from optrand.programs._backends import Cvxpy, Highs, Scipy
+from optrand.programs._certificate import ProgramCertificate
+from optrand.programs._constraints import BiasAtMost, ProbabilityAtMost, Unbiased
+from optrand.programs._papers import algorithm1, lp1, lp2
+from optrand.programs._privacy import (
     Approximate,
     MaximalLeakage,
     Metric,
@@ -35,7 +35,7 @@ from optrand.programs.privacy import (
     Pure,
     Sensitive,
 )
-from optrand.programs.program import Program
+from optrand.programs._program import Program
 
 __all__ = [
     "Answer",

@@ -13,16 +13,16 @@
 import importlib
 from typing import Any
 
-from optrand.base.suggestions import missing_name
+from optrand.base._suggestions import missing_name
 from optrand.errors import missing_extra
 
 _HOMES = {
-    "Question": "question",
-    "ReleaseRecord": "record",
-    "diagnose_table": "files",
-    "load_release": "record",
-    "randomize": "in_memory",
-    "randomize_table": "files",
+    "Question": "_question",
+    "ReleaseRecord": "_record",
+    "diagnose_table": "_files",
+    "load_release": "_record",
+    "randomize": "_in_memory",
+    "randomize_table": "_files",
 }
 
 __all__ = sorted(_HOMES)

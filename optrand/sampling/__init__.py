@@ -1,14 +1,24 @@
-"""Exact draws from tables of integers, and unbiased rounding of labels to knots."""
+"""Exact draws from tables of integers, private priors, and unbiased rounding of labels to knots."""
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.sampling.draw import Sampler
-from optrand.sampling.entropy import SeededEntropy, SystemEntropy
-from optrand.sampling.keyed import KeyedEntropy, RecordStreams
-from optrand.sampling.rounding import unbiased_rounding
+from optrand.base._suggestions import public_names
+from optrand.sampling._draw import Sampler
+from optrand.sampling._entropy import SeededEntropy, SystemEntropy
+from optrand.sampling._keyed import KeyedEntropy, RecordStreams
+from optrand.sampling._priors import private_prior, split_budget
+from optrand.sampling._rounding import unbiased_rounding
 
-__all__ = ["KeyedEntropy", "RecordStreams", "Sampler", "SeededEntropy", "SystemEntropy", "unbiased_rounding"]
+__all__ = [
+    "KeyedEntropy",
+    "RecordStreams",
+    "Sampler",
+    "SeededEntropy",
+    "SystemEntropy",
+    "private_prior",
+    "split_budget",
+]
+__all__ += ["unbiased_rounding"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_names(__name__, __all__)

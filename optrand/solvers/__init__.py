@@ -1,22 +1,22 @@
 """Algorithms and their options: frozen records, called on a problem.
 
 `ClosedForm`, `BinPath`, `ReducedDual`, `GridDual`, `LinearProgram` and `ColumnGeneration`;
-:func:`~optrand.solvers.dispatch.solve` picks one by the rule that :func:`~optrand.solvers.dispatch.choose` documents.
-:func:`~optrand.solvers.bins.path.rr_on_bins` states a problem without a bias penalty and solves it; `WorstPrior` looks
+:func:`~optrand.solvers._dispatch.solve` picks one by the rule that :func:`~optrand.solvers._dispatch.choose` documents.
+:func:`~optrand.solvers.bins._path.rr_on_bins` states a problem without a bias penalty and solves it; `WorstPrior` looks
 for a worst prior as well.
 """
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.solvers.bins.path import BinPath, rr_on_bins
-from optrand.solvers.closed_form import ClosedForm
-from optrand.solvers.dispatch import Solver, choose, design, solve
-from optrand.solvers.grid.column_generation import ColumnGeneration
-from optrand.solvers.grid.dual import GridDual
-from optrand.solvers.grid.linear_program import LinearProgram
-from optrand.solvers.minimax import WorstPrior
-from optrand.solvers.reduced_dual.solver import ReducedDual
+from optrand.base._suggestions import public_names
+from optrand.solvers._closed_form import ClosedForm
+from optrand.solvers._dispatch import Solver, choose, design, solve
+from optrand.solvers._minimax import WorstPrior
+from optrand.solvers.bins._path import BinPath, rr_on_bins
+from optrand.solvers.grid._column_generation import ColumnGeneration
+from optrand.solvers.grid._dual import GridDual
+from optrand.solvers.grid._linear_program import LinearProgram
+from optrand.solvers.reduced_dual._solver import ReducedDual
 
 __all__ = [
     "BinPath",

@@ -11,10 +11,10 @@
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.states.channel import capacity, channel_capacity, noise_rate
-from optrand.states.optimum import BestRandomizer, best
-from optrand.states.trigger import TriggerStates, trigger_states
+from optrand.base._suggestions import public_names
+from optrand.states._channel import capacity, channel_capacity, noise_rate
+from optrand.states._optimum import BestRandomizer, best
+from optrand.states._trigger import TriggerStates, trigger_states
 
 __all__ = [
     "BestRandomizer",

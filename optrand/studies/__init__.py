@@ -9,14 +9,15 @@
 :func:`place_knots`           labels that stand for a continuum of labels, placed for its prior
 :func:`continuous_mechanism`  labels that are a continuum, by way of knots and unbiased rounding
 :func:`decompose_paths`       mechanism as a mixture of randomized responses on bins
+:func:`count_outputs`         number of outputs, those that rounding split counted once
 ============================  ====================================================================
 """
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.studies.adaptive import AdaptiveOutputs, adaptive_outputs
-from optrand.studies.continuous import (
+from optrand.base._suggestions import public_names
+from optrand.studies._adaptive import AdaptiveOutputs, adaptive_outputs
+from optrand.studies._continuous import (
     ContinuousMechanism,
     ContinuousPrior,
     KnotCount,
@@ -25,11 +26,11 @@ from optrand.studies.continuous import (
     knot_sweep,
     place_knots,
 )
-from optrand.studies.inverse import EpsilonBracket, smallest_epsilon
-from optrand.studies.many import solve_many
-from optrand.studies.paths import Path, Paths, decompose_paths
-from optrand.studies.sweeps import Sweep, SweepRow, sweep
-from optrand.studies.worst_case import minimax
+from optrand.studies._inverse import EpsilonBracket, smallest_epsilon
+from optrand.studies._many import solve_many
+from optrand.studies._paths import Path, Paths, count_outputs, decompose_paths
+from optrand.studies._sweeps import Sweep, SweepRow, sweep
+from optrand.studies._worst_case import minimax
 
 __all__ = [
     "AdaptiveOutputs",
@@ -44,6 +45,7 @@ __all__ = [
     "SweepRow",
     "adaptive_outputs",
     "continuous_mechanism",
+    "count_outputs",
     "decompose_paths",
     "knot_sweep",
     "minimax",

@@ -6,9 +6,20 @@ corrected if it has a slip, and in a deliberately false variant, on the same ins
 
 from typing import TYPE_CHECKING
 
-from optrand.base.suggestions import public_names
-from optrand.theory.catalogue import PAPERS, claims, find
-from optrand.theory.engine import BlindCheck, Case, Claim, Comparison, Evidence, Finding, Verdict, at_most, check, equal
+from optrand.base._suggestions import public_names
+from optrand.theory._catalogue import PAPERS, claims, find
+from optrand.theory._engine import (
+    BlindCheck,
+    Case,
+    Claim,
+    Comparison,
+    Evidence,
+    Finding,
+    Verdict,
+    at_most,
+    check,
+    equal,
+)
 
 __all__ = ["PAPERS", "BlindCheck", "Case", "Claim", "Comparison", "Evidence", "Finding", "Verdict", "at_most", "check"]
 __all__ += ["claims", "equal", "find"]

@@ -22,12 +22,12 @@ import optrand
 from benchmarks.exactness import verify
 from optrand import Interval, checker, classification, regression, solve, unbiased_regression
 from optrand.accounting import Charge, Ledger
-from optrand.base import strict_json
+from optrand.base import _strict_json
 from optrand.errors import InvalidFile, OptrandError
-from optrand.mechanism.mechanism import load
+from optrand.mechanism._mechanism import load
 from optrand.release import load_release
-from optrand.sampling.entropy import SystemEntropy
-from optrand.sampling.keyed import KEY_BYTES, KeyedEntropy
+from optrand.sampling._entropy import SystemEntropy
+from optrand.sampling._keyed import KEY_BYTES, KeyedEntropy
 
 pytestmark = pytest.mark.nightly
 
@@ -139,7 +139,7 @@ def _mechanism_forger(folder, rng):
         for name in parents:
             target = target[name]
         target[last] = _edited(target[last], rng)
-        path.write_text(json.dumps({**document, "digest": strict_json.digest(document)}))
+        path.write_text(json.dumps({**document, "digest": _strict_json.digest(document)}))
         return _of_mechanism(path)
 
     return forge
@@ -181,7 +181,7 @@ def _record_forger(folder, rng):
         else:
             step = document["mechanisms"][0]["columns"][0][0]
             step[1] = str(int(step[1]) + 1)
-        path.write_text(json.dumps({**document, "digest": strict_json.digest(document)}))
+        path.write_text(json.dumps({**document, "digest": _strict_json.digest(document)}))
         try:
             record = load_release(path)
         except InvalidFile:
@@ -216,8 +216,8 @@ FORKED = """
 import os, sys
 import numpy as np
 from optrand.errors import InvalidInput
-from optrand.sampling.entropy import SystemEntropy
-from optrand.sampling.keyed import KeyedEntropy, RecordStreams
+from optrand.sampling._entropy import SystemEntropy
+from optrand.sampling._keyed import KeyedEntropy, RecordStreams
 words, workers, key = 4096, int(sys.argv[1]), bytes(range(32))
 system, counter, streams = SystemEntropy(), KeyedEntropy(key), RecordStreams(key)
 system.words(3), counter.words(3)  # A buffer, if there is one, is full.

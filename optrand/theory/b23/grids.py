@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 import optrand
-from optrand.base.arithmetic import exp_bracket
+from optrand.base._arithmetic import exp_bracket
 from optrand.closed_forms import debiased_rr, two_ends
 from optrand.data import weeks_worked_counts_path
-from optrand.model.outputs import feasible_output_set
+from optrand.model._outputs import feasible_output_set
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._instances import RATIOS, Row, Setting, label_set, settings, shares
 from optrand.theory.b23.optima import (
     THREE,
     AbsoluteLoss,
@@ -29,8 +31,6 @@ from optrand.theory.b23.optima import (
     prove,
     response_ends,
 )
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.instances import RATIOS, Row, Setting, label_set, settings, shares
 
 
 def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | float:

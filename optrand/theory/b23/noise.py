@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from optrand.base.arithmetic import exp_bracket
+from optrand.base._arithmetic import exp_bracket
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._instances import RATIOS, prior
+from optrand.theory._sums import largest_ratio, total
 from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.instances import RATIOS, prior
-from optrand.theory.sums import largest_ratio, total
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ from flint import fmpq
 import optrand
 from optrand import losses
 from optrand.errors import Infeasible, InvalidInput
-from optrand.model.outputs import OutputSet
-from optrand.model.problem import Problem
+from optrand.model._outputs import OutputSet
+from optrand.model._problem import Problem
 from optrand.programs import Pairwise, Program, Unbiased
-from optrand.studies.paths import count_outputs
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, Row, Setting, label_set, prior, settings, shares
-from optrand.theory.sums import dot, total
+from optrand.studies._paths import count_outputs
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false
+from optrand.theory._instances import RATIOS, Row, Setting, label_set, prior, settings, shares
+from optrand.theory._sums import dot, total
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""

@@ -18,10 +18,10 @@ import numpy as np
 
 import optrand
 from optrand.solvers import design
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
+from optrand.theory._instances import Row, Setting, prior, shares
+from optrand.theory._sums import dot
 from optrand.theory.b23.optima import Cost, absolute, exact_law, half_square, pose, prove
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory.instances import Row, Setting, prior, shares
-from optrand.theory.sums import dot
 
 Law = tuple[Row, tuple[Row, ...]]
 """Outputs, and a row of probabilities for each label."""

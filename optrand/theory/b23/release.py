@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 import optrand
-from optrand.base.arithmetic import exp_bracket
-from optrand.sampling.entropy import SeededEntropy
-from optrand.sampling.priors import private_prior
+from optrand.base._arithmetic import exp_bracket
+from optrand.sampling._entropy import SeededEntropy
+from optrand.sampling._priors import private_prior
+from optrand.theory._engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._instances import Row
+from optrand.theory._sums import largest_ratio, push_forward, times, total
 from optrand.theory.b23.optima import exact_law
-from optrand.theory.engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.instances import Row
-from optrand.theory.sums import largest_ratio, push_forward, times, total
 
 Counts = tuple[int, ...]
 

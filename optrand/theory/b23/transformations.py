@@ -16,6 +16,9 @@ import cvxpy
 import numpy as np
 
 from optrand.baselines import Staircase
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
+from optrand.theory._instances import RATIOS, Row, Setting, draw_setting, label_set, prior, shares
+from optrand.theory._sums import dot, push_forward, total
 from optrand.theory.b23.optima import (
     Column,
     Cost,
@@ -24,9 +27,6 @@ from optrand.theory.b23.optima import (
     half_square,
     sets,
 )
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, Row, Setting, draw_setting, label_set, prior, shares
-from optrand.theory.sums import dot, push_forward, total
 
 
 @dataclass(frozen=True)

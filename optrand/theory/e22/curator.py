@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from optrand.base.validation import Floats
-from optrand.baselines.cluster import cluster_distribution
+from optrand.base._validation import Floats
+from optrand.baselines._cluster import cluster_distribution
+from optrand.theory._engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._instances import RATIOS, Row, prior
+from optrand.theory._sums import largest_ratio, times, total
 from optrand.theory.e22.losses import (
     Histogram,
     channel,
@@ -22,9 +25,6 @@ from optrand.theory.e22.losses import (
     label_laws,
     renormalize,
 )
-from optrand.theory.engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.instances import RATIOS, Row, prior
-from optrand.theory.sums import largest_ratio, times, total
 
 
 def weigh_corner(counts: Histogram, low: int, noise: Fraction, top: int) -> Fraction:

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from optrand.base.validation import Floats
+from optrand.base._validation import Floats
 from optrand.baselines import LabelRandomization
-from optrand.baselines.cluster import cluster_distribution
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, equal, false, grid
-from optrand.theory.instances import Row, Table, prior, shares
-from optrand.theory.sums import push_forward, times, total
+from optrand.baselines._cluster import cluster_distribution
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, equal, false, grid
+from optrand.theory._instances import Row, Table, prior, shares
+from optrand.theory._sums import push_forward, times, total
 
 Histogram = tuple[int, ...]
 Key = TypeVar("Key", bound=Hashable)

@@ -18,7 +18,10 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, smirnovi
 
 from optrand.baselines import LabelRandomization
-from optrand.baselines.cluster import cluster_distribution
+from optrand.baselines._cluster import cluster_distribution
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
+from optrand.theory._instances import RATIOS, Row
+from optrand.theory._sums import total
 from optrand.theory.e22.losses import (
     TEMPTING,
     Contest,
@@ -27,10 +30,7 @@ from optrand.theory.e22.losses import (
     histograms,
     noisy_law,
 )
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory.g21.debiased import correlation
-from optrand.theory.instances import RATIOS, Row
-from optrand.theory.sums import total
 
 ANY = "any class of hypotheses and population, gamma of at most 1/2"
 CONSTANT = "an unnamed constant, over all classes of hypotheses and populations"

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from optrand.base.arithmetic import log_bracket
+from optrand.base._arithmetic import log_bracket
 from optrand.estimate import top_k_loss_weights
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._instances import RATIOS, Row, Table, prior, shares
+from optrand.theory._sums import times, total
 from optrand.theory.g21.response import Rows, TopK
-from optrand.theory.instances import RATIOS, Row, Table, prior, shares
-from optrand.theory.sums import times, total
 
 
 class Debiased(TopK):

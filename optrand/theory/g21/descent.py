@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from optrand.base.arithmetic import exp_bracket, log_bracket, privacy_ratio
-from optrand.base.validation import Floats
+from optrand.base._arithmetic import exp_bracket, log_bracket, privacy_ratio
+from optrand.base._validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
+from optrand.theory._instances import RATIOS, Table, prior
+from optrand.theory._sums import largest_ratio, push_forward, ratio_of_neighbours, total
 from optrand.theory.g21.response import Rows, TopK, table, top_k_rows, top_ks
-from optrand.theory.instances import RATIOS, Table, prior
-from optrand.theory.sums import largest_ratio, push_forward, ratio_of_neighbours, total
 
 UNNAMED = "the constant is not named, and all convex losses and distributions are meant"
 

@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from optrand.base.arithmetic import exp_bracket, privacy_ratio
+from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.programs import Approximate, Program
-from optrand.theory.engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory.instances import RATIOS
-from optrand.theory.sums import binomial, total
+from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
+from optrand.theory._instances import RATIOS
+from optrand.theory._sums import binomial, total
 
 Real = TypeVar("Real", Fraction, float)
 

@@ -19,15 +19,15 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base.arithmetic import exp_bracket
-from optrand.base.validation import Floats
-from optrand.baselines.groups import Groups
+from optrand.base._arithmetic import exp_bracket
+from optrand.base._validation import Floats
+from optrand.baselines._groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
-from optrand.sampling.priors import EstimatedPrior
-from optrand.theory.engine import Comparison, at_most, claim, corrected, equal, false, grid
+from optrand.sampling._priors import EstimatedPrior
+from optrand.theory._engine import Comparison, at_most, claim, corrected, equal, false, grid
+from optrand.theory._instances import Row, prior
+from optrand.theory._sums import ratio_of_neighbours, times, total
 from optrand.theory.g21.response import Rows, table
-from optrand.theory.instances import Row, prior
-from optrand.theory.sums import ratio_of_neighbours, times, total
 
 Integers = NDArray[np.int64]
 Stages = tuple[tuple[int, ...], ...]

@@ -21,11 +21,11 @@ import numpy as np
 from flint import fmpq, fmpq_mat
 
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
-from optrand.mechanism.mechanism import Mechanism
+from optrand.mechanism._mechanism import Mechanism
 from optrand.programs import lp1, lp2
-from optrand.theory.engine import TOLERANCE, Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
-from optrand.theory.instances import RATIOS, Row, Setting, settings, shares
-from optrand.theory.sums import largest_ratio, total
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
+from optrand.theory._instances import RATIOS, Row, Setting, settings, shares
+from optrand.theory._sums import largest_ratio, total
 
 Rows = tuple[Row, ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
@@ -95,7 +95,7 @@ class TopK:
 
 
 def tasks(count: int, *, most: int) -> tuple[list[dict[str, Any]], Draws]:
-    """Return priors and ratios of :func:`~optrand.theory.instances.settings`."""
+    """Return priors and ratios of :func:`~optrand.theory._instances.settings`."""
     edges, random = settings(count, most=most)
     return [_prior_and_ratio(each) for each in edges], Draws(count, lambda draw: _prior_and_ratio(random.draw(draw)))
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from optrand.base.arithmetic import exp_bracket
+from optrand.base._arithmetic import exp_bracket
 from optrand.baselines import Alibi, UnaryBits
-from optrand.sampling.entropy import SeededEntropy, Words
-from optrand.theory.engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
+from optrand.sampling._entropy import SeededEntropy, Words
+from optrand.theory._engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
+from optrand.theory._instances import Row, Table, prior, shares
+from optrand.theory._sums import largest_ratio, push_forward, times, total
 from optrand.theory.g21.response import CHANNELS
-from optrand.theory.instances import Row, Table, prior, shares
-from optrand.theory.sums import largest_ratio, push_forward, times, total
 
 Vector = tuple[int, ...]
 

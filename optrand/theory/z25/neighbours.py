@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from optrand.base.arithmetic import exp_bracket, log_bracket
-from optrand.base.validation import Floats
+from optrand.base._arithmetic import exp_bracket, log_bracket
+from optrand.base._validation import Floats
 from optrand.baselines import UnaryBits
-from optrand.theory.engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory.instances import Row
-from optrand.theory.sums import binomial, bit_sums, total
+from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._instances import Row
+from optrand.theory._sums import binomial, bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
 
 

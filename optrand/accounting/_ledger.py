@@ -1,0 +1,480 @@
+"""Durable account of releases: each is charged before anything is drawn, never refunded, and drawn once.
+
+The ledger is one SQLite file in WAL mode, or tables of a PostgreSQL server. A release passes through three states:
+
+    charged     its epsilon is on the disk, nothing has been drawn;
+    drawn       its noisy histogram and its mechanisms are in the ledger, labels may have been drawn;
+    complete    its table is published, and its key is erased.
+
+Every noisy label is a function of the key and the record's id, so a release that broke off goes on with the same noise.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import sqlite3
+import unicodedata
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from optrand.accounting._spent import Spent
+from optrand.base._validation import check_flag
+from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
+
+APPLICATION = 0x6F70_746C
+"""The letters "optl": application id of the file, so that another SQLite file is refused, and lock of a server."""
+
+SCHEMES = ("postgresql://", "postgres://")
+
+SCHEMA = """
+CREATE TABLE release (
+  {serial} id TEXT PRIMARY KEY, dataset TEXT NOT NULL, "column" TEXT NOT NULL,
+  epsilon TEXT NOT NULL, prior_epsilon TEXT NOT NULL,
+  question TEXT NOT NULL, input TEXT NOT NULL, output TEXT NOT NULL, again INTEGER NOT NULL, begun TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('charged', 'drawn', 'complete')), key {bytes}, record TEXT) {strict};
+CREATE INDEX of_dataset ON release (dataset, "column", epsilon);
+CREATE TABLE secret (key {bytes} NOT NULL) {strict}
+"""
+
+
+class State(StrEnum):
+    """Progress of a release. Whatever the state, all of its epsilon is spent."""
+
+    CHARGED = "charged"
+    DRAWN = "drawn"
+    COMPLETE = "complete"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charge:
+    """One release in the ledger.
+
+    Attributes
+    ----------
+    dataset, column : str
+        The table and its column of labels.
+    epsilon, prior_epsilon : Fraction
+        The total in nats, and the part of it that is spent on the prior.
+    question, input : str
+        Digests of the question, and of the private input under a key of the ledger.
+    output : str
+        Where the noisy labels go.
+    id : str
+        UUID of the release, in hexadecimal.
+    again : bool
+        Whether the user requested another release of the same labels.
+    begun : str
+        Time of the charge, in UTC.
+    state : State
+    key : bytes or None
+        Master key of the noise. None once it is erased.
+    record : str or None
+        Record of the release, its mechanisms included, while it is drawn.
+    """
+
+    dataset: str
+    column: str
+    epsilon: Fraction
+    prior_epsilon: Fraction
+    question: str
+    input: str
+    output: str
+    id: str = ""
+    again: bool = False
+    begun: str = ""
+    state: State = State.CHARGED
+    key: bytes | None = field(default=None, repr=False)
+    record: str | None = field(default=None, repr=False)
+
+    @property
+    def total(self) -> Spent:
+        """Return the cost of the release."""
+        return Spent(self.epsilon)
+
+    @property
+    def parts(self) -> dict[str, Spent]:
+        """Return the total, split between the prior, if there is one, and the labels."""
+        prior = {"prior": Spent(self.prior_epsilon)} if self.prior_epsilon else {}
+        return {**prior, "labels": Spent(self.epsilon - self.prior_epsilon)}
+
+    @property
+    def open(self) -> bool:
+        """Decide whether the release can go on."""
+        return self.key is not None
+
+    @property
+    def status(self) -> str:
+        """State in words: a release without a key that is not complete was withdrawn."""
+        return self.state.value if self.open or self.state is State.COMPLETE else f"{self.state.value}, withdrawn"
+
+
+Execute = Callable[..., Any]
+"""Runs one statement with parameters, as the method of a connection of sqlite3 does."""
+
+FIELDS = tuple(Charge.__dataclass_fields__)
+COLUMNS = ", ".join(f'"{name}"' for name in FIELDS)
+
+
+class Ledger:
+    """Account of the releases of named datasets: their costs, and the keys of those that are unfinished.
+
+    Parameters
+    ----------
+    path : path or str, optional
+        The file, which is made if it is missing; on a local disk. By default :func:`default_path`. Or the URL of a
+        PostgreSQL database, ``postgresql://user@host/database``, which may hold one ledger.
+
+    Raises
+    ------
+    InvalidFile
+        Another kind of file, a damaged one, or one that other users may read.
+    InvalidInput
+        The folder is missing.
+
+    Attributes
+    ----------
+    name : str
+        The file, or host and database without a password.
+
+    Notes
+    -----
+    Each call opens the file anew, so a ledger may be shared by threads and survives a fork. The cost of a call does not
+    grow with the number of releases. An older copy of the file that is restored from a backup is not noticed.
+
+    SQLite overwrites the keys that are erased. PostgreSQL keeps old versions of rows until it vacuums, and the log of
+    its writes for as long as its administrator chose: who can read either can undo noise until then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> charge = Charge(
+    ...     dataset="census",
+    ...     column="weeks",
+    ...     epsilon=Fraction(1),
+    ...     prior_epsilon=Fraction(0),
+    ...     question="q",
+    ...     input="i",
+    ...     output="out.csv",
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger(f"{folder}/ledger.sqlite")
+    ...     [begun] = ledger.begin([charge])
+    ...     ledger.complete([begun])
+    ...     str(ledger.spent("census", "weeks")), ledger.entries()[0].status
+    ...     ledger.begin([charge])
+    Traceback (most recent call last):
+        ...
+    optrand.errors.AlreadySpent: column 'weeks' of dataset 'census' was released before, for epsilon 1 in total: another
+    release adds epsilon 1, to epsilon 2; ask for that with again=True
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        if isinstance(path, str) and path.startswith(SCHEMES):
+            parts = urlsplit(path)
+            self.name = f"{parts.hostname or 'localhost'}{parts.path}"
+            self._transaction = partial(_server_transaction, path, self.name)
+        else:
+            file = Path(path) if path is not None else default_path()
+            self.name = str(file)
+            if path is None:
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _check_file(file)
+            self._transaction = partial(_file_transaction, file)
+        with self._transaction(create=True) as execute:
+            (self._secret,) = execute("SELECT key FROM secret").fetchone()
+
+    @property
+    def digest_key(self) -> bytes:
+        """Return the key of digests of inputs. A plain digest would disclose a label to anyone who knows all others."""
+        return hmac.digest(self._secret, b"digests of inputs", "sha256")
+
+    def begin(
+        self, charges: Sequence[Charge], *, again: bool = False, budget: Spent | float | None = None
+    ) -> list[Charge]:
+        """Charge releases of columns of one dataset durably, all of them or none, or go on with unfinished ones.
+
+        Parameters
+        ----------
+        charges : sequence of Charge
+            Without id, key and state.
+        again : bool
+            Release labels that were released before. Costs add up.
+        budget : Spent or float, optional
+            Largest total cost of all releases of the dataset.
+
+        Returns
+        -------
+        list of Charge
+            With their keys. An unfinished release of the same question, input and output costs nothing more.
+
+        Raises
+        ------
+        AlreadySpent
+            A column was released before.
+        OverBudget
+            Together they would cost more than the budget has left.
+        InputChanged
+            An unfinished release of the same question began with other labels or ids.
+        """
+        check_flag(again, "again")
+        limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
+        with self._transaction() as execute:
+            found = [_find_unfinished(execute, charge, again=again) for charge in charges]
+            new = [charge for charge, old in zip(charges, found, strict=True) if old is None]
+            for charge in new:
+                if not again:
+                    _check_first(execute, charge)
+            if limit is not None and new:
+                _check_budget(_spent(execute, new[0].dataset), Spent.total(c.total for c in new), limit, new[0])
+            return [
+                old or _insert(execute, replace(charge, again=again))
+                for charge, old in zip(charges, found, strict=True)
+            ]
+
+    def draw(self, charge: Charge, record: str) -> str:
+        """Enter the record that labels are drawn with. Return it, or the record of another run that came first."""
+        with self._transaction() as execute:
+            execute(
+                "UPDATE release SET record = ?, state = 'drawn' WHERE id = ? AND state = 'charged' AND key IS NOT NULL",
+                (record, charge.id),
+            )
+            row = execute("SELECT record FROM release WHERE id = ?", (charge.id,)).fetchone()
+        if row is None or row[0] is None:
+            raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
+        return str(row[0])
+
+    def complete(self, charges: Sequence[Charge], publish: Callable[[], object] | None = None) -> None:
+        """Publish releases, then mark them complete and erase their keys.
+
+        Parameters
+        ----------
+        charges : sequence of Charge
+        publish : callable, optional
+            Gives the files their final names. Called while no other run can complete or withdraw these releases.
+
+        Raises
+        ------
+        AlreadySpent
+            Another run has completed or withdrawn one of them. Nothing was published.
+        """
+        ids = [(charge.id,) for charge in charges]
+        with self._transaction() as execute:
+            if any(_row(execute, "id = ? AND key IS NOT NULL", one) is None for one in ids):
+                raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
+            if publish is not None:
+                publish()
+            for one in ids:
+                execute("UPDATE release SET state = 'complete', key = NULL, record = NULL WHERE id = ?", one)
+
+    def withdraw(self, release: str) -> None:
+        """Give up an unfinished release: its key is erased, and its cost stays spent.
+
+        Raises
+        ------
+        InvalidInput
+            There is no unfinished release of that id.
+        """
+        with self._transaction() as execute:
+            change = "UPDATE release SET key = NULL, record = NULL WHERE id = ? AND key IS NOT NULL"
+            if execute(change, (check_name(release, "the release"),)).rowcount != 1:
+                raise InvalidInput("the ledger has no unfinished release of that id: see `optrand ledger`")
+
+    def unfinished(self, release: str) -> Charge | None:
+        """Return the release of an id if it can go on, else None."""
+        with self._transaction() as execute:
+            return _row(execute, "id = ? AND key IS NOT NULL", (release,))
+
+    def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
+        """Return all releases, or those of one dataset, the oldest first."""
+        name = None if dataset is None else check_name(dataset, "the dataset")
+        with self._transaction() as execute:
+            rows = execute(
+                f"SELECT {COLUMNS} FROM release WHERE dataset = COALESCE(?, dataset) ORDER BY rowid",  # noqa: S608
+                (name,),
+            ).fetchall()
+        return tuple(_charge(row) for row in rows)
+
+    def spent(self, dataset: str, column: str | None = None) -> Spent:
+        """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
+        with self._transaction() as execute:
+            return _spent(execute, check_name(dataset, "the dataset"), column)
+
+
+def default_path() -> Path:
+    """Return ``optrand/ledger.sqlite`` in the user's folder of state, ``$XDG_STATE_HOME`` or ``~/.local/state``."""
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    # The specification says that relative paths are to be ignored.
+    folder = state if state.is_absolute() else Path.home() / ".local" / "state"
+    return folder / "optrand" / "ledger.sqlite"
+
+
+def check_name(name: object, what: str) -> str:
+    """Return a name without its case, since `Census` and `census` are one dataset.
+
+    Raises
+    ------
+    InvalidInput
+        The name is not one line of 1 to 200 characters, or has a space at either end.
+    """
+    if not isinstance(name, str) or not name or name != name.strip() or len(name) > 200 or not name.isprintable():
+        raise InvalidInput(f"{what} is no name: expected one line of at most 200 characters, no space at either end")
+    return unicodedata.normalize("NFC", name.casefold())
+
+
+def _row(execute: Execute, condition: str, values: Sequence[object]) -> Charge | None:
+    query = f"SELECT {COLUMNS} FROM release WHERE {condition} ORDER BY rowid DESC LIMIT 1"  # noqa: S608
+    row = execute(query, values).fetchone()
+    return None if row is None else _charge(row)
+
+
+def _charge(row: Sequence[object]) -> Charge:
+    fields: dict[str, Any] = dict(zip(FIELDS, row, strict=True))
+    fields["epsilon"] = Fraction(fields["epsilon"])
+    fields["prior_epsilon"] = Fraction(fields["prior_epsilon"])
+    fields["again"], fields["state"] = bool(fields["again"]), State(fields["state"])
+    return Charge(**fields)
+
+
+def _insert(execute: Execute, charge: Charge) -> Charge:
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    made = replace(charge, id=uuid.uuid4().hex, key=os.urandom(32), begun=begun)
+    values = [getattr(made, name) for name in FIELDS]
+    texts = [str(value) if isinstance(value, Fraction | State) else value for value in values]
+    execute(f"INSERT INTO release ({COLUMNS}) VALUES ({', '.join('?' * len(texts))})", texts)  # noqa: S608
+    return made
+
+
+def _find_unfinished(execute: Execute, charge: Charge, *, again: bool) -> Charge | None:
+    """Find the open release that the request goes on with; with `again`, only one that was itself another release."""
+    same = 'key IS NOT NULL AND dataset = ? AND "column" = ? AND question = ? AND output = ? AND again >= ?'
+    values = (charge.dataset, charge.column, charge.question, charge.output, int(again))
+    found = _row(execute, f"{same} AND input = ?", (*values, charge.input))
+    if found is None and not again and _row(execute, same, values) is not None:
+        raise InputChanged(
+            f"an unfinished release of column {charge.column!r} of dataset {charge.dataset!r} began with other labels "
+            "or ids: restore that input, or pay for another release with again=True"
+        )
+    return found
+
+
+def _spent(execute: Execute, dataset: str, column: str | None = None) -> Spent:
+    rows = execute(
+        'SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND "column" = COALESCE(?, "column") GROUP BY epsilon',
+        (dataset, column),
+    )
+    return Spent(sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction()))
+
+
+def _check_first(execute: Execute, charge: Charge) -> None:
+    spent = _spent(execute, charge.dataset, charge.column)
+    if not spent.epsilon:
+        return
+    message = (
+        f"column {charge.column!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
+        f"release adds {charge.total}, to {spent + charge.total}; ask for that with again=True"
+    )
+    if _row(execute, 'dataset = ? AND "column" = ? AND key IS NOT NULL', (charge.dataset, charge.column)) is not None:
+        message += ". One of these is unfinished: the command that began it goes on with it, at no further cost"
+    raise AlreadySpent(message, spent=spent)
+
+
+def _check_budget(spent: Spent, cost: Spent, budget: Spent, charge: Charge) -> None:
+    if not (spent + cost).within(budget):
+        raise OverBudget(
+            f"the release costs {cost} and dataset {charge.dataset!r} has cost {spent}, together {spent + cost}, over "
+            f"the budget of {budget}: it was not charged"
+        )
+
+
+def _check_file(path: Path) -> None:
+    """Make the file, readable by its owner alone, or look whether it may be a ledger at all."""
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path.parent} is not a folder: make it first, or keep the ledger elsewhere")
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except ValueError:
+        raise InvalidInput("the path of the ledger is no text that can name a file") from None
+    except FileExistsError:
+        if not path.is_file():
+            raise InvalidFile(f"{path} is not a file, so it is no ledger") from None
+        with path.open("rb") as stream:
+            if stream.read(16) not in (b"", b"SQLite format 3\0"):
+                raise InvalidFile(f"{path} is not a ledger: name another file, or one that is new") from None
+        mode = path.stat().st_mode & 0o777
+        if os.name == "posix" and mode & 0o077:
+            raise InvalidFile(
+                f"{path} can be read by other users (mode {mode:o}), and it holds keys: chmod 600 it"
+            ) from None
+
+
+@contextmanager
+def _file_transaction(path: Path, *, create: bool = False) -> Iterator[Execute]:
+    """Hold the lock of writers of a file; commit, or roll back on an error. Make the tables of a new file if asked."""
+    try:
+        # A file that was removed meanwhile is no new ledger: what it had counted is spent.
+        address = f"{path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, uri=True, timeout=60, isolation_level=None)) as database:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+                database.execute(f"PRAGMA {pragma}")
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                if create and database.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+                    if database.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()[0]:
+                        raise InvalidFile(f"{path} is the database of another program: name another file")
+                    _create(database.execute, serial="", bytes="BLOB", strict="STRICT")
+                    database.execute(f"PRAGMA application_id = {APPLICATION}")
+                yield database.execute
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute("COMMIT")
+            # The log would keep pages with keys that were erased.
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise OSError(f"the ledger {path} cannot be used: {error}") from error
+        raise InvalidFile(f"{path} is damaged, or no ledger: {error}") from error
+
+
+@contextmanager
+def _server_transaction(url: str, name: str, *, create: bool = False) -> Iterator[Execute]:
+    """Do the same on a PostgreSQL server; libpq finds the password in ``~/.pgpass``.
+
+    All transactions take one lock, so that they follow each other as those of a file do. The server writes a charge to
+    its disk before it answers (``synchronous_commit``, its default). A server that cannot be reached, or is busy for a
+    minute, raises OSError.
+    """
+    try:
+        import psycopg
+    except ImportError as error:
+        raise MissingExtra("a ledger on a server needs psycopg: pip install 'optrand[server]'") from error
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+
+            def execute(query: str, values: Sequence[object] = ()) -> Any:
+                plain = [int(value) if isinstance(value, bool) else value for value in values]
+                return connection.execute(query.replace("?", "%s"), plain)
+
+            execute("SET LOCAL lock_timeout = '60s'")
+            execute("SELECT pg_advisory_xact_lock(?)", (APPLICATION,))
+            if create and execute("SELECT to_regclass('secret')").fetchone()[0] is None:
+                _create(execute, serial="rowid BIGSERIAL,", bytes="BYTEA", strict="")
+            yield execute
+    except psycopg.Error as error:
+        raise OSError(f"the ledger {name} cannot be used ({type(error).__name__})") from error
+
+
+def _create(execute: Execute, **words: str) -> None:
+    for statement in SCHEMA.format(**words).split(";"):
+        execute(statement)
+    execute("INSERT INTO secret VALUES (?)", (os.urandom(32),))

@@ -1,0 +1,215 @@
+"""Tables of probabilities in CSV files, with or without names of outputs above and of labels on the left."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import unicodedata
+from collections.abc import Sequence
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+from optrand.audits._exact_table import TOLERANCE, read_fraction
+from optrand.errors import InvalidInput
+
+Names = tuple[str | float, ...]
+Line = Sequence[str]
+
+NEARLY_ONE = Fraction(1, 20)
+"""Rows whose sums miss 1 by less than this may be rows of probabilities, printed with few digits or in error."""
+
+LABEL_TITLES = frozenset({"", "label", "labels", "y", "class", "classes", "index", "input", "unnamed: 0", "rownames"})
+"""Titles of a column of labels, in lower case. Writers of data frames leave it empty."""
+
+REMEDY = (
+    "write names of the outputs in the first line and of the labels in the first column, and leave the first cell empty"
+)
+
+
+class Sheet(NamedTuple):
+    """Table of a file, with entries as text, and the names of its rows and columns.
+
+    Attributes
+    ----------
+    entries : list of list of str
+        One row per label.
+    labels, outputs : tuple or None
+        Numbers if all of them are, otherwise text. None if the file has no names.
+    """
+
+    entries: list[list[str]]
+    labels: Names | None
+    outputs: Names | None
+
+
+def read_sheet(path: Path) -> Sheet:
+    """Read a comma-separated table, as pandas, polars, R or NumPy write it, with an index or without.
+
+    Every column is either the first one, with the labels, or an output. A file whose first line or first column may be
+    either names or probabilities is refused.
+
+    Raises
+    ------
+    InvalidInput
+        A file that cannot be read, is empty, ambiguous or separated by something else, or lines of different lengths.
+    """
+    lines = _lines(path)
+    first, rows = lines[0], lines[1:]
+    if all(_number(cell) is not None for cell in first):
+        if not _is_probabilities(lines):
+            raise InvalidInput(f"{path} may begin with names or with probabilities: {REMEDY}")
+        return Sheet([list(line) for line in lines], None, None)
+    if not rows:
+        raise InvalidInput(f"{path} holds names and no probabilities: expected one line per label below the first")
+    if len(rows[0]) == len(first) + 1:
+        # R names the outputs only.
+        first = ["", *first]
+    if not _are_names(first, rows):
+        raise InvalidInput(f"the first line of {path} may hold names or probabilities: {REMEDY}")
+    labelled = _has_labels(first, rows)
+    if labelled is None:
+        raise InvalidInput(f"the first column of {path} may hold labels or probabilities: {REMEDY}")
+    start = int(labelled)
+    if len(first) == start:
+        raise InvalidInput(f"{path} holds names and no probabilities: expected a column for each output")
+    labels = _names([row[0] for row in rows]) if labelled else None
+    return Sheet([list(row[start:]) for row in rows], labels, _names(first[start:]))
+
+
+def _lines(path: Path) -> list[list[str]]:
+    """Return the cells of the lines. All lines have one length, except that the first may have one cell less."""
+    if not path.is_file():
+        raise InvalidInput(f"{path} is {'no file' if path.exists() else 'not there'}: expected a CSV of probabilities")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path} is not UTF-8 text: expected a CSV of probabilities") from None
+    # NumPy marks a line of names by "# ".
+    cells = csv.reader(io.StringIO(text.removeprefix("#"), newline=""), strict=True)
+    try:
+        lines = [[cell.strip() for cell in row] for row in cells if row]
+    except csv.Error as error:
+        raise InvalidInput(f"line {cells.line_num} of {path} is no comma-separated text: {error}") from None
+    if any("\n" in cell or "\r" in cell for line in lines for cell in line):
+        raise InvalidInput(f"{path} holds a quoted cell of several lines, which may hide some of the table: fix it")
+    if not lines:
+        raise InvalidInput(f"{path} is empty: expected a CSV of probabilities, one line per label")
+    if len(lines[0]) == 1 and any(mark in lines[0][0] for mark in ";\t"):
+        raise InvalidInput(f"{path} is separated by semicolons or tabs: expected commas")
+    width = len(lines[0])
+    if len(lines) > 1 and len(lines[1]) == width + 1 and _number(lines[0][0]) is None:
+        width += 1
+    for number, row in enumerate(lines[1:], 2):
+        if len(row) != width:
+            raise InvalidInput(f"line {number} of {path} has {len(row)} cells, expected {width} as above it")
+    return lines
+
+
+def _is_probabilities(lines: Sequence[Line]) -> bool:
+    """Return whether lines of numbers are all probabilities, without names above them or labels on the left."""
+    first, rows = lines[0], lines[1:]
+    if len(first) > 1 and list(first) in _counts(len(first)):
+        return False
+    if rows and _sum_error(rows) < NEARLY_ONE <= _sum_error([first]):
+        return False
+    return _sum_error(lines) < NEARLY_ONE or len(first) == 1 or _sum_error([line[1:] for line in lines]) >= NEARLY_ONE
+
+
+def _are_names(first: Line, rows: Sequence[Line]) -> bool:
+    """Return whether a first line, not all of it numbers, holds names and no probability."""
+    title, rest = first[0].lower(), first[1:]
+    numbers = [number for number in map(_number, first) if number is not None]
+    like_probabilities = len(first) > 1 and all(map(_may_be_probability, rest))
+    if title in LABEL_TITLES:
+        counted = list(rest) in _counts(len(rest))
+        if like_probabilities and _sum_error([rest]) < NEARLY_ONE and not counted:
+            # The row of a label with such a name, or without a name.
+            return False
+        # Above names of labels "y" may be yes, and the line one of probabilities that miss 1, or of a certain output.
+        return title != "y" or not like_probabilities or all(_number(row[0]) is not None for row in rows)
+    if like_probabilities:
+        return False
+    return not numbers or (len(numbers) == len(rest) and _number(first[0]) is None)
+
+
+def _has_labels(first: Line, rows: Sequence[Line]) -> bool | None:
+    """Return whether the first column below a line of names holds labels; None if that is ambiguous."""
+    cells, title = [row[0] for row in rows], first[0].lower()
+    numbers = [number for number in map(_number, cells) if number is not None]
+    outputs, labels = _read_both_ways(rows)
+    # Names that may be probabilities which cannot be read, such as 5 % or 1e-500, are taken for names in one place.
+    unread = any(_number(cell) is None and _may_be_probability(cell) for cell in cells)
+    if title in LABEL_TITLES:
+        # Wherever it belongs, a column of zeros reveals nothing.
+        harmless = len(numbers) == len(cells) and not any(numbers)
+        return None if (outputs and not (labels and harmless)) or (title and unread) else True
+    if unread:
+        return None
+    if not numbers:
+        return True
+    if all(0 <= number <= 1 for number in numbers):
+        return False if outputs and not labels else None
+    return True if labels and not outputs else None
+
+
+def _read_both_ways(rows: Sequence[Line]) -> tuple[bool, bool]:
+    """Return whether rows are probabilities with the first column, and without it; if both may be, only if exact."""
+    outputs, labels = _sum_error(rows), _sum_error([row[1:] for row in rows])
+    if max(outputs, labels) < NEARLY_ONE and min(outputs, labels) <= TOLERANCE < max(outputs, labels):
+        return outputs <= TOLERANCE, labels <= TOLERANCE
+    return outputs < NEARLY_ONE, labels < NEARLY_ONE
+
+
+def _sum_error(rows: Sequence[Line]) -> Fraction | float:
+    """Return the largest distance of the sum of a row from 1; infinite if an entry is not a number."""
+    try:
+        sums = [sum((read_fraction(cell, "a cell") for cell in row), Fraction(-1)) for row in rows]
+    except InvalidInput:
+        return math.inf
+    return max(map(abs, sums))
+
+
+def _counts(length: int) -> list[list[str]]:
+    """Return the names of outputs that are numbered, from 0 or from 1."""
+    return [[str(start + i) for i in range(length)] for start in (0, 1)]
+
+
+def _may_be_probability(cell: str) -> bool:
+    """Return whether a cell is a number from 0 to 1, or text that may stand for one: 5 %, <0.001, 0,5, nan."""
+    number = _number(cell)
+    if number is not None:
+        return 0 <= number <= 1
+    plain = cell.lower().replace("\N{MINUS SIGN}", "-").replace(",", ".").strip(" <>=~\N{LESS-THAN OR EQUAL TO}")
+    parts = [part.strip() for part in plain.split("/")]
+    written = [_loosely(part.rstrip("% \N{PER MILLE SIGN}")) for part in parts]
+    if len(parts) > 2 or written[0] is None or written[-1] is None:
+        return False
+    # Ordinary fractions are read as numbers. One that is not has a part that is not a number, or divides by zero.
+    unread = len(parts) == 2 or plain[-1] in "%\N{PER MILLE SIGN}" or not math.isfinite(written[0])
+    return unread or 0 <= written[0] <= 1
+
+
+def _loosely(text: str) -> float | None:
+    """Read a number that Python or Unicode know by a text, if they do."""
+    for read in (float, float.fromhex, unicodedata.numeric):
+        with suppress(ValueError, TypeError, OverflowError):
+            return read(text)
+    return None
+
+
+def _names(cells: Line) -> Names:
+    try:
+        return tuple(float(read_fraction(cell, "a cell")) for cell in cells)
+    except InvalidInput:
+        return tuple(cells)
+
+
+def _number(cell: str) -> Fraction | None:
+    """Read the number that a cell holds, a fraction of two included."""
+    try:
+        return read_fraction(cell, "a cell")
+    except InvalidInput:
+        return None

@@ -1,0 +1,185 @@
+"""Canonical JSON with a digest, and a strict reader.
+
+Exact integers are strings of decimal digits, which no reader can round; measured quantities are JSON numbers with a
+point or an exponent, which read back as the same float.
+
+*Canonical* bytes have sorted keys, no white space, ASCII only and one newline at the end. The digest is taken over
+them, so that a file indented for reading still passes. The reader raises :class:`~optrand.errors.InvalidFile` for
+everything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from optrand.errors import InvalidFile
+
+Document = dict[str, Any]
+
+FORMAT = "optrand.mechanism"
+SCHEMA = 1
+
+MAX_DIGITS = 4000
+"""Longest integer of a file; Python itself stops converting at 4,300 digits."""
+
+
+def canonical(document: Document) -> bytes:
+    r"""Return the canonical bytes of a document.
+
+    Examples
+    --------
+    >>> canonical({"b": 1.0, "a": "7"})
+    b'{"a":"7","b":1.0}\n'
+    """
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return text.encode("ascii") + b"\n"
+
+
+def digest(document: Document) -> str:
+    """Return ``sha256:`` and the hexadecimal digest of the canonical bytes of all fields but ``digest``."""
+    content = {name: value for name, value in document.items() if name != "digest"}
+    return "sha256:" + hashlib.sha256(canonical(content)).hexdigest()
+
+
+def seal(content: Document, *, kind: str = FORMAT) -> Document:
+    """Seal content under a format of this package and its schema, with its digest.
+
+    Examples
+    --------
+    >>> sorted(seal({"outputs": [0.0, 1.0]}))
+    ['digest', 'format', 'outputs', 'schema']
+    """
+    document = {**content, "format": kind, "schema": SCHEMA}
+    return {**document, "digest": digest(document)}
+
+
+def unseal(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document:
+    """Check a sealed document, and return its content without ``format``, ``schema`` and ``digest``.
+
+    Parameters
+    ----------
+    data : bytes
+        A whole file.
+    names : iterable of str
+        The fields that the content must have, no more and no fewer.
+    kind : str
+        The format that the file must have.
+
+    Raises
+    ------
+    InvalidFile
+        Not UTF-8, not JSON (which has no NaN or infinities), a duplicate key, another format or schema, unknown or
+        missing fields, or a wrong digest.
+    """
+    try:
+        document = _parse(data)
+        if not isinstance(document, dict) or document.get("format") != kind:
+            name = kind.replace(".", " ")
+            raise InvalidFile(f'the file is not an {name}: expected an object with "format": "{kind}"')
+        _check_schema(document.get("schema"))
+        names = list(names)
+        fields(document, "the file", ["format", "schema", "digest", *names])
+        if document["digest"] != digest(document):
+            raise InvalidFile(
+                "the digest is not that of the content: the file was damaged or edited; save the mechanism again"
+            )
+    except RecursionError:
+        raise InvalidFile("the file nests lists or objects too deeply to be a mechanism") from None
+    return {name: document[name] for name in names}
+
+
+def read_format(data: bytes) -> str | None:
+    """Read the format that a file states, unverified. Return None if it states no format.
+
+    Raises
+    ------
+    InvalidFile
+        Not UTF-8, or not JSON.
+
+    Examples
+    --------
+    >>> read_format(b'{"format": "optrand.mechanism"}'), read_format(b"[1.0]")
+    ('optrand.mechanism', None)
+    """
+    try:
+        document = _parse(data)
+    except RecursionError:
+        return None
+    said = document.get("format") if isinstance(document, dict) else None
+    return said if isinstance(said, str) else None
+
+
+def _parse(data: bytes) -> object:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidFile(f"the file is not UTF-8 text: byte {error.start} cannot be read") from error
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+            parse_int=_short_integer,
+        )
+    except json.JSONDecodeError as error:
+        raise InvalidFile(f"the file is not JSON: {error}") from error
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> Document:
+    document: Document = {}
+    for name, value in pairs:
+        if name in document:
+            raise InvalidFile(f"the field {name[:40]!r} is given twice, expected once")
+        document[name] = value
+    return document
+
+
+def _refuse_constant(literal: str) -> object:
+    raise InvalidFile(f"the file holds {literal}, which is no JSON number: expected finite numbers")
+
+
+def _finite(literal: str) -> float:
+    number = float(literal)
+    if not math.isfinite(number):
+        raise InvalidFile(f"the number {literal[:40]} is beyond the range of floats")
+    return number
+
+
+def _short_integer(literal: str) -> int:
+    if len(literal) > 20:
+        raise InvalidFile(
+            f"a bare integer of {len(literal)} digits: exact integers are written as strings, all other numbers with a "
+            "point or an exponent"
+        )
+    return int(literal)
+
+
+def _check_schema(schema: object) -> None:
+    if type(schema) is not int or schema < 1:
+        raise InvalidFile('the file does not state its schema: expected "schema": 1')
+    if schema > SCHEMA:
+        raise InvalidFile(
+            f"the file was written by a newer optrand (schema {schema}; this one reads up to {SCHEMA}): update optrand"
+        )
+
+
+def fields(value: object, where: str, names: Iterable[str]) -> Document:
+    """Return `value`, checked to be an object with exactly the named fields."""
+    if not isinstance(value, dict):
+        raise InvalidFile(f"{where} is {_kind(value)}, expected an object")
+    expected = set(names)
+    for problem, wrong in (("lacks", expected - set(value)), ("has the unknown", set(value) - expected)):
+        if wrong:
+            names_of_wrong = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
+            raise InvalidFile(f"{where} {problem} field(s) {names_of_wrong}")
+    return value
+
+
+def _kind(value: object) -> str:
+    kinds = {bool: "true or false", int: "a bare integer", float: "a number", str: "a string", type(None): "null"}
+    return kinds.get(type(value), "a list" if isinstance(value, list) else "an object")

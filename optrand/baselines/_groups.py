@@ -1,0 +1,216 @@
+"""Public groups of rows: the clusters that a mechanism may know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base._records import Record, freeze
+from optrand.base._validation import check_classes, check_integer, rectangular
+from optrand.errors import InvalidInput, MissingExtra
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Record):
+    """A partition of the rows of a table into groups that are public.
+
+    Attributes
+    ----------
+    index : (n,) array of int
+        The group of each row, from 0 to ``count - 1``.
+    names : (count,) array
+        Names of the groups.
+
+    Raises
+    ------
+    InvalidInput
+        An index outside the names, or a name without rows.
+
+    Notes
+    -----
+    *The groups are taken as public.* They may depend on features, which label privacy does not protect, and never on a
+    label: neither directly, nor through a model that was trained on the labels without privacy.
+
+    Examples
+    --------
+    >>> groups = Groups.of_ids(["north", "south", "north"])
+    >>> groups.index.tolist(), groups.names.tolist(), groups.sizes.tolist()
+    ([0, 1, 0], ['north', 'south'], [2, 1])
+    """
+
+    index: Indices
+    names: NDArray[Any]
+
+    def __post_init__(self) -> None:
+        """Check that the two fit together, and freeze them."""
+        index, names = np.array(self.index), np.array(self.names)
+        if index.ndim != 1 or names.ndim != 1:
+            raise InvalidInput(
+                f"index has shape {index.shape} and names {names.shape}, expected a group for each row, and a name for "
+                "each group"
+            )
+        if index.dtype.kind not in "iu" or ((index < 0) | (index >= names.size)).any():
+            raise InvalidInput(
+                f"index has type {index.dtype}, expected integers from 0 to {names.size - 1}: take Groups.of_ids"
+            )
+        object.__setattr__(self, "index", index.astype(np.intp))
+        freeze(self, "index", "names")
+        empty = np.flatnonzero(self.sizes == 0)
+        if empty.size:
+            raise InvalidInput(
+                f"{empty.size} of {names.size} groups are empty, the first is {names[empty[0]].item()!r}: a group "
+                "without rows has no distribution of labels, leave it out of names"
+            )
+
+    @cached_property
+    def sizes(self) -> Indices:
+        """Number of rows of each group, all above 0, shape ``(count,)``."""
+        sizes = np.bincount(self.index, minlength=self.names.size)
+        sizes.flags.writeable = False
+        return sizes
+
+    def __len__(self) -> int:
+        return int(self.names.size)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return int(self.index.size)
+
+    @classmethod
+    def of_ids(cls, ids: ArrayLike, *, names: ArrayLike | None = None) -> Groups:
+        """Group rows by an id for every row.
+
+        Parameters
+        ----------
+        ids : (n,) array of integers or strings
+            Public.
+        names : (count,) array of ids, optional
+            Names of all groups, in the desired order; by default the ids that occur, sorted.
+
+        Raises
+        ------
+        InvalidInput
+            Rows without an id, ids that are not among the names, repeated names, or a name without rows.
+
+        Examples
+        --------
+        >>> Groups.of_ids([2, 2, 5], names=[5, 2]).index.tolist()
+        [1, 1, 0]
+        >>> Groups.of_ids([2, 2], names=[5, 2])
+        Traceback (most recent call last):
+            ...
+        optrand.errors.InvalidInput: 1 of 2 groups are empty, the first is 5: a group without rows has no distribution
+        of labels, leave it out of names
+        """
+        array = _check_ids(ids, "group ids")
+        found, index = np.unique(array, return_inverse=True)
+        if names is None:
+            return cls(index, found)
+        wanted = _check_ids(names, "names of groups")
+        if np.unique(wanted).size < wanted.size:
+            raise InvalidInput(
+                f"{wanted.size - np.unique(wanted).size} name(s) of groups repeat, expected distinct ones"
+            )
+        place = {name: position for position, name in enumerate(wanted.tolist())}
+        unknown = [name for name in found.tolist() if name not in place]
+        if unknown:
+            raise InvalidInput(
+                f"{len(unknown)} group id(s) are not among the {wanted.size} names, the first is {unknown[0]!r}: add it"
+            )
+        return cls(np.array([place[name] for name in found.tolist()], dtype=np.intp)[index], wanted)
+
+    @classmethod
+    def by_k_means(cls, features: ArrayLike, count: int, *, seed: int) -> Groups:
+        """Group rows of like features, by the k-means of scikit-learn with its default parameters.
+
+        Parameters
+        ----------
+        features : (n, d) array of finite numbers
+            Public features of the rows, without labels.
+        count : int
+            Number of groups, at most `n`.
+        seed : int
+            Seed of k-means, for reproducible groups. It plays no part in privacy.
+
+        Raises
+        ------
+        InvalidInput
+            Features that are not a table of finite numbers, or more groups than there are distinct rows.
+
+        Notes
+        -----
+        [E22] takes 100 groups for sets of 50,000 to 60,000 images; [G21], Algorithm 4, takes 50 to 100 of the
+        features of a network that was trained without labels.
+        """
+        table = rectangular(features, "features")
+        if table.dtype.kind not in "iuf" or table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
+            raise InvalidInput(
+                f"features have type {table.dtype} and shape {table.shape}, expected a table of finite numbers, one "
+                "row for each label"
+            )
+        check_integer(count, "the number of groups", 1)
+        distinct = np.unique(table, axis=0).shape[0]
+        if count > distinct:
+            raise InvalidInput(
+                f"count of groups is {count}, but only {distinct} rows of features are distinct: some group would be "
+                "empty, take fewer groups"
+            )
+        try:
+            from sklearn.cluster import KMeans
+        except ImportError as error:
+            raise MissingExtra(
+                "k-means needs scikit-learn, which is not installed: pip install 'optrand[learning]', or give groups "
+                "of your own to Groups.of_ids"
+            ) from error
+        return cls.of_ids(KMeans(n_clusters=int(count), random_state=seed).fit_predict(table))
+
+    def check_labels(self, labels: ArrayLike, k: int) -> Indices:
+        """Return the numbers ``0 ... k-1`` of one label for every row. No message repeats or counts any."""
+        array = rectangular(labels, "labels")
+        if array.shape != (self.n,):
+            raise InvalidInput(
+                f"labels have shape {array.shape} where {self.n} row(s) have a group: expected one label and one group "
+                "id for every row"
+            )
+        return check_classes(array, k)
+
+    def histograms(self, labels: NDArray[np.intp], k: int) -> NDArray[np.int64]:
+        """Count each of `k` labels in each group, shape ``(count, k)``. Private.
+
+        Examples
+        --------
+        >>> Groups.of_ids(["a", "b", "a"]).histograms(np.array([2, 0, 2]), 3).tolist()
+        [[0, 0, 2], [1, 0, 0]]
+        """
+        return np.bincount(self.index * k + labels, minlength=len(self) * k).reshape(len(self), k).astype(np.int64)
+
+
+def _check_ids(given: ArrayLike, name: str) -> NDArray[Any]:
+    """Return a non-empty array of integers or strings. Raise if some are missing."""
+    masked = np.ma.isMaskedArray(given)
+    array = rectangular(np.ma.getdata(given) if masked else given, "values")
+    if array.ndim != 1 or array.size == 0:
+        raise InvalidInput(f"{name} have shape {array.shape}, expected one id for every row")
+    missing = int(np.ma.getmaskarray(np.ma.asarray(given)).sum()) if masked else sum(map(_is_missing, array.tolist()))
+    if missing:
+        raise InvalidInput(
+            f"{missing} of {array.size} {name} are missing: give every row one, or leave those rows out of the table"
+        )
+    if array.dtype == object and all(type(one) is str for one in array.tolist()):
+        array = array.astype(np.str_)
+    if array.dtype.kind not in "iuU":
+        raise InvalidInput(f"{name} are of type {array.dtype}, expected integers or strings")
+    return array
+
+
+def _is_missing(cell: object) -> bool:
+    """Recognise None, NaN, and the NA of pandas, whose comparison with itself is no boolean."""
+    same: object = cell == cell
+    return cell is None or not isinstance(same, (bool, np.bool_)) or not same

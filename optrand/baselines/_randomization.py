@@ -1,0 +1,241 @@
+"""A label that is sometimes replaced by a draw from a known distribution, and the loss that undoes it on average."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base._arithmetic import log_above, privacy_ratio
+from optrand.base._records import Record
+from optrand.base._validation import Floats, check_classes, check_epsilon, check_integer, check_real, frozen
+from optrand.errors import InvalidInput
+from optrand.model._protocol import Moments
+from optrand.model._table import Table
+from optrand.sampling import Sampler
+from optrand.sampling._entropy import EntropySource
+
+
+@dataclass(frozen=True)
+class LabelRandomization(Record):
+    r"""Keep a label with probability :math:`1 - \lambda`, otherwise draw one from a distribution `q`.
+
+    .. math:: Q[y', y] = \Pr[\tilde y = y' | y] = (1 - \lambda) 1[y' = y] + \lambda q_{y'}, \qquad
+              Q^{-1} = \frac{I - \lambda q 1^T}{1 - \lambda}
+
+    Parameters
+    ----------
+    distribution : tuple of Fraction
+        `q`, which sums to 1.
+    resampling : Fraction
+        :math:`\lambda`, from 0 to 1.
+
+    Raises
+    ------
+    InvalidInput
+        Probabilities outside [0, 1] or with another sum.
+
+    Notes
+    -----
+    :math:`Q` has the eigenvalue 1 once (:math:`Q q = q`) and :math:`1 - \lambda` on every vector of sum 0: it is
+    singular at :math:`\lambda = 1` and nowhere else, whatever `q` is. The inverse is that of Sherman and Morrison.
+
+    Examples
+    --------
+    >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
+    >>> channel.matrix.tolist()
+    [[0.625, 0.125], [0.375, 0.875]]
+    >>> (channel.inverse @ channel.matrix).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    >>> round(channel.epsilon, 6)
+    1.609438
+    """
+
+    exact: ClassVar[Literal[True]] = True
+
+    distribution: tuple[Fraction, ...]
+    resampling: Fraction
+
+    def __post_init__(self) -> None:
+        """Check the probabilities."""
+        entries = tuple(check_fraction(q, "an entry of the distribution", most=1) for q in self.distribution)
+        if sum(entries) != 1:
+            raise InvalidInput(
+                f"the distribution sums to {float(sum(entries)):.17g}, expected exactly 1: pass fractions, divided by "
+                "their sum"
+            )
+        object.__setattr__(self, "distribution", entries)
+        object.__setattr__(self, "resampling", check_fraction(self.resampling, "resampling", most=1))
+
+    @property
+    def k(self) -> int:
+        """The number of labels."""
+        return len(self.distribution)
+
+    @cached_property
+    def matrix(self) -> Floats:
+        r"""The label-randomization matrix :math:`Q`: shape ``(k, k)``, a *column* for each true label."""
+        drawn = np.array(self.distribution, dtype=np.float64) * float(self.resampling)
+        return frozen(np.eye(self.k) * float(1 - self.resampling) + drawn[:, np.newaxis])
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """The inverse of :attr:`matrix`.
+
+        Raises
+        ------
+        InvalidInput
+            The resampling probability is 1, or so near to it that the entries leave the range of floats.
+        """
+        kept = 1 - self.resampling
+        if kept == 0:
+            raise InvalidInput(
+                "the label-randomization matrix is singular since resampling is 1: no label is kept, so nothing can "
+                "be undone, take a resampling probability (or a bias_correction) below 1"
+            )
+        if 1 / kept > sys.float_info.max:
+            raise InvalidInput(
+                "the inverse of the label-randomization matrix leaves the range of floats since resampling is less "
+                "than 1e-308 short of 1: take a smaller resampling probability (or bias_correction)"
+            )
+        drawn = np.array([float(self.resampling * q / kept) for q in self.distribution])
+        return frozen(np.eye(self.k) * float(1 / kept) - drawn[:, np.newaxis])
+
+    def likelihood(self, noisy: ArrayLike) -> Floats:
+        """Return the probability of each noisy label under every label, shape ``(n, k)``."""
+        rows: Floats = self.matrix[check_classes(noisy, self.k)]
+        return rows
+
+    def loss_weights(self, noisy: ArrayLike) -> Floats:
+        r"""Return the column :math:`Q^{-1}[\cdot, \tilde y]` of each noisy label, as rows of shape ``(n, k)``.
+
+        The sum of weight times loss over all labels has, over the noise, the loss at the true label as its mean.
+
+        Examples
+        --------
+        >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
+        >>> channel.loss_weights([0, 1]).tolist()
+        [[1.75, -0.75], [-0.25, 1.25]]
+        """
+        weights: Floats = self.inverse.T[check_classes(noisy, self.k)]
+        return weights
+
+    @cached_property
+    def table(self) -> Table:
+        """The channel in exact integers, without labels that never occur."""
+        drawn = [self.resampling * q for q in self.distribution]
+        # One common denominator makes the table one of integers.
+        scale = math.lcm(self.resampling.denominator, *(share.denominator for share in drawn))
+        weights = np.tile(np.array([int(share * scale) for share in drawn], dtype=object), (self.k, 1))
+        weights[np.diag_indices(self.k)] += int((1 - self.resampling) * scale)
+        return Table.of_rows(range(self.k), range(self.k), weights.tolist())
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """The largest ratio of two probabilities of one output, exactly. None if it is infinite."""
+        return self.table.largest_ratio
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy of one label if the distribution is public, in nats: the log of the ratio, rounded up."""
+        return math.inf if self.ratio is None else log_above(self.ratio)
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        return Sampler(self.table)
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
+        """Draw one label for every label in `values`, of any shape, with exactly the stated probabilities.
+
+        Raises
+        ------
+        InvalidInput
+            Values that are not from 0 to ``k-1``; the message does not reveal which, or how many.
+
+        Examples
+        --------
+        >>> from optrand.sampling import SeededEntropy
+        >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
+        >>> channel.sample([0, 0, 0, 1, 1, 1], source=SeededEntropy(5)).tolist()
+        [1, 0, 0, 1, 1, 1]
+        """
+        return self._sampler.sample(check_classes(values, self.k), source=source).astype(np.int64)
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Compute the bias and the variance of the released label, read as a number, at some labels.
+
+        Examples
+        --------
+        >>> moments = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2)).moments(
+        ...     [0, 1]
+        ... )
+        >>> moments.biases.tolist(), moments.variances.tolist()
+        ([0.375, -0.125], [0.234375, 0.109375])
+        """
+        array = check_classes(labels, self.k).reshape(-1)
+        biases = np.array(self.table.biases, dtype=np.float64)
+        return Moments(biases[array], self.table.variances[array])
+
+
+class UniformRR(LabelRandomization):
+    r"""Randomized response on `k` labels ([E22], Corollary 1): the cluster mechanism that learns nothing.
+
+    .. math:: \lambda = \frac{k}{k - 1 + e^\epsilon}, \qquad \tilde q(y | c) = \frac{1}{k}, \qquad
+              \Pr[\tilde y = y] = \frac{e^\epsilon}{e^\epsilon + k - 1}
+
+    Parameters
+    ----------
+    k : int
+        The number of labels ``0 ... k-1``, at least 2.
+    epsilon : float
+        Privacy budget in nats.
+
+    Notes
+    -----
+    Draws are exact: :math:`e^\epsilon` is replaced by the rational ratio at or below it of
+    :func:`optrand.base._arithmetic.privacy_ratio`.
+
+    Examples
+    --------
+    >>> UniformRR(3, 1.0).matrix.round(4).tolist()
+    [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
+    """
+
+    _budget: float
+
+    def __init__(self, k: int, epsilon: float) -> None:
+        size, budget = check_integer(k, "k", 2), check_epsilon(epsilon)
+        super().__init__((Fraction(1, size),) * size, size / (size - 1 + privacy_ratio(budget)))
+        object.__setattr__(self, "_budget", budget)
+
+    @property
+    def epsilon(self) -> float:
+        """Privacy budget in nats."""
+        return self._budget
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"k": self.k, "epsilon": self.epsilon}
+
+    def __repr__(self) -> str:
+        """Return the call that makes it."""
+        return f"UniformRR(k={self.k}, epsilon={self.epsilon})"
+
+
+def check_fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:
+    """Return the exact value of a float or fraction. Raise if it is not from 0 to `most`, if that is given.
+
+    Examples
+    --------
+    >>> check_fraction(0.75, "resampling", most=1)
+    Fraction(3, 4)
+    """
+    exact = Fraction(given if isinstance(given, Fraction) else check_real(given, name))
+    if most is not None and not 0 <= exact <= most:
+        raise InvalidInput(f"{name} is {float(exact):g}, expected a probability from 0 to {most}")
+    return exact

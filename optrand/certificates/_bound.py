@@ -1,0 +1,568 @@
+r"""Lower bound of Theorem 3 in ball arithmetic, for every loss and set of outputs.
+
+With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates._certificate`, and :math:`m = \min f` over the allowed
+outputs, the bound is
+
+.. math:: \sum_y \alpha_y + \sum_y \beta_y (y - o) - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
+          + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m).
+
+Every number is a ball of :class:`flint.arb`, which contains the true one: floats are exact, and operations enlarge the
+radius by their rounding. Each :math:`h_y` is convex, so it is negative on one range of outputs. The ends of that range
+are computed approximately and then *fixed*; for any fixed ranges, and the labels :math:`S(v)` whose range contains
+:math:`v`,
+
+.. math:: f(v) \geq \sum_y h_y(v) + (E - 1) \sum_{y \in S(v)} h_y(v) - (E - 1) \sum_y t_y,
+
+where :math:`t_y` bounds how far :math:`h_y` is above zero inside of its range and below zero outside. Both follow from
+values and slopes at the ends of the range, by convexity. So a range that is wrong makes the bound weak, never false
+(``docs/mathematics.md``, section 3).
+
+Without the last sum the right side is at least :math:`f`, for :math:`f` takes the cheapest column. This closes the
+enclosure from above: the precision is doubled until both ends are the same float, or neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from functools import cmp_to_key
+from itertools import accumulate, groupby
+from operator import itemgetter
+from threading import RLock
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, ctx, fmpq
+
+from optrand import losses
+from optrand.base._validation import Floats
+from optrand.model._outputs import Grid
+from optrand.model._problem import Dual, Problem
+
+Curve = tuple[arb, arb, arb]
+"""Three coefficients of a convex function of an output, as a :class:`Form` reads them."""
+
+Place = tuple[arb, arb]
+"""Value of a curve at a place, and a number with the sign of its slope there."""
+
+Event = tuple[float, arb, Curve, bool]
+"""Where a range begins or ends, as a float and exactly, its curve times ``E - 1``, and whether it begins."""
+
+Enclosure = tuple[arb, arb]
+"""A lower and an upper bound."""
+
+MOST_BITS = 4096
+"""Largest number of binary digits with which the bound is computed, if its ends are apart until then."""
+
+ZERO = arb(0)
+INFINITY = arb("inf")
+
+FLINT = RLock()
+"""Held while the precision is set: it is one number for all threads. Another's change of it only makes balls wider."""
+
+
+def lower_bound(problem: Problem, dual: Dual) -> float:
+    """Compute a lower bound of the loss of every epsilon-DP randomizer of the problem, rounded down to a float.
+
+    It is a true bound for any multipliers, and at most one float below the bound of Theorem 3, unless that needs more
+    than :data:`MOST_BITS` binary digits (it is zero, and a sum of irrational numbers): then it is the best so far.
+    Multipliers that prove nothing give ``-inf``, such as a `beta` other than zero for a label whose bias is free.
+
+    Cost for ``k`` labels, and on a grid of ``n`` values:
+
+    ===============  ==================  ==================
+    loss             off a grid          on a grid
+    ===============  ==================  ==================
+    squared          ``O(k log k)``      ``O(k log n + n)``
+    absolute         ``O(k log k)``      ``O(k log n + n)``
+    Poisson log      ``O(k log k)``      ``O(k log n + n)``
+    classification                       ``O(k + n)``
+    any other                            ``O(k n)``
+    ===============  ==================  ==================
+
+    Examples
+    --------
+    With ``alpha = beta = 0`` the bound is half the variance of the prior, over ``E``:
+
+    >>> from optrand.model._problem import regression
+    >>> bound = lower_bound(regression([0, 1], [0.5, 0.5], 1.0), Dual([0.0, 0.0], [0.0, 0.0]))
+    >>> 0 <= 0.125 / math.e - bound <= math.ulp(bound)
+    True
+    """
+    if (dual.beta[problem.bias_weights == 0] != 0).any():
+        return -math.inf
+    # ``exp(epsilon)`` has 1.44 epsilon binary digits before its point: the first precision grows with them.
+    best, bits = -math.inf, 128 + 64 * int(1.5 * problem.epsilon / 64)
+    with FLINT:
+        while True:
+            with ctx.workprec(bits):
+                low, high = map(_float_below, _enclosure(problem, dual))
+            best, bits = max(best, low), 2 * bits
+            if high <= math.nextafter(best, math.inf) or bits > MOST_BITS:
+                return best
+
+
+def _float_below(number: arb) -> float:
+    """Return the largest float that is at most an exact number; ``-inf`` for one that is not finite."""
+    if not number.is_finite():
+        return -math.inf
+    found = float(number)
+    while not arb(found) <= number:
+        found = math.nextafter(found, -math.inf)
+    return found
+
+
+def _enclosure(problem: Problem, dual: Dual) -> Enclosure:
+    """Return both ends of the bound."""
+    more, origin, penalty = arb(problem.epsilon).expm1(), arb(dual.origin), arb(problem.bias_penalty)
+    betas = list(map(arb, dual.beta.tolist()))
+    base = sum(map(arb, dual.alpha.tolist()), ZERO)
+    base += sum(beta * (y - origin) for y, beta in zip(map(arb, problem.labels.tolist()), betas, strict=True))
+    # A bias b of a label costs lambda p b**2 / 2 and gains beta b: at best -beta**2 / (2 lambda p).
+    if 0.0 < problem.bias_penalty < math.inf:
+        charged = zip(betas, problem.prior.tolist(), strict=True)
+        base -= sum((beta * beta / (2 * penalty * arb(p)) for beta, p in charged if beta != 0), ZERO)
+    low, high = _lowest(problem, dual, more)
+    # The least price counts the total mass of columns, which is at most k / (E + k - 1) and at least 1 / E.
+    # The ends are exact, so that their signs are known.
+    ends = (low.lower(), high.upper())
+    low, high = (base + (m * problem.k / (more + problem.k) if m < 0 else m / (more + 1)) for m in ends)
+    return low.lower(), high.upper()
+
+
+def _enclose_least(numbers: Iterable[arb]) -> Enclosure:
+    """Enclose the least of some numbers, from below by ``-inf`` if one of them is not finite."""
+    low, high = INFINITY, INFINITY
+    for number in numbers:
+        # False of balls that may be smaller, and of those that are not finite.
+        if not number >= low:
+            low, high = number.lower(), number.upper()
+            if not number.is_finite():
+                return -INFINITY, high
+    return low, high
+
+
+def _lowest(problem: Problem, dual: Dual, more: arb) -> Enclosure:
+    """Enclose the least price of a column."""
+    loss, outputs = problem.loss, problem.outputs
+    known = FORMS.get(loss.name) if loss == losses.by_name.get(loss.name) else None
+    if isinstance(outputs, Grid):
+        if known is not None:
+            return _lowest_at_points(problem, dual, more, outputs.values)
+        if loss == losses.zero_one:
+            return _lowest_of_classes(problem, dual, more, outputs.values)
+        return _lowest_in_table(problem, dual, more, outputs.values)
+    if loss == losses.absolute:
+        return _lowest_at_points(problem, dual, more, _candidates(problem))
+    limits = _limits_of_poisson(problem, more) if loss == losses.poisson_log else _limits(problem, dual)
+    return _lowest_between(FORMS[loss.name], _curves(problem, dual), more, limits)
+
+
+def _curves(problem: Problem, dual: Dual) -> Iterator[list[Curve]]:
+    """Generate the reduced cost of each label: one curve, or one to the left of the label and one from it on.
+
+    Outputs are measured from the origin of the dual, except for Poisson log loss.
+    """
+    origin, half = arb(dual.origin), arb(0.5)
+    columns = (problem.labels, problem.prior, dual.alpha, dual.beta)
+    is_poisson, is_absolute = (problem.loss == loss for loss in (losses.poisson_log, losses.absolute))
+    for y, p, alpha, beta in zip(*(map(arb, column.tolist()) for column in columns), strict=True):
+        if is_poisson:
+            yield [(p * y, p - beta, beta * origin - alpha)]
+            continue
+        place = y - origin
+        if is_absolute:
+            pull = p * place
+            yield [(ZERO, -p - beta, pull - alpha), (ZERO, p - beta, -pull - alpha)]
+        else:
+            weight = half * p
+            pull = weight * place
+            yield [(weight, pull + half * beta, pull * place - alpha)]
+
+
+# -------------------------------------------------------------------------------------------- forms of convex curves
+
+
+class Form(NamedTuple):
+    """Operations on convex curves of one kind.
+
+    Attributes
+    ----------
+    at : callable
+        Value at a place, and a number with the sign of the slope there. The logarithm of the place may be given.
+    depth : callable
+        Upper bound of how far the curve falls below zero anywhere.
+    roots : callable
+        About where the curve is negative; None if it is so nowhere, or hardly.
+    least : callable
+        Lower bound of the curve between two places, which is attained or nearly so.
+    """
+
+    at: Callable[[Curve, arb, arb | None], tuple[arb, arb]]
+    depth: Callable[[Curve], arb]
+    roots: Callable[[Curve], Enclosure | None]
+    least: Callable[[Curve, arb, arb], arb]
+
+
+def _parabola_at(curve: Curve, x: arb, _log: arb | None) -> Place:
+    """Return ``a x^2 - 2 b x + c``."""
+    a, b, c = curve
+    slope = a * x - b
+    return (slope - b) * x + c, slope
+
+
+def _parabola_depth(curve: Curve) -> arb:
+    a, b, c = curve
+    # A parabola is least at b / a. A line falls without limit unless it is level.
+    if a > 0:
+        return b * b / a - c
+    return -c if b == 0 else INFINITY
+
+
+def _parabola_roots(curve: Curve) -> Enclosure | None:
+    a, b, c = curve
+    if a == 0:
+        return _line_roots(-b - b, c)
+    square = b * b - a * c
+    if not square > ZERO:
+        return None
+    root = square.sqrt()
+    return (b - root) / a, (b + root) / a
+
+
+def _line_roots(slope: arb, c: arb) -> Enclosure | None:
+    if slope == 0:
+        return (-INFINITY, INFINITY) if c < 0 else None
+    return (-INFINITY, -c / slope) if slope > 0 else (-c / slope, INFINITY)
+
+
+def _parabola_least(curve: Curve, left: arb, right: arb) -> arb:
+    a, b, c = curve
+    middle = b / a
+    if middle <= left:
+        return _parabola_at(curve, left, None)[0]
+    if middle >= right:
+        return _parabola_at(curve, right, None)[0]
+    return c - b * middle
+
+
+def _poisson_at(curve: Curve, x: arb, log: arb | None) -> Place:
+    """Return ``b x - d log x + c``."""
+    d, b, c = curve
+    t = b * x
+    return t + c if d == 0 else t + c - d * (x.log() if log is None else log), t - d
+
+
+def _poisson_depth(curve: Curve) -> arb:
+    d, b, c = curve
+    # Least at d / b if both are positive; without a logarithm a line over positive outputs.
+    if d > 0:
+        return d * (d / b).log() - d - c if b > 0 else INFINITY
+    return -c if b >= 0 else INFINITY
+
+
+def _poisson_roots(curve: Curve) -> Enclosure | None:
+    """Return roots by both branches of Lambert's W, for ``b >= 0``, as it is off a grid."""
+    d, b, c = curve
+    if d == 0:
+        return _line_roots(b, c)
+    if not _poisson_depth(curve) > 0:
+        return None
+    # With w = -b x / d the equation is w exp(w) = -b / d exp(c / d). The principal branch is the smaller root.
+    argument, unit = -b / d * (c / d).exp(), -d / b
+    return unit * argument.lambertw(), unit * argument.lambertw(-1)
+
+
+def _poisson_least(curve: Curve, left: arb, right: arb) -> arb:
+    d, b, c = curve
+    if b * left >= d:
+        return _poisson_at(curve, left, None)[0]
+    if b * right <= d:
+        return _poisson_at(curve, right, None)[0]
+    return d + c - d * (d / b).log()
+
+
+def _line_at(curve: Curve, x: arb, _log: arb | None) -> Place:
+    return curve[1] * x + curve[2], curve[1]
+
+
+PARABOLA = Form(_parabola_at, _parabola_depth, _parabola_roots, _parabola_least)
+POISSON = Form(_poisson_at, _poisson_depth, _poisson_roots, _poisson_least)
+FORMS = {"squared": PARABOLA, "absolute": PARABOLA._replace(at=_line_at), "poisson_log": POISSON}
+
+
+# ---------------------------------------------------------------------------------------- on the line, in an interval
+
+
+def _limits(problem: Problem, dual: Dual) -> Enclosure:
+    origin = arb(dual.origin)
+    # The ends must be numbers: rounded outward, they admit more outputs.
+    return (arb(problem.outputs.low) - origin).lower(), (arb(problem.outputs.high) - origin).upper()
+
+
+def _limits_of_poisson(problem: Problem, more: arb) -> Enclosure:
+    """Return outputs between which the price of Poisson log loss is least.
+
+    Beyond the largest label of positive prior no reduced cost falls. Before the least one none rises, and neither does
+    the sum of some of them, each counted between once and E times, before the mean of the labels over E.
+    """
+    charged = problem.labels[problem.prior > 0]
+    mass, pull = ZERO, ZERO
+    for y, p in zip(map(arb, problem.labels.tolist()), map(arb, problem.prior.tolist()), strict=True):
+        mass += p
+        pull += p * y
+    low, high = arb(max(problem.outputs.low, 0.0)), arb(problem.outputs.high)
+    first, last = arb(float(charged[0])), arb(float(charged[-1]))
+    start = _clip(max(first, (pull / (mass * (more + 1))).lower()), low, high)
+    return start, _clip(last, start, high)
+
+
+def _clip(number: arb, low: arb, high: arb) -> arb:
+    return low if number < low else high if number > high else number
+
+
+def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits: Enclosure) -> Enclosure:
+    """Enclose the minimum of :math:`f` between two places: between the ends of all ranges it is one curve."""
+    (low, high), at = limits, form.at
+    is_low_finite, is_high_finite = low.is_finite(), high.is_finite()
+    a = b = c = slack = ZERO
+    events = list[Event]()
+    for (curve,) in curves:
+        a, b, c = a + curve[0], b + curve[1], c + curve[2]
+        roots = form.roots(curve)
+        if roots is None:
+            slack += ZERO.max(form.depth(curve))
+            continue
+        left, right = roots[0].mid(), roots[1].mid()
+        # An end that is not a number becomes that of the outputs.
+        begins, ends = low < left, right < high
+        left = low if not begins else high if left > high else left
+        right = high if not ends else left if right < left else right
+        first = at(curve, left, None) if begins or is_low_finite else _far(curve, left)
+        last = at(curve, right, None) if ends or is_high_finite else _far(curve, right)
+        is_counted = left < right or not (begins or ends)
+        if begins and ends and first[1] <= ZERO <= last[1]:
+            # The same as below in fewer operations: nearly all ranges end between the limits.
+            slack += abs(first[0]) + abs(last[0])
+        else:
+            outside = first if begins else None, last if ends else None
+            slack += _bound_overstatement((first, last) if is_counted else (), outside, form, curve)
+        if is_counted:
+            # Every curve counts once everywhere, and E - 1 times more within its range.
+            steps = more * curve[0], more * curve[1], more * curve[2]
+            if begins:
+                events.append((float(left), left, steps, True))
+            else:
+                a, b, c = a + steps[0], b + steps[1], c + steps[2]
+            if ends:
+                events.append((float(right), right, steps, False))
+    lower, upper = _enclose_least(_least_of_pieces(form, (a, b, c), _sort(events), limits))
+    return lower - more * slack, upper
+
+
+def _least_of_pieces(form: Form, curve: Curve, events: list[Event], limits: Enclosure) -> Iterator[arb]:
+    """Generate the minimum of each piece between two places, given the curve of the first piece."""
+    (a, b, c), (left, high), least = curve, limits, form.least
+    for _, right, (d, e, f), begins in events:
+        if left < right:
+            yield least((a, b, c), left, right)
+            left = right
+        if begins:
+            a, b, c = a + d, b + e, c + f
+        else:
+            a, b, c = a - d, b - e, c - f
+    yield least((a, b, c), left, high)
+
+
+def _bound_overstatement(
+    inside: Iterable[Place], outside: tuple[Place | None, Place | None], form: Form, curve: Curve
+) -> arb:
+    """Bound how far a convex curve is above zero on a range of places, and below zero to the left and right of it.
+
+    Parameters
+    ----------
+    inside : iterable
+        Values and slopes at the ends of the range; none if it is empty.
+    outside : pair
+        Values and slopes at the nearest places to the left and to the right of it; None if there are no such places.
+    form, curve
+        The curve, or the first of two. It is evaluated if a slope does not show whether it falls.
+    """
+    worst = ZERO
+    for value, _ in inside:
+        if not value <= worst:
+            worst = worst.max(value)
+    for side, end in enumerate(outside):
+        if end is not None:
+            value, slope = end
+            # A convex curve that rises away from the range is nowhere lower.
+            below = -value if (slope >= ZERO if side else slope <= ZERO) else form.depth(curve)
+            if not below <= worst:
+                worst = worst.max(below)
+    return worst
+
+
+def _far(curve: Curve, end: arb) -> Place:
+    """Return the value and slope of a parabola at an infinite place."""
+    a, b, c = curve
+    if a == 0 and b == 0:
+        return c, ZERO
+    return -INFINITY if a == 0 and b * end > 0 else INFINITY, ZERO
+
+
+def _sort(events: list[Event]) -> list[Event]:
+    """Sort by place: by the float, which rounding keeps in order, and exactly where floats are the same."""
+    events.sort(key=itemgetter(0))
+    if len({event[0] for event in events}) == len(events):
+        return events
+
+    def compare(one: Event, other: Event) -> int:
+        return -1 if one[1] < other[1] else int(one[1] > other[1])
+
+    ties = (tied for _, tied in groupby(events, itemgetter(0)))
+    return [event for tied in ties for event in sorted(tied, key=cmp_to_key(compare))]
+
+
+# ------------------------------------------------------------------------------------------------------------ at points
+
+
+def _candidates(problem: Problem) -> Floats:
+    """Return labels and ends of the outputs: between them the price of absolute loss is concave."""
+    low, high = problem.outputs.low, problem.outputs.high
+    ends = [x for x in (low, high) if math.isfinite(x)]
+    return np.union1d(np.clip(problem.labels, low, high), ends)
+
+
+def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -> Enclosure:
+    """Enclose the minimum of :math:`f` over points: at each it is a running sum of the curves that count there."""
+    form, n, slack, origin = FORMS[problem.loss.name], points.size, ZERO, arb(dual.origin)
+    places = [(v, v.log()) if form is POISSON else (v - origin, None) for v in map(arb, points.tolist())]
+    steps = [[ZERO] * (n + 1) for _ in range(3)]
+
+    middles = np.searchsorted(points, problem.labels).tolist()
+    guesses = _guesses(problem, dual, points)
+    for curves, middle, guess in zip(_curves(problem, dual), middles, guesses, strict=True):
+        # The last curve counts from the middle on.
+        middle *= len(curves) - 1
+
+        known = dict[int, Place]()
+
+        def at(i: int, curves: list[Curve] = curves, middle: int = middle, known: dict[int, Place] = known) -> Place:
+            if i not in known:
+                known[i] = form.at(curves[-1 if i >= middle else 0], *places[i])
+            return known[i]
+
+        first, last = _negative_range(at, n, guess)
+        inside = (at(first), at(last - 1)) if first < last else ()
+        outside = at(first - 1) if first > 0 else None, at(last) if last < n else None
+        slack += _bound_overstatement(inside, outside, form, curves[0])
+        # The first curve counts before the middle, the last from there on; within the range again, times `more`.
+        inner = min(max(middle, first), last)
+        for step, before, after in zip(steps, curves[0], curves[-1], strict=True):
+            if before is ZERO and after is ZERO:
+                continue
+            step[0] += before
+            if after is not before:
+                step[middle] += after - before
+            if first < last:
+                early = more * before
+                late = early if after is before else more * after
+                step[first] += early if first < inner else late
+                if first < inner < last:
+                    step[inner] += late - early
+                step[last] -= late if inner < last else early
+    sums = zip(*(accumulate(step[:-1]) for step in steps), strict=True)
+    low, high = _enclose_least(form.at(curve, *place)[0] for curve, place in zip(sums, places, strict=True))
+    return low - more * slack, high
+
+
+def _guesses(problem: Problem, dual: Dual, points: Floats) -> Iterator[tuple[int, int, int]]:
+    """Generate guesses for each curve: the points before its negative range, before its minimum, and before its end.
+
+    They are computed in floats, and only save steps. For Poisson log loss only the second is.
+    """
+    place, p, alpha, beta = problem.labels - dual.origin, problem.prior, dual.alpha, dual.beta
+    with np.errstate(all="ignore"):
+        if problem.loss == losses.squared:
+            middle = place + beta / p
+            half = np.sqrt(beta * (2 * p * place + beta) + 2 * p * alpha) / p
+            ends = middle - half, middle, middle + half
+        elif problem.loss == losses.absolute:
+            middle = np.where(np.abs(beta) > p, np.copysign(math.inf, beta), place)
+            ends = (p * place - alpha) / (p + beta), middle, (p * place + alpha) / (p - beta)
+        else:
+            middle = np.where(beta < p, p * problem.labels / (p - beta), math.inf) - dual.origin
+            ends = middle, middle, middle
+    first, turn, last = (np.searchsorted(points, end + dual.origin) for end in ends)
+    return zip(np.minimum(first, turn).tolist(), turn.tolist(), np.maximum(last, turn).tolist(), strict=True)
+
+
+def _negative_range(at: Callable[[int], Place], n: int, guess: tuple[int, int, int]) -> tuple[int, int]:
+    """Return the range of points where a convex curve is not surely positive, around its minimum."""
+    first, turn, last = guess
+    for _ in range(2):
+        first = _first(lambda i: not at(i)[0] >= ZERO, 0, turn, min(first, turn))
+        last = _first(lambda i: at(i)[0] >= ZERO, turn, n, max(last, turn))
+        if first < last and not (at(first)[0] > ZERO or at(last - 1)[0] > ZERO):
+            break
+        # Where it is negative may lie elsewhere if the guess of its minimum is wrong.
+        turn = _first(lambda i: at(i)[1] >= ZERO, 0, n, turn)
+    return first, last
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
+    """Return the first index in a range at which something holds, or `high`, from a guess, or else by bisection."""
+    if guess < high and not holds(guess):
+        if guess + 1 == high or holds(guess + 1):
+            return guess + 1
+        low = guess + 2
+    else:
+        if guess == low or not holds(guess - 1):
+            return guess
+        if guess - 1 == low or not holds(guess - 2):
+            return guess - 1
+        high = guess - 2
+    return bisect_left(range(high), True, low, key=holds)
+
+
+def _lowest_of_classes(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
+    """Enclose the least price of ``zero_one``, where an output gains at one label at most, and `dual` has no beta."""
+
+    def weigh(cost: arb) -> arb:
+        return cost + more * cost.min(ZERO)
+
+    alphas = [arb(alpha) for alpha in dual.alpha.tolist()]
+    elsewhere = [weigh(-alpha) for alpha in alphas]
+    total = sum(elsewhere, ZERO)
+    own = np.flatnonzero(np.isin(problem.labels, grid)).tolist()
+    prices = [total + weigh(-alphas[y] - float(problem.prior[y])) - elsewhere[y] for y in own]
+    return _enclose_least(prices if len(own) == grid.size else [*prices, total])
+
+
+def _lowest_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
+    """Enclose the least price for a loss of which only values, or brackets of them, are known."""
+    places = [arb(v) - arb(dual.origin) for v in grid.tolist()]
+    sums, gains = [ZERO] * grid.size, [ZERO] * grid.size
+    columns = problem.prior, dual.alpha, dual.beta
+    for y, (p, alpha, beta) in enumerate(zip(*(map(arb, column.tolist()) for column in columns), strict=True)):
+        for i, loss in enumerate(_row(problem, y, grid)):
+            cost = p * loss - alpha
+            if beta != 0:
+                cost -= beta * places[i]
+            # A negative cost counts E times: once in the sum, and E - 1 times in the gain.
+            sums[i] += cost
+            if not cost >= 0:
+                gains[i] += cost.min(ZERO)
+    return _enclose_least(total + more * gain for total, gain in zip(sums, gains, strict=True))
+
+
+def _row(problem: Problem, y: int, grid: Floats) -> Iterator[arb]:
+    """Generate the losses of all outputs for a label, or lower bounds of them."""
+    loss = problem.loss
+    if isinstance(loss, losses.Tabulated):
+        return map(arb, loss.entries[y].tolist())
+    label = Fraction(float(problem.labels[y]))
+    brackets = (loss.bracket(Fraction(v), label)[0] for v in grid.tolist())
+    return (arb(fmpq(low.numerator, low.denominator)) for low in brackets)

@@ -1,0 +1,323 @@
+"""Output of a command: facts on the standard output, progress and one line of error on the other, an exit code."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import math
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from optrand.base._numerals import shown_above
+from optrand.errors import (
+    AlreadySpent,
+    Interrupted,
+    InvalidFile,
+    InvalidInput,
+    NotCertified,
+    OptrandError,
+    OverBudget,
+    SpentNote,
+    missing_extra,
+)
+
+FAILED, WRONG_INPUT, UNVERIFIED, RELEASED, SPENT = 1, 2, 3, 4, 5
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done
+  1  an error of the run, such as a full disk
+  2  wrong usage or input; nothing was written
+  3  verification failed: not private, not unbiased, or no proof good enough
+  4  released, completely; but then a signal came or the output could not be written
+  5  the ledger refuses: already released, or over the budget; nothing was drawn"""
+
+IN_OPTIONS = (
+    (r"\bagain=True", "--again"),
+    (r"\b(?:force|overwrite)=True", "--force"),
+    (r"\boptrand\.release\.diagnose_table\(\)", "--diagnose"),
+    (r"\bseparator=\.\.\.", "--separator"),
+    (r"\bnulls=\.\.\.", "--nulls"),
+    (r"\blabels=range\(53\)", "--labels 0:52"),
+    (r"\blabels=\['yes', 'no'\]", "--labels yes,no"),
+    (r"\btask='(\w+)'", r"--task \1"),
+    (r"\boutputs=\[\.\.\.\]", "--outputs"),
+)
+"""Advice in messages of the package, as patterns, and the options of the command line that follow it."""
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the standard output, in place of lines.")]
+
+_answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
+"""JSON answer of the command, printed at its end; None if lines are printed."""
+
+_released: ContextVar[list[str]] = ContextVar("released")
+"""Names of tables that a command has released."""
+
+
+def command_line(command: Command) -> Command:
+    """Turn exceptions of a command into one line on the standard error and an exit code, and add ``--json``."""
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, as_json: bool, **options: Any) -> None:
+        _answer.set({} if as_json else None)
+        _released.set([])
+        try:
+            _run(functools.partial(command, *args, **options))
+        except (BrokenPipeError, OSError) as error:
+            code = RELEASED if _released.get() else FAILED
+            if not isinstance(error, BrokenPipeError):
+                typer.echo(f"error: {_after(_judge(error)[0])}", err=True)
+            drop_unwritten()
+            raise typer.Exit(code) from None
+
+    signature = inspect.signature(command, eval_str=True)
+    flag = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
+    wrapper.__signature__ = signature.replace(parameters=[*signature.parameters.values(), flag])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {**command.__annotations__, "as_json": AsJson}
+    return wrapper  # type: ignore[return-value]
+
+
+def _run(command: Callable[[], None]) -> None:
+    """Run a command; errors of the standard output pass."""
+    try:
+        command()
+    except typer.Exit as ended:
+        _finish(ended.exit_code)
+        raise
+    except (typer.Abort, BrokenPipeError):
+        raise
+    except Exception as error:
+        message, code = _judge(error)
+        message = " ".join("; ".join((message, *_spent(error))).split())
+        if _released.get():
+            message, code = _after(message), RELEASED
+        typer.echo(f"error: {message}", err=True)
+        _finish(code, message)
+        raise typer.Exit(code) from None
+    except BaseException as error:
+        for note in _spent(error):
+            typer.echo(f"note: {note}", err=True)
+        raise
+    _finish(0)
+
+
+def in_options(message: str) -> str:
+    """Return a message of the package with its advice in options of the command line, not in parameters of Python.
+
+    Examples
+    --------
+    >>> in_options("out.csv exists: choose another name, or overwrite it with overwrite=True")
+    'out.csv exists: choose another name, or overwrite it with --force'
+    """
+    for advice, option in IN_OPTIONS:
+        message = re.sub(advice, option, message)
+    return message
+
+
+def _after(message: str) -> str:
+    """Return the message of an error that came after a release."""
+    tables = ", ".join(_released.get())
+    return f"{message}; {tables} had been released completely by then" if tables else message
+
+
+def _finish(code: int, error: str | None = None) -> None:
+    """Print the answer if it is JSON."""
+    answer = _answer.get()
+    if answer is not None:
+        document = {**answer, "exit": code, **({} if error is None else {"error": error})}
+        typer.echo(json.dumps(document, allow_nan=False))
+
+
+def drop_unwritten() -> None:
+    """Drop output that cannot be written because its reader, such as `head`, has closed the pipe.
+
+    The interpreter would try again at its end, and lose the exit code.
+    """
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note_release(target: Path) -> None:
+    """Note that a table is released, so that the exit code of any later error states it."""
+    _released.get().append(str(target))
+
+
+def _judge(error: Exception) -> tuple[str, int]:
+    """Return the message of an error, and the exit code."""
+    if isinstance(error, ModuleNotFoundError):
+        error = missing_extra(error) or error
+    if isinstance(error, Interrupted):
+        return in_options(str(error)), RELEASED if error.released else FAILED
+    if isinstance(error, OptrandError):
+        codes = {
+            (InvalidFile, NotCertified): UNVERIFIED,
+            (InvalidInput,): WRONG_INPUT,
+            (AlreadySpent, OverBudget): SPENT,
+        }
+        return in_options(str(error)), next((code for kinds, code in codes.items() if isinstance(error, kinds)), FAILED)
+    if isinstance(error, MemoryError):
+        return "not enough memory", FAILED
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        # Without a number it is a message of our own.
+        reason = error.strerror or (str(error) if type(error) is OSError else type(error).__name__)
+        return f"{reason}{where}", FAILED
+    # The message of an unforeseen error may hold a label; where it happened does not.
+    return f"internal error: {type(error).__name__} in {_origin(error)}; please report it", FAILED
+
+
+def _spent(error: BaseException) -> list[str]:
+    """Return our own notes on an error; those of other libraries may hold a label."""
+    return [in_options(note) for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote)]
+
+
+def _origin(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "?" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+
+
+class Announce:
+    """Progress of a command by stages and rows: a spinner on a terminal, else a line every few seconds.
+
+    Attributes
+    ----------
+    every : float
+        Seconds between lines if the standard error is no terminal.
+    """
+
+    every = 10.0
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar, self._task = bar, bar.add_task("starting", total=None)
+        self._stage = self._told = "starting"
+        self._start = self._begun = time.monotonic()
+
+    def __call__(self, stage: str) -> None:
+        """Name the next stage."""
+        self._stage, self._begun = stage, time.monotonic()
+        self._tell(stage)
+
+    def rows(self, done: int) -> None:
+        """State how many rows of this stage are done."""
+        rate = done / max(time.monotonic() - self._begun, 1e-3)
+        self._tell(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
+
+    def _tell(self, words: str) -> None:
+        self._told = words
+        self._bar.update(self._task, description=words)
+
+    def print_lines(self, over: threading.Event) -> None:
+        """Print a line every :attr:`every` seconds, in a long stage too, until all is over."""
+        while not over.wait(self.every):
+            typer.echo(f"{self._told} ({time.monotonic() - self._start:.0f} s)", err=True)
+
+
+@contextmanager
+def progress() -> Iterator[Announce]:
+    """Show progress and elapsed time on the standard error."""
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    over = threading.Event()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        announce = Announce(bar)
+        if not console.is_terminal:
+            threading.Thread(target=announce.print_lines, args=(over,), daemon=True).start()
+        try:
+            yield announce
+        finally:
+            over.set()
+
+
+def say(line: str) -> None:
+    """Print a line, or keep it among the notes of a JSON answer."""
+    answer = _answer.get()
+    if answer is None:
+        typer.echo(line)
+    else:
+        answer.setdefault("notes", []).append(line)
+
+
+def lines(*rows: str) -> None:
+    """Print a table, which a JSON answer has in other members."""
+    if _answer.get() is None:
+        for row in rows:
+            typer.echo(row)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Fact that lines state in words, and a JSON answer as a number or as several numbers."""
+
+    value: float | list[float]
+    words: str
+
+    def __str__(self) -> str:
+        """Return the words."""
+        return self.words
+
+
+def show(facts: Mapping[str, object], *, err: bool = False, each: str | None = None) -> None:
+    """Print facts, one per line; on the standard error with `err`.
+
+    In a JSON answer they are members, or one more element of the list `each`.
+    """
+    answer = None if err else _answer.get()
+    if answer is not None:
+        members = {name.replace(" ", "_"): _plain(fact) for name, fact in facts.items()}
+        if each is None:
+            answer.update(members)
+        else:
+            answer.setdefault(each, []).append(members)
+        return
+    width = max(len(name) for name in facts)
+    for name, fact in facts.items():
+        typer.echo(f"{name:<{width}}  {fact}", err=err)
+
+
+def also(**members: object) -> None:
+    """Add members to a JSON answer, in place of those in words; nothing where lines are printed."""
+    answer = _answer.get()
+    if answer is not None:
+        answer.update({name: _plain(fact) for name, fact in members.items()})
+
+
+def _plain(fact: object) -> object:
+    """Return a fact as JSON has it; infinities are text."""
+    if isinstance(fact, Measured):
+        return _plain(fact.value)
+    if isinstance(fact, Mapping):
+        return {str(name): _plain(one) for name, one in fact.items()}
+    if isinstance(fact, list | tuple):
+        return [_plain(one) for one in fact]
+    known = fact is None or isinstance(fact, str | int) or (isinstance(fact, float) and math.isfinite(fact))
+    return fact if known else str(fact)
+
+
+def note(message: str) -> None:
+    """Print a note on the standard error."""
+    typer.echo(f"note: {message}", err=True)
+
+
+def gap_words(gap: float) -> str:
+    """Return a verified gap in words, rounded up."""
+    return shown_above(gap, 3) if math.isfinite(gap) else "unknown: no bound was proven"

@@ -1,0 +1,363 @@
+"""``optrand solve``, ``sweep`` and ``plot``: optimal mechanisms of public priors, the cost of privacy, and pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from optrand.base._numerals import read_number, read_whole, shown_above
+from optrand.cli._console import also, command_line, gap_words, lines, note, progress, say, show
+from optrand.cli._reading import (
+    OUTPUT_FORMS,
+    Epsilon,
+    Force,
+    Labels,
+    Outputs,
+    Prior,
+    Saved,
+    option,
+    parse_epsilon,
+    parse_labels,
+    parse_outputs,
+    parse_penalty,
+    parse_several,
+    read_prior,
+    read_saved,
+    tell_total,
+)
+from optrand.cli._verifying import proof_facts
+from optrand.errors import InvalidInput, NotCertified
+
+if TYPE_CHECKING:
+    from optrand.mechanism._mechanism import Mechanism
+    from optrand.model._problem import Problem
+    from optrand.release._record import ReleaseRecord
+    from optrand.studies._sweeps import Sweep
+
+SEVERAL = "One or more: a list such as 0.5,1,2, or LOW:HIGH:N for N evenly spaced ones, or both."
+
+
+@command_line
+def solve(
+    labels: Labels,
+    prior: Prior,
+    epsilon: Epsilon,
+    output: Annotated[Path, option("--output", "FILE", "File for the mechanism.", short="-o")],
+    outputs: Annotated[
+        str,
+        option(
+            "--outputs",
+            "SET",
+            f"Where outputs may lie: {OUTPUT_FORMS}. Or few outputs that are placed for the prior: adaptive:12 "
+            "for at most 12, adaptive:0.01 for as few as possible within 1 % of the optimum.",
+        ),
+    ] = "line",
+    bias_penalty: Annotated[
+        str,
+        option(
+            "--bias-penalty",
+            "PENALTY",
+            "Weight of half the squared bias in the objective, from 0 (ignore bias) to inf (unbiased).",
+        ),
+    ] = "inf",
+    knots: Annotated[
+        str | None,
+        option(
+            "--knots",
+            "N",
+            "For labels that are all numbers between the two ends: place N knots, round labels to them without "
+            "bias, and randomize the knots.",
+        ),
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compute and prove the optimal randomizer for a public prior, by default unbiased and on the real line."""
+    from optrand.base._files import check_target
+    from optrand.certificates._certificate import certify
+    from optrand.solvers import solve as find_optimum
+
+    placement = _parse_placement(outputs)
+    if placement is not None and knots is not None:
+        raise InvalidInput("--knots and --outputs adaptive are two ways to few outputs: give one of them")
+    allowed = "line" if placement is not None else outputs
+    problem = _read_problem(labels, prior, [parse_epsilon(epsilon)], parse_penalty(bias_penalty), allowed)
+    check_target(output, prior, overwrite=force)
+    facts: dict[str, object] = {}
+    with progress() as announce:
+        announce("1 of 2, solving and making it exact")
+        if placement is not None:
+            mechanism, facts = _solve_with_few_outputs(problem, placement)
+        elif knots is not None:
+            mechanism, facts = _solve_between_knots(problem, knots)
+        else:
+            mechanism = find_optimum(problem)
+        announce("2 of 2, proving")
+        proof = certify(mechanism).require(gap=math.inf)
+    mechanism.save(output, overwrite=force)
+    show({**proof_facts(mechanism, proof), **facts, "mechanism": output})
+
+
+def _read_problem(labels: str, prior: Path, epsilons: Sequence[float], bias_penalty: float, outputs: str) -> Problem:
+    """Return the problem of the first epsilon. A grid is that of the smallest one, which is the widest."""
+    from optrand.model._outputs import feasible_output_set
+    from optrand.model._problem import regression
+
+    names, allowed = parse_labels(labels), parse_outputs(outputs)
+    if isinstance(allowed, int):
+        allowed = feasible_output_set(names, min(epsilons), allowed)
+    return regression(names, read_prior(prior, names), epsilons[0], bias_penalty=bias_penalty, outputs=allowed)
+
+
+def _parse_placement(text: str) -> dict[str, float | int] | None:
+    """Parse ``adaptive:N`` or ``adaptive:SHARE`` as the argument of :func:`optrand.adaptive_outputs`, or return None.
+
+    Examples
+    --------
+    >>> (
+    ...     _parse_placement("adaptive:12"),
+    ...     _parse_placement("adaptive:0.01"),
+    ...     _parse_placement("line"),
+    ... )
+    ({'n': 12}, {'tolerance': 0.01}, None)
+    """
+    kind, _, amount = text.partition(":")
+    if kind != "adaptive":
+        return None
+    count = read_whole(amount)
+    if count is not None and count >= 1:
+        return {"n": count}
+    expected = "a number of outputs, such as adaptive:12, or a share of the optimum above 0, such as adaptive:0.01"
+    share = read_number(amount, "--outputs adaptive", expected)
+    if not 0 < share < math.inf:
+        raise InvalidInput(f"--outputs is {text!r}, expected {expected}")
+    return {"tolerance": share}
+
+
+def _solve_with_few_outputs(problem: Problem, placement: dict[str, float | int]) -> tuple[Mechanism, dict[str, object]]:
+    from optrand.studies import adaptive_outputs
+
+    found = adaptive_outputs(problem, **placement)  # type: ignore[arg-type]
+    lost = f"{found.n}: at most {shown_above(100 * found.excess, 3)} % above the optimum of all outputs"
+    return found.mechanism, {"placed outputs": lost}
+
+
+def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[str, object]]:
+    from optrand.model._outputs import Line
+    from optrand.studies import ContinuousPrior, place_knots
+    from optrand.studies._continuous import continuous_mechanism
+
+    count = read_whole(knots)
+    if count is None or count < 2:
+        raise InvalidInput(f"--knots is {knots!r}, expected a whole number of at least 2")
+    if not problem.unbiased or not isinstance(problem.outputs, Line):
+        raise InvalidInput("--knots is for unbiased outputs on the line: leave out --bias-penalty and --outputs")
+    prior = ContinuousPrior(problem.labels, problem.prior)
+    placed = place_knots(prior, count)
+    mechanism = continuous_mechanism(prior, problem.epsilon, knots=placed).mechanism
+    return mechanism, {
+        "knots": f"{placed.n}: round labels to them without bias first (optrand.studies.ContinuousMechanism)",
+        "loss by rounding": f"{placed.added:.6g}, half its variance, beside the value above",
+    }
+
+
+@command_line
+def sweep(
+    labels: Labels,
+    prior: Prior,
+    epsilons: Annotated[str, option("--epsilon", "NATS", f"Privacy budget. {SEVERAL}")],
+    bias_penalties: Annotated[
+        str, option("--bias-penalty", "PENALTIES", f"From 0 (ignore bias) to inf (unbiased). {SEVERAL}")
+    ] = "inf",
+    outputs: Outputs = "line",
+    output: Annotated[
+        Path | None, option("--output", "FILE", "File for all columns of the result: .csv or .parquet.", short="-o")
+    ] = None,
+    picture: Annotated[
+        Path | None, option("--picture", "FILE", "File for a picture of variance against bias: .png, .svg or .pdf.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Compute the cost of privacy and of unbiasedness: one certified row for every epsilon and bias penalty.
+
+    All rows have the same grid of outputs, that of the smallest epsilon, which is the widest. A row whose outputs admit
+    no unbiased randomizer is marked as infeasible, and the exit code is 0. If a row has no proof, the exit code is 3;
+    all other rows are computed first.
+    """
+    from optrand.base._files import check_target, write_atomically
+    from optrand.studies._sweeps import sweep as run_sweep
+
+    budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
+    penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)
+    # With a penalty of 0 any outputs are feasible: a row whose outputs are too narrow for its own penalty says so.
+    problem = _read_problem(labels, prior, budgets, 0.0, outputs)
+    if output is not None:
+        if output.suffix.lower() not in WRITERS:
+            ending = f"ends in {output.suffix}" if output.suffix else "has no ending"
+            raise InvalidInput(f"{output.name} {ending}: rows are written as {' or '.join(WRITERS)}, name such a file")
+        check_target(output, prior, overwrite=force)
+    if picture is not None:
+        from optrand.plotting._saving import check_ending
+
+        check_ending(picture)
+        check_target(picture, prior, overwrite=force)
+    with progress() as announce:
+        table = run_sweep(
+            problem,
+            epsilons=budgets,
+            bias_penalties=penalties,
+            progress=lambda done, total: announce(f"{done} of {total} problems solved"),
+        )
+    _print_rows(table)
+    # Drawn before anything is written: there is no picture without a certified row.
+    figure = None if picture is None else table.plot()
+    if output is not None:
+        write_atomically(output, WRITERS[output.suffix.lower()](table), overwrite=force)
+    if picture is not None and figure is not None:
+        from optrand.plotting import save_figure
+
+        save_figure(figure, picture)
+    failed = sum(row.status == "failed" for row in table)
+    if failed:
+        raise NotCertified(f"{failed} of {len(table)} problems have no proof: see their notes")
+
+
+def _print_rows(table: Sweep) -> None:
+    also(rows=list(table.records()))
+    # The file holds every column.
+    columns = ("epsilon", "bias_penalty", "value", "gap", "variance", "squared_bias", "outputs", "status")
+    rows = [[name.replace("_", " ") for name in columns]]
+    rows += [[_cell(name, getattr(row, name)) for name in columns] for row in table]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    for cells in rows:
+        lines("  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)))
+    for row in table:
+        if row.reason:
+            note(f"epsilon {row.epsilon:g}, bias penalty {row.bias_penalty:g}: {row.reason}")
+
+
+def _cell(name: str, fact: object) -> str:
+    if not isinstance(fact, float):
+        return str(fact)
+    return shown_above(fact, 6) if name in ("value", "gap", "variance", "squared_bias") else f"{fact:.6g}"
+
+
+def _parquet(table: Sweep) -> bytes:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    stream = io.BytesIO()
+    parquet.write_table(pa.Table.from_pylist(table.records()), stream)
+    return stream.getvalue()
+
+
+def _csv(table: Sweep) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, table.columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table.records())
+    return text.getvalue().encode()
+
+
+WRITERS: dict[str, Callable[[Sweep], bytes]] = {".csv": _csv, ".parquet": _parquet}
+"""Form of the saved rows by the ending of the file."""
+
+
+@command_line
+def plot(
+    saved: Saved,
+    output: Annotated[
+        Path,
+        option(
+            "--output",
+            "FILE",
+            "A picture (.png, .svg, .pdf), a page (.html), or a folder for every picture (a name without ending).",
+            short="-o",
+        ),
+    ],
+    force: Force = False,
+) -> None:
+    """Draw a saved mechanism, or that of a release.
+
+    A picture shows the probabilities of the outputs of up to six labels. For a release by groups it shows the prior of
+    each group and the noise of its mechanism. A page of HTML needs no network and no script: it holds the facts that
+    `verify` proves, the meaning of the budget, and every picture. If the proof fails, the page says so and the exit
+    code is 3.
+    """
+    from optrand.mechanism._mechanism import Mechanism
+    from optrand.programs._mechanism import ProgramMechanism
+
+    found = read_saved(saved)
+    if isinstance(found, ProgramMechanism):
+        raise InvalidInput(f"{saved} holds the mechanism of a linear program, of which there are no pictures")
+    record = None if isinstance(found, Mechanism) else found
+    mechanism = found if isinstance(found, Mechanism) else None if found.groups else found.mechanism
+    ending = output.suffix.lower()
+    if ending in (".html", ".htm"):
+        _write_page(mechanism, record, saved.name, output, force=force)
+    elif ending or output.is_file():
+        _draw_picture(mechanism, record, output, force=force)
+    else:
+        _draw_all(mechanism, record, output, force=force)
+
+
+def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
+    from optrand.base._files import refuse_target
+    from optrand.base._numerals import shown_above
+    from optrand.plotting import groups_figure, pmf_figure, save_figure
+    from optrand.plotting._saving import check_ending
+
+    check_ending(output)
+    refuse_target(output, overwrite=force)
+    with progress() as announce:
+        announce("drawing")
+        if mechanism is not None:
+            figure = pmf_figure(mechanism)
+            if record is not None:
+                figure.suptitle(f"{figure.get_suptitle()}, of a total of {shown_above(record.epsilon, 6)}", fontsize=8)
+        elif record is not None:
+            figure = groups_figure(record.mechanisms, total=record.epsilon)
+        save_figure(figure, output)
+    tell_total(record)
+    show({"picture": output})
+
+
+def _write_page(
+    mechanism: Mechanism | None, record: ReleaseRecord | None, name: str, output: Path, *, force: bool
+) -> None:
+    from optrand.base._files import refuse_target, write_atomically
+    from optrand.certificates._certificate import certify
+    from optrand.plotting.report import group_report_page, report_page
+
+    refuse_target(output, overwrite=force)
+    with progress() as announce:
+        announce("proving")
+        mechanisms = [mechanism] if mechanism is not None else record.distinct if record is not None else []
+        proofs = [certify(one) for one in mechanisms]
+        announce("drawing")
+        if mechanism is not None:
+            page = report_page(mechanism, proofs[0], name=name, parts=None if record is None else record.parts)
+        elif record is not None:
+            page = group_report_page(record.mechanisms, record.parts, relative_loss=record.relative_loss)
+    write_atomically(output, page.encode(), overwrite=force)
+    tell_total(record)
+    say(f"page  {output}")
+    for proof in proofs:
+        proof.require(gap=math.inf)
+    say(f"verified, gap {gap_words(max(proof.gap for proof in proofs))}")
+
+
+def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output: Path, *, force: bool) -> None:
+    from optrand.plotting._saving import gallery
+
+    if mechanism is None:
+        raise InvalidInput("the release is by groups, each with a mechanism of its own: draw a picture or a page")
+    with progress() as announce:
+        made = gallery(mechanism, output, overwrite=force, announce=announce)
+    tell_total(record)
+    for name, reason in made.left_out:
+        say(f"note: no picture of the {name}: {reason}")
+    show({"pictures": len(made.pictures), "folder": output})

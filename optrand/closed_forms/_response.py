@@ -1,0 +1,220 @@
+"""Randomized response on all labels, on the likeliest `k`, and on the best number ([G21], Algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base._arithmetic import privacy_ratio
+from optrand.base._suggestions import suggest_parameters
+from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._problem import Dual, Problem, classification
+from optrand.model._randomizer import Randomizer, Solution, Stats
+from optrand.model._table import Table
+
+
+@suggest_parameters
+def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
+    r"""Return randomized response: the label itself, ``exp(epsilon)`` times likelier than each other one.
+
+    .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1}
+
+    It solves classification under the uniform prior, with the dual of :func:`rr_with_prior`.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    epsilon : float
+        Privacy budget in nats.
+
+    Examples
+    --------
+    >>> mechanism = rr([0, 1, 2], 1.0)
+    >>> mechanism.matrix.round(4).tolist()
+    [[0.5761, 0.2119, 0.2119], [0.2119, 0.5761, 0.2119], [0.2119, 0.2119, 0.5761]]
+    >>> f"{mechanism.certificate.lower:.12f} {mechanism.certificate.upper:.12f}"
+    '0.576116884766 0.576116884766'
+    """
+    names = check_labels(labels)
+    problem = classification(np.full(names.size, 1 / names.size), epsilon, labels=names)
+    return respond_exactly(problem, np.ones(problem.k, dtype=np.bool_))
+
+
+@suggest_parameters
+def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
+    r"""Return RRTop-k: randomized response on the `k` likeliest labels; others give one of these at random.
+
+    .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1} \quad (y \in Y_k), \qquad
+              \Pr[v \mid y] = \frac{1}{k} \quad (y \notin Y_k), \qquad v \in Y_k
+
+    Outputs are the kept labels, in increasing order. The dual is that of :func:`rr_with_prior`, so that the certified
+    gap is the distance from the optimum.
+
+    Parameters
+    ----------
+    prior : (K,) array
+        Probabilities of the labels ``0 ... K-1``.
+    k : int
+        From 1 to ``K``. Of equally likely labels the smaller is kept.
+    epsilon : float
+        Privacy budget in nats.
+
+    Examples
+    --------
+    >>> prior = [0.5, 0.3, 0.2]
+    >>> [f"{rr_top_k(prior, k, 1.0).certificate.gap:.3f}" for k in (1, 2, 3)]
+    ['0.170', '0.000', '0.015']
+    """
+    problem = classification(prior, epsilon)
+    size = check_integer(k, "k", 1, problem.k, why=", the number of labels")
+    kept = np.zeros(problem.k, dtype=np.bool_)
+    kept[np.argsort(-problem.prior, kind="stable")[:size]] = True
+    return respond_exactly(problem, kept)
+
+
+@suggest_parameters
+def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
+    r"""Return RRWithPrior, the optimal randomizer of classes: :func:`rr_top_k` with the best `k` for the prior.
+
+    With :math:`P_k` the sum of the `k` largest priors it attains the optimum of LP1 of [G21],
+
+    .. math:: S = \max_k w_k, \qquad w_k = \frac{e^\epsilon P_k}{e^\epsilon + k - 1}.
+
+    The dual :math:`-\alpha_y = \max(0, (e^\epsilon p_y - S) / (e^\epsilon - 1))`, :math:`\beta = 0`, proves it ([G21],
+    Theorem 3; ``docs/mathematics.md``, Theorem 5).
+
+    Parameters
+    ----------
+    prior : (K,) array
+        Probabilities of the labels ``0 ... K-1``; zeros are welcome.
+    epsilon : float
+        Privacy budget in nats.
+
+    Notes
+    -----
+    *The best k.* Since :math:`w_k` is the mean of :math:`w_{k-1}` and :math:`e^\epsilon p_{(k)}` with weights
+    :math:`e^\epsilon + k - 2` and 1, keeping one label more pays if and only if :math:`e^\epsilon p_{(k)} > w_{k-1}`,
+    that is, if
+
+    .. math:: D_k := \sum_{j < k} (p_{(j)} - p_{(k)}) < (e^\epsilon - 1) p_{(k)}.
+
+    The left side grows with `k` and the right side shrinks, so the labels that pay come first, and equally likely
+    labels are kept or left out together. In floats :math:`-\alpha_y` is :math:`\frac{e^\epsilon}{e^\epsilon + k - 1}
+    \big( p_y + \frac{k d_y - D_k}{e^\epsilon - 1} \big)` with :math:`d_y = p_y - p_{(k)}`, which loses nothing at small
+    epsilon.
+
+    Cost ``O(K log K)``, and for each kept label as many steps as kept and other labels alternate.
+
+    Examples
+    --------
+    >>> mechanism = rr_with_prior([0.5, 0.3, 0.2], 1.0)
+    >>> mechanism.outputs.tolist(), round(mechanism.value, 6)
+    ([0.0, 1.0], 0.584847)
+    >>> mechanism.certificate.require(gap=1e-12).findings
+    ()
+    """
+    problem = classification(prior, epsilon)
+    return respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+
+
+def design_rr_with_prior(problem: Problem) -> Solution:
+    """Compute RRWithPrior and its dual in floats, for a problem of classification over the labels."""
+    kept = np.flatnonzero(kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+    return Solution(problem, _respond(problem, kept), _dual(problem), Stats("rr_with_prior"))
+
+
+def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
+    """Build randomized response on some labels in integers, uniform over these for all others.
+
+    With ``R = r / d`` the rational ratio just below ``exp(epsilon)`` a kept label has the weight ``r`` for itself and
+    ``d`` for each of the `m` kept labels besides, times `m`; all other labels have ``r + (m - 1) d`` for each.
+
+    Parameters
+    ----------
+    problem : Problem
+        For classification over the labels.
+    kept : (k,) array of bool
+    """
+    ratio = privacy_ratio(problem.epsilon)
+    size = int(np.count_nonzero(kept))
+    scale = 1 if kept.all() else size
+    own, other = scale * ratio.numerator, scale * ratio.denominator
+    rest = ratio.numerator + (size - 1) * ratio.denominator
+    # All columns have one profile, except at the label that is the output.
+    levels = [other if one else rest for one in kept.tolist()]
+    profile = {y: after - before for y, (before, after) in enumerate(pairwise((0, *levels))) if after != before}
+    columns = []
+    for y in np.flatnonzero(kept).tolist():
+        steps = dict(profile)
+        steps[y] = steps.get(y, 0) + own - other
+        if y + 1 < problem.k:
+            steps[y + 1] = steps.get(y + 1, 0) + other - own
+        columns.append(tuple((place, step) for place, step in sorted(steps.items()) if step))
+    return Mechanism(problem, Table.of_columns(problem.labels, problem.labels[kept], columns), _dual(problem))
+
+
+def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
+    """Return the labels that :func:`rr_with_prior` keeps, for each row of (b, K) priors; cost ``O(b K log K)``.
+
+    Examples
+    --------
+    >>> kept_labels(np.array([[0.5, 0.3, 0.2], [0.25, 0.5, 0.25]]), 1.0).tolist()
+    [[True, True, False], [True, True, True]]
+    """
+    gain = math.expm1(check_epsilon(epsilon))
+    kept = np.empty(priors.shape, dtype=np.bool_)
+    k = np.arange(1, priors.shape[1])
+    # A million entries at a time bound the memory of sorting.
+    step = max(1, (1 << 20) // priors.shape[1])
+    for start in range(0, priors.shape[0], step):
+        block = priors[start : start + step]
+        falling = np.sort(block, axis=1)[:, ::-1]
+        # D of rr_with_prior grows from one label to the next by k times the step between their priors: no increment is
+        # negative, so that nothing cancels. Labels that pay come first, and counting them finds the last.
+        surplus = np.cumsum(k * (falling[:, :-1] - falling[:, 1:]), axis=1)
+        last = (surplus < gain * falling[:, 1:]).sum(axis=1)
+        smallest = np.take_along_axis(falling, last[:, np.newaxis], axis=1)
+        # By value and not by place: equally likely labels are kept or left out together.
+        kept[start : start + step] = block >= smallest
+    return kept
+
+
+def response_weights(k: int, epsilon: float) -> tuple[float, float]:
+    """Return the probabilities of the label itself and of each other one under randomized response on `k` labels.
+
+    Examples
+    --------
+    >>> response_weights(2, math.log(3))
+    (0.75, 0.25)
+    """
+    # In powers of 1 / E, which do not overflow.
+    shrink = math.exp(-epsilon)
+    own = 1 / (1 + (k - 1) * shrink)
+    return own, own * shrink
+
+
+def _respond(problem: Problem, kept: NDArray[np.intp]) -> Randomizer:
+    """Randomized response on the labels at the positions `kept`, uniform over these for all others."""
+    own, other = response_weights(kept.size, problem.epsilon)
+    matrix = np.full((problem.k, kept.size), 1 / kept.size)
+    matrix[kept] = other
+    matrix[kept, np.arange(kept.size)] = own
+    return Randomizer(problem.labels, problem.labels[kept], matrix, problem.epsilon)
+
+
+def _dual(problem: Problem) -> Dual:
+    """Return the multipliers of :func:`rr_with_prior`."""
+    kept = kept_labels(problem.prior[np.newaxis], problem.epsilon)[0]
+    p = problem.prior[kept]
+    surplus = p - p.min()
+    own, _ = response_weights(p.size, problem.epsilon)
+    # The form in the notes of rr_with_prior, from gaps between priors: E p - S would cancel at a small epsilon.
+    tilt = (p.size * surplus - math.fsum(surplus)) / math.expm1(problem.epsilon)
+    alpha = np.zeros(problem.k)
+    alpha[kept] = -own * np.maximum(p + tilt, 0.0)
+    return Dual(alpha, np.zeros(problem.k))

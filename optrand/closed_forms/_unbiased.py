@@ -1,0 +1,381 @@
+"""Unbiased regression on the line in closed form, each randomizer with the dual that proves it optimal wherever it is.
+
+Debiased randomized response ([B23], Definition 23) is optimal for a large epsilon; a public gap between labels, then
+one private bit, for a small one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base._arithmetic import add_exactly, exp_bracket, places, scale_to_integers
+from optrand.base._suggestions import suggest_parameters
+from optrand.base._validation import Floats, check_epsilon, check_labels, check_prior, check_squarable
+from optrand.errors import InvalidInput
+from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._problem import Dual, Problem, unbiased_regression
+from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
+
+
+@suggest_parameters
+def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Mechanism:
+    r"""Return randomized response whose outputs are moved apart until it is unbiased.
+
+    The outputs for :math:`k` labels with mean :math:`\bar y` are
+
+    .. math:: \Phi(y) = \frac{(e^\epsilon + k - 1) y - \sum_{y'} y'}{e^\epsilon - 1}
+                      = y + x (y - \bar y), \qquad x = \frac{k}{e^\epsilon - 1}.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    epsilon : float
+        Privacy budget in nats.
+    prior : (k,) array, optional
+        Probabilities of the labels; uniform if not given. The randomizer does not depend on it, its value and dual do.
+
+    Returns
+    -------
+    Mechanism
+        Unbiased regression on the real line under the prior. Under the uniform one its value is :math:`x (x + 2) s^2
+        / 2` with :math:`s^2` the mean of :math:`(y - \bar y)^2`.
+
+    Raises
+    ------
+    InvalidInput
+        Outputs that floats cannot hold or tell apart.
+
+    Notes
+    -----
+    The dual (``docs/mathematics.md``, section 8) proves optimality exactly where it holds: always for two labels,
+    otherwise from some epsilon on. Elsewhere its bound is true but may be far off. For labels far from zero it loses
+    digits; the outputs keep theirs. Cost ``O(k)``.
+
+    Examples
+    --------
+    >>> mechanism = debiased_rr([0, 1], math.log(3))
+    >>> sorted(set(mechanism.outputs.round(12).tolist())), mechanism.bias
+    ([-0.5, 1.5], 0.0)
+    >>> f"{mechanism.certificate.lower:.9f} {mechanism.certificate.upper:.9f}"
+    '0.375000000 0.375000000'
+    >>> [f"{debiased_rr([0, 1, 2], epsilon).certificate.gap:.3f}" for epsilon in (1.0, 4.0)]
+    ['0.271', '0.000']
+    """
+    return tabulate(design_debiased_rr(labels, epsilon, prior=prior))
+
+
+def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
+    """Compute debiased randomized response and its dual in floats; see :func:`debiased_rr`."""
+    given = check_labels(labels)
+    order = np.argsort(given)
+    names = given[order]
+    # The randomizer is the same under every prior: it enters the loss and the multipliers alone.
+    weights = np.full(names.size, 1 / names.size) if prior is None else check_prior(prior, names.size)[order]
+    gain = math.expm1(check_epsilon(epsilon))
+    offsets = _from_mean(names)
+    with np.errstate(over="ignore"):
+        outputs = names + names.size / gain * offsets
+    if not np.isfinite(outputs).all() or (np.diff(outputs) <= 0).any():
+        raise InvalidInput(
+            f"the outputs of debiased randomized response at epsilon {epsilon:g} overflow or coincide in floats: "
+            "rescale the labels, merge those that nearly coincide, or raise epsilon"
+        )
+    problem = unbiased_regression(names, weights, epsilon)
+    each = np.arange(problem.k)
+    arcs = Arcs(problem.k, each, each, outputs, np.full(problem.k, 1 / (gain + problem.k)))
+    randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
+    return Solution(problem, randomizer, _dual(problem, offsets, gain), Stats("debiased_rr"))
+
+
+def _from_mean(labels: Floats) -> Floats:
+    """Return the labels less their mean, by way of the lowest label so that labels far from zero lose no digits."""
+    with np.errstate(over="ignore"):
+        above = labels - labels[0]
+    if not np.isfinite(above).all():
+        raise InvalidInput("the range of the labels overflows in floats: rescale the labels")
+    offsets: Floats = above - math.fsum(above / labels.size)
+    return offsets
+
+
+def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
+    """Return the multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
+    prior, x = problem.prior, problem.k / gain
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, square = prior @ offsets, prior @ offsets**2
+        apart = (1 + x) * offsets
+        # All columns in use have reduced cost zero at a minimum: two linear equations per label, solved by hand.
+        pull = apart - mean + gain * prior * x * offsets
+        beta = (pull - pull.sum() / (gain + problem.k)) / gain
+        cost = (square - 2 * mean * apart + apart**2 + gain * prior * (x * offsets) ** 2) / 2 - apart * pull
+        alpha = (cost - cost.sum() / (gain + problem.k)) / gain
+        alpha -= beta * (problem.labels[0] - offsets[0])
+    return Dual(alpha, beta) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
+
+
+OPTIMAL = "optimal"
+"""Status where the condition of optimality holds."""
+
+FEASIBLE = "feasible"
+"""Status where it fails: private and unbiased, but not the best."""
+
+
+@suggest_parameters
+def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
+    r"""Draw a public gap between two labels, then answer "is the label above it?" by binary randomized response.
+
+    With :math:`E = e^\epsilon`, :math:`F_j` the prior of the labels before :math:`y_j` and :math:`d_j = y_j - y_{j-1}`,
+    let :math:`P_j = 1 + (E - 1) F_j`, :math:`Q_j = E + 1 - P_j`, :math:`r_j = \sqrt{P_j Q_j}`, :math:`L = \sum_j d_j
+    r_j` and :math:`\mu` be the mean label. The gap below :math:`y_j` is drawn with probability :math:`d_j r_j / L`, and
+    the outputs are
+
+    .. math:: \mu - \frac{L}{E - 1} \sqrt{\frac{Q_j}{P_j}} \quad (\text{no}), \qquad
+              \mu + \frac{L}{E - 1} \sqrt{\frac{P_j}{Q_j}} \quad (\text{yes}).
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order; they are sorted, and the prior with them.
+    prior : (k,) array
+        Probabilities; zeros are welcome.
+    epsilon : float
+        Privacy budget in nats.
+
+    Returns
+    -------
+    Mechanism
+        For unbiased regression on the real line, of value :math:`\tfrac12 ((L / (E - 1))^2 - \operatorname{Var} Y)`,
+        with its dual, at every epsilon. It is the best one if :func:`gap_response_is_optimal`, else one that is private
+        and unbiased.
+
+    Raises
+    ------
+    InvalidInput
+        Bad arguments, or outputs that floats cannot hold.
+
+    Notes
+    -----
+    Proof: ``docs/mathematics.md``, section 11. Up to ``2 k - 2`` outputs. Cost ``O(k log k)``; of a million labels a
+    second.
+
+    Examples
+    --------
+    >>> mechanism = gap_response([0, 1, 3], [0.5, 0.3, 0.2], math.log(2))
+    >>> sorted({round(v, 6) for v in mechanism.outputs.tolist()})
+    [-3.539388, -2.724745, 5.339388, 6.337117]
+    >>> mechanism.certificate.gap < 1e-12
+    True
+    """
+    return tabulate(design_gap_response(labels, prior, epsilon))
+
+
+def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solution:
+    """Compute the gap response and its dual in floats; see :func:`gap_response`."""
+    problem = unbiased_regression(labels, prior, epsilon)
+    if problem.k == 1:
+        return _one_label(problem)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Gaps.of(problem).solution(problem)
+
+
+def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> bool:
+    r"""Return whether :func:`gap_response` is the best unbiased randomizer on the line, decided exactly.
+
+    It is if and only if
+
+    .. math:: (P_{k-1} - P_1)^2 + (r_{k-1} - r_1)^2 \leq 1,
+
+    where the numbers are those of :func:`gap_response`. They depend on the priors of the lowest and the highest label
+    only. For epsilon up to log 2 this holds whatever the prior is.
+
+    Parameters
+    ----------
+    labels, prior, epsilon
+        As of :func:`gap_response`.
+
+    Notes
+    -----
+    With :math:`x = E - 1`, the prior :math:`N` of the inner labels, and :math:`a = r_1^2`, :math:`b = r_{k-1}^2` the
+    condition is :math:`x^2 N^2 + a + b - 1 \leq 2 \sqrt{a b}`, an inequality between polynomials in :math:`E`. It is
+    decided in rationals, with brackets of :math:`E` that get tighter until both ends agree. They do, since :math:`E` is
+    transcendental and at :math:`E = 1` the sides differ.
+
+    Examples
+    --------
+    The condition for a uniform prior is :math:`E \leq 2 (k - 1) / (k - 2)`:
+
+    >>> [
+    ...     gap_response_is_optimal(range(5), [0.2] * 5, math.log(8 / 3) + shift)
+    ...     for shift in (-1e-9, 1e-9)
+    ... ]
+    [True, False]
+    """
+    return condition_holds(unbiased_regression(labels, prior, epsilon))
+
+
+def condition_holds(problem: Problem) -> bool:
+    """Return whether the condition of :func:`gap_response_is_optimal` holds for a problem."""
+    # Of two labels P_1 and P_{k-1} are one number: the condition reads 0 <= 1.
+    if problem.k < 3:
+        return True
+    clear = _clearly(problem)
+    if clear is not None:
+        return clear
+    parts = scale_to_integers(problem.prior, places(problem.prior))
+    total = sum(parts)
+    below, above = Fraction(parts[0], total), Fraction(parts[-1], total)
+    inner = 1 - below - above
+    # Both ends of a bracket of E must agree. More digits follow until they do.
+    for digits in count(60, 60):
+        low, high = exp_bracket(problem.epsilon, digits)
+        # All sides grow with E: each is compared at the end of the bracket that is the worse one for the conclusion.
+        (left, a, b), (left_above, a_above, b_above) = (_sides(ratio, below, above, inner) for ratio in (low, high))
+        if left_above <= 0 or left_above**2 <= 4 * a * b:
+            return True
+        if left > 0 and left**2 > 4 * a_above * b_above:
+            return False
+    raise AssertionError
+
+
+def _clearly(problem: Problem) -> bool | None:
+    """Evaluate the condition in floats. Return None if its sides are too close for them."""
+    excess, total = math.expm1(problem.epsilon), math.fsum(problem.prior)
+    below, above = float(problem.prior[0]) / total, float(problem.prior[-1]) / total
+    inner = math.fsum(problem.prior[1:-1]) / total
+    a, b = (1 + excess + excess * excess * end * (1 - end) for end in (below, above))
+    left, right = excess * inner * excess * inner + a + b - 1, 2 * math.sqrt(a) * math.sqrt(b)
+    # Floats are right to some 1e-15, so that sides that differ by this share of their sum are clearly apart.
+    if not abs(left - right) > 1e-9 * (left + right):
+        return None
+    return left < right
+
+
+def _sides(ratio: Fraction, below: Fraction, above: Fraction, inner: Fraction) -> tuple[Fraction, Fraction, Fraction]:
+    """Return the left side of the condition without its root, and the squares `a`, `b` under it; all grow."""
+    square = (ratio - 1) ** 2
+    a, b = (ratio + square * end * (1 - end) for end in (below, above))
+    return square * inner**2 + a + b - 1, a, b
+
+
+def _one_label(problem: Problem) -> Solution:
+    """Answer a problem with a single label by that label."""
+    label = problem.labels
+    only = np.zeros(1, dtype=np.int64)
+    arcs = Arcs(1, only, only, label, np.full(1, math.exp(-problem.epsilon)))
+    randomizer = Randomizer.of_arcs(label, arcs, problem.epsilon)
+    return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response", status=OPTIMAL))
+
+
+@dataclass(frozen=True, eq=False)
+class _Gaps:
+    r"""Numbers of the gaps 1 ... k-1, free of cancellation at every epsilon.
+
+    With :math:`e = E / (E - 1)^2` and :math:`S_j = 1 - F_j` it is :math:`\rho_j = r_j / (E - 1) = \sqrt{e + F_j S_j}`.
+
+    Attributes
+    ----------
+    d : distances of neighbouring labels
+    below, above : prior before and after each gap
+    past, left : prior of the inner labels before and after each gap
+    rho : :math:`\rho_j`
+    reach : :math:`L / (E - 1)`
+    """
+
+    prior: Floats
+    total: float
+    gain: float
+    e: float
+    d: Floats
+    below: Floats
+    above: Floats
+    past: Floats
+    left: Floats
+    rho: Floats
+    reach: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Gaps:
+        total = math.fsum(problem.prior)
+        prior, gain = problem.prior / total, math.expm1(problem.epsilon)
+        # E / (E - 1)**2 by factors that do not overflow.
+        e = 1 / gain / -math.expm1(-problem.epsilon)
+        d = np.diff(problem.labels)
+        # Sums from both ends: one minus the other would lose the digits of a light tail.
+        past, left = _sums(prior[1:-1]), _sums(prior[-2:0:-1])[::-1]
+        below, above = prior[0] + past, prior[-1] + left
+        rho = np.sqrt(e + below * above)
+        return cls(prior, total, gain, e, d, below, above, past, left, rho, _dot(d, rho))
+
+    def solution(self, problem: Problem) -> Solution:
+        """Return the randomizer and dual."""
+        origin = problem.origin
+        mean = (problem.labels[0] - origin) + _dot(self.d, self.above)
+        # sqrt(Q_j / P_j), where Q_j = E - (E - 1) F_j is written without a difference.
+        tilt = np.sqrt((1 + self.gain * self.above) / (1 + self.gain * self.below))
+        offsets = np.concatenate((mean - self.reach * tilt, mean + self.reach / tilt))
+        if not np.isfinite(offsets).all():
+            raise InvalidInput(
+                f"the outputs of a gap and a bit at epsilon {problem.epsilon:g} overflow in floats: "
+                "rescale the labels or raise epsilon"
+            )
+        check_squarable(offsets, "outputs")
+        node, every = np.arange(1, problem.k), np.ones(problem.k - 1, dtype=np.int64)
+        first, last = np.concatenate((0 * every, node)), np.concatenate((node - 1, (problem.k - 1) * every))
+        # A gap has the probability d rho / reach, and an answer to it 1 / (E + 1) for the labels that it does not
+        # favour.
+        shares = self.d * (self.rho / self.reach) / (self.gain + 2)
+        outputs, rests = add_exactly(offsets, origin)
+        arcs = Arcs(problem.k, first, last, outputs, np.concatenate((shares, shares)), rests)
+        randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
+        status = OPTIMAL if condition_holds(problem) else FEASIBLE
+        return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response", status=status))
+
+    def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
+        """Return the multipliers that make every column in use cost nothing; None where floats cannot hold them."""
+        d, e, rho, reach, below, above = self.d, self.e, self.rho, self.reach, self.below, self.above
+        apart = (problem.labels - origin) - mean
+        alpha, beta = self.prior * (apart**2 + reach**2) / 2, np.empty(problem.k)
+        slope = self.above[1:] - self.below[:-1]
+        beta[1:-1] = -self.prior[1:-1] * (reach * (slope / (rho[1:] + rho[:-1])) + apart[1:-1])
+        # At the ends, sums of positive terms; the last label mirrors the first.
+        alpha[0], beta[0] = self._end(below, above, self.past, d, e, rho, reach)
+        alpha[-1], slope_of_last = self._end(above[::-1], below[::-1], self.left[::-1], d[::-1], e, rho[::-1], reach)
+        beta[-1] = -slope_of_last
+        # Outputs are far off at a tiny epsilon, and slopes that do not cancel would count there.
+        if np.isfinite(beta).all():
+            beta[np.abs(beta).argmin()] -= math.fsum(beta)
+        alpha -= beta * mean
+        alpha, beta = self.total * alpha, self.total * beta
+        return Dual(alpha, beta, origin) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
+
+    @staticmethod
+    def _end(
+        below: Floats, above: Floats, past: Floats, d: Floats, e: float, rho: Floats, reach: float
+    ) -> tuple[float, float]:
+        """Return the multipliers of the first label, measured from the mean."""
+        own, others = below[0], above[0]
+        products = rho[0] * rho + own * above
+        slopes = e / products * (e + own * others + below * above) + own / products * above * past
+        # With all prior on the first label the quotient below is 0 / 0, and its factor is 0.
+        if not others:
+            return 0.0, -_dot(d, slopes)
+        roots = math.sqrt(others) * rho + math.sqrt(own) * above
+        excess = _dot(d, (others * e + above * past) / roots)
+        return -excess * (math.sqrt(own) * _dot(d, above) + math.sqrt(others) * reach) / 2, -_dot(d, slopes)
+
+
+def _sums(parts: Floats) -> Floats:
+    """Return running sums from 0 on, in extended precision if the machine has it."""
+    totals: Floats = np.concatenate(([0.0], np.cumsum(parts, dtype=np.longdouble))).astype(np.float64)
+    return totals
+
+
+def _dot(amounts: Floats, weights: Floats) -> float:
+    return float(np.sum(amounts * weights))

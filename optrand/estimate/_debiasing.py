@@ -1,0 +1,287 @@
+r"""Unbiased estimation behind a mechanism: values of the outputs whose expectation is a function of the label.
+
+Let ``M`` be the ``(k, n)`` table of a mechanism, ``f`` a function of the label, ``p`` a prior and :math:`q = p^\top M`
+the chances of the outputs under it. Values ``w`` of the outputs estimate ``f`` without bias if :math:`M w = f`; of
+these the module takes those of the least variance under the prior, which minimise :math:`\sum_i q_i w_i^2`. Whatever
+the prior, they are unbiased for every label.
+
+*In differences.* With :math:`x = \sqrt q \, w`, the equations :math:`M w = f` are equivalent to
+
+.. math:: \textstyle\sum_i \sqrt{q_i}\, x_i = p^\top f, \qquad
+          B x = \Delta f, \quad B_{y i} = (M_{y+1, i} - M_{y i}) / \sqrt{q_i}.
+
+The first row is orthogonal to all others, for rows of ``M`` have one sum, so :math:`w = p^\top f + q^{-1/2} \circ B^+
+\Delta f`. Differences of rows are the steps of the columns, which are integers: nothing cancels, however small epsilon
+is. For interval columns ``B`` is sparse, with two entries for each arc: :math:`B B^\top` is the Laplacian of a graph
+whose edges are the arcs.
+
+*The histogram* that fits the frequencies :math:`\hat c` of the outputs best, :math:`\sum_i (\hat c_i - (M^\top h)_i)^2
+/ q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`; it sums to 1, and
+:math:`h^\top f = \hat c^\top w`.
+
+*Rank.* ``M`` must have rank ``k``. Arcs with an output of their own each have it if and only if no two neighbouring
+labels have equal rows: every arc lies on a path of arcs from node 0 to node ``k`` (masses are a flow), so every node
+that an arc touches is connected to those two ends, and a connected graph's Laplacian, its ends grounded, is
+invertible. ∎
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+from scipy.linalg import qr, solve_triangular
+from scipy.sparse.linalg import norm, splu
+
+from optrand.base._arithmetic import places, quotient, scale_to_integers
+from optrand.base._validation import Floats, check_prior, frozen, rectangular
+from optrand.errors import InvalidInput
+from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._released import Released, mechanism_of
+from optrand.model._table import Table
+
+LARGEST = 1 << 22
+"""Largest size of a dense table that is factored: 32 MB, and some 10 s for a square one."""
+
+
+@dataclass(frozen=True)
+class DebiasingOptions:
+    """Sizes and tolerances of the factorisation."""
+
+    dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
+    dependent: float = 1e-12  # distance to the span of the others below which a row of length 1 depends on them
+    sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
+
+
+OPTIONS = DebiasingOptions()
+
+ADVICE = (
+    "the histogram of its labels, and losses of them, cannot be estimated from its outputs. Release with a mechanism "
+    "whose rows are independent (optrand.debiased_rr, optrand.rr, or an optimal unbiased randomizer for a prior "
+    "without zeros); the mean of the labels can be estimated from any unbiased mechanism"
+)
+"""Advice on a singular mechanism."""
+
+Matrix = Floats | sparse.csr_array | sparse.csc_array
+
+
+class Factor(NamedTuple):
+    """A matrix ``rows``, whose rows are of length 1 and independent, with two solvers by its factors.
+
+    ``least(right)`` is the shortest ``x`` with ``rows @ x = right``, and ``fitting(right)`` the least-squares solution
+    of ``rows.T @ u = right``, for each column of `right`.
+    """
+
+    rows: Floats | sparse.csr_array
+    least: Callable[[Floats], Floats]
+    fitting: Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Debiasing:
+    """Factors of the differences of a mechanism's rows, for a prior.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    prior : (k,) array
+        Prior under which the variance is minimised.
+    chances : (n,) array
+        Probabilities of the outputs under the prior.
+    lengths : (k - 1,) array
+        Lengths of the rows of ``B``, by which they are divided.
+    factor : Factor or None
+        None for a single label.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> coin = optrand.rr([0, 1], math.log(3))
+    >>> Debiasing.of(coin).values([0.0, 1.0]).round(12).tolist()
+    [-0.5, 1.5]
+    """
+
+    mechanism: Mechanism
+    prior: Floats
+    chances: Floats
+    lengths: Floats
+    factor: Factor | None
+
+    @classmethod
+    def of(cls, mechanism: Mechanism | Released, prior: ArrayLike | None = None) -> Debiasing:
+        """Factor the table of a mechanism.
+
+        Parameters
+        ----------
+        mechanism : Mechanism or ReleaseRecord
+        prior : (k,) array, optional
+            By default that of the mechanism's problem. For unbiased estimates it must not depend on the release.
+
+        Raises
+        ------
+        InvalidInput
+            The table is singular, or too large to be factored.
+
+        Notes
+        -----
+        ``O(k + n)`` integers and a sparse factorisation if the columns of the table have few steps; else a QR
+        factorisation, ``O(k**2 n)``.
+        """
+        mechanism = mechanism_of(mechanism)
+        table = mechanism.table
+        given = mechanism.problem.prior if prior is None else check_prior(prior, table.k)
+        weights = frozen(given / math.fsum(given))
+        if table.n < table.k:
+            outputs = "output" if table.n == 1 else "outputs"
+            raise InvalidInput(f"the mechanism has {table.n} {outputs} for {table.k} labels: {ADVICE}")
+        dense = _is_dense(table)
+        rows, chances = _differences(table, weights)
+        lengths = np.asarray(norm(rows, axis=1), dtype=np.float64) if table.k > 1 else np.zeros(0)
+        # Tabulation adds tiny amounts to make rows exact. They distinguish labels too weakly for any estimate.
+        same = np.flatnonzero(lengths <= OPTIONS.dependent * lengths.max(initial=0.0))
+        if same.size:
+            raise InvalidInput(
+                f"the labels numbered {same[0]} and {same[0] + 1} (from 0) have the same row of the mechanism"
+                f"{f', and so have {same.size - 1} more pairs of neighbours' if same.size > 1 else ''}: {ADVICE}"
+            )
+        factor = None
+        if table.k > 1:
+            unit = sparse.csr_array(sparse.diags_array(1 / lengths) @ rows)
+            factor = _factor_dense(unit.toarray()) if dense else _factor_sparse(unit)
+        return cls(mechanism, weights, frozen(chances), frozen(lengths), factor)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the parts of a pickle, without the factors: those of SciPy cannot be pickled, and are made again."""
+        return Debiasing.of, (self.mechanism, self.prior)
+
+    def values(self, functions: ArrayLike) -> Floats:
+        """Return (n,) or (n, m) values of the outputs, whose expectations are (k,) or (k, m) functions of the label."""
+        given = rectangular(functions, "functions", np.float64)
+        k = self.mechanism.labels.size
+        if given.ndim not in (1, 2) or given.shape[0] != k:
+            raise InvalidInput(f"functions have shape {given.shape}, expected ({k},) or ({k}, m): one row per label")
+        if not np.isfinite(given).all():
+            raise InvalidInput("functions hold NaN or infinite values, expected finite numbers")
+        columns = given.reshape(k, -1)
+        values = np.broadcast_to(self.prior @ columns, (self.mechanism.outputs.size, columns.shape[1]))
+        if self.factor is not None:
+            # Rows have length 1: both sides of the equations are divided by it.
+            steps = np.diff(columns, axis=0) / self.lengths[:, np.newaxis]
+            values = values + _refine(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
+        return np.array(values).reshape(-1, *given.shape[1:])
+
+    def expectations(self, values: Floats) -> Floats:
+        """Compute ``M @ values`` for (n,) or (n, m) values of the outputs, by differences of rows."""
+        columns = values.reshape(values.shape[0], -1)
+        expected = np.zeros((self.mechanism.labels.size, columns.shape[1]))
+        if self.factor is not None:
+            steps = self.factor.rows @ (columns * self._roots[:, np.newaxis])
+            np.cumsum(steps * self.lengths[:, np.newaxis], axis=0, out=expected[1:])
+        # Differences leave a constant open; the mean under the prior fixes it.
+        expected += self.chances @ columns - self.prior @ expected
+        return expected.reshape(-1, *values.shape[1:])
+
+    def shares(self, tallies: ArrayLike) -> Floats:
+        """Fit a histogram of the labels, shape ``(k,)``, to the counts of the outputs.
+
+        It sums to 1, and some shares may be negative.
+        """
+        counts = rectangular(tallies, "tallies", np.float64)
+        if self.factor is None:
+            return np.ones(1)
+        fitted = counts / counts.sum() / self._roots
+        potentials = _refine(self.factor.fitting, self.factor.rows.T, fitted[:, np.newaxis])[:, 0] / self.lengths
+        shares: Floats = self.prior - np.diff(potentials, prepend=0.0, append=0.0)
+        return shares
+
+    @property
+    def _roots(self) -> Floats:
+        roots: Floats = np.sqrt(self.chances)
+        return roots
+
+
+def _is_dense(table: Table) -> bool:
+    """Decide whether to factor densely. Raise if the table is too large for that and not sparse."""
+    size = table.k * table.n
+    # Two steps of one column are an entry of the products of rows.
+    products = sum(len(column) ** 2 for column in table.columns)
+    if size <= OPTIONS.dense:
+        return True
+    if products <= LARGEST:
+        return False
+    if size > LARGEST:
+        raise InvalidInput(
+            f"the mechanism is a table of {table.k} labels and {table.n} outputs whose columns have many steps, "
+            f"expected at most {LARGEST} entries: use a mechanism of interval columns, such as that of "
+            "solve(problem) on the line, or fewer labels"
+        )
+    return True
+
+
+def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]:
+    """Return differences of neighbouring rows, divided by the roots of the chances of outputs, and those chances."""
+    digits = places(prior)
+    # Chances are sums of integers, and rounded once: a column's step at y counts for all labels from y on.
+    sums = list(accumulate(scale_to_integers(prior, digits), initial=0))
+    tallies = [sum(height * (sums[-1] - sums[y]) for y, height in column) for column in table.columns]
+    chances = np.array([quotient(tally, table.total << digits) for tally in tallies])
+    steps = [(y - 1, o, quotient(h, table.total)) for o, column in enumerate(table.columns) for y, h in column if y]
+    labels, outputs, heights = (np.array(part) for part in zip(*steps, strict=True)) if steps else ([], [], [])
+    entries = np.asarray(heights, dtype=np.float64) / np.sqrt(chances)[np.asarray(outputs, dtype=np.intp)]
+    return sparse.csr_array((entries, (labels, outputs)), shape=(max(table.k - 1, 1), table.n)), chances
+
+
+def _factor_dense(table: Floats) -> Factor:
+    """Factor by QR with pivoting, ``table.T[:, order] = Q R``."""
+    orthogonal, triangle, order = qr(table.T, mode="economic", pivoting=True)
+    # With pivoting the diagonal falls, and shows the rank.
+    independent = int((np.abs(np.diag(triangle)) > OPTIONS.dependent).sum())
+    if independent < order.size:
+        raise InvalidInput(
+            f"the rows of the mechanism have rank {independent + 1} for {order.size + 1} labels: {ADVICE}"
+        )
+
+    def least(right: Floats) -> Floats:
+        shortest: Floats = orthogonal @ solve_triangular(triangle, right[order], trans="T")
+        return shortest
+
+    def fitting(right: Floats) -> Floats:
+        found = np.empty((order.size, right.shape[1]))
+        found[order] = solve_triangular(triangle, orthogonal.T @ right)
+        return found
+
+    return Factor(table, least, fitting)
+
+
+def _factor_sparse(rows: sparse.csr_array) -> Factor:
+    """Factor the sparse matrix of products of rows."""
+    try:
+        products = splu(
+            sparse.csc_array(rows @ rows.T),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+        dependent = bool((np.abs(products.U.diagonal()) < OPTIONS.sparse_dependent).any())
+    except RuntimeError:
+        dependent = True
+    if dependent:
+        labels = rows.shape[0] + 1
+        raise InvalidInput(f"the rows of the mechanism have a rank below {labels}, the number of labels: {ADVICE}")
+    return Factor(
+        rows, lambda right: rows.T @ products.solve(right), lambda right: np.asarray(products.solve(rows @ right))
+    )
+
+
+def _refine(solve: Callable[[Floats], Floats], matrix: Matrix, right: Floats) -> Floats:
+    """Solve ``matrix @ x = right``, or the nearest to it, with two steps of iterative refinement."""
+    found = solve(right)
+    for _ in range(2):
+        found = found + solve(right - matrix @ found)
+    return found

@@ -1,0 +1,210 @@
+r"""Histogram of the labels behind a release, with the noise of the mechanism undone.
+
+With the unbiased values ``A[i, y]`` of output ``i`` for the indicator of label ``y``, the share of ``y`` is the mean of
+``A[v, y]`` over the release. Its variance is, about the population's share :math:`h_y` and about the table's,
+
+.. math:: \frac{E[A_{v y}^2] - h_y^2}{N}, \qquad \frac{E[A_{v y}^2] - h_y}{N}.
+
+In the second the noise of a row whose label is ``y'`` has the variance :math:`E[A_{v y}^2 \mid y'] - [y = y']`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base._suggestions import suggest_attributes, suggest_parameters
+from optrand.base._validation import Floats, check_values, frozen
+from optrand.estimate._averages import tally
+from optrand.estimate._debiasing import Debiasing
+from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._released import Released
+
+BLOCK = 1 << 21
+"""Values of outputs that are held at a time while standard errors are computed."""
+
+
+class Part(NamedTuple):
+    """Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
+
+    debiasing: Debiasing
+    tallies: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of released values."""
+        return int(self.tallies.sum())
+
+    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
+        """Compute mean squares over the rows of the unbiased values of each label's indicator, and mean variances.
+
+        Variances are those given the row's label, kept between the least and the largest of a label. Memory does not
+        grow with the square of the number of labels.
+        """
+        k, n = shares.size, self.tallies.size
+        found, step = np.empty((3, k)), max(1, BLOCK // n)
+        # Indicators of some labels at a time: those of all are a table of k by n.
+        for start in range(0, k, step):
+            block = slice(start, min(start + step, k))
+            indicators = np.eye(k, block.stop - start, -start)
+            squares = self.debiasing.values(indicators) ** 2
+            variances = self.debiasing.expectations(squares) - indicators
+            found[:, block] = self.tallies @ squares / self.size, variances.min(axis=0), variances.max(axis=0)
+        squares, low, high = found
+        return squares, np.clip(squares - shares, np.maximum(low, 0.0), np.maximum(high, 0.0))
+
+
+@suggest_attributes(
+    {
+        "shares": "frequencies probabilities values",
+        "shares * histogram.size": "counts",
+        "pandas.Series(histogram.shares, histogram.labels)": "to_csv to_frame to_pandas to_series",
+    }
+)
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    r"""Unbiased shares of the labels, the noise of each group undone by its own mechanism.
+
+    With :math:`\hat h_g` of the :math:`n_g` rows of a mechanism, :math:`\hat h = \sum_g \frac{n_g}{N} \hat h_g`; sizes
+    are public and the noise of groups is independent.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        One for each mechanism; groups that share one are together.
+    """
+
+    parts: tuple[Part, ...]
+
+    def __repr__(self) -> str:
+        """Return one line, without the shares."""
+        return f"<Histogram: {self.labels.size:,} labels, {self.size:,} released values>"
+
+    @property
+    def debiasing(self) -> Debiasing:
+        """Factors of the first mechanism."""
+        return self.parts[0].debiasing
+
+    @property
+    def labels(self) -> Floats:
+        """Increasing labels, shape ``(k,)``."""
+        return self.debiasing.mechanism.labels
+
+    @property
+    def size(self) -> int:
+        """Number of released values."""
+        return sum(part.size for part in self.parts)
+
+    @cached_property
+    def _each(self) -> list[Floats]:
+        return [part.debiasing.shares(part.tallies) for part in self.parts]
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of each label, shape ``(k,)``: unbiased, summing to 1, and some may be negative."""
+        pairs = zip(self.parts, self._each, strict=True)
+        return frozen(np.sum([part.size / self.size * shares for part, shares in pairs], axis=0))
+
+    @property
+    def projected(self) -> Floats:
+        """Nearest histogram without negative shares; biased, and never further from the truth."""
+        return project_to_simplex(self.shares)
+
+    @cached_property
+    def _moments(self) -> Floats:
+        """Mean squares and mean variances over the rows, shape ``(2, k)``."""
+        pairs = zip(self.parts, self._each, strict=True)
+        moments = [part.size / self.size * np.array(part.moments(shares)) for part, shares in pairs]
+        total: Floats = np.sum(moments, axis=0)
+        return total
+
+    @property
+    def noise_errors(self) -> Floats:
+        """Standard errors of the shares, for the table that was released: the mechanisms' noise alone.
+
+        Computed on first use: ``k`` solutions with the factors, 1 s for 2,001 labels of arcs, 20 s for 10,001.
+        """
+        errors: Floats = np.sqrt(self._moments[1] / self.size)
+        return errors
+
+    @property
+    def standard_errors(self) -> Floats:
+        """Standard errors of the shares, for the population from which the rows are a random sample."""
+        errors: Floats = np.sqrt(np.maximum(self._moments[0] - self.shares**2, 0.0) / (self.size - 1))
+        return errors
+
+
+@suggest_parameters
+def histogram(
+    released: ArrayLike,
+    mechanism: Mechanism | Released,
+    *,
+    prior: ArrayLike | None = None,
+    groups: Any = None,
+) -> Histogram:
+    """Estimate the histogram of the labels behind a release.
+
+    Parameters
+    ----------
+    released : array of outputs, any shape
+        At least two.
+    mechanism : Mechanism or ReleaseRecord
+        Its table must not be singular.
+    prior : (k,) array, optional
+        Prior under which the variances are minimised; by default that of the mechanism's problem. It matters only if
+        outputs outnumber labels.
+    groups : array or frame, optional
+        For a release by groups: the column that defined them, or a frame with such columns.
+
+    Raises
+    ------
+    InvalidInput
+        A singular mechanism, or values that are not outputs of it.
+
+    Examples
+    --------
+    >>> import numpy as np, optrand
+    >>> from optrand.sampling import SeededEntropy
+    >>> mechanism = optrand.rr([0, 1, 2], 1.0)
+    >>> optrand.certify(mechanism).epsilon
+    1.0
+    >>> classes = np.repeat([0, 1, 2], [5000, 5000, 0])
+    >>> found = histogram(mechanism.sample(classes, source=SeededEntropy(1)), mechanism)
+    >>> (
+    ...     found.shares.round(3).tolist(),
+    ...     found.noise_errors.round(3).tolist(),
+    ...     found.projected.round(3).tolist(),
+    ... )
+    ([0.501, 0.5, -0.001], [0.012, 0.012, 0.011], [0.5, 0.5, 0.0])
+    """
+    return Histogram(
+        tuple(Part(Debiasing.of(one, prior), frozen(counts)) for one, counts in tally(released, mechanism, groups))
+    )
+
+
+def project_to_simplex(vector: ArrayLike) -> Floats:
+    r"""Find the probability distribution nearest to a (k,) vector, :math:`\max(0, x - \theta)` for some :math:`\theta`.
+
+    Euclidean distance, by sorting ([DSSC08], Figure 1), ``O(k log k)``; the sum is 1 up to rounding. A projection
+    onto a convex set that holds the true distribution brings every vector nearer to it.
+
+    Examples
+    --------
+    >>> project_to_simplex([0.75, 0.5, -0.25]).tolist()
+    [0.625, 0.375, 0.0]
+    """
+    given = check_values(vector, "vector")
+    # Subtracting a constant does not change the projection, and keeps 1 from being lost among large numbers. Entries at
+    # least 1 below the largest project to 0.
+    with np.errstate(over="ignore"):
+        given = np.maximum(given - given.max(), -1.0)
+    # theta is that of the largest number of positive entries which stay positive.
+    falling = np.sort(given)[::-1]
+    thresholds = (np.cumsum(falling) - 1) / np.arange(1, given.size + 1)
+    theta = thresholds[np.flatnonzero(falling > thresholds)[-1]]
+    projected: Floats = np.maximum(given - theta, 0.0)
+    return projected

@@ -1,0 +1,165 @@
+"""The labels that there may be, as they are declared before any is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base._validation import Floats, as_declared, as_doubles, rectangular
+from optrand.errors import InvalidInput
+from optrand.sampling._draw import LabelIndex
+
+Codes = NDArray[np.int64]
+"""Numbers of labels."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Distinct labels, numbered from 0 in the order given.
+
+    Parameters
+    ----------
+    labels : tuple
+        Numbers, texts or other hashable values, at least two.
+    nominal : bool
+        Whether labels are names even if they are numbers, as the classes of a release are.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two labels, labels that repeat, or a missing value among them.
+
+    Examples
+    --------
+    >>> domain = Domain.of(["no", "yes"])
+    >>> domain.codes(["yes", "yes", "no"]).tolist(), domain.numbers is None
+    ([1, 1, 0], True)
+    >>> domain.codes(["yes", "perhaps"])
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: at least one label is missing or outside the 2 declared labels: declare it,
+    or leave its rows out by a rule that looks at no label
+    """
+
+    labels: tuple[Any, ...]
+    nominal: bool = False
+
+    def __post_init__(self) -> None:
+        """Check that labels can be told apart."""
+        if not all(isinstance(label, Hashable) for label in self.labels) or any(
+            label is None or label != label for label in self.labels
+        ):
+            raise InvalidInput("labels hold a missing or unhashable value, expected numbers or texts")
+        if len(self.labels) < 2 or len(set(self.labels)) < len(self.labels):
+            raise InvalidInput(
+                f"labels has {len(set(self.labels))} distinct label(s) of {len(self.labels)} class(es), expected "
+                "at least two, each once"
+            )
+
+    @classmethod
+    def of(cls, labels: ArrayLike | Domain) -> Domain:
+        """Return the domain of a sequence of labels; numpy scalars become Python's."""
+        if isinstance(labels, Domain):
+            return labels
+        array = rectangular(labels, "labels") if isinstance(labels, np.ndarray) else _objects(labels)
+        # Also of pandas and polars, whose cells are doubles by now.
+        kind = str(getattr(labels, "dtype", "")).lower()
+        if kind in ("float16", "float32"):
+            array = as_doubles(array.astype(kind))
+        if array.ndim != 1:
+            raise InvalidInput(f"labels has shape {array.shape}, expected one dimension: the labels that there are")
+        return cls(tuple(_plain(one) for one in array.tolist()))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @cached_property
+    def numbers(self) -> Floats | None:
+        """Labels as floats if all are numbers, else None."""
+        if self.nominal or not self._all_numbers:
+            return None
+        numbers = np.array(self.labels, dtype=np.float64)
+        numbers.flags.writeable = False
+        return numbers if np.isfinite(numbers).all() and np.unique(numbers).size == numbers.size else None
+
+    @property
+    def _all_numbers(self) -> bool:
+        return all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in self.labels)
+
+    @cached_property
+    def array(self) -> NDArray[Any]:
+        """Labels as an array of numbers, truth values, texts or objects."""
+        alike = any(all(isinstance(one, kind) for one in self.labels) for kind in (str, bool))
+        if alike or self._all_numbers:
+            array = np.array(self.labels)
+        else:
+            array = np.empty(len(self), dtype=object)
+            array[:] = self.labels
+        array.flags.writeable = False
+        return array
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """Permutation that sorts the labels, or the identity if they cannot be compared."""
+        try:
+            return np.argsort(self.array, kind="stable")
+        except TypeError:
+            return np.arange(len(self))
+
+    def codes(self, values: ArrayLike) -> Codes:
+        """Return the number of each label, shape ``(n,)``. A refusal names and counts no label.
+
+        Raises
+        ------
+        InvalidInput
+            Labels that are not declared, or missing, or another shape than ``(n,)``.
+        """
+        array = rectangular(values, "labels")
+        if array.ndim != 1 or array.size == 0:
+            raise InvalidInput(f"labels have shape {array.shape}, expected one dimension and at least one label")
+        if self.numbers is not None and array.dtype.kind in "iufb":
+            order = np.argsort(self.numbers)
+            given = array.astype(np.int64) if array.dtype.kind == "b" else array
+            given = as_doubles(given) if given.dtype.kind == "f" else given
+            near = as_declared(given.astype(np.float64), self.numbers[order])
+            # Integers beyond floats stay themselves.
+            places = LabelIndex(self.numbers[order]).find(near if (near != given).any() else given)
+            found = np.where(places < 0, -1, order[places])
+        else:
+            known = {label: code for code, label in enumerate(self.labels)}
+            found = np.array([_code(known, _plain(one)) for one in array.tolist()], dtype=np.int64)
+        if (found < 0).any():
+            raise InvalidInput(
+                f"at least one label is missing or outside the {len(self)} declared labels: declare it, or "
+                "leave its rows out by a rule that looks at no label"
+            )
+        return found.astype(np.int64)
+
+
+def _objects(labels: Any) -> NDArray[Any]:
+    if isinstance(labels, (str, bytes)):
+        raise InvalidInput("labels is one text, expected a sequence of labels")
+    try:
+        # None keeps numpy from reading cells of one length as a second dimension.
+        return np.array([*labels, None], dtype=object)[:-1]
+    except TypeError:
+        raise InvalidInput(f"labels is of type {type(labels).__name__}, expected a sequence of labels") from None
+
+
+def _plain(label: Any) -> Any:
+    """Return a scalar of numpy as one of Python."""
+    if isinstance(label, np.floating):
+        return float(as_doubles(np.array(label)))
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _code(known: dict[Any, int], label: Any) -> int:
+    try:
+        return known.get(label, -1)
+    except TypeError:
+        return -1

@@ -1,0 +1,516 @@
+"""Private labels: the only object that sees them, and their releases.
+
+=======================  =========================================================================
+:class:`PrivateLabels`   holds the true labels and an exact account of the charges of each row
+:class:`LabelRelease`    noisy labels, with their likelihood and their weights of losses
+:class:`PriorRelease`    a noisy histogram
+=======================  =========================================================================
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.accounting._spent import Odometer, Spent
+from optrand.base._records import freeze
+from optrand.base._suggestions import suggest_attributes, suggest_parameters
+from optrand.base._validation import Floats, check_epsilon, rectangular
+from optrand.baselines._cluster import ClusterPriorRelease, ClusterPriorRR, ClusterRelease, ClusterRR
+from optrand.baselines._groups import Groups
+from optrand.baselines._peer_to_peer import PeerToPeer
+from optrand.errors import DrawFailed, InvalidInput, OptrandError, OverBudget
+from optrand.estimate._histograms import project_to_simplex
+from optrand.learning._domain import Codes, Domain
+from optrand.learning._likelihoods import label_inputs, likelihood_table, loss_weight_table
+from optrand.sampling._entropy import EntropySource, SystemEntropy
+from optrand.sampling._priors import EstimatedPrior, private_histogram, smoothed_prior
+
+Rows = NDArray[np.intp]
+Drawn = TypeVar("Drawn")
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRelease:
+    """Noisy labels of some rows. All that is computed from it is post-processing.
+
+    Attributes
+    ----------
+    rows : (n,) array of int
+        Rows of the table that the values belong to.
+    values : (n,) or (n, m) array
+        Drawn by the randomizer: outputs, class numbers, bits or noisy vectors.
+    randomizer : object
+        The randomizer that drew them; of a cluster randomizer its release, which has the noisy distributions.
+    domain : Domain
+        The declared labels. Its order is that of the columns of :attr:`likelihood` and :attr:`loss_weights`.
+    spent : Spent
+        Charge of each row for it.
+    groups : Groups, optional
+        Public clusters of all rows that took part, if the randomizer learned from clusters.
+    """
+
+    rows: Rows
+    values: NDArray[Any]
+    randomizer: Any
+    domain: Domain
+    spent: Spent
+    groups: Groups | None = None
+
+    def __post_init__(self) -> None:
+        """Copy the arrays, and freeze the copies."""
+        freeze(self, "rows", "values")
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    @property
+    def trust(self) -> Literal["local", "central"]:
+        """Whom a row has to trust: "local" is nobody but itself, "central" a curator who sees all true labels."""
+        return "central" if isinstance(self.randomizer, (ClusterRelease, ClusterPriorRelease)) else "local"
+
+    @cached_property
+    def likelihood(self) -> Floats:
+        """``Pr[values[i] | label y]`` up to one factor per row, whose largest entry is 1; shape ``(n, K)``.
+
+        Notes
+        -----
+        Training minimises ``-log sum_y likelihood[i, y] p(y | x_i)``: the factor of a row changes no minimiser. Labels
+        that peers exchanged have the likelihood of the label that was copied.
+
+        Examples
+        --------
+        >>> from optrand.baselines import UnaryBits
+        >>> from optrand.learning import PrivateLabels
+        >>> from optrand.sampling import SeededEntropy
+        >>> labels = PrivateLabels(["b", "a"], 4.0, ["a", "b", "c"], source=SeededEntropy(1))
+        >>> release = labels.release([0, 1], UnaryBits(3, 4.0))
+        >>> release.values.tolist(), release.likelihood.round(3).tolist()
+        ([[0, 1, 0], [1, 0, 0]], [[0.018, 1.0, 0.018], [1.0, 0.018, 0.018]])
+        """
+        table = likelihood_table(self.randomizer, self.values, self.domain)
+        table.flags.writeable = False
+        return table
+
+    @cached_property
+    def loss_weights(self) -> Floats:
+        r"""Weights :math:`w_{iy}` with the mean :math:`[y = y_i]` over the noise, shape ``(n, K)``.
+
+        The sum of weight times loss over all labels is an unbiased estimate of the loss at the true label ([G21],
+        equations 7 and 17; [E22], Algorithm 1, line 30). If RRTop-k or RRWithPrior did not keep the true label, its
+        expectation is the mean loss over the labels that it kept.
+
+        Raises
+        ------
+        InvalidInput
+            A randomizer that cannot be inverted, or is of a kind that is not known.
+
+        Examples
+        --------
+        >>> import math
+        >>> from optrand.baselines import UniformRR
+        >>> from optrand.learning import PrivateLabels
+        >>> from optrand.sampling import SeededEntropy
+        >>> labels = PrivateLabels([0, 1], 2.0, [0, 1, 2], source=SeededEntropy(0))
+        >>> labels.release([0, 1], UniformRR(3, math.log(3))).loss_weights.round(9).tolist()
+        [[-0.5, -0.5, 2.0], [-0.5, 2.0, -0.5]]
+        """
+        return loss_weight_table(self.randomizer, self.values, self.domain)
+
+
+@dataclass(frozen=True, eq=False)
+class PriorRelease:
+    """Histogram of some rows with exact discrete Laplace noise of scale ``2 / epsilon``.
+
+    Attributes
+    ----------
+    rows : (n,) array of int
+        That were counted.
+    counts : tuple of int
+        Noisy counts, which may be negative, of each label or bin.
+    epsilon : float
+        Charge of each counted row, in nats.
+    trust : "central"
+        The labels were counted by somebody who saw them.
+    """
+
+    rows: Rows
+    counts: tuple[int, ...]
+    epsilon: float
+
+    trust: ClassVar[Literal["local", "central"]] = "central"
+
+    @property
+    def clipped(self) -> EstimatedPrior:
+        """Counts clipped at zero, as [B23], Algorithm 4, has them. With a price on bias they serve badly."""
+        return EstimatedPrior(tuple(max(count, 0) for count in self.counts), self.epsilon)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Posterior mean of the shares, none of them zero (:func:`~optrand.sampling._priors.smoothed_prior`)."""
+        return smoothed_prior(self.clipped, self.rows.size)
+
+    @cached_property
+    def projected(self) -> Floats:
+        """Nearest distribution to the noisy shares, with zeros: unbiased before it is projected."""
+        shares: Floats = project_to_simplex(np.array([float(count) for count in self.counts]) / self.rows.size)
+        return shares
+
+
+_LEARN_FROM_CLUSTERS = (ClusterRR, ClusterPriorRR, PeerToPeer)
+
+
+class _Store:
+    """Labels and account that all slices share."""
+
+    def __init__(self, codes: Codes, domain: Domain, budget: Spent, source: EntropySource) -> None:
+        self.codes = codes
+        self.domain = domain
+        self.odometer = Odometer(codes.size, budget=budget)
+        self.budget = budget
+        self.source = source
+        self.process = os.getpid()
+        self.lock = threading.Lock()
+
+    def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
+        """Charge, then draw. What fails afterwards is not refunded, and says nothing that may hold a label."""
+        if os.getpid() != self.process:
+            raise OverBudget(
+                "the private labels were copied into another process, whose account would not be theirs: release in "
+                "the process that made them (n_jobs=1, or threads)"
+            )
+        if not spent.exact and self.budget.exact:
+            raise InvalidInput(
+                "the noise is drawn in floats, whose privacy holds for real numbers only: take an exact randomizer, "
+                "or make the labels with allow_inexact=True for an experiment"
+            )
+        # Charge first: a draw that fails may have shown something of the labels.
+        self.odometer.charge(rows, spent)
+        try:
+            with self.lock:
+                return draw(self.codes[rows], self.source)
+        except OptrandError as error:
+            # Repeats no label; the frames behind it hold some.
+            failure: OptrandError = error.with_traceback(None)
+        except Exception as error:
+            failure = DrawFailed(
+                f"the draw ended in {type(error).__name__}, whose message is withheld, as it may repeat labels; the "
+                "rows have paid. Try the randomizer on labels that are not private"
+            )
+        raise failure
+
+
+def _refuse(done: str) -> Any:
+    """Return a method that refuses what would give labels an account of their own."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise InvalidInput(
+            f"private labels cannot be {done}: their account would not follow. Pass them whole to fit, slice them, and "
+            "validate on releases of held-out rows; splitters must not look at labels (KFold, not StratifiedKFold), "
+            "and n_jobs must be 1"
+        )
+
+    return refuse
+
+
+@suggest_attributes(
+    {
+        "budget": "epsilon total",
+        "spent": "remaining",
+        "release(rows, randomizer)": "randomize sample to_numpy values y",
+        "domain": "classes labels",
+    }
+)
+class PrivateLabels:
+    """True labels, a budget for each row, and nothing else: noisy labels and histograms leave it, labels never.
+
+    Parameters
+    ----------
+    y : (n,) array
+        The labels: numbers, texts or other values, all declared. Private.
+    epsilon : float or Fraction
+        Budget of each row in nats, as the exact number that it is.
+    labels : sequence
+        All labels that there may be, at least two. Public: declared, never looked up in the labels.
+    delta : float or Fraction, optional
+        Budget of delta; by default none, and randomizers with a delta are refused.
+    source : EntropySource, optional
+        By default the operating system, the only choice for a release: with a seeded one :attr:`private` is False.
+    allow_inexact : bool, optional
+        Whether noise in floats is allowed, whose privacy holds for real numbers only.
+
+    Raises
+    ------
+    InvalidInput
+        Labels that are not declared, or missing; the message states neither which nor how many.
+
+    Notes
+    -----
+    *Account.* Two tables are neighbours if they differ in one label. A release charges every row whose label it reads,
+    exactly, before anything is drawn, and nothing is refunded. Charges on one row add up (basic composition); a
+    neighbour differs in one row, so the table has spent the maximum over rows. This holds if rows and randomizers of a
+    release are chosen from public data and earlier releases.
+
+    *Slices* ``labels[places]`` are views on one account, as scikit-learn makes them. Arrays, copies and pickles are
+    refused, as their account would be another one. This is a guard against mistakes, not against code that reads
+    private attributes.
+
+    Examples
+    --------
+    >>> from optrand.baselines import UniformRR
+    >>> labels = PrivateLabels(["yes", "no", "yes"], 1.0, ["no", "yes"])
+    >>> labels
+    <PrivateLabels: 3 rows, 2 labels, budget epsilon 1, spent epsilon 0>
+    >>> release = labels[[0, 2]].release([0, 1], UniformRR(2, 1.0))
+    >>> labels.spent.epsilon, labels.of_rows([1])[0].epsilon
+    (Fraction(1, 1), Fraction(0, 1))
+    >>> labels.release([1, 2], UniformRR(2, 1.0))
+    Traceback (most recent call last):
+        ...
+    optrand.errors.OverBudget: the charge of epsilon 1 would take at least one row to epsilon 2, over the budget of
+    epsilon 1: nothing was charged, and nothing must be drawn
+    """
+
+    ndim: ClassVar[Literal[1]] = 1
+
+    __slots__ = ("_rows", "_store")
+
+    @suggest_parameters
+    def __init__(
+        self,
+        y: ArrayLike,
+        epsilon: float | Fraction,
+        labels: ArrayLike | Domain,
+        *,
+        delta: float | Fraction = 0,
+        source: EntropySource | None = None,
+        allow_inexact: bool = False,
+    ) -> None:
+        declared = Domain.of(labels)
+        budget = Spent(epsilon, delta, exact=not allow_inexact)
+        if budget.epsilon <= 0:
+            raise InvalidInput("epsilon is 0, expected a budget above 0 (nats)")
+        if budget.delta >= 1:
+            raise InvalidInput("delta is 1 or more, which promises nothing: expected less")
+        words = SystemEntropy() if source is None else source
+        self._store = _Store(declared.codes(y), declared, budget, words)
+        self._rows: Rows = np.arange(self._store.codes.size)
+
+    @property
+    def domain(self) -> Domain:
+        """The declared labels."""
+        return self._store.domain
+
+    @property
+    def budget(self) -> Spent:
+        """Budget of each row."""
+        return self._store.budget
+
+    @property
+    def private(self) -> bool:
+        """Whether nobody can repeat the noise: False with a seeded source, which protects nobody."""
+        return self._store.source.private
+
+    @property
+    def spent(self) -> Spent:
+        """Largest payment of a row of this view, exactly."""
+        return Spent.most(set(self._store.odometer.of_rows(self._rows)))
+
+    def of_rows(self, rows: ArrayLike) -> tuple[Spent, ...]:
+        """Return the exact payment of each of some rows."""
+        return self._store.odometer.of_rows(self._rows[self._places(rows)])
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of rows, as arrays have it."""
+        return (self._rows.size,)
+
+    def __len__(self) -> int:
+        return int(self._rows.size)
+
+    def __getitem__(self, rows: Any) -> PrivateLabels:
+        """Return the rows by places, a slice or a mask: a view that charges the same account."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            # As scikit-learn indexes the first axis of an array.
+            rows = rows[0]
+        view = object.__new__(PrivateLabels)
+        view._store = self._store
+        view._rows = self._rows[self._places(rows)]
+        return view
+
+    def release(self, rows: ArrayLike | slice, randomizer: Any, *, groups: Groups | None = None) -> LabelRelease:
+        """Release noisy labels of some rows, drawn once.
+
+        Parameters
+        ----------
+        rows : (m,) array of int, mask or slice
+            Distinct places in this view. To be chosen without looking at labels.
+        randomizer : object
+            With `epsilon`, `exact` and ``sample(values, source=)``, made for this domain or the classes ``0 ... K-1``;
+            `delta` if it has one. Or a cluster randomizer.
+        groups : Groups, optional
+            Public clusters of the `m` rows, for a cluster randomizer.
+
+        Raises
+        ------
+        OverBudget
+            A row would exceed its budget; nothing was charged or drawn.
+        DrawFailed
+            The randomizer failed on its labels; the rows have paid.
+        InvalidInput
+            A row outside the labels or named twice, a randomizer for other labels, or inexact noise without leave.
+        """
+        places = self._places(rows)
+        spent = _cost(randomizer)
+        given = label_inputs(randomizer, self.domain)
+        if isinstance(randomizer, _LEARN_FROM_CLUSTERS):
+            return self._release_clusters(places, randomizer, groups, spent)
+        size = len(randomizer) if hasattr(type(randomizer), "__len__") else places.size
+        if size != places.size:
+            raise InvalidInput(f"the batch has {size} priors for {places.size} rows, expected one per row")
+        values = self.draw(places, spent, lambda codes, source: randomizer.sample(given[codes], source=source))
+        return LabelRelease(places, np.asarray(values), randomizer, self.domain, spent)
+
+    def _release_clusters(self, places: Rows, randomizer: Any, groups: Groups | None, spent: Spent) -> LabelRelease:
+        if groups is None or groups.n != places.size:
+            raise InvalidInput(
+                f"{type(randomizer).__name__} learns from clusters: pass groups= with a group for each of the "
+                f"{places.size} rows"
+            )
+        found: Any = self.draw(places, spent, lambda codes, source: randomizer.release(codes, groups, source=source))
+        if isinstance(randomizer, PeerToPeer):
+            return LabelRelease(places[found.rows], found.labels, randomizer, self.domain, spent, groups)
+        return LabelRelease(places, found.labels, found, self.domain, spent, groups)
+
+    def prior(
+        self, rows: ArrayLike | slice, labels: ArrayLike | Domain, epsilon: float, *, bins: ArrayLike | None = None
+    ) -> PriorRelease:
+        """Release a private histogram of the labels of some rows, on the same account.
+
+        Parameters
+        ----------
+        rows : (m,) array of int, mask or slice
+            As in :meth:`release`, at least one.
+        labels : sequence
+            The declared labels, in the order that counts are wanted in.
+        epsilon : float
+            Charge of each of the rows, in nats.
+        bins : (K,) array of int, optional
+            A coarser histogram: the bin, from 0, of each of `labels`.
+
+        Raises
+        ------
+        OverBudget, InvalidInput
+            As from :meth:`release`.
+
+        Examples
+        --------
+        >>> from optrand.sampling import SeededEntropy
+        >>> labels = PrivateLabels([2] * 60 + [0] * 40, 1.0, [0, 1, 2], source=SeededEntropy(1))
+        >>> labels.prior(slice(None), [0, 1, 2], 0.5).counts
+        (43, 1, 70)
+        >>> labels.prior([0, 1, 2], [2, 1, 0], 0.5, bins=[0, 1, 1]).counts
+        (0, -5)
+        """
+        places = self._places(rows)
+        if places.size == 0:
+            raise InvalidInput("a histogram of no rows says nothing: expected at least one")
+        wanted = Domain.of(labels)
+        if set(wanted.labels) != set(self.domain.labels):
+            raise InvalidInput(
+                f"the histogram is asked for {len(wanted)} labels, expected the {len(self.domain)} that were "
+                "declared, in any order"
+            )
+        of_label = _bins(bins, len(wanted))[wanted.codes(self.domain.array)]
+        size = int(of_label.max()) + 1
+        budget = check_epsilon(epsilon)
+        counts = self.draw(
+            places,
+            Spent(budget),
+            lambda codes, source: private_histogram(
+                np.bincount(of_label[codes], minlength=size), budget, source=source
+            ),
+        )
+        return PriorRelease(places, counts, budget)
+
+    def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
+        """Charge rows of this view, then call `draw` with the numbers of their classes and the source of randomness.
+
+        For learners that must see labels, such as noisy gradients: `draw` has to be private for what is charged.
+        """
+        return self._store.draw(self._rows[rows], spent, draw)
+
+    def require(self, spent: Spent) -> None:
+        """Refuse unless every row of this view can still pay an amount.
+
+        Raises
+        ------
+        OverBudget
+            Some row cannot; nothing was charged.
+        """
+        after = Spent.most(set(self._store.odometer.of_rows(self._rows))) + spent
+        if not after.within(self.budget):
+            raise OverBudget(
+                f"{spent} more would take at least one row to {after}, over the budget of {self.budget}: nothing was "
+                "charged or drawn; disjoint rows, or labels with a larger budget, can pay"
+            )
+
+    def _places(self, rows: Any) -> Rows:
+        if isinstance(rows, slice):
+            return np.arange(len(self))[rows]
+        array = rectangular(rows, "rows")
+        if array.ndim == 1 and array.dtype.kind == "b" and array.size == len(self):
+            return np.flatnonzero(array)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidInput("rows must be a slice, a mask of all rows, or a one-dimensional array of their places")
+        if array.size and not (array.min() >= 0 and array.max() < len(self)):
+            raise InvalidInput(f"a row lies outside the labels, expected places from 0 to {len(self) - 1}")
+        if np.unique(array).size < array.size:
+            raise InvalidInput("a row is named twice: a label is released once in each request")
+        return array.astype(np.intp)
+
+    __array__ = _refuse("turned into an array")
+    __iter__ = _refuse("looked at one by one")
+    __copy__ = _refuse("copied")
+    __deepcopy__ = _refuse("copied")
+    __reduce_ex__ = _refuse("pickled, or sent to another process")
+    __getstate__ = _refuse("taken apart")
+
+    def __repr__(self) -> str:
+        seeded = "" if self.private else ", seeded: nobody is protected"
+        of = f"{len(self)} rows, {len(self.domain)} labels, budget {self.budget}, spent {self.spent}"
+        return f"<PrivateLabels: {of}{seeded}>"
+
+
+def _cost(randomizer: Any) -> Spent:
+    try:
+        epsilon = getattr(randomizer, "exact_epsilon", randomizer.epsilon)
+        # The deltas of an exchange with peers are those of a learner who does not see it.
+        delta = 0 if isinstance(randomizer, PeerToPeer) else getattr(randomizer, "delta", 0)
+        return Spent(epsilon, delta, exact=bool(getattr(randomizer, "exact", False)))
+    except AttributeError:
+        raise InvalidInput(
+            f"the randomizer is of type {type(randomizer).__name__}, expected one with a budget epsilon and sample"
+        ) from None
+
+
+def _bins(given: ArrayLike | None, k: int) -> NDArray[np.intp]:
+    if given is None:
+        return np.arange(k)
+    array = rectangular(given, "bins")
+    if (
+        array.shape != (k,)
+        or array.dtype.kind not in "iu"
+        or array.min() < 0
+        or np.unique(array).size != array.max() + 1
+    ):
+        raise InvalidInput(f"bins must be {k} integers, the bin of each label: 0, 1, ... without a gap")
+    return array.astype(np.intp)

@@ -1,0 +1,319 @@
+"""How a classifier learns from releases: by their likelihood, or by the losses of the papers.
+
+A target trains through `sample_weight`: each row is repeated for each label that it may have. An estimator with the
+methods ``fit_likelihood(X, table)``, ``fit_weights(X, weights)`` or ``fit_bits(X, bits)``, such as
+:class:`~optrand.learning.torch.TorchClassifier`, is given the likelihood, the weights or the bits themselves. If
+clusters have priors it is given the weights, for the likelihood too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, has_fit_parameter
+
+from optrand.base._validation import Floats, check_integer, check_real
+from optrand.baselines._vector import UnaryBits
+from optrand.errors import InvalidInput
+from optrand.estimate._histograms import project_to_simplex
+from optrand.learning._likelihoods import label_inputs
+from optrand.learning._private_labels import LabelRelease
+
+Releases = Sequence[LabelRelease]
+
+
+class Start(NamedTuple):
+    """Knowledge of the labels before a model of the releases is trained.
+
+    Attributes
+    ----------
+    beliefs : (n, K) array, optional
+        Probabilities of labels, by an earlier model or priors that were paid for.
+    model : classifier, optional
+        Model of an earlier stage.
+    informed : bool
+        True if the first beliefs come from cluster priors, which the likelihood table does not contain.
+    """
+
+    beliefs: Floats | None = None
+    model: Any = None
+    informed: bool = False
+
+
+START = Start()
+
+
+class Target:
+    """Loss on releases; the base of all targets.
+
+    Attributes
+    ----------
+    vectors : bool
+        Whether it can learn from noisy vectors, beside noisy labels.
+    weighted : bool
+        Whether the estimator must take `sample_weight`.
+    """
+
+    vectors: ClassVar[bool] = True
+    weighted: ClassVar[bool] = True
+
+    def descends(self, estimator: Any, *, informed: bool) -> bool:  # noqa: ARG002
+        """Return whether an estimator is given the likelihood itself, in place of weights."""
+        return False
+
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
+        """Train a clone of an estimator on the rows of all releases, in their order."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Likelihood(Target):
+    r"""Maximum likelihood through the noise, by expectation maximisation.
+
+    .. math:: w_{iy} = \frac{\Pr[z_i \mid y] \, p(y \mid x_i)}{\sum_{y'} \Pr[z_i \mid y'] \, p(y' \mid x_i)}
+
+    Each round fits the estimator with the weights :math:`w`, and takes its probabilities for :math:`p`. Round 1 starts
+    from the previous stage's predictions, from paid-for cluster priors, or from the uniform distribution.
+    Maximum-likelihood label shares are no start: at small epsilon some are 0, and EM cannot raise a zero.
+
+    A network descends on the likelihood itself, unless there are cluster priors: with good clusters most of the
+    information is in these, and a network that does not start from them wastes the budget spent on them.
+
+    Parameters
+    ----------
+    rounds : int
+        Fits, at least 1.
+    smallest : float
+        Weights below this share of the largest weight of their row are left out, from 0 to 0.5: fewer repeated rows.
+    """
+
+    rounds: int = 5
+    smallest: float = 1e-3
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        check_integer(self.rounds, "rounds", 1)
+        if not 0 <= check_real(self.smallest, "smallest") <= 0.5:
+            raise InvalidInput(f"smallest is {self.smallest:g}, expected a weight from 0 to 0.5")
+
+    def descends(self, estimator: Any, *, informed: bool) -> bool:
+        """Return whether an estimator has a likelihood of its own, and there are no cluster priors."""
+        return hasattr(estimator, "fit_likelihood") and not informed
+
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
+        """Train a clone, as :meth:`Target.fit`."""
+        table = likelihood_of(releases)
+        if self.descends(estimator, informed=start.informed):
+            return continue_from(estimator, start.model).fit_likelihood(X, table)
+        belief = np.ones_like(table) if start.beliefs is None else start.beliefs
+        model = start.model
+        for step in range(self.rounds):
+            if step:
+                belief = probabilities(model, X, table.shape[1])
+            # Every round begins from the earlier stage's model: going on with the model of the round before would keep
+            # what that model has learnt from weights that are out of date.
+            model = fit_weighted(estimator, X, posterior(table, belief), before=start.model, smallest=self.smallest)
+        return model
+
+
+@dataclass(frozen=True)
+class NoisyLabels(Target):
+    """Noisy labels, as if they were true: the model learns the distribution of the *noisy* label."""
+
+    vectors: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
+
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
+        """Train a clone, as :meth:`Target.fit`."""
+        values = np.concatenate([_class_numbers(release) for release in releases])
+        return fit_classes(continue_from(estimator, start.model), X, values)
+
+
+@dataclass(frozen=True)
+class Debiased(Target):
+    """Unbiased losses, whose weights may be negative: the estimator has to take these."""
+
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
+        """Train a clone, as :meth:`Target.fit`."""
+        weights = np.concatenate([release.loss_weights for release in releases])
+        return fit_weighted(estimator, X, weights, before=start.model)
+
+
+@dataclass(frozen=True)
+class SoftLabels(Target):
+    """Posterior of the label under the uniform prior, as weights: one round, and no model in it."""
+
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
+        """Train a clone, as :meth:`Target.fit`."""
+        table = likelihood_of(releases)
+        return fit_weighted(estimator, X, posterior(table, np.ones_like(table)), before=start.model)
+
+
+@dataclass(frozen=True)
+class BinaryBits(Target):
+    """Binary cross entropy on each random bit, by a model of its own, and the largest estimate wins."""
+
+    weighted: ClassVar[bool] = False
+
+    def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:  # noqa: ARG002
+        """Train a clone for each bit, or one network for all."""
+        randomizer = releases[0].randomizer
+        if not isinstance(randomizer, UnaryBits):
+            raise InvalidInput("binary targets need bits: take plan=Bits()")
+        bits = np.concatenate([release.values for release in releases])
+        if hasattr(estimator, "fit_bits"):
+            return BitModel(clone(estimator).fit_bits(X, bits).predict_bits, randomizer)
+        models = [fit_classes(clone(estimator), X, column) for column in bits.T]
+        return BitModel(partial(_predict_bits, models), randomizer)
+
+
+@dataclass(frozen=True)
+class BitModel:
+    """Model of labels by expected noisy bits: debiased, and projected to the nearest distribution.
+
+    Attributes
+    ----------
+    predict_bits : callable
+        Maps features to the expected noisy bits, shape ``(n, K)``.
+    randomizer : UnaryBits
+    """
+
+    predict_bits: Callable[[Any], Floats]
+    randomizer: UnaryBits
+
+    @property
+    def classes_(self) -> NDArray[np.intp]:
+        """Numbers of all labels."""
+        return np.arange(self.randomizer.k)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the distribution of labels of each row, shape ``(n, K)``."""
+        return np.array([project_to_simplex(self.randomizer.estimate(row)) for row in self.predict_bits(X)])
+
+
+def _predict_bits(models: Sequence[Any], X: Any) -> Floats:
+    return np.column_stack([probabilities(model, X, 2)[:, 1] for model in models])
+
+
+NAMES: dict[str, Target] = {
+    "likelihood": Likelihood(),
+    "labels": NoisyLabels(),
+    "debiased": Debiased(),
+    "soft": SoftLabels(),
+    "bits": BinaryBits(),
+}
+
+
+def target_of(given: str | Target) -> Target:
+    """Return the target of a name, or the target itself."""
+    if isinstance(given, str):
+        if given not in NAMES:
+            raise InvalidInput(f"target is {given!r}, expected one of {', '.join(NAMES)}, or a record of targets")
+        return NAMES[given]
+    if not isinstance(given, Target):
+        raise InvalidInput(
+            f"target is of type {type(given).__name__}, expected a name or a record such as Likelihood()"
+        )
+    return given
+
+
+def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = False) -> None:
+    """Refuse an estimator that cannot be trained by a target, with cluster priors if `informed`."""
+    if target.descends(estimator, informed=informed):
+        return
+    missing = [name for name in ("fit", "predict_proba") if not hasattr(estimator, name)]
+    if missing:
+        raise InvalidInput(
+            f"the estimator {type(estimator).__name__} has no {' and no '.join(missing)}, expected a classifier with "
+            "probabilities"
+        )
+    if target.weighted and not has_fit_parameter(estimator, "sample_weight"):
+        raise InvalidInput(
+            f"the estimator {type(estimator).__name__} takes no sample_weight, which target={type(target).__name__} "
+            "needs: take another estimator, put the steps of a pipeline before this classifier, or target='labels'"
+        )
+
+
+def likelihood_of(releases: Releases) -> Floats:
+    """Return the likelihoods of releases, one below the other."""
+    return np.concatenate([release.likelihood for release in releases])
+
+
+def posterior(table: Floats, belief: Floats) -> Floats:
+    """Compute the posterior of each label, shape ``(n, K)``.
+
+    It is the normalised likelihood if the beliefs exclude every label that is possible.
+    """
+    joint = table * belief
+    totals = joint.sum(axis=1, keepdims=True)
+    # A belief of exactly 0 at every possible label is wrong: go by the likelihood alone.
+    joint = np.where(totals > 0, joint, table)
+    weights: Floats = joint / joint.sum(axis=1, keepdims=True)
+    return weights
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantModel:
+    """Model of rows that all have one class, which many estimators refuse to learn."""
+
+    classes_: NDArray[np.int64]
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return probability 1 of the class for every row."""
+        return np.ones((_num_samples(X), 1))
+
+
+def fit_classes(model: Any, X: Any, labels: NDArray[Any], **options: Any) -> Any:
+    """Train a model on class numbers, or return a constant one if there is a single class."""
+    classes = np.unique(labels)
+    return ConstantModel(classes.astype(np.int64)) if classes.size == 1 else model.fit(X, labels, **options)
+
+
+def continue_from(estimator: Any, before: Any) -> Any:
+    """Return a clone to be trained, or a copy of the earlier model if the estimator has `warm_start`.
+
+    Ensembles of trees are cloned: with `warm_start` they would keep their trees and add none, since `n_estimators` or
+    `max_iter` counts all of them.
+    """
+    trees = hasattr(estimator, "n_estimators") or hasattr(estimator, "max_bins")
+    warm = getattr(estimator, "warm_start", False) and not trees
+    return deepcopy(before) if warm and not (before is None or isinstance(before, ConstantModel)) else clone(estimator)
+
+
+def fit_weighted(estimator: Any, X: Any, weights: Floats, *, before: Any = None, smallest: float = 0.0) -> Any:
+    """Train a clone on each row once for every label whose weight is above a share of the largest of its row."""
+    if hasattr(estimator, "fit_weights"):
+        return continue_from(estimator, before).fit_weights(X, weights)
+    # Estimators take one label for each row: repeat rows for every label with a weight that counts.
+    sizes = np.abs(weights)
+    rows, labels = np.nonzero(sizes > smallest * sizes.max(axis=1, keepdims=True))
+    # A model of other classes cannot be gone on with.
+    same = before is not None and np.array_equal(np.unique(labels), before.classes_)
+    model = continue_from(estimator, before if same else None)
+    return fit_classes(model, _safe_indexing(X, rows), labels, sample_weight=weights[rows, labels])
+
+
+def probabilities(model: Any, X: Any, k: int) -> Floats:
+    """Return probabilities of the labels ``0 ... k-1``, shape ``(n, k)``, zero for those that the model never met."""
+    found = np.asarray(model.predict_proba(X), dtype=np.float64)
+    table = np.zeros((found.shape[0], k))
+    table[:, np.asarray(model.classes_, dtype=np.intp)] = found
+    return table
+
+
+def _class_numbers(release: LabelRelease) -> NDArray[np.intp]:
+    """Return noisy labels as numbers of classes; for outputs of a mechanism the nearest label."""
+    values = np.asarray(release.values)
+    if values.dtype.kind in "iu":
+        return values.astype(np.intp)
+    inputs = label_inputs(release.randomizer, release.domain)
+    numbers: NDArray[np.intp] = np.abs(values[:, np.newaxis] - inputs).argmin(axis=1)
+    return numbers

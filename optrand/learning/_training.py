@@ -1,0 +1,177 @@
+"""Training: the state of one fit, with which a plan releases labels and learns from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from optrand.base._validation import Floats
+from optrand.baselines._groups import Groups
+from optrand.learning._domain import Domain
+from optrand.learning._private_labels import LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning._targets import Likelihood, Start, Target, probabilities
+from optrand.model._problem import regression
+from optrand.studies._many import solve_many
+
+Rows = NDArray[np.intp]
+
+
+class RowGroup(NamedTuple):
+    """Rows, and the prior over the increasing labels, the budget and the price of bias of their optimal randomizer."""
+
+    rows: Rows
+    prior: Floats
+    epsilon: float
+    bias_penalty: float
+
+
+@dataclass(eq=False)
+class Training:
+    """State of one fit.
+
+    Attributes
+    ----------
+    X : (n, d) array or frame
+        Public features.
+    labels : PrivateLabels
+    estimator : estimator
+        Cloned for every model.
+    epsilon : float
+        Budget of each row, in nats.
+    seed : int
+        Seed of public random choices.
+    domain : Domain
+        The order in which priors are counted: as declared for classes, increasing for numbers.
+    target : Target, optional
+        Loss of a classifier.
+    informed : bool
+        Whether the first model of a classifier begins with priors of clusters.
+    bias_penalty : float
+        Price of squared bias beside half the squared error, for a regressor.
+    """
+
+    X: Any
+    labels: PrivateLabels
+    estimator: Any
+    epsilon: float
+    seed: int
+    domain: Domain
+    target: Target = Likelihood()  # noqa: RUF009
+    informed: bool = False
+    bias_penalty: float = math.inf
+    releases: list[LabelRelease] = field(default_factory=list)
+    priors: list[PriorRelease] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Begin the public random choices."""
+        self.generator = np.random.default_rng(self.seed)
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return len(self.domain)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def numbers(self) -> Floats:
+        """The labels as numbers, for a regressor increasing."""
+        return np.array(self.domain.labels, dtype=np.float64)
+
+    def features(self, rows: Rows) -> Any:
+        """Return the features of some rows."""
+        return _safe_indexing(self.X, rows)
+
+    def release(self, rows: Rows, randomizer: Any, *, groups: Groups | None = None) -> LabelRelease:
+        """Release the labels of some rows, and keep them in `releases`."""
+        self.releases.append(self.labels.release(rows, randomizer, groups=groups))
+        return self.releases[-1]
+
+    def release_optimally(self, groups: Sequence[RowGroup]) -> list[LabelRelease]:
+        """Release labels by the optimal randomizer of each group. All are solved before any label is drawn."""
+        problems = [regression(self.numbers, one.prior, one.epsilon, bias_penalty=one.bias_penalty) for one in groups]
+        mechanisms = solve_many(problems)
+        return [self.release(one.rows, mechanism) for one, mechanism in zip(groups, mechanisms, strict=True)]
+
+    def prior(self, rows: Rows, epsilon: float, *, bins: NDArray[np.intp] | None = None) -> PriorRelease:
+        """Release a histogram of some rows over the domain, or over bins of it, and keep it in `priors`."""
+        self.priors.append(self.labels.prior(rows, self.domain, epsilon, bins=bins))
+        return self.priors[-1]
+
+    def beliefs(self, model: Any, rows: Rows) -> Floats:
+        """Return the probabilities of labels by a classifier, shape ``(m, K)``."""
+        return probabilities(model, self.features(rows), self.k)
+
+    def predict(self, model: Any, rows: Rows) -> Floats:
+        """Return the predictions of a regressor, clipped to the range of the labels."""
+        return clip_to_range(model.predict(self.features(rows)), self.numbers)
+
+    def learn(self, releases: Sequence[LabelRelease], *, before: Any = None, beliefs: Floats | None = None) -> Any:
+        """Train a classifier on releases.
+
+        Parameters
+        ----------
+        releases : sequence of LabelRelease
+        before : classifier, optional
+            Model of an earlier stage. Training starts from its predictions, and from the model itself if the estimator
+            has `warm_start`.
+        beliefs : (n, K) array, optional
+            Priors of all rows of the releases, if there is no earlier model.
+        """
+        rows = np.concatenate([release.rows for release in releases])
+        known = beliefs if before is None else self.beliefs(before, rows)
+        start = Start(known, before, self.informed)
+        return self.target.fit(self.estimator, self.features(rows), releases, start)
+
+    def learn_numbers(
+        self, stages: Sequence[Sequence[LabelRelease]], *, spread: float = 0.0, estimator: Any = None
+    ) -> Any:
+        """Train a regressor on the noisy numbers of some stages, by mechanisms.
+
+        Parameters
+        ----------
+        stages : sequence of sequences of LabelRelease
+            All rows of a stage weigh the same: the inverse of their mean noise plus `spread`. As a stage is a random
+            part of all rows, its weight does not move the model away from the one of all rows.
+        spread : float
+            Variance of the labels.
+        estimator : regressor, optional
+            By default that of the fit.
+        """
+        releases = [release for stage in stages for release in stage]
+        rows = np.concatenate([release.rows for release in releases])
+        values = np.concatenate([np.asarray(release.values, dtype=np.float64) for release in releases])
+        model = clone(self.estimator if estimator is None else estimator)
+        if len(stages) == 1:
+            return model.fit(self.features(rows), values)
+        weights = stage_weights(stages, spread)
+        return model.fit(self.features(rows), values, sample_weight=weights / weights.mean())
+
+
+def stage_weights(stages: Sequence[Sequence[LabelRelease]], spread: float) -> Floats:
+    """Compute the weight of every row: the inverse of the mean noise of its stage plus a variance.
+
+    The noise of a release is twice the value of its mechanism: variance, and the price of its bias.
+    """
+    weights = []
+    for stage in stages:
+        sizes = np.array([len(release) for release in stage])
+        noise = np.array([2 * release.randomizer.value for release in stage])
+        weights.append(np.full(sizes.sum(), 1 / (sizes @ noise / sizes.sum() + spread)))
+    return np.concatenate(weights)
+
+
+def clip_to_range(predictions: Any, labels: Floats) -> Floats:
+    """Clip predictions to the range of increasing labels."""
+    found: Floats = np.clip(np.asarray(predictions, dtype=np.float64), labels[0], labels[-1])
+    return found

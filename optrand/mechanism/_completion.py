@@ -1,0 +1,157 @@
+r"""Completion: a nearly unbiased table mixed with two outputs that take out its biases exactly.
+
+Keep a share :math:`\omega < 1` of a table within the ratio :math:`R` whose means are :math:`\mu_y \approx y`, and let
+the rest answer one of two allowed outputs :math:`a < b` with
+
+.. math:: u_y + w_y = 1 - \omega, \qquad a u_y + b w_y = y - \omega \mu_y .
+
+All means are right, and all of it is private while :math:`u` and :math:`w` are positive and within the ratio, as they
+are for some :math:`\omega` unless the outputs are too narrow (``docs/mathematics.md``, section 9).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from optrand.base._arithmetic import float_above, float_below
+from optrand.model._table import Table
+
+
+@dataclass(frozen=True)
+class Completion:
+    """Two outputs, and their probabilities for each label, as integers over one unit.
+
+    Attributes
+    ----------
+    kept : Fraction
+        Share of the given table.
+    low, high : float
+        The outputs.
+    at_low, at_high : list of int
+        Their probabilities times `unit`, one per label.
+    unit : int
+
+    Examples
+    --------
+    >>> means = [Fraction(1, 10**6), Fraction(1)]
+    >>> found = Completion.of(
+    ...     (-math.inf, math.inf), [Fraction(0), Fraction(1)], means, Fraction(3)
+    ... )
+    >>> low, high = Fraction(found.low), Fraction(found.high)
+    >>> ends = [(low * u + high * w) / found.unit for u, w in zip(found.at_low, found.at_high)]
+    >>> found.kept < 1, [end + found.kept * mean for end, mean in zip(ends, means)] == [0, 1]
+    (True, True)
+    """
+
+    kept: Fraction
+    low: float
+    high: float
+    at_low: list[int]
+    at_high: list[int]
+    unit: int
+
+    @classmethod
+    def of(
+        cls,
+        ends: tuple[float, float],
+        labels: list[Fraction],
+        means: list[Fraction],
+        ratio: Fraction,
+        *,
+        origin: Fraction = Fraction(0),
+        monotone: bool = False,
+    ) -> Completion | None:
+        """Return the first completion that is private; None if the allowed outputs are too narrow.
+
+        The share of the two outputs is tried in powers of two, from about the largest bias relative to the range of the
+        labels, each time eight times as much, up to all.
+
+        Parameters
+        ----------
+        ends : pair of float
+            The two outputs; infinite where they may be chosen here.
+        labels, means : lists of Fraction
+            Right means and given means, less the origin.
+        ratio : Fraction
+            Above 1.
+        origin : Fraction
+            Origin of labels and means; `ends` are not measured from it.
+        monotone : bool
+            Whether probabilities must not fall (or not rise) with the label, so that they are sums of interval columns.
+        """
+        # In integers of one unit: sums of fractions would look for common divisors at each step.
+        scale = math.lcm(*(x.denominator for x in [*labels, *means]))
+        right = [int(y * scale) for y in labels]
+        missing = [y - int(mean * scale) for y, mean in zip(right, means, strict=True)]
+        off = Fraction(max(map(abs, missing)), max(right) - min(right) or abs(right[0]) or scale)
+        # The share of the two outputs is 2**-doublings.
+        doublings = max(0, off.denominator.bit_length() - off.numerator.bit_length() - 1) if off else 1022
+        while True:
+            more = (1 << doublings) - 1
+            wanted = [y + more * lack for y, lack in zip(right, missing, strict=True)]
+            found = cls._sharing(doublings, ends, wanted, scale, ratio, origin)
+            if found is not None and found.is_private(ratio) and not (monotone and not found.is_monotone()):
+                return found
+            if not doublings:
+                return None
+            doublings = max(0, doublings - 3)
+
+    @classmethod
+    def _sharing(
+        cls,
+        doublings: int,
+        ends: tuple[float, float],
+        wanted: list[int],
+        scale: int,
+        ratio: Fraction,
+        origin: Fraction,
+    ) -> Completion | None:
+        """Return the completion whose two outputs have a given share, and means ``wanted / scale`` over that share."""
+        low, high = ends
+        if not math.isfinite(low):
+            lowest, highest = Fraction(min(wanted), scale), Fraction(max(wanted), scale)
+            middle, half = (lowest + highest) / 2, (highest - lowest) / 2
+            # At (ratio + 1) / (ratio - 1) times the half range of the means the chances would be at the ratio itself.
+            # Half as far again leaves them inside it.
+            half = Fraction(3, 2) * half * (ratio + 1) / (ratio - 1) or abs(middle) or Fraction(1)
+            low, high = float_below(origin + middle - half), float_above(origin + middle + half)
+        if not (math.isfinite(low) and low < high < math.inf):
+            return None
+        a, b = Fraction(low) - origin, Fraction(high) - origin
+        finer = math.lcm(scale, a.denominator, b.denominator)
+        bottom, top = int(a * finer), int(b * finer)
+        means = [finer // scale * mean for mean in wanted]
+        # The mean m of the two outputs has probability (m - a) / (b - a) at b.
+        at_low, at_high = [top - mean for mean in means], [mean - bottom for mean in means]
+        share = Fraction(1, 1 << doublings)
+        return cls(1 - share, low, high, at_low, at_high, (top - bottom) << doublings)
+
+    def is_private(self, ratio: Fraction) -> bool:
+        """Return whether all probabilities are positive, and those of an output within the ratio."""
+        return all(min(chances) > 0 and max(chances) <= ratio * min(chances) for chances in (self.at_low, self.at_high))
+
+    def is_monotone(self) -> bool:
+        """Return whether a higher label is at least as likely to get the high output, and no likelier the low one."""
+        rising = all(before <= after for before, after in pairwise(self.at_high))
+        return rising and all(before >= after for before, after in pairwise(self.at_low))
+
+    def mix(self, table: Table) -> Table:
+        """Mix the table in, whose means are those that were given.
+
+        Examples
+        --------
+        >>> rough = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
+        >>> means = [y + bias for y, bias in enumerate(rough.biases)]
+        >>> found = Completion.of((-1.0, 2.0), [Fraction(0), Fraction(1)], means, Fraction(4))
+        >>> [str(bias) for bias in found.mix(rough).biases]
+        ['0', '0']
+        """
+        common = math.gcd(*self.at_low, *self.at_high)
+        rows = [[u // common, w // common] for u, w in zip(self.at_low, self.at_high, strict=True)]
+        ends = Table.of_rows(table.labels, [self.low, self.high], rows)
+        # Weights of both become probabilities times the same number.
+        share, other = self.kept / table.total, Fraction(common, self.unit)
+        return table.combine(ends, share / other)

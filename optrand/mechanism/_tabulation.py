@@ -1,0 +1,317 @@
+r"""Tabulation: from a randomizer in floats to the exact table of integers that is drawn.
+
+1. Write the randomizer as staircase columns :math:`(S_j, v_j, c_j)`: interval columns are such, and a dense table is
+   their sum (:func:`optrand.model._staircase.decompose`).
+2. Round the masses to integers that cover every label equally, and replace :math:`e^\epsilon` by a rational :math:`R
+   \leq e^\epsilon`. From here on privacy and the totals of rows are integer identities
+   (:mod:`optrand.mechanism._columns`).
+3. If the problem is unbiased and its outputs are those of a grid, change the masses by the least sum of :math:`\Delta
+   c_j^2 / c_j` that removes the biases, found in floats from exact residuals until nothing shrinks
+   (:mod:`optrand.mechanism._equations`).
+4. Take out the bias that is left exactly: by moments along a tree of intervals, or by a small share of two outputs
+   (:mod:`optrand.mechanism._completion`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from operator import itemgetter
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base._arithmetic import privacy_ratio, quotient
+from optrand.base._validation import Floats
+from optrand.errors import InvalidInput, NotCertified
+from optrand.mechanism._columns import (
+    ExactColumns,
+    LabelSets,
+    conserve_flow,
+    cover_equally,
+    move_along_tree,
+    scale_columns,
+)
+from optrand.mechanism._completion import Completion
+from optrand.mechanism._equations import change_masses
+from optrand.mechanism._mechanism import Mechanism
+from optrand.model._outputs import Grid, Interval, Line
+from optrand.model._problem import Dual, Problem
+from optrand.model._randomizer import Randomizer, Solution
+from optrand.model._staircase import decompose, rounding_noise
+from optrand.model._table import Table
+
+
+@dataclass(frozen=True)
+class TabulationOptions:
+    """Precision of :func:`tabulate`.
+
+    Attributes
+    ----------
+    bits : int
+        Masses are integers that sum to about ``2**bits``; on a grid, where masses alone make means right, twice as
+        long.
+    tolerance : float
+        Largest probability that a row may lack or exceed, made private, and that negative masses may have.
+    rounds : int
+        Largest number of corrections of masses on a grid; two or three suffice.
+    finer : int
+        Binary digits of outputs that may move, below the largest distance from the origin.
+    nearly : float
+        Share of the loss that may be added so that columns of one output stay together.
+    """
+
+    bits: int = 60
+    tolerance: float = 1e-6
+    rounds: int = 12
+    finer: int = 70
+    nearly: float = 1e-12
+
+
+OPTIONS = TabulationOptions()
+
+
+@overload
+def tabulate(subject: Solution, /) -> Mechanism: ...
+@overload
+def tabulate(subject: Problem, randomizer: Randomizer, /, dual: Dual | None = ...) -> Mechanism: ...
+def tabulate(
+    subject: Solution | Problem, randomizer: Randomizer | None = None, /, dual: Dual | None = None
+) -> Mechanism:
+    """Return the exact mechanism nearest to a randomizer: private, normalised, and unbiased if the problem is.
+
+    Parameters
+    ----------
+    subject : Solution or Problem
+        A solution brings its randomizer and dual; a problem needs a randomizer beside it.
+    randomizer : Randomizer
+        Any design whose privacy is broken by rounding at most. If the problem is unbiased, biases are taken out,
+        whatever they are: at no cost to speak of if they are rounding, else not at the least cost.
+    dual : Dual, optional
+        Kept in the mechanism, so that its optimality can be proven again.
+
+    Returns
+    -------
+    Mechanism
+        With :attr:`~optrand.mechanism._mechanism.Mechanism.arcs` if the randomizer has arcs.
+
+    Raises
+    ------
+    NotCertified
+        The randomizer violates privacy by more than rounding, or the allowed outputs are too narrow to remove its
+        bias.
+
+    Notes
+    -----
+    Cost ``O(n log n)`` integer operations and a few sparse factorisations for `n` interval columns, of which no array
+    of size ``k n`` is made. Sets of labels that are not intervals cost as much for each of their runs.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> from optrand.solvers import design
+    >>> mechanism = tabulate(
+    ...     design(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    ... )
+    >>> proof = optrand.certify(mechanism)
+    >>> proof.epsilon <= 1.0, proof.bias, proof.gap < 1e-9
+    (True, 0.0, True)
+    """
+    if isinstance(subject, Solution):
+        problem, randomizer, dual = subject.problem, subject.randomizer, subject.dual
+    elif not isinstance(subject, Problem):
+        raise InvalidInput(
+            f"tabulate needs a solution, or a problem and a randomizer, not a {type(subject).__name__}: "
+            "tabulate(design(problem))"
+        )
+    elif randomizer is None:
+        raise InvalidInput("tabulate(problem, randomizer) needs a randomizer beside the problem")
+    else:
+        problem = subject
+    if not np.array_equal(problem.labels, randomizer.labels):
+        raise InvalidInput("the randomizer's labels are not those of the problem")
+    # Arcs are columns of the ratio that they claim.
+    narrowed = problem if randomizer.arcs is None else problem.within(randomizer.epsilon)
+    return Mechanism(problem, _tabulate(narrowed, randomizer), dual)
+
+
+def round_randomizer(randomizer: Randomizer) -> Table:
+    """Return the exact table nearest to a randomizer, private at its epsilon, whatever its biases.
+
+    Raises
+    ------
+    NotCertified
+        More than rounding keeps it from being private.
+
+    Examples
+    --------
+    >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
+    >>> table = round_randomizer(coin)
+    >>> table.outputs.tolist(), float(table.largest_ratio)
+    ([-0.5, 1.5], 3.0)
+    """
+    ratio, origin = privacy_ratio(randomizer.epsilon), 0.0
+    sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin, OPTIONS.bits)
+    return scale_columns(randomizer.labels, sets, masses, offsets, ratio).table(randomizer.labels)
+
+
+def _tabulate(problem: Problem, randomizer: Randomizer) -> Table:
+    # Taking off an origin rounds outputs: a value of a grid would become none of them, a small positive one zero.
+    is_grid = isinstance(problem.outputs, Grid)
+    origin = 0.0 if is_grid or problem.loss.positive_outputs else problem.origin
+    ratio, finest = privacy_ratio(problem.epsilon), None
+    bits = 2 * OPTIONS.bits if is_grid and problem.unbiased else OPTIONS.bits
+    sets, offsets, masses = _round(randomizer, problem.epsilon, origin, bits)
+    if problem.unbiased and is_grid:
+        sets, offsets, masses = _correct_masses(problem, sets, offsets, masses, ratio)
+    elif problem.unbiased:
+        # Further digits of outputs that may move only lengthen the integers.
+        reach = float(np.abs(offsets).max()) or 1.0
+        finest = max(0, OPTIONS.finer - math.frexp(reach)[1])
+    ends = problem.outputs.low, problem.outputs.high
+    columns = scale_columns(problem.labels, sets, masses, offsets, ratio, origin=origin, ends=ends, finest=finest)
+    if not problem.unbiased or not any(columns.deviations):
+        return columns.table(problem.labels)
+    table = _with_exact_means(problem, columns)
+    if table is None:
+        raise NotCertified(
+            f"no mechanism near this randomizer is unbiased: its largest bias is {columns.largest_bias:.3g}, and the "
+            f"allowed outputs, from {problem.outputs.low:g} to {problem.outputs.high:g}, are too narrow to remove it; "
+            "let them reach a little further"
+        )
+    return table
+
+
+def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> tuple[LabelSets, Floats, list[int]]:
+    """Round to sets of labels, outputs less the origin, and integer masses that cover every label equally.
+
+    Raises
+    ------
+    NotCertified
+        More than rounding keeps the randomizer from being private.
+    """
+    arcs = randomizer.arcs
+    if arcs is not None:
+        sets, offsets, masses = LabelSets.of_intervals(arcs.k, arcs.first, arcs.last), arcs.offsets(origin), arcs.masses
+    else:
+        found = decompose(randomizer, math.exp(epsilon), negligible=rounding_noise(epsilon))
+        sets, offsets, masses = LabelSets.of_members(found.members), found.outputs - origin, found.masses
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows = masses.sum() + math.expm1(epsilon) * sets.coverage(masses)
+        off = float(np.abs(rows - 1).max())
+        negative = float(-masses[masses < 0].sum()) * math.exp(epsilon)
+    if not max(off, negative) <= OPTIONS.tolerance:
+        raise NotCertified(
+            f"the randomizer is not {epsilon:g}-DP: made private, its rows are off 1 by {off:.3g}, and negative masses "
+            f"account for {negative:.3g}; rounding accounts for {OPTIONS.tolerance:g} at most; "
+            "optrand.audit(matrix, epsilon) finds the entries"
+        )
+    # Rounding alone breaks the sums of rows. The flow that is conserved next restores them in integers.
+    shares = np.maximum(masses, 0.0)
+    wanted = [int(mass) for mass in np.rint(shares / shares.sum() * 2.0**bits).tolist()]
+    return _cover(sets, offsets, wanted)
+
+
+def _cover(sets: LabelSets, offsets: Floats, wanted: list[int]) -> tuple[LabelSets, Floats, list[int]]:
+    """Cover every label equally by masses near the wanted ones, and leave out columns without mass."""
+    if sets.are_intervals:
+        masses = conserve_flow(sets, wanted)
+    else:
+        sets, offsets, masses = cover_equally(sets, offsets, wanted)
+    kept = np.array([mass > 0 for mass in masses])
+    return sets.only(kept), offsets[kept], [mass for mass in masses if mass]
+
+
+def _correct_masses(
+    problem: Problem, sets: LabelSets, offsets: Floats, masses: list[int], ratio: Fraction
+) -> tuple[LabelSets, Floats, list[int]]:
+    """Change the masses of columns on a grid until their biases, which are exact, shrink no more."""
+    best, least = (sets, offsets, masses), math.inf
+    for _ in range(OPTIONS.rounds):
+        columns = scale_columns(problem.labels, sets, masses, offsets, ratio)
+        unit = columns.total << columns.digits
+        # The sum, for some biases may shrink while the largest one cannot.
+        biases = quotient(sum(map(abs, columns.deviations)), unit)
+        if biases < least:
+            best = sets, offsets, masses
+        if not 0 < biases < least / 2:
+            break
+        least = biases
+        width = float(max(offsets.max() - problem.labels[0], problem.labels[-1] - offsets.min())) or 1.0
+        # Residuals at the nodes: that of the first mean, then differences of neighbours.
+        residuals = [(before - after) / unit for before, after in pairwise([0, *columns.deviations])]
+        shares = change_masses(
+            sets.node_equations(problem.epsilon),
+            np.array([mass * ratio.numerator / columns.total for mass in masses]),
+            (offsets - offsets.mean()) / width,
+            np.array(residuals) / (-math.expm1(-problem.epsilon) * width),
+        )
+        # At most half of a mass goes, so that none becomes negative.
+        changes = map(float.as_integer_ratio, np.clip(shares, -0.5, 1.0).tolist())
+        moved = [mass + mass * above // below for mass, (above, below) in zip(masses, changes, strict=True)]
+        sets, offsets, masses = _cover(sets, offsets, moved)
+    return best
+
+
+def _with_exact_means(problem: Problem, columns: ExactColumns) -> Table | None:
+    """Make the means right exactly, or return None if the allowed outputs are too narrow.
+
+    The loss changes by as little as the biases are small. Columns of one output stay together if they can.
+    """
+    values, labels = columns.values, problem.labels
+    if isinstance(problem.outputs, Interval):
+        inside = np.array([problem.outputs.low < v < problem.outputs.high for v in columns.outputs])
+    else:
+        inside = np.full(len(values), isinstance(problem.outputs, Line))
+    shared = Counter(values)
+    alone = np.array([shared[v] == 1 for v in values])
+    # Cheapest first: columns move alone; then two outputs take out the bias; then columns of one output part.
+    moved = _move_within(problem, columns, inside & alone)
+    if moved is not None:
+        return moved.table(labels)
+    rough = columns.table(labels)
+    error, mixed = rough.mean_squared_error(problem.prior), list[tuple[Fraction, Table]]()
+    for table in _complete(problem, columns, rough):
+        mixed.append((table.mean_squared_error(problem.prior), table))
+        if mixed[-1][0] <= (1 + Fraction(OPTIONS.nearly)) * error:
+            return table
+    moved = _move_within(problem, columns, inside)
+    if moved is None and isinstance(problem.outputs, Interval):
+        # An output that rounding moved onto an end of the interval may belong just within it.
+        moved = _move_within(problem, columns, np.ones_like(inside))
+    if moved is not None:
+        return moved.table(labels)
+    return min(mixed, key=itemgetter(0))[1] if mixed else None
+
+
+def _move_within(problem: Problem, columns: ExactColumns, movable: NDArray[np.bool_]) -> ExactColumns | None:
+    """Move columns along a tree. None if the movable ones do not reach all nodes, or leave the allowed outputs."""
+    moved = move_along_tree(columns, movable) if movable.any() else None
+    if moved is None or isinstance(problem.outputs, Line):
+        return moved
+    low, high = problem.outputs.low, problem.outputs.high
+    return moved if all(low <= v <= high for v, free in zip(moved.outputs, movable, strict=True) if free) else None
+
+
+def _complete(problem: Problem, columns: ExactColumns, rough: Table) -> Iterator[Table]:
+    """Generate mixtures of a table with two outputs that take out its biases, as far as the outputs allow it.
+
+    The two are the ends of the allowed outputs. On the line they are the table's own, or any if its sets are not
+    intervals. If they are, the first mixture is a sum of intervals as well: the probabilities of the two outputs rise
+    or fall with the label, which may take more of them.
+    """
+    zero = Fraction(float(problem.labels[problem.k // 2]))
+    labels = [Fraction(y) - zero for y in problem.labels.tolist()]
+    means = [y + bias for y, bias in zip(labels, rough.biases, strict=True)]
+    ends, are_intervals = (problem.outputs.low, problem.outputs.high), columns.sets.are_intervals
+    if isinstance(problem.outputs, Line) and are_intervals:
+        ends = float(rough.outputs[0]), float(rough.outputs[-1])
+    for monotone in (True, False) if are_intervals else (False,):
+        found = Completion.of(ends, labels, means, columns.ratio, origin=zero, monotone=monotone)
+        if found is not None:
+            yield found.mix(rough)

@@ -1,0 +1,269 @@
+"""Allowed outputs of a randomizer: the real line, an interval of it, or a grid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base._arithmetic import float_above, float_below, places, privacy_ratio, scale_to_integers
+from optrand.base._records import Record
+from optrand.base._suggestions import suggest_parameters
+from optrand.base._validation import (
+    Floats,
+    check_distinct,
+    check_epsilon,
+    check_integer,
+    check_labels,
+    check_real,
+    check_squarable,
+    check_values,
+    frozen,
+    rectangular,
+)
+from optrand.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Line:
+    """All real numbers."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse a line with ends: that is an :class:`Interval`."""
+        if (self.low, self.high) != (-math.inf, math.inf):
+            raise InvalidInput("a line has no ends: use Interval(low, high)")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All real numbers from ``low`` to ``high``, both ends in.
+
+    Examples
+    --------
+    >>> Interval(-10, 60)
+    Interval(low=-10.0, high=60.0)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse anything but two finite ends in order."""
+        object.__setattr__(self, "low", check_real(self.low, "the interval's low end") + 0.0)
+        object.__setattr__(self, "high", check_real(self.high, "the interval's high end") + 0.0)
+        check_squarable(np.array([self.low, self.high]), "the interval's ends")
+        if self.low >= self.high:
+            raise InvalidInput(f"the interval from {self.low:g} to {self.high:g} is empty: its low end must be lower")
+
+
+@dataclass(frozen=True, eq=False)
+class Grid(Record):
+    """Grid of given values, kept in increasing order.
+
+    Examples
+    --------
+    >>> Grid([3, 1, 2]).values.tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    values: Floats
+
+    def __post_init__(self) -> None:
+        """Sort, freeze, and refuse repeated values."""
+        array = check_values(self.values, "outputs")
+        check_distinct(array, "outputs")
+        check_squarable(array, "outputs")
+        object.__setattr__(self, "values", frozen(np.sort(array)))
+
+    @property
+    def low(self) -> float:
+        """Smallest value."""
+        return float(self.values[0])
+
+    @property
+    def high(self) -> float:
+        """Largest value."""
+        return float(self.values[-1])
+
+    def __repr__(self) -> str:
+        """Return one line; of many values the number and both ends."""
+        if self.values.size <= 6:
+            return f"Grid({self.values.tolist()})"
+        return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Two grids are equal where their values are."""
+        return isinstance(other, Grid) and np.array_equal(self.values, other.values)
+
+    def __hash__(self) -> int:
+        """Hash of the values."""
+        return hash(self.values.tobytes())
+
+
+OutputSet = Line | Interval | Grid
+
+
+def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
+    """Return the output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
+    if given is None:
+        return Line()
+    if isinstance(given, (Line, Interval, Grid)):
+        return given
+    if isinstance(given, tuple) and len(given) == 2:
+        raise InvalidInput(
+            f"outputs={given!r} may mean two things: pass Interval{given!r} for all numbers between the two, "
+            f"or Grid({list(given)!r}) for these two numbers alone"
+        )
+    if isinstance(given, str | dict | set):
+        raise InvalidInput(
+            f"outputs is of type {type(given).__name__}, expected Interval(low, high), Grid([...]), an array of "
+            "numbers, or None for the real line"
+        )
+    return Grid(rectangular(given, "outputs"))
+
+
+@suggest_parameters
+def feasible_output_set(labels: ArrayLike, epsilon: float, n: int) -> Grid:
+    r"""Return `n` evenly spaced outputs, from the lowest to the highest of debiased randomized response.
+
+    This is FeasibleOutputSet, [B23] Algorithm 2. :func:`mesh_size` says how many outputs a tolerance needs.
+
+    .. math:: L = y_{\min} - \frac{\sum_y (y - y_{\min})}{R - 1}, \qquad
+              U = y_{\max} + \frac{\sum_y (y_{\max} - y)}{R - 1}, \qquad v_i = L + i \, \frac{U - L}{n - 1}
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    epsilon : float
+        Privacy budget in nats, of the randomizer that will use the grid.
+    n : int
+        Mesh size, at least 2.
+
+    Returns
+    -------
+    Grid
+        For a single label that label alone, which is the best grid for every `n`.
+
+    Raises
+    ------
+    InvalidInput
+        An `n` that is no integer of at least 2, or outputs that floats cannot hold or tell apart.
+
+    Notes
+    -----
+    The two ends alone carry an unbiased randomizer ([B23], Proposition 7; ``docs/mathematics.md``, section 6), for two
+    labels just so. They are computed in rationals for the ratio :math:`R = \mathtt{privacy\_ratio(epsilon)} <
+    e^\epsilon` of exact mechanisms and rounded outward: the printed formula, in floats, often gives a grid on which
+    none exists. Outputs outside `[L, U]` sometimes do better. Cost ``O(k + n)``.
+
+    Examples
+    --------
+    >>> import math
+    >>> feasible_output_set([0, 1, 2], math.log(3), 5).values.round(12).tolist()
+    [-1.5, -0.25, 1.0, 2.25, 3.5]
+
+    Proposition 7, verified for the two ends of that grid:
+
+    >>> import optrand
+    >>> ends = feasible_output_set([0, 1, 2], math.log(3), 2)
+    >>> coin = optrand.solve(
+    ...     optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], math.log(3), outputs=ends)
+    ... )
+    >>> coin.n, coin.bias, f"{coin.value:.6f}"
+    (2, 0.0, '2.775000')
+    """
+    names = check_labels(labels)
+    budget = check_epsilon(epsilon)
+    count = check_integer(n, "n", 2, why=": no single output is unbiased for two labels")
+    if names.size == 1:
+        return Grid(names)
+    low, high = _ends(names, privacy_ratio(budget))
+    if not math.isfinite(high - low):
+        raise InvalidInput(
+            f"a grid for these labels at epsilon {budget:g} overflows in floats: rescale the labels or raise epsilon"
+        )
+    grid = np.linspace(low, high, count)
+    # linspace may round its last value inward.
+    grid[[0, -1]] = low, high
+    if (np.diff(grid) <= 0).any():
+        raise InvalidInput(f"{n} values between {low!r} and {high!r} coincide in floats: ask for fewer")
+    return Grid(grid)
+
+
+@suggest_parameters
+def mesh_size(labels: ArrayLike, epsilon: float, tolerance: float, *, lipschitz: float | None = None) -> int:
+    r"""Return how many outputs of :func:`feasible_output_set` lose at most a tolerance.
+
+    The loss of the optimum on the grid exceeds that of the optimum over the whole interval between the grid's ends by
+    at most :math:`K \Delta` if the loss is `K`-Lipschitz in the output ([B23], Lemma 8), and by at most
+    :math:`\Delta^2 / 8` for half the squared error: unbiased rounding to neighbours at a distance :math:`\Delta` adds a
+    variance of at most :math:`\Delta^2 / 4`.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers.
+    epsilon : float
+        In nats.
+    tolerance : float
+        Largest excess, above 0, in the units of the loss.
+    lipschitz : float, optional
+        `K` of another loss, above 0. By default the loss is half the squared error.
+
+    Raises
+    ------
+    InvalidInput
+        Numbers without meaning, or a mesh of more than a billion outputs.
+
+    Examples
+    --------
+    Weeks worked at epsilon 1, within 0.1 and 0.001 of the least half squared error (some 1,278):
+
+    >>> mesh_size(np.arange(53), 1.0, 0.1), mesh_size(np.arange(53), 1.0, 0.001)
+    (1853, 18515)
+    """
+    names, budget = check_labels(labels), check_epsilon(epsilon)
+    allowed = check_real(tolerance, "tolerance")
+    steep = None if lipschitz is None else check_real(lipschitz, "lipschitz")
+    if allowed <= 0 or (steep is not None and steep <= 0):
+        raise InvalidInput(f"tolerance is {tolerance!r} and lipschitz {lipschitz!r}, expected numbers above 0")
+    if names.size == 1:
+        return 2
+    low, high = _ends(names, privacy_ratio(budget))
+    spacing = math.sqrt(8 * allowed) if steep is None else allowed / steep
+    count = (high - low) / spacing
+    if not count < 1e9:
+        raise InvalidInput(f"a tolerance of {allowed:g} needs {count:.3g} outputs, more than a billion: allow more")
+    return max(2, math.ceil(count) + 1)
+
+
+def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
+    """Return the lowest and highest output of debiased randomized response with ratio `ratio`, rounded outward."""
+    digits = places(labels)
+    scale, whole = 1 << digits, scale_to_integers(labels, digits)
+    total, lowest, highest = sum(whole), min(whole), max(whole)
+    reach = scale * (ratio - 1)
+    low = Fraction(lowest, scale) - (total - len(whole) * lowest) / reach
+    high = Fraction(highest, scale) + (len(whole) * highest - total) / reach
+    return float_below(low), float_above(high)
+
+
+def in_words(allowed: OutputSet) -> str:
+    """Return the allowed outputs in words.
+
+    Examples
+    --------
+    >>> in_words(Line()), in_words(Interval(-1, 3.5)), in_words(Grid([0, 1, 2]))
+    ('anywhere on the real line', 'anywhere from -1.0 to 3.5', 'of 3 values from 0.0 to 2.0')
+    """
+    if isinstance(allowed, Line):
+        return "anywhere on the real line"
+    ends = f"from {allowed.low!r} to {allowed.high!r}"
+    return f"of {allowed.values.size} values {ends}" if isinstance(allowed, Grid) else f"anywhere {ends}"

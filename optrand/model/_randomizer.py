@@ -1,0 +1,460 @@
+r"""Designs in floats: a randomizer as a table or as interval columns, and the answer of a solver that it belongs to.
+
+They are the candidates of solvers, and a form for plots. A :class:`~optrand.model._table.Table` is exact.
+
+Interval columns are the form of optimal randomizers for convex losses. Output :math:`v_j` has probability :math:`c_j E`
+for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j` for all others ([B23], Claims 11 to 14): an arc from
+node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`. A table of ``k`` by ``n`` entries is ``O(n)``
+numbers. Where every label has one *coverage* :math:`t`, the mass that favours it, the rows have one sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand import losses
+from optrand.base._records import Record
+from optrand.base._validation import Floats, check_epsilon, check_values, frozen
+from optrand.errors import InvalidInput
+from optrand.losses import Loss, Tabulated
+from optrand.model._problem import Dual, Problem
+
+Indices = NDArray[np.int64]
+
+Extended = NDArray[np.longdouble]
+
+BLOCK = 1 << 22
+"""Entries of a table that are worked on at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs(Record):
+    """Columns ``(interval, output, mass)`` over ``k`` labels.
+
+    Attributes
+    ----------
+    k : int
+        Number of labels.
+    first, last : (n,) arrays of int
+        First and last label that each arc favours.
+    outputs : (n,) array
+        Output of each arc; arcs may share one.
+    masses : (n,) array
+        Probability for the labels that the arc does not favour; not negative.
+    rests : (n,) array, optional
+        Exact output less its nearest float, for labels so far from zero that floats lack digits.
+
+    Raises
+    ------
+    InvalidInput
+        Arrays of different lengths, an interval that is empty or leaves the labels, or rests to which another float is
+        nearer.
+
+    Examples
+    --------
+    Randomized response of two labels at ``E = 3``:
+
+    >>> arcs = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.25, 0.25])
+    >>> arcs.table(3.0)[1].tolist(), arcs.coverage.tolist()
+    ([[0.75, 0.25], [0.25, 0.75]], [0.25, 0.25])
+    """
+
+    k: int
+    first: Indices
+    last: Indices
+    outputs: Floats
+    masses: Floats
+    rests: Floats = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        """Freeze the arrays and check that they fit together."""
+        object.__setattr__(self, "first", _indices(self.first))
+        object.__setattr__(self, "last", _indices(self.last))
+        object.__setattr__(self, "outputs", frozen(self.outputs))
+        object.__setattr__(self, "masses", frozen(self.masses))
+        object.__setattr__(self, "rests", frozen(self.rests if np.size(self.rests) else np.zeros(self.outputs.shape)))
+        shapes = {array.shape for array in (self.first, self.last, self.outputs, self.masses, self.rests)}
+        if len(shapes) != 1 or self.first.ndim != 1:
+            raise InvalidInput(f"arcs need vectors of one length, not of shapes {sorted(shapes)}")
+        if ((self.first < 0) | (self.first > self.last) | (self.last >= self.k)).any():
+            raise InvalidInput(f"every arc must favour an interval of the labels 0 ... {self.k - 1}")
+        if (self.outputs + self.rests != self.outputs).any():
+            raise InvalidInput("rests of arcs are what rounding to a float took from their outputs, not more")
+
+    @property
+    def n(self) -> int:
+        """Number of arcs."""
+        return self.first.size
+
+    @property
+    def places(self) -> Indices:
+        """Index of each arc's output among the distinct ones, in increasing order."""
+        order = np.lexsort((self.rests, self.outputs))
+        new = (np.diff(self.outputs[order]) != 0) | (np.diff(self.rests[order]) != 0)
+        places = np.empty(self.n, dtype=np.int64)
+        places[order] = np.concatenate(([0], np.cumsum(new))) if self.n else []
+        return places
+
+    @property
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """All arrays."""
+        return self.first, self.last, self.outputs, self.masses, self.rests
+
+    def offsets(self, origin: float) -> Floats:
+        """Return outputs less a number near them."""
+        offsets: Floats = (self.outputs - origin) + self.rests
+        return offsets
+
+    def inside(self, weights: Floats) -> Floats:
+        """Sum of some weights of the labels, shape ``(k,)``, over the interval of each arc."""
+        sums = np.concatenate(([0.0], np.cumsum(weights)))
+        inside: Floats = sums[self.last + 1] - sums[self.first]
+        return inside
+
+    def over(self, amounts: Floats) -> Floats:
+        """Sum of some amounts of the arcs, shape ``(n,)``, over the arcs that favour each label."""
+        steps = np.bincount(self.first, amounts, self.k + 1) - np.bincount(self.last + 1, amounts, self.k + 1)
+        over: Floats = np.cumsum(steps[:-1])
+        return over
+
+    @property
+    def coverage(self) -> Floats:
+        """Mass that favours each label; equal for all where the rows of the table sum to one."""
+        return self.over(self.masses)
+
+    def only(self, kept: NDArray[np.bool_]) -> Arcs:
+        """Select some of the arcs."""
+        rests = self.rests[kept]
+        return Arcs(self.k, self.first[kept], self.last[kept], self.outputs[kept], self.masses[kept], rests)
+
+    def table(self, ratio: float) -> tuple[Floats, Floats]:
+        """Return the distinct outputs in increasing order, and the dense ``(k, n)`` table of their probabilities."""
+        outputs, where = np.unique(self.outputs, return_inverse=True)
+        labels = np.arange(self.k)[:, np.newaxis]
+        table = np.zeros((self.k, outputs.size))
+        if outputs.size == self.n:
+            inside = (self.first <= labels) & (labels <= self.last)
+            table[:, where] = np.where(inside, ratio * self.masses, self.masses)
+            return outputs, table
+        for first, last, at, mass in zip(self.first, self.last, where, self.masses, strict=True):
+            table[:, at] += mass
+            table[first : last + 1, at] += (ratio - 1) * mass
+        return outputs, table
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Randomizer(Record):
+    """Row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
+
+    Construction checks shapes only: :func:`optrand.certify` checks privacy and the sums of rows.
+
+    Parameters
+    ----------
+    labels, outputs : (k,) and (n,) arrays
+        Strictly increasing.
+    matrix : (k, n) array or Arcs
+        Finite; the outputs of arcs must be `outputs`, and their table is made on demand.
+    epsilon : float
+        Claimed budget, in nats.
+
+    Raises
+    ------
+    InvalidInput
+        Shapes that do not fit, values that are not finite, or labels or outputs out of order.
+
+    Examples
+    --------
+    >>> coin = Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], epsilon=1.1)
+    >>> coin.means.tolist(), coin.signature().tolist()
+    ([0.25, 0.75], [['S', 'S'], ['S', 'S']])
+    """
+
+    labels: Floats
+    outputs: Floats
+    columns: Floats | Arcs
+    epsilon: float
+
+    def __init__(self, labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike | Arcs, epsilon: float) -> None:
+        """Freeze the arrays and check that they fit together."""
+        self._set(labels, _increasing(outputs, "outputs"), epsilon)
+        object.__setattr__(self, "columns", self._check_columns(matrix))
+
+    def _set(self, labels: ArrayLike, outputs: Floats, epsilon: float) -> None:
+        """Set all but the columns, where outputs are checked already."""
+        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
+        object.__setattr__(self, "labels", _increasing(labels, "labels"))
+        object.__setattr__(self, "outputs", outputs)
+
+    @classmethod
+    def of_arcs(cls, labels: ArrayLike, arcs: Arcs, epsilon: float) -> Randomizer:
+        """Return the channel of some arcs."""
+        randomizer = object.__new__(cls)
+        randomizer._set(labels, _distinct_outputs(arcs), epsilon)
+        object.__setattr__(randomizer, "columns", randomizer._check_arcs(arcs))
+        return randomizer
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"labels": self.labels, "outputs": self.outputs, "matrix": self.columns, "epsilon": self.epsilon}
+
+    def _check_arcs(self, arcs: Arcs) -> Arcs:
+        if arcs.k != self.labels.size:
+            raise InvalidInput(f"the arcs are over {arcs.k} labels, expected {self.labels.size}")
+        if not np.isfinite(arcs.masses).all():
+            raise InvalidInput("the arcs' masses hold NaN or infinite entries, expected probabilities")
+        return arcs
+
+    def _check_columns(self, matrix: ArrayLike | Arcs) -> Floats | Arcs:
+        if isinstance(matrix, Arcs):
+            if not np.array_equal(_distinct_outputs(matrix), self.outputs):
+                raise InvalidInput("the arcs do not have these outputs")
+            return self._check_arcs(matrix)
+        table = frozen(matrix)
+        expected = (self.labels.size, self.outputs.size)
+        if table.shape != expected:
+            raise InvalidInput(f"matrix has shape {table.shape}, expected {expected}: one row per label")
+        if not np.isfinite(table).all():
+            raise InvalidInput("matrix holds NaN or infinite entries, expected probabilities")
+        return table
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where labels, outputs, epsilon and columns are, in the same form."""
+        if not isinstance(other, Randomizer) or isinstance(self.columns, Arcs) is not isinstance(other.columns, Arcs):
+            return False
+        mine, theirs = ((one.labels, one.outputs, *one.numbers) for one in (self, other))
+        return self.epsilon == other.epsilon and all(map(np.array_equal, mine, theirs))
+
+    def __hash__(self) -> int:
+        """Hash of labels, outputs and epsilon."""
+        return hash((self.labels.tobytes(), self.outputs.tobytes(), self.epsilon))
+
+    def __repr__(self) -> str:
+        """Return one line, without the table."""
+        return f"<Randomizer: {self.k} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """Table of probabilities, shape ``(k, n)``, read-only."""
+        if isinstance(self.columns, Arcs):
+            return frozen(self.columns.table(math.exp(self.epsilon))[1])
+        return self.columns
+
+    def blocks(self) -> Iterator[tuple[Floats, Floats]]:
+        """Return blocks of outputs and their columns of the table; of arcs the whole of it is never made."""
+        if self.arcs is None:
+            yield self.outputs, self.matrix
+            return
+        step = max(1, BLOCK // self.k)
+        block = np.searchsorted(self.outputs, self.arcs.outputs) // step
+        for number in range(int(block.max()) + 1):
+            yield self.arcs.only(block == number).table(math.exp(self.epsilon))
+
+    @property
+    def arcs(self) -> Arcs | None:
+        """Interval columns that the channel was made of, if it was."""
+        return self.columns if isinstance(self.columns, Arcs) else None
+
+    @property
+    def numbers(self) -> tuple[NDArray[Any], ...]:
+        """Arrays that the channel is made of."""
+        return (self.columns,) if isinstance(self.columns, np.ndarray) else self.columns.numbers
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return self.labels.size
+
+    @property
+    def n(self) -> int:
+        """Number of outputs."""
+        return self.outputs.size
+
+    def _mix(self, arcs: Arcs, amounts: Extended) -> Extended:
+        """Sum of amounts of arcs under each label, in extended precision."""
+        steps = np.zeros(self.k + 1, np.longdouble)
+        np.add.at(steps, arcs.first, amounts)
+        np.subtract.at(steps, arcs.last + 1, amounts)
+        sums: Extended = amounts.sum() + (np.longdouble(math.exp(self.epsilon)) - 1) * np.cumsum(steps[:-1])
+        return sums
+
+    def sum_powers(self, highest: int) -> list[Extended]:
+        """Sum over the outputs probability times ``(output - label)**power``, for powers from 0 on.
+
+        Each sum has one entry per label. Those of arcs are in extended precision.
+        """
+        if self.arcs is None:
+            apart = self.outputs - self.labels[:, np.newaxis]
+            return [np.einsum("ki,ki->k", self.matrix, apart**power) for power in range(highest + 1)]
+        # Measured from a label, numbers far from zero keep their digits.
+        middle, masses = float(self.labels[self.k // 2]), self.arcs.masses.astype(np.longdouble)
+        offsets, back = self.arcs.offsets(middle).astype(np.longdouble), -(self.labels - np.longdouble(middle))
+        sums = [self._mix(self.arcs, masses * offsets**power) for power in range(highest + 1)]
+        return [
+            np.sum([math.comb(power, i) * sums[i] * back ** (power - i) for i in range(power + 1)], axis=0)
+            for power in range(highest + 1)
+        ]
+
+    @property
+    def means(self) -> Floats:
+        """Expected output of each label, shape ``(k,)``."""
+        return self.biases + self.labels
+
+    @property
+    def biases(self) -> Floats:
+        """``E[M(y)] - y`` for each label; summed around the label, so that far-off labels lose no digits."""
+        return self.sum_powers(1)[1].astype(np.float64)
+
+    @property
+    def variances(self) -> Floats:
+        """Variance of the output of each label, shape ``(k,)``, in extended precision for arcs."""
+        if self.arcs is None:
+            spread = self.outputs - (self.matrix @ self.outputs)[:, np.newaxis]
+            variances: Floats = np.einsum("ki,ki->k", self.matrix, spread**2)
+            return variances
+        mass, bias, square = self.sum_powers(2)
+        return (square - bias**2 * (2 - mass)).astype(np.float64)
+
+    @property
+    def squared_errors(self) -> Floats:
+        """Expected squared distance of the output from each label, shape ``(k,)``."""
+        return self.sum_powers(2)[2].astype(np.float64)
+
+    def losses(self, loss: Loss | Tabulated = losses.squared, *, bias_penalty: float = 0.0) -> Floats:
+        r"""Compute the expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2`, shape ``(k,)``.
+
+        Nothing is charged at an infinite `bias_penalty`, which forbids bias.
+
+        Examples
+        --------
+        >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
+        >>> coin.losses().tolist()
+        [0.375, 0.375]
+        """
+        if loss == losses.squared:
+            expected = self.squared_errors / 2
+        else:
+            blocks = [np.einsum("ki,ki->k", m, loss.table(self.labels, v)) for v, m in self.blocks()]
+            expected = np.sum(blocks, axis=0)
+        return expected + bias_penalty * self.biases**2 / 2 if 0 < bias_penalty < math.inf else expected
+
+    def signature(self, tolerance: float = 1e-9) -> NDArray[np.str_]:
+        """Return the place of each probability in its column ([B23], Definition 10: signature), shape ``(k, n)``.
+
+        ``U`` for the largest and ``L`` for the smallest if their ratio is ``exp(epsilon)``, ``0`` for an output that
+        never occurs, ``S`` for anything else; probabilities within the relative `tolerance` count as equal.
+        """
+        bottom, top = self.matrix.min(axis=0), self.matrix.max(axis=0)
+        full = top >= math.exp(self.epsilon) * bottom * (1 - tolerance)
+        marks: NDArray[np.str_] = np.full(self.matrix.shape, "S")
+        marks[full & (self.matrix <= bottom * (1 + tolerance))] = "L"
+        marks[full & (self.matrix >= top * (1 - tolerance))] = "U"
+        marks[self.matrix == 0] = "0"
+        return marks
+
+    def without_unused_outputs(self) -> Randomizer:
+        """Return the channel without the outputs that no label ever produces."""
+        if self.arcs is not None:
+            return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
+        used = (self.matrix != 0).any(axis=0)
+        return Randomizer(self.labels, self.outputs[used], self.matrix[:, used], self.epsilon)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Statistics of a solve.
+
+    Attributes
+    ----------
+    solver : str
+        Printed so that it can be built again.
+    seconds : float
+        Wall-clock time.
+    iterations : int
+        Rounds of the solver's own outermost loop.
+    status : str
+        Solver status; information, never proof.
+    """
+
+    solver: str
+    seconds: float = 0.0
+    iterations: int = 0
+    status: str = "closed form"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution(Record):
+    """Candidate of a solver, in floats: a randomizer, and a dual that bounds its distance from the optimum.
+
+    Attributes
+    ----------
+    problem : Problem
+    randomizer : Randomizer
+    dual : Dual or None
+        Without one only privacy can be certified.
+    stats : Stats
+    """
+
+    problem: Problem
+    randomizer: Randomizer
+    dual: Dual | None
+    stats: Stats
+
+    def __post_init__(self) -> None:
+        """Refuse an answer to another question."""
+        if not np.array_equal(self.problem.labels, self.randomizer.labels):
+            raise InvalidInput("the randomizer's labels are not those of the problem")
+        if self.dual is not None and self.dual.alpha.size != self.problem.k:
+            raise InvalidInput("the dual does not have one entry per label of the problem")
+
+    @property
+    def value(self) -> float:
+        """Objective at the randomizer, in floats."""
+        return self.problem.value(self.randomizer)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal where problem, randomizer and dual are, however they were found."""
+        return isinstance(other, Solution) and (self.problem, self.randomizer, self.dual) == (
+            other.problem,
+            other.randomizer,
+            other.dual,
+        )
+
+    def __hash__(self) -> int:
+        """Hash of problem and randomizer."""
+        return hash((self.problem, self.randomizer))
+
+    def __repr__(self) -> str:
+        """Return one line, without the table."""
+        proof = "with" if self.dual is not None else "without"
+        return (
+            f"<Solution: {self.problem.k} labels, {self.randomizer.n} outputs, epsilon {self.problem.epsilon:g}, "
+            f"value {self.value:.7g}, {proof} dual>"
+        )
+
+
+def _indices(given: ArrayLike) -> Indices:
+    array = np.array(given, dtype=np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def _increasing(given: ArrayLike, name: str) -> Floats:
+    array = frozen(check_values(given, name))
+    if not (array[1:] > array[:-1]).all():
+        raise InvalidInput(f"{name} of a randomizer must strictly increase")
+    return array
+
+
+def _distinct_outputs(arcs: Arcs) -> Floats:
+    """Return the distinct outputs of arcs in increasing order. Raise `InvalidInput` if one is not finite."""
+    outputs: Floats = np.unique(arcs.outputs) + 0.0
+    if not (outputs.size and math.isfinite(outputs[0]) and math.isfinite(outputs[-1])):
+        raise InvalidInput("the arcs' outputs are empty, or hold NaN or infinite entries: expected finite numbers")
+    outputs.flags.writeable = False
+    return outputs

@@ -1,0 +1,176 @@
+"""Pictures as files: one, or every picture of a mechanism in a folder."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import matplotlib
+from matplotlib.figure import Figure, FigureBase, SubFigure
+
+from optrand.base._files import refuse_target, write_atomically
+from optrand.errors import InvalidInput, NotCertified
+from optrand.mechanism._mechanism import Mechanism
+from optrand.plotting._randomizer import joint_figure, matrix_figure, pmf_figure
+from optrand.plotting._structure import dual_figure, flow_figure, phases_figure
+from optrand.plotting._style import STYLE
+
+UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
+"""Endings of a picture, and the metadata that keep the date out of each."""
+
+DRAWINGS: Mapping[str, Callable[[Mechanism], FigureBase]] = MappingProxyType(
+    {
+        "pmf": pmf_figure,
+        "matrix": matrix_figure,
+        "joint": joint_figure,
+        "flow": flow_figure,
+        "phases": phases_figure,
+        "dual": dual_figure,
+    }
+)
+"""Pictures of a mechanism, by the names of their files."""
+
+
+def draw(name: str, mechanism: Mechanism) -> FigureBase | str:
+    """Draw one of :data:`DRAWINGS`, or return the reason why this mechanism does not have it."""
+    try:
+        return DRAWINGS[name](mechanism)
+    except (InvalidInput, NotCertified) as reason:
+        return str(reason)
+
+
+def save_figure(figure: FigureBase, path: str | os.PathLike[str]) -> None:
+    """Write a picture atomically, in the format of its ending ``.png``, ``.svg`` or ``.pdf``, without a date.
+
+    A file of that name is replaced, as matplotlib does. If the picture took the place of axes, the whole figure is
+    written.
+
+    Raises
+    ------
+    InvalidInput
+        The path has another ending, or is a symbolic link, a folder or a device.
+    OSError
+        As from the operating system; nothing is left behind.
+    """
+    ending = check_ending(path)
+    write_atomically(path, render(figure, ending), overwrite=True)
+
+
+def render(figure: FigureBase, ending: str) -> bytes:
+    """Return a picture, or the whole figure that it is a part of, in the format of an ending."""
+    picture = io.BytesIO()
+    with matplotlib.rc_context(STYLE):
+        whole_figure(figure).savefig(picture, format=ending[1:], dpi=200, metadata=UNDATED[ending])
+    return picture.getvalue()
+
+
+def whole_figure(figure: FigureBase) -> Figure:
+    """Return the figure that a picture is, or is a part of."""
+    whole = figure.canvas.figure if isinstance(figure, SubFigure) else figure
+    if not isinstance(whole, Figure):
+        raise InvalidInput(f"figure is of type {type(figure).__name__}, expected a figure of matplotlib")
+    return whole
+
+
+def check_ending(path: str | os.PathLike[str]) -> str:
+    """Return the ending of a picture's name, in lower case.
+
+    Raises
+    ------
+    InvalidInput
+        It is neither ``.png``, ``.svg`` nor ``.pdf``.
+
+    Examples
+    --------
+    >>> check_ending("weeks.PNG")
+    '.png'
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in UNDATED:
+        ending = f"as {suffix}" if suffix else "without an ending to its name"
+        raise InvalidInput(f"a picture cannot be written {ending}: name a .png, .svg or .pdf file")
+    return suffix
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Files of the pictures of one mechanism, and the names of those that it does not have, with the reasons."""
+
+    pictures: tuple[Path, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def gallery(
+    mechanism: Mechanism,
+    directory: str | os.PathLike[str],
+    *,
+    endings: tuple[str, ...] = (".png", ".pdf"),
+    overwrite: bool = False,
+    announce: Callable[[str], None] = lambda _: None,
+) -> Gallery:
+    """Draw every picture of a mechanism, all of them before the first is written.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    directory : path
+        Made if it does not exist; its parent must exist.
+    endings : tuple of str
+        Formats, of ``.png``, ``.svg`` and ``.pdf``; by default one of pixels and one of lines.
+    overwrite : bool
+        Whether existing pictures may be replaced.
+    announce : callable
+        Called with the name of each picture before it is drawn.
+
+    Raises
+    ------
+    InvalidInput
+        The path is neither a folder nor the name of a new one, a picture exists and `overwrite` is false, or an ending
+        is not one of these. Then nothing is written.
+    OSError
+        As from the operating system.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import optrand
+    >>> mechanism = optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = gallery(mechanism, folder, endings=(".svg",))
+    >>> [path.name for path in made.pictures]
+    ['pmf.svg', 'matrix.svg', 'dual.svg']
+    >>> dict(made.left_out)["joint"]
+    'classes have no distance, and so no mean squared error: draw a pmf or the matrix'
+    """
+    folder = Path(directory)
+    _refuse(folder, endings, overwrite=overwrite)
+    drawn = dict[str, FigureBase | str]()
+    for name in DRAWINGS:
+        announce(name)
+        drawn[name] = draw(name, mechanism)
+    folder.mkdir(exist_ok=True)
+    pictures, left_out = list[Path](), list[tuple[str, str]]()
+    for name, figure in drawn.items():
+        if isinstance(figure, str):
+            left_out.append((name, figure))
+            continue
+        for path in (folder / f"{name}{ending}" for ending in endings):
+            announce(path.name)
+            save_figure(figure, path)
+            pictures.append(path)
+    return Gallery(tuple(pictures), tuple(left_out))
+
+
+def _refuse(folder: Path, endings: tuple[str, ...], *, overwrite: bool) -> None:
+    if not folder.is_dir() and (folder.exists() or not folder.parent.is_dir()):
+        wrong = f"{folder} is" if folder.exists() else f"{folder.parent} is"
+        raise InvalidInput(f"{wrong} not a folder: choose another name for the gallery")
+    for ending in endings:
+        check_ending(f"picture{ending}")
+        for name in DRAWINGS:
+            refuse_target(folder / f"{name}{ending}", overwrite=overwrite)

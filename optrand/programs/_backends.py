@@ -1,0 +1,391 @@
+"""Solvers of linear programs behind one interface: HiGHS, SciPy, and all solvers of cvxpy.
+
+A backend is a frozen record of its options with one method, ``run(form) -> Result``. Forms are minimisations; signs and
+scales of a program are converted here, once.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from optrand.base._validation import Floats
+from optrand.errors import InvalidInput
+from optrand.programs._answer import Answer, Status
+from optrand.programs._model import Model
+
+if TYPE_CHECKING:
+    import highspy
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """``minimise cost @ x`` subject to ``low <= rows @ x <= high`` and ``0 <= x <= upper``."""
+
+    cost: Floats
+    rows: sparse.csr_array
+    low: Floats
+    high: Floats
+    upper: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """Answer to a form. Multipliers are derivatives of the minimum by the right-hand sides; arrays may be empty."""
+
+    status: Status
+    message: str
+    x: Floats
+    multipliers: Floats
+    iterations: int
+
+
+NOTHING: Floats = np.zeros(0)
+
+
+class Backend(Protocol):
+    """Solves linear programs."""
+
+    @property
+    def name(self) -> str:
+        """Name in answers."""
+        ...
+
+    def run(self, form: Form) -> Result:
+        """Solve a form."""
+        ...
+
+
+@dataclass(frozen=True)
+class Highs:
+    """HiGHS through highspy.
+
+    Attributes
+    ----------
+    method : str
+        Option of HiGHS: ``"choose"``, ``"simplex"`` or ``"ipm"``.
+    tolerance : float
+        Primal and dual feasibility in the scaled program. HiGHS takes 1e-10 at the least.
+    time_limit : float
+        Seconds.
+    """
+
+    method: str = "choose"
+    tolerance: float = 1e-10
+    time_limit: float = math.inf
+
+    @property
+    def name(self) -> str:
+        """Name in answers."""
+        return "HiGHS" if self.method == "choose" else f"HiGHS {self.method}"
+
+    def run(self, form: Form) -> Result:
+        """Solve a form; HiGHS's row duals are derivatives of the minimum already."""
+        return self.run_model(highs_model(form.rows, form.low, form.high, cost=form.cost, upper=form.upper))
+
+    def run_model(self, model: highspy.Highs) -> Result:
+        """Solve a model of HiGHS."""
+        import highspy
+
+        for option, value in (
+            ("solver", self.method),
+            ("primal_feasibility_tolerance", self.tolerance),
+            ("dual_feasibility_tolerance", self.tolerance),
+            ("time_limit", self.time_limit),
+        ):
+            model.setOptionValue(option, value)
+        model.run()
+        said, solution, info = model.getModelStatus(), model.getSolution(), model.getInfo()
+        # Presolve may not know which of the two it is; a program over distributions is never unbounded.
+        statuses = {
+            highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
+            highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
+            highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
+            highspy.HighsModelStatus.kUnboundedOrInfeasible: Status.INFEASIBLE,
+            highspy.HighsModelStatus.kTimeLimit: Status.LIMIT,
+            highspy.HighsModelStatus.kIterationLimit: Status.LIMIT,
+        }
+        return Result(
+            statuses.get(said, Status.FAILED),
+            model.modelStatusToString(said),
+            np.array(solution.col_value) if solution.value_valid else NOTHING,
+            np.array(solution.row_dual) if solution.dual_valid else NOTHING,
+            max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
+        )
+
+
+@dataclass(frozen=True)
+class Scipy:
+    """``scipy.optimize.linprog``, which has a HiGHS of its own.
+
+    Attributes
+    ----------
+    method : str
+        ``"highs"``, ``"highs-ds"`` or ``"highs-ipm"``.
+    time_limit : float
+        Seconds.
+    """
+
+    method: str = "highs"
+    time_limit: float = math.inf
+
+    @property
+    def name(self) -> str:
+        """Name in answers."""
+        return f"SciPy {self.method}"
+
+    def run(self, form: Form) -> Result:
+        """Solve a form; SciPy's marginals are derivatives of the minimum by the right-hand sides of its own rows."""
+        from scipy.optimize import linprog
+
+        equal, less, more = _kinds(form)
+        # linprog knows no rows ``>=``: they are negated, and so are their multipliers below.
+        inequalities = sparse.vstack([form.rows[less], -form.rows[more]])
+        options = {} if self.time_limit == math.inf else {"time_limit": self.time_limit}
+        # The stubs know a signature for each method, but not one for a method that is given.
+        solve: Any = linprog
+        answer = solve(
+            form.cost,
+            inequalities,
+            np.concatenate((form.high[less], -form.low[more])),
+            form.rows[equal],
+            form.low[equal],
+            np.stack((np.zeros(form.upper.size), form.upper), axis=1),
+            self.method,
+            options=options,
+        )
+        statuses = {0: Status.OPTIMAL, 1: Status.LIMIT, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}
+        multipliers = NOTHING
+        if answer.x is not None and answer.eqlin.marginals is not None:
+            multipliers = _place(form, (equal, answer.eqlin.marginals), (less, answer.ineqlin.marginals[: less.size]))
+            multipliers[more] = -answer.ineqlin.marginals[less.size :]
+        point = NOTHING if answer.x is None else np.asarray(answer.x)
+        status = statuses.get(answer.status, Status.FAILED)
+        return Result(status, answer.message, point, multipliers, int(answer.nit or 0))
+
+
+@dataclass(frozen=True)
+class Cvxpy:
+    """Any installed solver of cvxpy, through cvxpy's own canonicalisation.
+
+    Attributes
+    ----------
+    solver : str
+        cvxpy's name for it, such as ``"CLARABEL"``, ``"ECOS"`` or ``"SCS"``.
+    options : tuple of (str, value)
+        Options passed to the solver.
+    """
+
+    solver: str = "CLARABEL"
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Name in answers."""
+        return f"cvxpy {self.solver}"
+
+    def run(self, form: Form) -> Result:
+        """Solve a form; cvxpy's dual values are minus the derivatives for rows ``==`` and ``<=``."""
+        import cvxpy
+
+        x = cvxpy.Variable(form.cost.size, nonneg=True)
+        equal, less, more = _kinds(form)
+        # Rows with the sign of their dual value. Early versions of cvxpy take no rows that are empty.
+        rows = []
+        if equal.size:
+            rows.append((equal, -1.0, form.rows[equal] @ x == form.low[equal]))
+        if less.size:
+            rows.append((less, -1.0, form.rows[less] @ x <= form.high[less]))
+        if more.size:
+            rows.append((more, 1.0, form.rows[more] @ x >= form.low[more]))
+        constraints = [row for _, _, row in rows]
+        bounded = np.flatnonzero(np.isfinite(form.upper))
+        if bounded.size:
+            constraints.append(x[bounded] <= form.upper[bounded])
+        problem = cvxpy.Problem(cvxpy.Minimize(form.cost @ x), constraints)
+        try:
+            with warnings.catch_warnings():
+                # An inaccurate solution is measured by its certificate.
+                warnings.simplefilter("ignore")
+                problem.solve(solver=self.solver, **dict(self.options))
+        except cvxpy.SolverError as error:
+            return Result(Status.FAILED, str(error).splitlines()[0], NOTHING, NOTHING, 0)
+        statuses = {
+            "optimal": Status.OPTIMAL,
+            "optimal_inaccurate": Status.OPTIMAL,
+            "infeasible": Status.INFEASIBLE,
+            "infeasible_inaccurate": Status.INFEASIBLE,
+            "unbounded": Status.UNBOUNDED,
+            "unbounded_inaccurate": Status.UNBOUNDED,
+            "user_limit": Status.LIMIT,
+        }
+        status = statuses.get(problem.status, Status.FAILED)
+        iterations = int(getattr(problem.solver_stats, "num_iters", None) or 0)
+        if x.value is None:
+            return Result(status, problem.status, NOTHING, NOTHING, iterations)
+        found = [(places, sign * np.ravel(row.dual_value)) for places, sign, row in rows]
+        return Result(status, problem.status, np.asarray(x.value), _place(form, *found), iterations)
+
+
+def _kinds(form: Form) -> tuple[Any, Any, Any]:
+    """Return the numbers of the rows ``==``, ``<=`` and ``>=``."""
+    # No form here has a row with two limits that differ, which would be of none of these kinds.
+    equal = form.low == form.high
+    return np.flatnonzero(equal), np.flatnonzero(~np.isfinite(form.low)), np.flatnonzero(~np.isfinite(form.high))
+
+
+def _place(form: Form, *parts: tuple[Any, Floats]) -> Floats:
+    array = np.zeros(form.low.size)
+    for places, values in parts:
+        array[places] = values
+    return array
+
+
+def find(backend: str | Backend) -> Backend:
+    """Return the backend with a name, or check a backend object.
+
+    Raises
+    ------
+    InvalidInput
+        A name that neither we nor cvxpy know, or a solver that is not installed.
+
+    Examples
+    --------
+    >>> find("highs-ipm")
+    Highs(method='ipm', tolerance=1e-10, time_limit=inf)
+    """
+    if not isinstance(backend, str):
+        if not hasattr(backend, "run") or isinstance(backend, type):
+            raise InvalidInput(
+                f"backend is of type {type(backend).__name__}, expected a name or an object such as Highs()"
+            )
+        return backend
+    ours: dict[str, Backend] = {
+        "highs": Highs(),
+        "highs-simplex": Highs("simplex"),
+        "highs-ipm": Highs("ipm"),
+        "scipy": Scipy(),
+    }
+    if backend.lower() in ours:
+        return ours[backend.lower()]
+    import cvxpy
+
+    installed = cvxpy.installed_solvers()
+    if backend.upper() in installed:
+        return Cvxpy(backend.upper())
+    known = ", ".join([*ours, *installed])
+    raise InvalidInput(f"no backend is called {backend!r}: the ones that are installed are {known}")
+
+
+def answer(program: Model, backend: Backend) -> Answer:
+    """Solve a program by a backend, scaled by powers of two, and put its answer into the papers' units."""
+    rows, low, high = program.matrices()
+    scale = row_scales(rows)
+    unit = float(np.exp2(np.round(np.log2(np.abs(program.cost).max() or 1.0))))
+    sign = -1.0 if program.maximize else 1.0
+    scaled = sparse.csr_array(sparse.diags_array(scale) @ rows)
+    # Powers of two change no digit: a solution of this program is one of the original.
+    form = Form(sign * program.cost / unit, scaled, low * scale, high * scale, program.upper())
+    start = time.perf_counter()
+    result = backend.run(form)
+    seconds = time.perf_counter() - start
+    # A solver that diverged may return numbers that are not finite, which are no point.
+    finite = bool(result.x.size) and bool(np.isfinite(result.x).all())
+    point = result.x if finite else NOTHING
+    has_value = finite and result.status not in (Status.INFEASIBLE, Status.UNBOUNDED)
+    value = float(program.cost @ point) if has_value else math.nan
+    multipliers = result.multipliers
+    if multipliers.size and np.isfinite(multipliers).all():
+        # Derivatives of the scaled cost by scaled right-hand sides, and of minus the objective of a maximisation.
+        multipliers = sign * multipliers * scale * unit
+    else:
+        multipliers = np.zeros(program.rows)
+    # A copy, since rows that are added to the program later belong to another question.
+    return Answer(
+        copy.copy(program),
+        backend.name,
+        result.status,
+        result.message,
+        value,
+        point,
+        multipliers,
+        result.iterations,
+        seconds,
+    )
+
+
+def row_scales(rows: sparse.csr_array) -> Floats:
+    """Return for each row the power of two, which changes no digit, that brings its largest entry near 1."""
+    sizes = abs(rows).max(axis=1).toarray().ravel()
+    scales: Floats = np.exp2(-np.round(np.log2(np.where(sizes > 0, sizes, 1.0))))
+    return scales
+
+
+def highs_model(
+    rows: sparse.csr_array,
+    low: Floats,
+    high: Floats,
+    *,
+    cost: Floats,
+    upper: Floats,
+    lower: Floats | None = None,
+    maximize: bool = False,
+    names: tuple[Sequence[str], Sequence[str]] | None = None,
+) -> highspy.Highs:
+    """Make a model of HiGHS, silent, with names of rows and columns if they are given."""
+    import highspy
+
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = cost.size, low.size
+    program.col_cost_ = cost
+    program.col_lower_, program.col_upper_ = np.zeros(cost.size) if lower is None else lower, upper
+    program.row_lower_, program.row_upper_ = low, high
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_, program.a_matrix_.index_ = rows.indptr, rows.indices
+    program.a_matrix_.value_ = rows.data
+    program.sense_ = highspy.ObjSense.kMaximize if maximize else highspy.ObjSense.kMinimize
+    if names is not None:
+        program.row_names_, program.col_names_ = list(names[0]), list(names[1])
+    model = highspy.Highs()
+    model.setOptionValue("output_flag", False)
+    model.passModel(program)
+    return model
+
+
+def make_highs_model(program: Model, rename: Callable[[str], str] = str) -> highspy.Highs:
+    """Make a program's model of HiGHS, with its names of rows and variables, each changed by `rename`."""
+    return highs_model(
+        *program.matrices(),
+        cost=program.cost,
+        upper=program.upper(),
+        maximize=program.maximize,
+        names=([*map(rename, program.row_names())], [*map(rename, program.variables.names)]),
+    )
+
+
+FORMATS: dict[str, dict[int, Any]] = {
+    ".mps": str.maketrans(" ", "_"),
+    ".lp": str.maketrans({" ": None, "[": "(", "]": ")", "=": "_", ">": "~", "-": "m", "+": "p"}),
+}
+"""Endings of files, and how names are changed for them."""
+
+
+def write_model(program: Model, path: Path) -> None:
+    """Write a program as a file of other solvers, with names that the format of the path's ending allows."""
+    import highspy
+
+    if path.suffix not in FORMATS:
+        raise InvalidInput(f"{path.name} ends in {path.suffix!r}, expected .mps or .lp")
+    table = FORMATS[path.suffix]
+    model = make_highs_model(program, lambda name: name.translate(table))
+    if model.writeModel(str(path)) == highspy.HighsStatus.kError:
+        raise InvalidInput(f"{path} could not be written: check that its folder exists and can be written")

@@ -1,0 +1,166 @@
+r"""Certificates of linear programs over a table: a bound from any multipliers, and the exact value of a point.
+
+Let a minimisation have rows ``A x <= b`` (and ``>=``, ``==``), a table whose rows are distributions, and further
+variables from 0 to 1. For *any* multipliers `d` with the right signs every feasible `x` has
+
+.. math:: c \cdot x \;\geq\; b \cdot d + \sum_y \min_o \, (c - A^\top d)_{y o} + \sum_j \min(0, (c - A^\top d)_j).
+
+*Proof.* ``c @ x = d @ (A x) + (c - A' d) @ x``. The first term is at least ``b @ d``, by the signs. Each row of the
+table is a distribution, so it costs at least its cheapest entry, and each further variable lies between 0 and 1. Here
+multipliers of a wrong sign are taken for 0, slightly negative reduced costs lower the bound instead of being ignored,
+and coefficients ``value * exp(power)`` are rounded so that the row is relaxed.
+
+If the bound of the program without a cost is above 0, there is no feasible point: that is the proof of infeasibility.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from flint import fmpq
+from numpy.typing import NDArray
+
+from optrand.base._arithmetic import float_above, float_below
+from optrand.base._numerals import shown_above
+from optrand.base._validation import Floats
+from optrand.certificates._certificate import Proof
+from optrand.programs._model import Model
+from optrand.programs._rows import Rows, Sense, Side, rational
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramCertificate(Proof):
+    """Proven facts of a point and of the program that it answers.
+
+    Attributes
+    ----------
+    lower, upper, maximised, findings
+        As in :class:`~optrand.certificates._certificate.Proof`.
+    violation : float
+        Largest violation of a row or of a sign, relative to the largest coefficient of the row, rounded up. Of an
+        exact table it is 0.
+    realised : tuple of (str, float)
+        For each notion of privacy its name and the table's own number, rounded up; empty for points in floats.
+    """
+
+    violation: float
+    realised: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        program: Model,
+        value: Fraction | None,
+        limit: Fraction,
+        *,
+        violation: float = 0.0,
+        realised: tuple[tuple[str, float], ...] = (),
+        findings: tuple[str, ...] = (),
+    ) -> ProgramCertificate:
+        """Round the value of a point, if there is one, and the bound of the minimisation."""
+        if program.maximize:
+            lower, upper = -math.inf if value is None else float_below(value), float_above(-limit)
+        else:
+            lower, upper = float_below(limit), math.inf if value is None else float_above(value)
+        return cls(
+            lower=lower,
+            upper=upper,
+            maximised=program.maximize,
+            findings=findings,
+            violation=violation,
+            realised=realised,
+        )
+
+    def _facts(self) -> list[str]:
+        return [f"{name} {shown_above(number, 8)}" for name, number in self.realised]
+
+
+def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) -> Fraction:
+    """Bound the optimum of the program as a minimisation, from any multipliers, in rationals.
+
+    Parameters
+    ----------
+    program : Model
+        A maximisation is taken for the minimisation of minus its objective.
+    multipliers : (rows,) array
+        Derivatives of the optimal value by the right-hand sides, as in answers.
+    without_cost : bool
+        Whether to leave out the objective: a result above 0 then proves that no point is feasible.
+    """
+    sign = -1 if program.maximize else 1
+    cost = [fmpq(0) if without_cost else rational(sign * c) for c in program.cost.tolist()]
+    total, start = fmpq(0), 0
+    for block in program.blocks.values():
+        duals = sign * multipliers[start : start + block.count]
+        start += block.count
+        if block.name == "sum":
+            # Implied: each row of the table is a distribution.
+            continue
+        useful = _right_sign(block, duals)
+        # A relaxed row has no fewer feasible points, so that a bound for it is one for the row itself.
+        for i, entries, limit in block.exact(Side.RELAXED, useful):
+            price = rational(float(duals[i]))
+            total += price * limit
+            for column, coefficient in entries:
+                cost[column] -= price * coefficient
+    cells, n = program.variables.cells, program.variables.n
+    # The cheapest entry of each distribution, and of a variable from 0 to 1 the cheaper end.
+    total += sum((min(cost[y : y + n]) for y in range(0, cells, n or 1)), fmpq(0))
+    total += sum((c for c in cost[cells:] if c < 0), fmpq(0))
+    return Fraction(int(total.p), int(total.q))
+
+
+def _right_sign(block: Rows, duals: Floats) -> NDArray[np.bool_]:
+    useful: NDArray[np.bool_] = duals != 0
+    if block.sense is not Sense.EQUAL:
+        useful &= (duals < 0) == (block.sense is Sense.LESS)
+    return useful
+
+
+def exact_cost(cost: Floats, point: Sequence[fmpq]) -> Fraction:
+    """Return the objective at a point from the costs of its entries."""
+    total = sum((rational(c) * x for c, x in zip(cost.tolist(), point, strict=True) if c and x != 0), fmpq(0))
+    return Fraction(int(total.p), int(total.q))
+
+
+def largest_violation(program: Model, point: Sequence[fmpq]) -> Fraction:
+    """Return the largest violation of a row or sign at a point, in units of the row's largest coefficient."""
+    # Entries of the table have no upper limit of their own: their rows sum to 1.
+    worst = max([fmpq(0), *(-x for x in point), *(x - 1 for x in point[program.variables.cells :])])
+    for block, _, entries, residual in program.residuals(point):
+        excess = block.violation(residual)
+        if excess > 0:
+            worst = max(worst, excess / max((abs(a) for _, a in entries), default=fmpq(1)))
+    return Fraction(int(worst.p), int(worst.q))
+
+
+def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason: str) -> ProgramCertificate:
+    """Prove a bound from a backend's multipliers, and measure how far its point is from feasible.
+
+    Parameters
+    ----------
+    program : Model
+    floats : array
+        A value for each variable; empty if the backend has no point.
+    multipliers : (rows,) array
+    reason : str
+        Finding of the certificate if there is no point.
+    """
+    limit = bound(program, multipliers)
+    if not floats.size:
+        return ProgramCertificate.of(program, None, limit, violation=math.inf, findings=(reason,))
+    point = [rational(x) for x in floats.tolist()]
+    violation = float_above(largest_violation(program, point))
+    findings = (f"a row is violated by {shown_above(violation, 3)} of its largest coefficient",)
+    return ProgramCertificate.of(
+        program,
+        exact_cost(program.cost, point),
+        limit,
+        violation=violation,
+        # A point in floats that is closer than this counts as feasible.
+        findings=findings if violation > 1e-9 else (),
+    )

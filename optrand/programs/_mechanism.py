@@ -1,0 +1,224 @@
+"""Mechanisms of programs: an exact table that keeps every row, and the multipliers that prove how good it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import lcm
+from os import PathLike
+from typing import Self
+
+import numpy as np
+from flint import fmpq
+
+from optrand.base import _strict_json
+from optrand.base._strict_json import Document
+from optrand.base._validation import Floats
+from optrand.certificates._certificate import PROVEN
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.mechanism._file_format import read_columns
+from optrand.mechanism._mechanism import ExactMechanism, Mechanism, read_file
+from optrand.model._table import Table
+from optrand.programs import _document
+from optrand.programs._backends import Backend, find
+from optrand.programs._certificate import ProgramCertificate, bound, exact_cost
+from optrand.programs._exact_point import exact_points
+from optrand.programs._program import Program
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramMechanism(ExactMechanism[ProgramCertificate]):
+    """Exact randomizer that keeps every row of a program, with multipliers that bound the program's optimum.
+
+    Parameters
+    ----------
+    program : Program
+    table : Table
+        Its labels are the program's, its outputs some of the program's.
+    multipliers : (rows,) array
+        Derivatives of the optimal value by the right-hand sides. Any multipliers give a valid bound; good ones a tight
+        one.
+
+    Raises
+    ------
+    InvalidInput
+        A table that breaks a row or a notion of privacy, decided in integers, or parts that do not fit.
+
+    Examples
+    --------
+    >>> from optrand.programs import MaximalLeakage, Program
+    >>> mechanism = solve_program(
+    ...     Program([0, 1], [0.5, 0.5], [0, 1], privacy=MaximalLeakage(0.5))
+    ... )
+    >>> mechanism.certificate.gap < 1e-9, mechanism.certificate.realised[0][1] <= 0.5
+    (True, True)
+    >>> round(mechanism.value, 6), mechanism.sample([0, 1, 1]).shape
+    (0.08782, (3,))
+    """
+
+    FORMAT = "optrand.program"
+    QUESTION = ("program", "multipliers")
+
+    program: Program
+    table: Table
+    multipliers: Floats
+
+    def __post_init__(self) -> None:
+        """Check that the table keeps every row and every notion of privacy."""
+        # Rows that are added to the program later belong to another question.
+        object.__setattr__(self, "program", copy.copy(self.program))
+        if not self.program.variables.cells:
+            raise InvalidInput("a mechanism needs a program over a table")
+        multipliers = np.array(self.multipliers, dtype=np.float64)
+        if multipliers.shape != (self.program.rows,) or not np.isfinite(multipliers).all():
+            raise InvalidInput(f"multipliers must be {self.program.rows} finite numbers, one per row of the program")
+        multipliers.flags.writeable = False
+        object.__setattr__(self, "multipliers", multipliers)
+        if not np.array_equal(self.table.labels, self.program.labels):
+            raise InvalidInput("labels of the table are not those of the program")
+        if not np.isin(self.table.outputs, self.program.outputs).all():
+            raise InvalidInput("the table has outputs that the program does not allow")
+        for block, number, _, residual in self.program.residuals(self._point, self.program.plain):
+            if block.violation(residual) > 0:
+                raise InvalidInput(f"the table breaks the row {block.row_name(number)} of the program")
+        for name, _, kept in self._realised:
+            if not kept:
+                raise InvalidInput(f"the table does not keep {name}: the mechanism would not be private as stated")
+
+    @cached_property
+    def _point(self) -> list[fmpq]:
+        """Probabilities of all outputs that the program allows, row by row."""
+        places = {v: o for o, v in enumerate(self.program.outputs.tolist())}
+        k, n = self.program.variables.k, self.program.variables.n
+        point = [fmpq(0)] * (k * n)
+        for v, column in zip(self.table.outputs.tolist(), self.table.weights.T, strict=True):
+            for y, weight in enumerate(column):
+                point[y * n + places[v]] = fmpq(weight, self.table.total)
+        return point
+
+    @cached_property
+    def _realised(self) -> list[tuple[str, float, bool]]:
+        prior = tuple(self.program.prior.tolist())
+        names = [type(notion).__name__ for notion in self.program.privacy]
+        return [
+            (name, *notion.realised(self.table, prior))
+            for name, notion in zip(names, self.program.privacy, strict=True)
+        ]
+
+    def certify(self) -> ProgramCertificate:
+        """Compute the certificate again from the program, the table and the multipliers alone.
+
+        Raises
+        ------
+        InvalidInput
+            If rows were added to the program of this mechanism, which its table was never checked against.
+        """
+        if self.program.rows != self.multipliers.size:
+            raise InvalidInput(
+                "rows were added to the program of a mechanism, which its table may break: add them to the program "
+                "that was solved, and solve it again"
+            )
+        # Variables behind the table have no cost.
+        value = exact_cost(self.program.cost[: len(self._point)], self._point)
+        realised = tuple((name, number) for name, number, _ in self._realised)
+        return ProgramCertificate.of(self.program, value, bound(self.program, self.multipliers), realised=realised)
+
+    @property
+    def prior(self) -> Floats:
+        """Probabilities of the labels."""
+        return self.program.prior
+
+    @property
+    def value(self) -> float:
+        """Objective, rounded to the unfavourable side."""
+        return self.certificate.value
+
+    def _encode_question(self) -> Document:
+        return {
+            "program": _document.encode_program(self.program),
+            "multipliers": _document.encode_sparse(self.multipliers),
+        }
+
+    @classmethod
+    def _decode(cls, content: Document) -> Self:
+        program = _document.decode_program(content["program"])
+        table = Table.of_columns(program.labels, content["outputs"], read_columns(content["columns"]))
+        return cls(program, table, _document.decode_sparse(content["multipliers"], program.rows))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a file's bytes, which must be canonical; else as for any mechanism.
+
+        Raises
+        ------
+        InvalidFile
+            The file is damaged or edited, or its table violates its program.
+        """
+        mechanism = super().from_bytes(data)
+        if _strict_json.canonical(mechanism._document) != data:
+            raise InvalidFile("the file is not written as optrand writes it: save the mechanism again")
+        return mechanism
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        notions = ", ".join(type(notion).__name__ for notion in self.program.privacy)
+        return f"<ProgramMechanism: {self.table.k} labels, {self.table.n} outputs, {notions}>"
+
+
+def solve_program(program: Program, backend: str | Backend = "highs") -> ProgramMechanism:
+    """Solve a program and return an exact mechanism that keeps every row, with its proof.
+
+    Parameters
+    ----------
+    program : Program
+    backend : str or Backend
+        As in :meth:`~optrand.programs.Program.solve`.
+
+    Raises
+    ------
+    Infeasible
+        No randomizer keeps all rows, which the backend's multipliers prove.
+    NotCertified
+        No exact table was found; the message gives the reason.
+    InvalidInput
+        A program without a table.
+    """
+    if not isinstance(program, Program):
+        raise InvalidInput(f"program is of type {type(program).__name__}, expected a Program")
+    if not program.variables.k:
+        raise InvalidInput(
+            "the program has no table M[y, o] to draw from: program.solve().certify() bounds its optimum, and lp1 is "
+            "the program over the table"
+        )
+    engine = find(backend)
+    found = list[ProgramMechanism]()
+    # A point is refined only while its proven gap is too large.
+    for point, multipliers in exact_points(program.solve(engine), engine):
+        found.append(_mechanism(program, point, multipliers))
+        if found[-1].certificate.gap <= PROVEN:
+            return found[-1]
+    return min(found, key=lambda one: one.certificate.gap)
+
+
+def _mechanism(program: Program, point: Sequence[fmpq], multipliers: Floats) -> ProgramMechanism:
+    """Return the mechanism of a point in rationals that keeps every row."""
+    k, n = program.variables.k, program.variables.n
+    # The least common denominator makes all rows integers of one total.
+    unit = lcm(*(int(x.q) for x in point[: k * n]))
+    rows = [[int(x * unit) for x in point[y * n : (y + 1) * n]] for y in range(k)]
+    return ProgramMechanism(program, Table.of_rows(program.labels, program.outputs, rows), multipliers)
+
+
+def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
+    """Load a saved mechanism and verify it again.
+
+    Raises
+    ------
+    InvalidFile
+        The file holds no mechanism, a damaged one, or one that violates its program.
+    """
+    data = read_file(path)
+    kind = ProgramMechanism if _strict_json.read_format(data) == ProgramMechanism.FORMAT else Mechanism
+    return kind.from_bytes(data)

@@ -1,0 +1,442 @@
+"""Notions of privacy as linear rows over a table, each with its exact test on a table of integers.
+
+===================================  ==================================================================================
+:class:`Pure`                        ``M[y, o] <= exp(epsilon) M[z, o]`` for all pairs of labels
+:class:`Pairwise`                    the same with an epsilon for each pair, infinite for unprotected pairs
+:class:`Metric`                      pairwise, epsilon proportional to the distance of the labels
+:class:`Sensitive`                   pure privacy among some of the labels only
+:class:`Approximate`                 (epsilon, delta)-differential privacy
+:class:`MaximalLeakage`              ``sum_o max_y M[y, o] <= exp(epsilon)``
+:class:`PointwiseMaximalLeakage`     ``M[y, o] <= exp(epsilon) sum_z p_z M[z, o]``
+===================================  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base._arithmetic import exp_bracket, float_above, is_at_most_exp, log_above
+from optrand.base._validation import MAX_EPSILON, Floats, check_epsilon, check_labels, check_real, rectangular
+from optrand.errors import InvalidInput
+from optrand.model._table import Table
+from optrand.programs._rows import CellNames, Entry, PairNames, Rows, Sense
+
+
+@dataclass(frozen=True)
+class Size:
+    """Numbers of labels and outputs, and their names.
+
+    Attributes
+    ----------
+    k, n : int
+    extra : int
+        Number of the first variable that a notion may add behind the table and the variables of others.
+    prior : tuple of float
+    labels, outputs : tuple of str
+        As they stand in the names of rows and variables.
+    """
+
+    k: int
+    n: int
+    extra: int
+    prior: tuple[float, ...]
+    labels: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class Privacy(Protocol):
+    """A notion of privacy."""
+
+    def extra_names(self, size: Size) -> list[str]:
+        """Return the names of the variables from 0 to 1 that the rows need in addition to the table."""
+        ...
+
+    def rows(self, size: Size) -> list[Rows]:
+        """Build the rows. The variable ``y * n + o`` is ``M[y, o]``."""
+        ...
+
+    def entries(self, k: int, n: int) -> int:
+        """Count the coefficients of the rows, before they are built."""
+        ...
+
+    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+        """Measure a table: the notion's own number, rounded up, and whether the table keeps it, decided exactly."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Pairwise:
+    """An epsilon for each ordered pair of labels: ``M[y, o] <= exp(epsilons[y, z]) M[z, o]``.
+
+    Parameters
+    ----------
+    epsilons : (k, k) array
+        At least 0, in nats, zeros on the diagonal; infinite for pairs that need not be protected from each other.
+
+    Raises
+    ------
+    InvalidInput
+        No square matrix, a diagonal entry other than 0, or a negative one.
+
+    Notes
+    -----
+    Also called d-privacy or metric differential privacy (Chatzikokolakis et al. 2013).
+
+    Examples
+    --------
+    >>> Pairwise([[0, 1], [1, 0]]).epsilons.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+
+    epsilons: Floats
+
+    def __post_init__(self) -> None:
+        """Check the matrix and keep a read-only copy."""
+        matrix = np.array(rectangular(self.epsilons, "epsilons", float))
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise InvalidInput(f"epsilons has shape {matrix.shape}, expected a square matrix, one row per label")
+        if np.isnan(matrix).any() or (matrix < 0).any():
+            raise InvalidInput("epsilons has entries that are negative or NaN, expected at least 0 (nats) or infinity")
+        if (np.diag(matrix) != 0).any():
+            raise InvalidInput("epsilons has a diagonal entry other than 0: a label needs no protection from itself")
+        finite = matrix[np.isfinite(matrix)]
+        if (finite > MAX_EPSILON).any():
+            raise InvalidInput("epsilons has entries above 700, where exp(epsilon) overflows: use infinity for them")
+        matrix.flags.writeable = False
+        object.__setattr__(self, "epsilons", matrix)
+
+    def pairs(self, k: int) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        """Return the ordered pairs of labels that need rows, and their epsilons."""
+        if self.epsilons.shape != (k, k):
+            raise InvalidInput(f"epsilons has shape {self.epsilons.shape} for {k} labels, expected ({k}, {k})")
+        first, second = np.nonzero(np.isfinite(self.epsilons) & ~np.eye(k, dtype=bool))
+        return first, second, self.epsilons[first, second]
+
+    def extra_names(self, size: Size) -> list[str]:
+        """Return no names: the rows need the table alone."""
+        del size
+        return []
+
+    def entries(self, k: int, n: int) -> int:
+        """Count the coefficients of the rows."""
+        return 2 * n * self.pairs(k)[0].size
+
+    def rows(self, size: Size) -> list[Rows]:
+        """Build one row for each output and ordered pair of labels."""
+        return [_pair_rows(size, *self.pairs(size.k))]
+
+    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+        """Return the largest share of its epsilon that a pair of labels uses, and whether that is at most 1."""
+        del prior
+        shares, kept = [0.0], True
+        for y, z, epsilon in zip(*self.pairs(table.k), strict=True):
+            ratio = table.pair_ratio(int(y), int(z))
+            # The verdict is exact. The share, a figure for the reader, is rounded.
+            kept = kept and is_at_most_exp(ratio, float(epsilon))
+            spent = math.inf if ratio is None else max(0.0, log_above(max(ratio, Fraction(1))))
+            shares.append(spent / epsilon if epsilon else (0.0 if spent == 0 else math.inf))
+        return max(shares), kept
+
+
+def _pair_rows(size: Size, first: NDArray[np.intp], second: NDArray[np.intp], epsilons: ArrayLike) -> Rows:
+    n, o = size.n, np.arange(size.n)
+    row = np.arange(first.size)[:, np.newaxis] * n + o
+    powers: Floats = np.broadcast_to(np.asarray(epsilons, dtype=np.float64), first.shape)[:, np.newaxis]
+
+    label = PairNames(size.labels, tuple(zip(first.tolist(), second.tolist(), strict=True)), size.outputs)
+    # ``M[y, o] - exp(epsilon) M[z, o] <= 0``; the exponential stays symbolic for proofs to round.
+    entries: list[Entry] = [
+        (row, first[:, np.newaxis] * n + o, 1.0, 0.0),
+        (row, second[:, np.newaxis] * n + o, -1.0, powers),
+    ]
+    return Rows.of("privacy", Sense.LESS, entries, 0.0, shape=(first.size, n), label=label)
+
+
+@dataclass(frozen=True)
+class Pure:
+    """Pure epsilon-differential privacy of the label ([G21], Definition 2.2).
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats.
+    form : str
+        ``"pairwise"``: ``k (k - 1) n`` rows as the papers print them. ``"floor"``: ``2 k n`` rows
+        ``f[o] <= M[y, o] <= exp(epsilon) f[o]`` with a floor for each output, which have the same solutions.
+
+    Examples
+    --------
+    >>> Pure(1.0).form, Pure(1.0).entries(10, 20), Pure(1.0, form="floor").entries(10, 20)
+    ('pairwise', 3600, 800)
+    """
+
+    epsilon: float
+    form: str = "pairwise"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        if self.form not in ("pairwise", "floor"):
+            raise InvalidInput(f"form is {self.form!r}, expected 'pairwise' or 'floor'")
+
+    def extra_names(self, size: Size) -> list[str]:
+        """Return the names of the floors."""
+        return [] if self.form == "pairwise" else [f"floor[v={v}]" for v in size.outputs]
+
+    def entries(self, k: int, n: int) -> int:
+        """Count the coefficients of the rows."""
+        return 2 * n * k * (k - 1) if self.form == "pairwise" else 4 * k * n
+
+    def rows(self, size: Size) -> list[Rows]:
+        """Build the rows of the form."""
+        k, n = size.k, size.n
+        if self.form == "pairwise":
+            first, second = np.nonzero(~np.eye(k, dtype=bool))
+            return [_pair_rows(size, first, second, self.epsilon)]
+        cells = np.arange(k * n)
+        floors = size.extra + cells % n
+
+        label = CellNames(size.labels, size.outputs)
+        # ``f[o] - M[y, o] <= 0`` and ``M[y, o] - exp(epsilon) f[o] <= 0``: all pairs by way of the floor.
+        above = [(cells, floors, 1.0, 0.0), (cells, cells, -1.0, 0.0)]
+        below = [(cells, cells, 1.0, 0.0), (cells, floors, -1.0, self.epsilon)]
+        return [
+            Rows.of("floor", Sense.LESS, above, 0.0, shape=(k, n), label=label),
+            Rows.of("privacy", Sense.LESS, below, 0.0, shape=(k, n), label=label),
+        ]
+
+    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+        """Return the table's epsilon, and whether it is at most the stated one."""
+        del prior
+        ratio = table.largest_ratio
+        return math.inf if ratio is None else log_above(ratio), is_at_most_exp(ratio, self.epsilon)
+
+
+def Metric(labels: ArrayLike, epsilon_per_unit: float, *, neighbours: bool = True) -> Pairwise:  # noqa: N802
+    """Make the pairwise notion with ``epsilon = epsilon_per_unit * abs(y - z)`` for labels on a line.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Increasing numbers.
+    epsilon_per_unit : float
+        Nats per unit of the labels.
+    neighbours : bool
+        Whether to require it of neighbouring labels alone. That implies all pairs, since ratios of neighbours multiply
+        and their epsilons add up, with a ``k``-th of the rows.
+
+    Examples
+    --------
+    >>> Metric([0, 1, 3], 0.5).epsilons.tolist()
+    [[0.0, 0.5, inf], [0.5, 0.0, 1.0], [inf, 1.0, 0.0]]
+    """
+    numbers = check_labels(labels)
+    if (np.diff(numbers) <= 0).any():
+        raise InvalidInput("labels of a metric must increase: sort them")
+    rate = check_real(epsilon_per_unit, "epsilon_per_unit")
+    if rate <= 0:
+        raise InvalidInput(f"epsilon_per_unit is {rate:g}, expected a number above 0 (nats per unit of the labels)")
+    epsilons = rate * np.abs(numbers[:, np.newaxis] - numbers)
+    if neighbours:
+        places = np.arange(numbers.size)
+        epsilons[np.abs(places[:, np.newaxis] - places) > 1] = np.inf
+    widest = float(epsilons.max(where=np.isfinite(epsilons), initial=0.0))
+    if widest > MAX_EPSILON:
+        raise InvalidInput(
+            f"epsilon_per_unit is {rate:g}, so that two labels have an epsilon of {widest:g}: expected at most "
+            f"{MAX_EPSILON:g}, beyond which exp(epsilon) overflows; Pairwise takes infinity for such pairs"
+        )
+    return Pairwise(epsilons)
+
+
+def Sensitive(mask: ArrayLike, epsilon: float) -> Pairwise:  # noqa: N802
+    """Make the pairwise notion that protects only labels marked True, from each other.
+
+    Parameters
+    ----------
+    mask : (k,) array of bool
+        Labels to protect.
+    epsilon : float
+        In nats, for each pair of them.
+
+    Examples
+    --------
+    >>> Sensitive([True, True, False], 1.0).epsilons.tolist()
+    [[0.0, 1.0, inf], [1.0, 0.0, inf], [inf, inf, 0.0]]
+    """
+    protected = rectangular(mask, "mask")
+    if protected.ndim != 1 or protected.dtype != bool:
+        raise InvalidInput("mask must be a list of True and False, one per label")
+    both = protected[:, np.newaxis] & protected
+    epsilons = np.where(both, check_epsilon(epsilon), np.inf)
+    np.fill_diagonal(epsilons, 0.0)
+    return Pairwise(epsilons)
+
+
+@dataclass(frozen=True)
+class Approximate:
+    """Approximate (epsilon, delta)-differential privacy of the label ([G21], Definition 2.1).
+
+    For each ordered pair of labels ``sum_o max(0, M[y, o] - exp(epsilon) M[z, o]) <= delta``, with one variable per
+    pair and output for the excess.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats, above 0.
+    delta : float
+        From 0 up to, but not including, 1.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        delta = check_real(self.delta, "delta")
+        if not 0 <= delta < 1:
+            raise InvalidInput(f"delta is {delta}, expected a number of at least 0 and below 1")
+        object.__setattr__(self, "delta", delta)
+
+    def _pairs(self, k: int) -> Iterator[tuple[int, int]]:
+        return itertools.permutations(range(k), 2)
+
+    def extra_names(self, size: Size) -> list[str]:
+        """Return the names of the excesses."""
+        pairs = self._pairs(size.k)
+        return [f"excess[{size.labels[y]} > {size.labels[z]}, v={v}]" for y, z in pairs for v in size.outputs]
+
+    def entries(self, k: int, n: int) -> int:
+        """Count the coefficients of the rows."""
+        return 4 * n * k * (k - 1)
+
+    def rows(self, size: Size) -> list[Rows]:
+        """Build the rows of the excesses, and one row for each pair that bounds their sum."""
+        k, n = size.k, size.n
+        pairs = list(self._pairs(k))
+        first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        privacy = _pair_rows(size, first, second, self.epsilon)
+        # Each row of pure privacy is relaxed by an excess variable. The excesses of a pair sum to at most delta.
+        cells = np.arange(first.size * n)
+        row = np.concatenate((privacy.row, cells))
+        order = np.argsort(row, kind="stable")
+        parts = (
+            (privacy.column, size.extra + cells),
+            (privacy.value, np.full(cells.size, -1.0)),
+            (privacy.power, np.zeros(cells.size)),
+        )
+        column, value, power = (np.concatenate(part)[order] for part in parts)
+        excess = Rows(
+            *("privacy", Sense.LESS, row[order], column, value, power),
+            *(privacy.bound, privacy.bound_power, privacy.shape, privacy.label),
+        )
+
+        label = PairNames(size.labels, tuple(pairs))
+        sums = [(cells // n, size.extra + cells, 1.0, 0.0)]
+        return [excess, Rows.of("delta", Sense.LESS, sums, self.delta, shape=(first.size,), label=label)]
+
+    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+        """Return the table's delta at the stated epsilon, and whether it is at most the stated one."""
+        del prior
+        # A smaller ratio only raises the excess.
+        delta = table.excess(exp_bracket(self.epsilon)[0])
+        return float_above(delta), delta <= Fraction(self.delta)
+
+
+@dataclass(frozen=True)
+class MaximalLeakage:
+    """Maximal leakage of at most epsilon: ``log sum_o max_y M[y, o] <= epsilon`` (Issa, Wagner, Kamath 2020).
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        """Check the parameter."""
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
+    def extra_names(self, size: Size) -> list[str]:
+        """Return the names of the columns' largest entries."""
+        return [f"largest[v={v}]" for v in size.outputs]
+
+    def entries(self, k: int, n: int) -> int:
+        """Count the coefficients of the rows."""
+        return 2 * k * n + n
+
+    def rows(self, size: Size) -> list[Rows]:
+        """Build the rows of the largest entries, and the one that bounds their sum."""
+        n, cells = size.n, np.arange(size.k * size.n)
+
+        label = CellNames(size.labels, size.outputs)
+        # The variable is at least every entry of its column, so that the last row bounds the sum of the largest ones.
+        below = [(cells, cells, 1.0, 0.0), (cells, size.extra + cells % n, -1.0, 0.0)]
+        total = [(np.zeros(n, dtype=int), size.extra + np.arange(n), 1.0, 0.0)]
+        return [
+            Rows.of("largest", Sense.LESS, below, 0.0, shape=(size.k, n), label=label),
+            Rows.of("leakage", Sense.LESS, total, 1.0, bound_power=self.epsilon, shape=(1,), label=str),
+        ]
+
+    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+        """Return the table's maximal leakage in nats, and whether it is at most the stated one."""
+        del prior
+        return log_above(table.leakage), is_at_most_exp(table.leakage, self.epsilon)
+
+
+@dataclass(frozen=True)
+class PointwiseMaximalLeakage:
+    """Pointwise maximal leakage of at most epsilon for each output, under the prior (Saeidian et al. 2023).
+
+    ``M[y, o] <= exp(epsilon) sum_z p_z M[z, o]`` for labels of positive prior. Labels of prior zero are held to the
+    same rows, so that no output singles them out.
+
+    Parameters
+    ----------
+    epsilon : float
+        In nats.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        """Check the parameter."""
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
+    def extra_names(self, size: Size) -> list[str]:
+        """Return no names: the rows need the table alone."""
+        del size
+        return []
+
+    def entries(self, k: int, n: int) -> int:
+        """Count the coefficients of the rows."""
+        return k * n * (k + 1)
+
+    def rows(self, size: Size) -> list[Rows]:
+        """Build one row for each entry of the table."""
+        k, n = size.k, size.n
+        cells = np.arange(k * n)
+        others = np.arange(k)[:, np.newaxis] * n + cells % n
+        # ``M[y, o] - exp(epsilon) sum_z p_z M[z, o] <= 0``: the label itself has two coefficients, which add up.
+        weights: Floats = np.broadcast_to(-np.array(size.prior)[:, np.newaxis], others.shape)
+
+        label = CellNames(size.labels, size.outputs)
+        rows = np.broadcast_to(cells, others.shape)
+        entries: list[Entry] = [(cells, cells, 1.0, 0.0), (rows, others, weights, self.epsilon)]
+        return [Rows.of("leakage", Sense.LESS, entries, 0.0, shape=(k, n), label=label)]
+
+    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+        """Return the table's pointwise maximal leakage in nats, and whether it is at most the stated one."""
+        ratio = table.pointwise_leakage([Fraction(p) for p in prior])
+        return log_above(ratio), is_at_most_exp(ratio, self.epsilon)

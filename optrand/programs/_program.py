@@ -1,0 +1,319 @@
+r"""Linear programs over the table of a randomizer, in the papers' units, with named rows and variables.
+
+A :class:`Program` chooses ``M[y, o]``, the probability of output ``v_o`` for label ``y``:
+
+.. math:: \min_M \sum_y p_y \sum_o M_{y o} \, g(v_o, y) \quad\text{subject to}\quad \sum_o M_{y o} = 1, \quad M \geq 0,
+
+to rows of privacy (:mod:`optrand.programs._privacy`), to constraints (:mod:`optrand.programs._constraints`) and to rows
+of one's own (:meth:`Program.add`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand import losses
+from optrand.base._suggestions import suggest_attributes, suggest_parameters
+from optrand.base._validation import Floats, check_flag, check_labels, check_prior, check_values, expect, rectangular
+from optrand.errors import InvalidInput
+from optrand.losses import Loss, Tabulated
+from optrand.programs import _backends
+from optrand.programs._answer import Answer
+from optrand.programs._constraints import Constraint
+from optrand.programs._model import Model, Variables
+from optrand.programs._privacy import Privacy, Size
+from optrand.programs._rows import Rows, Sense
+
+if TYPE_CHECKING:
+    import cvxpy
+    import highspy
+
+
+@suggest_attributes(
+    {
+        "add(name, coefficients, sense, bound)": "add_constraint subject_to",
+        "solve().value": "gap objective optimal_value status value",
+        "solve().duals": "dual dual_value dual_variables duals",
+        "cvxpy()": "to_cvxpy variables",
+        "highs()": "to_highs",
+        "write(path)": "save to_mps",
+    }
+)
+class Program(Model):
+    """A linear program over the table ``M[y, o]`` of a randomizer.
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Increasing numbers.
+    prior : (k,) array
+        Probabilities of the labels.
+    outputs : (n,) array
+        Increasing numbers.
+    loss : Loss, Tabulated or (k, n) array
+        ``g(v_o, y)``, half the squared error by default.
+    privacy : Privacy or sequence of them
+        Notions that must all hold.
+    constraints : sequence of Constraint
+        Such as ``Unbiased()`` or ``BiasAtMost(0.5)``.
+    maximize : bool
+        Whether the expected loss is a gain to be maximised.
+
+    Raises
+    ------
+    InvalidInput
+        Invalid arguments, or more than 50 million coefficients. The message names a smaller form.
+
+    Examples
+    --------
+    The least squared error of two labels at epsilon 1 with outputs 0, 1/2 and 1, and a row of one's own:
+
+    >>> from optrand.programs import Program, Pure
+    >>> program = Program([0, 1], [0.5, 0.5], [0, 0.5, 1], privacy=Pure(1.0))
+    >>> round(program.solve().value, 6)
+    0.125
+    >>> middle = program.add("middle", [[0, 1, 0], [0, 0, 0]], "<=", 0.25)
+    >>> answer = middle.solve()
+    >>> (
+    ...     round(answer.value, 6),
+    ...     round(float(answer.duals["middle"][0]), 6),
+    ...     answer.certify().gap < 1e-9,
+    ... )
+    (0.130069, -0.017607, True)
+    """
+
+    def __init__(
+        self,
+        labels: ArrayLike,
+        prior: ArrayLike,
+        outputs: ArrayLike,
+        *,
+        loss: Loss | Tabulated | ArrayLike = losses.squared,
+        privacy: Privacy | Sequence[Privacy],
+        constraints: Sequence[Constraint] = (),
+        maximize: bool = False,
+    ) -> None:
+        self.labels = _check_increasing(check_labels(labels), "labels")
+        self.prior = check_prior(prior, self.labels.size)
+        self.outputs = _check_increasing(check_values(outputs, "outputs"), "outputs")
+        self.privacy: tuple[Privacy, ...] = tuple(privacy) if isinstance(privacy, Sequence) else (privacy,)
+        self.constraints = tuple(constraints)
+        self.maximize = check_flag(maximize, "maximize")
+        self.loss = _check_loss(loss, self.labels, self.outputs)
+        k, n = self.labels.size, self.outputs.size
+        self._check_size(k, n)
+        cost = self.prior[:, np.newaxis] * self.loss
+        names = [f"M[y={y}, v={v}]" for y in map(_shown, self.labels) for v in map(_shown, self.outputs)]
+        self._begin(Variables(k, n, tuple(names)), cost.ravel())
+        self.added: tuple[str, ...] = ()
+        """Names of the blocks that :meth:`add` has added."""
+        self.plain: tuple[str, ...] = ()
+        """Names of the blocks of rows over the table that belong to no notion of privacy."""
+        self._build()
+
+    @classmethod
+    def without_table(cls, names: Iterable[str], cost: Floats, blocks: Iterable[Rows], *, maximize: bool) -> Program:
+        """Make a program over variables between 0 and 1 without a table, such as LP2 of [G21]."""
+        program = object.__new__(cls)
+        program.labels = program.prior = program.outputs = np.zeros(0)
+        program.privacy, program.constraints, program.maximize = (), (), maximize
+        program._begin(Variables(0, 0, tuple(names)), cost)
+        program.added, program.plain = (), ()
+        for block in blocks:
+            program._append(block)
+        return program
+
+    def _check_size(self, k: int, n: int) -> None:
+        # About 1.6 GB while the program is built.
+        largest = 50_000_000
+        parts = {type(notion).__name__: notion.entries(k, n) for notion in self.privacy}
+        if sum(parts.values()) > largest:
+            name, most = max(parts.items(), key=lambda part: part[1])
+            smaller = (
+                f"Pure(epsilon, form='floor') has {4 * k * n:,}"
+                if name == "Pure"
+                else "fewer outputs, or a metric of neighbouring labels, need fewer"
+            )
+            raise InvalidInput(
+                f"the rows of {name} for {k:,} labels and {n:,} outputs have {most:,} coefficients, some "
+                f"{32 * most / 1e9:,.1f} GB; at most {largest:,} are built: {smaller}"
+            )
+
+    def _build(self) -> None:
+        k, n = self.variables.k, self.variables.n
+        shown = tuple(map(_shown, self.labels)), tuple(map(_shown, self.outputs))
+        cells = np.arange(k * n)
+        self._append(
+            Rows.of(
+                *("sum", Sense.EQUAL, [(cells // n, cells, 1.0, 0.0)], 1.0),
+                shape=(k,),
+                label=shown[0].__getitem__,
+            )
+        )
+        for constraint in self.constraints:
+            for block in constraint.rows(self.labels, self.outputs):
+                self._append(block)
+        self.plain = tuple(self.blocks)
+        for notion in self.privacy:
+            size = Size(k, n, len(self.variables.names), tuple(self.prior.tolist()), *shown)
+            self.variables = replace(self.variables, names=(*self.variables.names, *notion.extra_names(size)))
+            for block in notion.rows(size):
+                self._append(block)
+        self.cost = np.concatenate((self.cost, np.zeros(len(self.variables.names) - self.cost.size)))
+
+    def add(self, name: str, coefficients: ArrayLike, sense: str, bound: ArrayLike) -> Program:
+        """Add rows ``sum_{y, o} coefficients[i, y, o] M[y, o]  sense  bound[i]`` and return this program.
+
+        Answers and mechanisms that were found before keep the program without these rows.
+
+        Parameters
+        ----------
+        name : str
+            New name of the block, under which its multipliers are found.
+        coefficients : (m, k, n) or (k, n) array
+            Finite numbers. For one row the first axis may be omitted.
+        sense : str
+            ``"<="``, ``"=="`` or ``">="``.
+        bound : float or (m,) array
+            Right-hand sides.
+
+        Raises
+        ------
+        InvalidInput
+            A name that is empty or in use, or parts that do not fit the program.
+        """
+        k, n = self.variables.k, self.variables.n
+        array = rectangular(coefficients, "coefficients", float)
+        array = array[np.newaxis] if array.ndim == 2 else array
+        if array.ndim != 3 or array.shape[1:] != (k, n):
+            raise InvalidInput(
+                f"coefficients have shape {np.shape(coefficients)}, expected (rows, {k}, {n}) or ({k}, {n}): one "
+                "number per label and output"
+            )
+        right = rectangular(bound, "bound", float)
+        if right.ndim > 1 or right.size not in (1, array.shape[0]):
+            raise InvalidInput(
+                f"bound has shape {right.shape} for {array.shape[0]} row(s), expected one number per row"
+            )
+        if not (np.isfinite(array).all() and np.isfinite(right).all()):
+            raise InvalidInput("coefficients and bound must be finite numbers")
+        expect(name, str, "the name of the rows", "a text")
+        if not name:
+            raise InvalidInput("the name of the rows is empty: choose another name")
+        if name in self.blocks:
+            raise InvalidInput(f"there is a block named {name!r} already: choose another name")
+        senses = {each.value: each for each in Sense}
+        if sense not in senses:
+            raise InvalidInput(f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))}")
+        rows = np.arange(array.shape[0])
+        entries = [(rows[:, np.newaxis], np.arange(k * n), array.reshape(rows.size, -1), 0.0)]
+        self._append(Rows.of(name, senses[sense], entries, right, shape=(rows.size,), label=str))
+        self.added = (*self.added, name)
+        self.plain = (*self.plain, name)
+        return self
+
+    def __repr__(self) -> str:
+        """Return one line: sizes, and the names of the blocks."""
+        aim = "maximise" if self.maximize else "minimise"
+        return (
+            f"<Program: {aim} over {len(self.variables.names):,} variables, {self.rows:,} rows: "
+            f"{', '.join(self.blocks)}>"
+        )
+
+    def cvxpy(self) -> tuple[cvxpy.Problem, cvxpy.Variable]:
+        """Return the program as a problem of cvxpy and its variable, in the papers' units.
+
+        Returns
+        -------
+        problem : cvxpy.Problem
+            One constraint per block, in the order of its `blocks`.
+        table : cvxpy.Variable
+            Shape ``(k, n)``. For a program without a table: all variables.
+        """
+        import cvxpy
+
+        cells = self.variables.cells
+        table = cvxpy.Variable((self.variables.k, self.variables.n) if cells else len(self.cost), nonneg=True)
+        # Row by row, as the columns of the blocks are numbered.
+        flat = cvxpy.vec(table, order="C") if cells else table
+        constraints = list[Any]()
+        if cells and len(self.cost) > cells:
+            extra = cvxpy.Variable(len(self.cost) - cells, nonneg=True)
+            flat = cvxpy.hstack([flat, extra])
+        for block in self.blocks.values():
+            left, (low, high) = block.matrix(len(self.cost)) @ flat, block.limits()
+            if block.sense is Sense.LESS:
+                constraints.append(left <= high)
+            else:
+                constraints.append(left == low if block.sense is Sense.EQUAL else left >= low)
+        aim = cvxpy.Maximize if self.maximize else cvxpy.Minimize
+        return cvxpy.Problem(aim(self.cost @ flat), constraints), table
+
+    def highs(self, rename: Callable[[str], str] = str) -> highspy.Highs:
+        """Return the program as a model of HiGHS in the papers' units, with the names of rows and variables.
+
+        Parameters
+        ----------
+        rename : callable
+            Change of each name; by default names stay.
+        """
+        return _backends.make_highs_model(self, rename)
+
+    def write(self, path: str | Path) -> None:
+        """Write the program as a file of other solvers: ``x.mps``, or ``x.lp``.
+
+        Names are changed as the format requires: spaces to underscores in MPS, and brackets to parentheses in LP.
+
+        Raises
+        ------
+        InvalidInput
+            Another ending, or a folder that cannot be written.
+        """
+        _backends.write_model(self, Path(path))
+
+    @suggest_parameters
+    def solve(self, backend: str | _backends.Backend = "highs") -> Answer:
+        """Return a backend's own answer, unchecked. :meth:`~optrand.programs._answer.Answer.certify` proves a bound.
+
+        Parameters
+        ----------
+        backend : str or Backend
+            ``"highs"``, ``"highs-simplex"``, ``"highs-ipm"``, ``"scipy"``, or the name of any installed solver of
+            cvxpy, such as ``"CLARABEL"``; or an object of :mod:`optrand.programs._backends` with options.
+
+        Returns
+        -------
+        Answer
+            Value, table and multipliers in the papers' units. Rows and objective are scaled by powers of two inside.
+
+        Raises
+        ------
+        InvalidInput
+            A backend that is not known or not installed.
+        """
+        return _backends.answer(self, _backends.find(backend))
+
+
+def _shown(number: float) -> str:
+    return format(number, ".12g")
+
+
+def _check_increasing(numbers: Floats, name: str) -> Floats:
+    if (np.diff(numbers) <= 0).any():
+        raise InvalidInput(f"{name} of a program must strictly increase: sort them, and the prior with the labels")
+    return numbers
+
+
+def _check_loss(loss: Loss | Tabulated | ArrayLike, labels: Floats, outputs: Floats) -> Floats:
+    if isinstance(loss, Loss):
+        if loss.positive_outputs and (outputs[0] <= 0 or labels[0] < 0):
+            raise InvalidInput(f"{loss.name} needs outputs above 0 and labels of at least 0")
+        return loss.table(labels, outputs)
+    table = loss if isinstance(loss, Tabulated) else Tabulated(rectangular(loss, "loss", float))
+    return table.table(labels, outputs)

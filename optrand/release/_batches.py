@@ -1,0 +1,470 @@
+"""One release of a table, from beginning to end: read and check everything public, charge, plan, draw, publish.
+
+A table is read twice as Arrow batches, which are checked and counted, then drawn and handed to a sink.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from optrand.accounting._ledger import Charge, Ledger, check_name
+from optrand.accounting._spent import Spent
+from optrand.base._arithmetic import decimal_value
+from optrand.base._suggestions import same_but_spelling
+from optrand.base._validation import check_flag
+from optrand.errors import InputChanged, InvalidInput, SpentNote
+from optrand.release._cells import LabelColumn, refuse_labels
+from optrand.release._plan import Drawing, draw_histograms, find_mechanisms, rehearse
+from optrand.release._question import Question
+from optrand.release._record import ReleaseRecord
+from optrand.release._rows import Groups, Rows, RowSums, UniqueIds, column_ids, row_ids
+from optrand.sampling._keyed import KeyedEntropy, subkey
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Callbacks of a release.
+
+    Attributes
+    ----------
+    stage : callable
+        Called with the name of each stage.
+    rows : callable
+        Called with the number of rows of a pass that are done.
+    warn : callable
+        Called with warnings for the owner of the labels alone: a table that looks damaged and, before anything is
+        drawn, estimates that the release will not admit.
+    """
+
+    stage: Callable[[str], object] = lambda _: None
+    rows: Callable[[int], object] = lambda _: None
+    warn: Callable[[str], object] = lambda _: None
+
+
+@dataclass(frozen=True)
+class Account:
+    """Ledger that is charged for a dataset, or none, and the secret key of digests and of the hash of ids."""
+
+    ledger: Ledger | None
+    dataset: str | None
+    again: bool = False
+    budget: Spent | float | None = None
+    secret: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
+
+    @classmethod
+    def open(
+        cls, dataset: str | None, ledger: Any, *, again: bool = False, budget: Spent | float | None = None
+    ) -> Account:
+        """Open the ledger, by default the user's own, if a dataset is named."""
+        check_flag(again, "again")
+        if ledger is not None and not isinstance(ledger, Ledger | str | os.PathLike):
+            raise InvalidInput(f"the ledger is of type {type(ledger).__name__}, expected a Ledger, a path or None")
+        if dataset is None and ledger not in (None, "default"):
+            raise InvalidInput("a ledger charges named datasets: name the one that the labels belong to, dataset=...")
+        if dataset is None or ledger is None:
+            if again or budget is not None:
+                raise InvalidInput("again and budget need a ledger: name a dataset, or leave them out")
+            return cls(None, None if dataset is None else check_name(dataset, "the dataset"))
+        limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
+        name = check_name(dataset, "the dataset")
+        opened = ledger if isinstance(ledger, Ledger) else Ledger(None if ledger == "default" else ledger)
+        return cls(opened, name, again, limit, opened.digest_key)
+
+    @property
+    def charged(self) -> str | None:
+        """Return the dataset that a ledger charges; None without one."""
+        return None if self.ledger is None else self.dataset
+
+    def begin(self, charges: Sequence[Charge]) -> list[Charge]:
+        """Charge releases, all of them or none, or go on with unfinished ones. Return them with their keys."""
+        if self.ledger is None:
+            return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
+        return self.ledger.begin(charges, again=self.again, budget=self.budget)
+
+    def enter(self, charge: Charge, record: ReleaseRecord) -> ReleaseRecord:
+        """Enter the record that labels are drawn with. Return it, or that of another run that came first."""
+        if self.ledger is None:
+            return record
+        text = record.to_bytes().decode()
+        entered = self.ledger.draw(charge, text)
+        return record if entered == text else ReleaseRecord.from_bytes(entered.encode())
+
+    def complete(self, charges: Sequence[Charge], publish: Callable[[], object]) -> None:
+        """Publish releases inside the ledger's transaction, so that of two racing runs one publishes."""
+        if self.ledger is None:
+            publish()
+        else:
+            self.ledger.complete(charges, publish)
+
+    def describe(self, charges: Sequence[Charge]) -> SpentNote | None:
+        """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
+        if self.ledger is None:
+            priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
+            return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None
+        total = Spent.total(charge.total for charge in charges)
+        return SpentNote(
+            f"{total} is charged to dataset {self.dataset!r}, once. Once the cause is gone, the same command goes on "
+            "from there with the same noise, and does not pay for it again"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Reading and drawing of batches, with a column for each question. It can be pickled.
+
+    All questions have the same ids and groups. Row numbers are the ids if there are no columns of ids.
+    """
+
+    columns: tuple[LabelColumn, ...]
+    groups: Groups
+    secret: bytes = field(repr=False)
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """Return the questions, one for each column."""
+        return tuple(column.question for column in self.columns)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Return the columns that :meth:`read` needs."""
+        labels = (question.column for question in self.questions)
+        return tuple(dict.fromkeys((*labels, *self.groups.columns, *self.id_columns)))
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """Return the columns that identify a record."""
+        return self.questions[0].ids
+
+    def read(self, batch: Any, first_row: int = 0) -> Rows:
+        """Read the rows of a batch, and refuse labels that cannot be released."""
+        places = []
+        for column in self.columns:
+            found = column.places(batch.column(column.question.column))
+            refuse_labels(found, column.question)
+            places.append(found)
+        if self.id_columns:
+            ids = column_ids([batch.column(name) for name in self.id_columns], self.id_columns, key=self.secret)
+        else:
+            ids = row_ids(first_row, batch.num_rows)
+        dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
+        kept = np.logical_and.reduce(dropping) if dropping else None
+        return Rows(tuple(places), ids, self.groups.codes(batch), None if kept is None or kept.all() else kept)
+
+    def sums(self, rows: Rows) -> tuple[RowSums, ...]:
+        """Return keyed sums over the rows of a batch, for each question."""
+        # Codes are 0 in a table of one group, and -1 is the place of a missing label.
+        return tuple(
+            RowSums.of(self.secret, rows.ids, rows.codes * (question.k + 1) + places)
+            for places, question in zip(rows.places, self.questions, strict=True)
+        )
+
+    def draw(self, batch: Any, rows: Rows, drawings: Sequence[Drawing]) -> tuple[Any, list[Any]]:
+        """Return the rows of a batch that are released, and their noisy labels, an Arrow array for each question."""
+        noisy = []
+        for number, column in enumerate(self.columns):
+            places = rows.drawn_places(number)
+            drawn = drawings[number](places, rows.ids, rows.codes)
+            noisy.append(column.to_arrow(drawn, places < 0))
+        if rows.kept is None:
+            return batch, noisy
+        kept = pa.array(rows.kept)
+        return batch.filter(kept), [each.filter(kept) for each in noisy]
+
+
+class Sink:
+    """Place where noisy labels go.
+
+    Attributes
+    ----------
+    output : str
+        By which a retry is recognised.
+    checked : tuple of str
+        Columns with cells that it may not hold.
+    columns : tuple of str or None
+        Columns that the second pass reads beside those of the reader; None for all.
+    folder : Path or None
+        For temporary files; None for the system's.
+    """
+
+    output: str
+    checked: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = ()
+    folder: Path | None = None
+
+    def check(self, batch: Any, rows: Rows) -> None:
+        """Look at a batch of the first pass, with the columns to check."""
+
+    def rehearse(self, reader: Reader) -> None:
+        """Refuse labels that cannot be written, before anything is charged."""
+
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:
+        """Write the released rows of a batch of the second pass with noisy labels."""
+        raise NotImplementedError
+
+    def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:
+        """Finish the table of some rows, and return the records of the release, which may describe it."""
+        raise NotImplementedError
+
+    def abandon(self) -> None:
+        """Close unfinished files after an error."""
+
+    def publish(self) -> None:
+        """Give the table its final name."""
+
+
+@dataclass
+class Scan:
+    """Counts of labels, shape ``(groups, k)``, and keyed sums over the rows of a table, for each question.
+
+    Private, except the numbers of rows.
+
+    Attributes
+    ----------
+    released : int
+        Number of rows that are released.
+    """
+
+    counts: list[NDArray[np.intp]]
+    sums: list[RowSums]
+    released: int = 0
+
+    @classmethod
+    def empty(cls, reader: Reader) -> Scan:
+        """Return the scan of no rows."""
+        shapes = [(len(reader.groups), question.k) for question in reader.questions]
+        return cls([np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums() for _ in shapes])
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return self.sums[0].rows
+
+    def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
+        """Add the rows of a batch."""
+        self.released += rows.released
+        for number, counts in enumerate(self.counts):
+            counts += rows.counts(number, *counts.shape)
+            self.sums[number] = self.sums[number] + sums[number]
+
+
+class Table:
+    """A private table that can be read as often as needed: columns in memory, or in files.
+
+    Attributes
+    ----------
+    path : Path or None
+        None in memory.
+    files : tuple of Path
+    schema : pyarrow.Schema
+    decimal : str or None
+        The decimal point, if cells are text.
+    partitions : tuple of str
+        Columns in the names of folders (``state=CA/``) alone.
+    cut : bool
+        Whether the last line that was read lacked its end.
+    """
+
+    path: Path | None = None
+    files: tuple[Path, ...] = ()
+    schema: Any
+    decimal: str | None = None
+    partitions: tuple[str, ...] = ()
+    cut: bool = False
+
+    @property
+    def folders(self) -> list[str]:
+        """Return the names of the folders between the table's own and its files."""
+        above = 0 if self.path is None else len(self.path.parts)
+        return [part for file in self.files for part in file.parts[above:-1]]
+
+    def __init__(self, data: Any) -> None:
+        """Hold an Arrow table in memory."""
+        self._data, self.schema = data, data.schema
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the number of a file and a record batch of its next rows, of some columns, by default of all."""
+        chosen = self._data if columns is None else self._data.select(list(columns))
+        for batch in chosen.to_batches(max_chunksize=1 << 20):
+            yield 0, batch
+
+    def scan(self, reader: Reader, sink: Sink, listener: Listener) -> Scan:
+        """Make the first pass: count labels, check ids, sum rows."""
+        found = Scan.empty(reader)
+        columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
+        with UniqueIds(sink.folder) as unique:
+            for _, batch in self.batches(columns):
+                rows = reader.read(batch, found.rows)
+                sink.check(batch, rows)
+                found.add(rows, reader.sums(rows))
+                if reader.id_columns:
+                    unique.add(rows.ids)
+                listener.rows(found.rows)
+            unique.check()
+        return found
+
+    def draw(self, reader: Reader, sink: Sink, found: Scan, drawings: Sequence[Drawing], listener: Listener) -> None:
+        """Make the second pass: read again, draw and write."""
+        again = Scan.empty(reader)
+        wanted = sink.columns
+        columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
+        for part, batch in self.batches(columns):
+            rows = reader.read(batch, again.rows)
+            again.add(rows, reader.sums(rows))
+            sink.write(part, *reader.draw(batch, rows, drawings))
+            listener.rows(again.rows)
+        if again.sums != found.sums:
+            raise InputChanged(
+                "the table was changed while it was read: nothing was released; start again once nobody writes to it"
+            )
+
+
+def check_column(table: Table, name: str, *, public: bool = False) -> None:
+    """Refuse a name that no column of a table has, or more than one.
+
+    A `public` column may be in the names of folders.
+    """
+    names = table.schema.names
+    if names.count(name) == 1 or (public and name in table.partitions):
+        return
+    subject = "the table" if table.path is None else table.path.name
+    if any(part.startswith(f"{name}=") for part in table.folders):
+        raise InvalidInput(
+            f"{subject} has folders named by {name!r}, whose names disclose it: release one without them"
+        )
+    if name in names:
+        raise InvalidInput(f"{subject} has {names.count(name)} columns named {name!r}, expected one: rename the others")
+    header = "header" if table.decimal is not None else "schema"
+    count = "1 column" if len(names) == 1 else f"{len(names)} columns"
+    raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {count}{_hint(table, name)}")
+
+
+def label_column(table: Table, question: Question) -> LabelColumn:
+    """Return the reader and writer of the labels of a table; errors as of :func:`check_column`, and of their type."""
+    check_column(table, question.column)
+    return LabelColumn(question, table.schema.field(question.column).type, table.decimal)
+
+
+def _hint(table: Table, name: str) -> str:
+    """Return a way out, without a name of the table: a first line that is no header may hold labels."""
+    names = table.schema.names
+    near = same_but_spelling(name, names)
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    if table.decimal is not None and len(names) == 1:
+        separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+        signs = [word for sign, word in separators.items() if sign in names[0]]
+        if signs:
+            return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
+    return ""
+
+
+def release(
+    table: Table, questions: Sequence[Question], sink: Sink, account: Account, listener: Listener
+) -> Sequence[ReleaseRecord]:
+    """Release columns of a table with the same ids and groups, each charged for its epsilon before anything is drawn.
+
+    Raises
+    ------
+    InvalidInput
+        Something public or a label that cannot be released. Nothing was charged.
+    AlreadySpent, OverBudget, InputChanged
+        As from :meth:`.Ledger.begin`, or the table changed while it was read.
+    NotCertified
+        The gap of a mechanism is above that of its question. A note states the epsilon that was spent.
+    """
+    listener.stage("reading the table")
+    # The first pass. Until the charge a refusal costs nothing, so everything public is checked before it.
+    reader = make_reader(table, questions, account)
+    found = table.scan(reader, sink, listener)
+    if not all(counts.any() for counts in found.counts):
+        raise InvalidInput("there are no rows with a label: there is nothing to randomize")
+    if table.cut and table.path is not None:
+        listener.warn(
+            f"the last line of {table.path.name} has no end: a copy of the table may have broken off in it and its "
+            "label be cut, as 44 to 4"
+        )
+    sink.rehearse(reader)
+    charges = begin_release(reader, found, sink.output, account)
+    # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
+    try:
+        planned = [
+            make_record(question, reader.groups, counts, charge, account, listener)
+            for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True)
+        ]
+        listener.stage("drawing labels")
+        # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
+        drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
+        table.draw(reader, sink, found, drawings, listener)
+        records = sink.close(planned, found.released)
+        listener.stage("publishing")
+        account.complete(charges, sink.publish)
+    except BaseException as error:
+        sink.abandon()
+        if not getattr(error, "released", False) and (note := account.describe(charges)):
+            error.add_note(note)
+        raise
+    return records
+
+
+def make_reader(table: Table, questions: Sequence[Question], account: Account) -> Reader:
+    """Check the columns of a table against the questions, and find its groups."""
+    columns = tuple(label_column(table, question) for question in questions)
+    by, ids = questions[0].groups, questions[0].ids
+    for public in (*by, *ids):
+        check_column(table, public, public=True)
+    groups = Groups.among(by, (batch for _, batch in table.batches(by))) if by else Groups()
+    return Reader(columns, groups, account.secret)
+
+
+def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
+    """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
+    charges = []
+    # Groups come from public columns, which the sums over rows do not cover.
+    names = json.dumps(reader.groups.names).encode()
+    for question, found, total in zip(reader.questions, scan.counts, scan.sums, strict=True):
+        rows = int(found.sum())
+        rehearse(question, rows)
+        split = question.split(rows)
+        charges.append(
+            Charge(
+                dataset=account.dataset or "",
+                column=question.column,
+                # The decimal of the question. Rounding leaves the labels a little less.
+                epsilon=decimal_value(question.epsilon if split.prior else split.labels),
+                prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
+                question=question.digest,
+                input=total.digest(account.secret, names),
+                output=output,
+            )
+        )
+    return account.begin(charges)
+
+
+def make_record(
+    question: Question, groups: Groups, counts: NDArray[Any], charge: Charge, account: Account, listener: Listener
+) -> ReleaseRecord:
+    """Estimate the prior and find the mechanisms, or read them from the ledger if this release has done so before."""
+    if charge.record is not None:
+        return ReleaseRecord.from_bytes(charge.record.encode())
+    listener.stage("estimating the prior")
+    names = {"release": charge.id, "dataset": account.dataset or "", "column": question.column}
+    source = KeyedEntropy(subkey(charge.key or b"", **names, purpose="prior"), private=True)
+    # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
+    noisy = draw_histograms(question, counts, source)
+    planned = (question, groups, counts.sum(axis=1), noisy)
+    fits, relative_loss = find_mechanisms(*planned, listener.stage)
+    listener.stage("proving")
+    made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=account.charged)
+    if not made.estimates.histogram:
+        listener.warn(made.estimates.words)
+    return account.enter(charge, made)

@@ -1,0 +1,312 @@
+"""Cells of a column of labels: the place of each among the declared ones, and the column of noisy labels.
+
+Each distinct cell is read once. No message repeats the content of a cell.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from optrand.base._validation import MAX_INTEGER, Floats, as_declared, as_doubles
+from optrand.errors import InvalidInput
+from optrand.release._question import Question
+
+MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
+"""In place of the place of a label: no label was given, a cell that holds none, or one that was not declared."""
+
+Places = NDArray[np.int32]
+"""Index in the declared set, or one of the above."""
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """Reading and writing of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV.
+
+    Examples
+    --------
+    >>> column = LabelColumn(Question(labels=[0, 1, 2], epsilon=1.0), pa.int8())
+    >>> column.places(pa.array([2, None, 7], pa.int8())).tolist()
+    [2, -1, -3]
+    >>> column.to_arrow(np.array([0.5, 1.0]), np.array([False, True])).to_pylist()
+    [0.5, None]
+    """
+
+    question: Question
+    kind: Any
+    decimal: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the type."""
+        kind, names = _plain_type(self.kind), self.question.names
+        words = f"column {self.question.column!r} is of type {self.kind}"
+        if self.decimal is not None or pa.types.is_null(kind):
+            return
+        if names is None:
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+                raise InvalidInput(f"{words}, expected numbers")
+            return
+        text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_bytes(kind)
+        whole = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if not (text or whole or pa.types.is_boolean(kind)):
+            raise InvalidInput(f"{words}, expected text, integers or booleans for names")
+        try:
+            pa.array(names, pa.string()).cast(kind)
+        except pa.ArrowInvalid:
+            raise InvalidInput(f"{words}, which does not hold the declared labels") from None
+
+    @property
+    def released_kind(self) -> Any:
+        """Return the Arrow type of the noisy labels: floats for numbers, for names the type of the column."""
+        if self.question.names is None:
+            return pa.float64()
+        kind = pa.binary() if self.decimal is not None else _plain_type(self.kind)
+        return pa.string() if pa.types.is_null(kind) else kind
+
+    @property
+    def missing_place(self) -> int:
+        """Place of a missing label."""
+        return self.question.labels.index(None) if self.question.nulls == "class" else MISSING
+
+    def places(self, column: Any) -> Places:
+        """Return the place of each cell in the declared set, negative if the set does not contain it."""
+        cells, at = distinct_cells(plain(column))
+        if pa.types.is_null(cells.type):
+            return np.full(len(column), self.missing_place, dtype=np.int32)
+        if self.decimal is not None:
+            # Texts that stand for a missing number; a name is missing if nothing is written.
+            no_number = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
+            missing = _matches(cells, no_number if self.question.names is None else r"^[ \t]*$")
+        else:
+            missing = np.array(cells.is_null())
+            if pa.types.is_floating(cells.type):
+                missing |= np.isnan(cells.to_numpy(zero_copy_only=False))
+        found = self._numbers(cells) if self.question.names is None else self._names(cells)
+        of_cells = np.append(np.where(missing, self.missing_place, found), self.missing_place)
+        return of_cells.astype(np.int32)[at]
+
+    def numbers(self, column: Any) -> Floats:
+        """Return released cells as numbers, and names as their places, NaN for a missing one."""
+        if self.question.names is None:
+            cells, at = distinct_cells(plain(column))
+            return np.append(_read_numbers(cells, self.decimal), np.nan)[at]
+        found = self.places(column)
+        strangers = int((found < (MISSING if self.question.nulls == "pass" else 0)).sum())
+        if strangers:
+            raise InvalidInput(
+                f"{strangers} of {found.size} released values are no labels of the record: pass what was released"
+            )
+        return np.where(found < 0, np.nan, found)
+
+    def _numbers(self, cells: Any) -> NDArray[np.intp]:
+        # Declared labels are found by bisection; numbers match them up to the rounding of floats (as_declared).
+        labels = self.question.values
+        numbers = _read_numbers(cells, self.decimal)
+        nothing = np.isnan(numbers)
+        values = as_declared(np.where(nothing, labels[0], numbers), labels)
+        if self.question.clip:
+            values = np.clip(values, labels[0], labels[-1])
+        at = np.minimum(np.searchsorted(labels, values), labels.size - 1)
+        return np.where(nothing, NO_LABEL, np.where(labels[at] == values, at, UNDECLARED))
+
+    def _names(self, cells: Any) -> NDArray[np.intp]:
+        index = {name: place for place, name in enumerate(self.question.names or ()) if name is not None}
+        found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in _read_texts(cells)]
+        return np.array(found, dtype=np.intp)
+
+    def to_arrow(self, noisy: Floats, missing: NDArray[np.bool_]) -> Any:
+        """Return the column of noisy labels, null for a missing one."""
+        gaps = missing if missing.any() else None
+        if self.question.names is None:
+            return pa.array(noisy, mask=gaps)
+        kind = self.released_kind
+        names: list[Any] = list(self.question.names)
+        if is_bytes(kind):
+            names = [None if name is None else name.encode("utf-8", "surrogateescape") for name in names]
+        declared = pa.array(names, kind) if is_bytes(kind) else pa.array(names, pa.string()).cast(kind)
+        return declared.take(pa.array(noisy.astype(np.int64), mask=gaps))
+
+
+def refuse_labels(places: Places, question: Question) -> None:
+    """Refuse labels that cannot be released; neither which nor how many is said."""
+    lowest = int(places.min(initial=0))
+    if lowest == 0 or (lowest == MISSING and question.nulls in ("drop", "pass")):
+        return
+    advice = "nothing was released or spent; their owner can count such labels, optrand.release.diagnose_table()"
+    if (places == NO_LABEL).any() or (question.nulls == "refuse" and (places == MISSING).any()):
+        what = "missing" if question.names is not None else "missing or no finite number that floats can tell apart"
+        raise InvalidInput(
+            f"at least one label in column {question.column!r} is {what}: fill or drop such rows, or name a policy for "
+            f"missing labels, nulls=...; {advice}"
+        )
+    remedy = "round them first" if question.clip else "declare all that may occur"
+    if not (question.clip or question.nominal):
+        remedy += ", or clip those beyond its ends"
+    if question.names is None and question.k == 2:
+        remedy += ". Two numbers are two labels; a range is labels=range(53)"
+    raise InvalidInput(f"at least one label is not among the {question.k} declared ones: {remedy}; {advice}")
+
+
+def plain(column: Any) -> Any:
+    """Return a column in a basic layout: no extensions, dictionaries, views or runs, decimals of at least 128 bits."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if pa.types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if pa.types.is_dictionary(column.type):
+        column = plain(column.dictionary).take(column.indices)
+    kind = _plain_type(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def _plain_type(kind: Any) -> Any:
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        # Narrow decimals have no tables of hashes.
+        return pa.decimal128(kind.precision, kind.scale)
+    return kind
+
+
+def is_bytes(kind: Any) -> bool:
+    """Decide whether an Arrow type holds bytes."""
+    known = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
+    return any(of_kind(kind) for of_kind in known)
+
+
+def contents(column: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return bytes that hold the cells of a column of bytes or text one behind the other, and where each begins.
+
+    The last of the places, of which there is one more than cells, is the end of the last cell.
+
+    Examples
+    --------
+    >>> data, places = contents(pa.array([b"ab", b"", b"c"]))
+    >>> data.tobytes(), places.tolist()
+    (b'abc', [0, 2, 2, 3])
+    """
+    cells = column.cast(pa.large_binary())
+    _, places, data = cells.buffers()
+    held = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    if len(cells) == 0:
+        # Arrow may leave out the places of an array without cells.
+        return held, np.zeros(1, dtype=np.int64)
+    return held, np.frombuffer(places, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
+
+
+def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Return the cells of a plain column without repetition, and the place among them of each row's, -1 if it is null.
+
+    Integers that no row holds may be among them.
+
+    Examples
+    --------
+    >>> cells, places = distinct_cells(pa.array(["b", None, "a", "b"]))
+    >>> cells.to_pylist(), places.tolist()
+    (['b', 'a'], [0, -1, 1, 0])
+    """
+    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        integers = column.to_numpy()
+        lowest, highest = int(integers.min()), int(integers.max())
+        # Few enough to be indexed directly, without a table of hashes.
+        if highest - lowest < 4096 and max(-lowest, highest) <= MAX_INTEGER:
+            return pa.array(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
+    if pa.types.is_null(column.type):
+        return column, np.full(len(column), -1, dtype=np.intp)
+    half = pa.types.is_float16(column.type)
+    if half:
+        # By its bits: tables of hashes know half floats in later versions of pyarrow only.
+        column = column.view(pa.int16())
+    encoded = column.dictionary_encode()
+    cells = encoded.dictionary.view(pa.float16()) if half else encoded.dictionary
+    places: NDArray[np.intp] = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
+    return cells, places
+
+
+def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(cells, pattern), True).to_numpy(
+        zero_copy_only=False
+    )
+    return found
+
+
+def _read_numbers(cells: Any, decimal: str | None) -> Floats:
+    """Return cells as floats, NaN for a cell without a finite number and for integers beyond 2**53."""
+    read = _convert_numbers(cells) if decimal is None else _parse_numbers(cells, decimal)
+    return np.where(np.isfinite(read), read, np.nan) + 0.0
+
+
+def _parse_numbers(cells: Any, decimal: str) -> Floats:
+    if decimal == ",":
+        # A point in such a table separates thousands, and is refused.
+        cells = pc.if_else(pc.match_substring(cells, "."), pa.scalar(b"x"), pc.replace_substring(cells, ",", "."))
+    number = r"^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[ \t]*$"
+    texts = pc.if_else(_matches(cells, number), cells, pa.scalar(b"nan")).cast(pa.string())
+    return _read_decimals(pc.utf8_trim(texts, characters=" \t"))
+
+
+def _read_decimals(texts: Any) -> Floats:
+    """Return numbers that are written correctly, NaN for no number and for integers beyond 2**53.
+
+    A number with an exponent is read as a float, however large it is.
+    """
+    written = pc.fill_null(texts, "nan")
+    numbers: Floats = written.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    large = np.flatnonzero(np.abs(numbers) >= MAX_INTEGER)
+    if large.size:
+        numbers = numbers.copy()
+        # A float does not show whether a digit was lost.
+        lost = [_is_large_integer(text) for text in written.take(pa.array(large)).to_pylist()]
+        numbers[large[lost]] = np.nan
+    return numbers
+
+
+def _is_large_integer(text: str) -> bool:
+    """Decide whether digits are an integer beyond 2**53."""
+    whole = re.fullmatch(r"[+-]?[0-9]+\.?0*", text) is not None
+    return whole and not -MAX_INTEGER <= Decimal(text) <= MAX_INTEGER
+
+
+def _convert_numbers(cells: Any) -> Floats:
+    kind = cells.type
+    if pa.types.is_integer(kind):
+        integers = pc.fill_null(cells, 0).to_numpy()
+        small = (integers <= MAX_INTEGER) & (integers >= -MAX_INTEGER)
+        return np.where(small, integers.astype(np.float64), np.nan)
+    if kind in (pa.float16(), pa.float32()):
+        return as_doubles(cells.to_numpy(zero_copy_only=False))
+    if pa.types.is_decimal(kind):
+        # Through text, since Arrow does not round correctly from decimals.
+        return _read_decimals(cells.cast(pa.string()))
+    found: Floats = pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _read_texts(cells: Any) -> list[str | None]:
+    """Return cells as names: text as it is, integers, whole floats and booleans as they are written."""
+    kind = cells.type
+    if is_bytes(kind):
+        return [None if cell is None else cell.decode("utf-8", "surrogateescape") for cell in cells.to_pylist()]
+    if pa.types.is_floating(kind):
+        # Integers beside missing cells are floats in pandas.
+        return [
+            str(int(cell)) if cell is not None and cell == cell and float(cell).is_integer() else None
+            for cell in cells.to_pylist()
+        ]
+    found: list[str | None] = cells.cast(pa.string()).to_pylist()
+    return found

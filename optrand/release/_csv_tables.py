@@ -1,0 +1,272 @@
+"""Tables of separated values, read block by block with a check of their quotes.
+
+Cells other than labels keep their bytes, in any encoding like ASCII. A cell is quoted only if it has to be, lines end
+in a line feed, and a byte-order mark and blank lines go.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from optrand.errors import InvalidInput
+from optrand.release._batches import Table
+from optrand.release._cells import contents, is_bytes
+
+
+def check_signs(separator: str, decimal: str) -> tuple[str, str]:
+    """Return the character between cells and the decimal point of labels, ``.`` or ``,``, of separated text."""
+    known = len(separator) == 1 and separator.isascii() and not separator.isalnum()
+    if not known or separator in '"\r\n.+- \\\0':
+        raise InvalidInput(f"the separator is {separator!r}, expected one character such as a comma, ';', '|' or a tab")
+    if decimal not in (".", ","):
+        raise InvalidInput(f"the decimal point is {decimal!r}, expected '.' or ','")
+    return separator, decimal
+
+
+class CsvTable(Table):
+    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
+
+    pyarrow reads a quote that is never closed up to the next one, so that labels would become part of a public cell.
+    The file is therefore cut into blocks of whole records, whose quotes are checked on the way.
+
+    Attributes
+    ----------
+    block : int
+        Bytes that are read at a time, if a record is not longer.
+    longest : int
+        Bytes of the longest record that is read: a quote that is never closed makes one of the rest of the file.
+    """
+
+    path: Path
+    decimal: str
+    block = 1 << 20
+    longest = 1 << 26
+
+    def __init__(self, path: Path, separator: str, decimal: str) -> None:
+        self.path, self.files = path, (path,)
+        self.separator, self.decimal = check_signs(separator, decimal)
+        between = re.escape(separator.encode())
+        closed = rb'"(?:[^"]++|"")*+"'
+        cell = rb"(?:" + closed + rb'|(?!")[^' + between + rb"\r\n]*+)"
+        line = rb"(?:" + cell + between + rb")*+"
+        # A carriage return that ends the data so far may be half of a line end.
+        self._records = re.compile(rb"(?:" + line + cell + rb"(?:\r\n|\n|\r(?!\n|\Z)))*+", re.DOTALL)
+        self._last = re.compile(line + cell + rb"(?:\r\n?|\n)?")
+        self._stray = re.compile(line + closed + rb'[^"' + between + rb"\r\n]")
+        text = io.StringIO(next(self._blocks()).decode("utf-8", "surrogateescape"), newline="")
+        try:
+            cells = next(csv.reader(text, delimiter=separator))
+        except csv.Error:
+            raise self._unreadable() from None
+        self.header = [cell.encode("utf-8", "surrogateescape") for cell in cells]
+        names = [name.decode("utf-8", "backslashreplace") for name in self.header]
+        self.schema = pa.schema([(name, pa.binary()) for name in names])
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield 0, the number of the only file, and batches of some columns, by default of all."""
+        names = self.schema.names
+        wanted = [i for i, name in enumerate(names) if columns is None or name in columns]
+        header, rows = True, 0
+        for block in self._blocks():
+            table = self._parse(block, wanted)
+            if header:
+                table, header = table.slice(1), False
+            rows += table.num_rows
+            self.cut = not block.endswith((b"\n", b"\r"))
+            for batch in table.rename_columns([names[i] for i in wanted]).to_batches():
+                yield 0, batch
+        if rows == 0:
+            raise InvalidInput(f"{self.path.name} has a header and no rows: there is nothing to randomize")
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Yield blocks of whole records, unpacked; the first begins with the header, without a byte-order mark."""
+        with self.path.open("rb") as stream:
+            packed = stream.read(2) == b"\x1f\x8b"
+            stream.seek(0)
+            source: Any = gzip.GzipFile(fileobj=stream) if packed else stream
+            held = piece = self._read_start(source)
+            while piece:
+                end = self._whole(held)
+                if end:
+                    yield held[:end]
+                    held = held[end:]
+                elif len(held) > self.longest:
+                    if b'"' in held:
+                        raise self._quote_error()
+                    raise InvalidInput(
+                        f"{self.path.name} cannot be read as CSV: a line is longer than {self.longest} bytes"
+                    )
+                # A long record is looked at again each time that it has doubled.
+                piece = self._read(source, max(self.block, len(held)))
+                held += piece
+            if held:
+                # The pattern of records leaves a last one without a line end, or with a lone carriage return.
+                if self._last.fullmatch(held) is None:
+                    raise self._quote_error()
+                yield held
+
+    def _read_start(self, source: Any) -> bytes:
+        data = self._read(source, self.block)
+        if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InvalidInput(f"{self.path.name} is UTF-16 text: save it as UTF-8")
+        data = data.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
+        if not data.strip():
+            raise InvalidInput(f"{self.path.name} is empty, expected a header and rows")
+        return data
+
+    def _read(self, source: Any, size: int) -> bytes:
+        try:
+            data: bytes = source.read(size)
+        except (gzip.BadGzipFile, EOFError, zlib.error):
+            raise InvalidInput(f"{self.path.name} is a damaged gzip file: it cannot be unpacked") from None
+        return data
+
+    def _whole(self, data: bytes) -> int:
+        """Return the length of the whole records at the beginning of some data."""
+        if b'"' not in data:
+            # Mixed line ends may be cut at any of them; a lone carriage return at the end may be half of one.
+            return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, len(data) - 1) + 1
+        match = self._records.match(data)
+        end = match.end() if match else 0
+        if self._stray.match(data, end):
+            raise self._quote_error()
+        return end
+
+    def _parse(self, block: bytes, wanted: Sequence[int]) -> Any:
+        """Parse all records of a block as columns of bytes."""
+        width = len(self.schema)
+        names = [f"f{i}" for i in range(width)]
+        read = pa.csv.ReadOptions(column_names=names, block_size=len(block) + 1, use_threads=False)
+        parse = pa.csv.ParseOptions(
+            delimiter=self.separator,
+            newlines_in_values=True,
+            # In a table of one column a blank line is a missing label.
+            ignore_empty_lines=width != 1,
+        )
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.binary()),
+            include_columns=[names[i] for i in wanted],
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+            check_utf8=False,
+        )
+        try:
+            return pa.csv.read_csv(pa.BufferReader(block), read, parse, convert)
+        except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+            # pyarrow's own message quotes the row.
+            if re.search(r"Expected \d+ columns, got \d+", str(error)):
+                raise InvalidInput(
+                    f"{self.path.name} has at least one row with more or fewer cells than its header, which has "
+                    f"{width}: quote cells that hold {self.separator!r}"
+                ) from None
+            raise self._unreadable() from None
+
+    def _quote_error(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self.path.name} has a quoted cell that is never closed, or that goes on after its closing quote: write "
+            'a quote inside a quoted cell as ""'
+        )
+
+    def _unreadable(self) -> InvalidInput:
+        return InvalidInput(
+            f"{self.path.name} cannot be read as CSV: expected text with a header and {self.separator!r} between cells"
+        )
+
+
+def check_writable(kind: Any, name: str) -> None:
+    """Refuse a column whose cells have no form in CSV."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    try:
+        if isinstance(plain, pa.BaseExtensionType) and is_bytes(plain.storage_type):
+            raise pa.ArrowNotImplementedError
+        if pa.types.is_timestamp(plain):
+            # The zone is looked up for a time alone.
+            pa.array([0], pa.int64()).cast(plain).cast(pa.string())
+        elif not is_bytes(plain):
+            pa.array([], plain).cast(pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        raise InvalidInput(
+            f"column {name!r} is of type {kind}, which CSV cannot hold: drop it, or write Parquet"
+        ) from None
+
+
+class CsvWriter:
+    """A new CSV file, which only its owner can read: bytes as they are, other types as text, floats as they read back.
+
+    It is compressed without a name or a time, so that the same table gives the same bytes.
+    """
+
+    def __init__(self, path: Path, header: Sequence[bytes], separator: str, decimal: str, *, compress: bool) -> None:
+        self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self.stream: Any = (
+            gzip.GzipFile(filename="", mode="wb", fileobj=self.file, mtime=0, compresslevel=6)
+            if compress
+            else self.file
+        )
+        self.separator, self.decimal = separator.encode(), decimal
+        self._special = [b'"', b"\r", b"\n", self.separator]
+        self._pattern = '["\r\n' + f"\\x{ord(separator):02x}]"
+        names = self._quote(pa.array([name or None for name in header], pa.binary()))
+        self.stream.write(self.separator.join(names.to_pylist()) + b"\n")
+
+    def write(self, part: int, batch: Any) -> None:  # noqa: ARG002
+        """Append the rows of a batch."""
+        cells = [self._text(column) for column in batch.columns]
+        cells[-1] = pc.binary_join_element_wise(cells[-1], pa.scalar(b"\n"), pa.scalar(b""))
+        lines = pc.binary_join_element_wise(*cells, pa.scalar(self.separator))
+        self.stream.write(_bytes_of(lines))
+
+    def close(self) -> None:
+        """Write the rest and flush the file to the disk."""
+        if self.stream is not self.file:
+            self.stream.close()
+        self.file.flush()
+        os.fsync(self.file.fileno())
+        self.file.close()
+
+    def abandon(self) -> None:
+        """Close the file as it is, past the buffers: a disk that is full would refuse them again."""
+        self.file.raw.close()
+
+    def _text(self, column: Any) -> Any:
+        kind = column.type
+        if pa.types.is_dictionary(kind):
+            column = column.cast(kind.value_type)
+            kind = kind.value_type
+        if pa.types.is_floating(kind):
+            encoded = column.cast(pa.float64()).dictionary_encode()
+            texts = [repr(number).replace(".", self.decimal).encode() for number in encoded.dictionary.to_pylist()]
+            return self._quote(pa.array(texts, pa.binary()).take(encoded.indices))
+        if not is_bytes(kind):
+            column = column.cast(pa.string())
+        return self._quote(column.cast(pa.binary()))
+
+    def _quote(self, cells: Any) -> Any:
+        """Quote cells that hold a separator, a quote or the end of a line, or that are empty text."""
+        content = _bytes_of(cells)
+        empty = pc.equal(cells, b"")
+        if not any(mark in content for mark in self._special) and not pc.any(empty).as_py():
+            return pc.fill_null(cells, b"")
+        special = pc.or_(pc.match_substring_regex(cells, self._pattern), empty)
+        quote = pa.scalar(b'"')
+        quoted = pc.binary_join_element_wise(quote, pc.replace_substring(cells, '"', '""'), quote, pa.scalar(b""))
+        return pc.fill_null(pc.if_else(special, quoted, cells), b"")
+
+
+def _bytes_of(cells: Any) -> bytes:
+    """Return all bytes of a binary array, one cell behind the other."""
+    data, places = contents(cells)
+    return data[places[0] : places[-1]].tobytes()

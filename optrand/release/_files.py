@@ -1,0 +1,436 @@
+"""Releases of tables in files: a table of private labels in, a table of noisy ones and its record out.
+
+All that the schema and the options settle about the output is settled before anything is charged. No message repeats
+the content of a cell: a table without a header, or with a stray quote, may have a label anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from optrand.accounting._ledger import Charge
+from optrand.accounting._spent import Spent
+from optrand.base._suggestions import missing, suggest_parameters
+from optrand.base._validation import check_flag
+from optrand.errors import InvalidFile, InvalidInput
+from optrand.release._batches import Account, Listener, Sink, Table, check_column, label_column, release
+from optrand.release._cells import MISSING, NO_LABEL, UNDECLARED
+from optrand.release._csv_tables import CsvTable, CsvWriter, check_writable
+from optrand.release._parquet_tables import (
+    ParquetTable,
+    ParquetWriter,
+    check_storable,
+    columns_named_by_pandas,
+    conform,
+    make_schema,
+)
+from optrand.release._publish import Signals, Staging, check_place, digest_of
+from optrand.release._question import Question, check_names
+from optrand.release._record import ReleaseRecord, TableFile, load_release
+from optrand.release._rows import Rows
+from optrand.release._spark import open_frame
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+
+
+def record_path(target: str | os.PathLike[str]) -> Path:
+    """Return the path of the record beside a released table.
+
+    Examples
+    --------
+    >>> record_path("out/census.csv").name
+    'census.csv.release.json'
+    """
+    path = Path(target)
+    return path.with_name(f"{path.name}.release.json")
+
+
+@suggest_parameters
+def randomize_table(
+    source: Any,
+    target: str | os.PathLike[str],
+    question: Question,
+    *,
+    dataset: str | None = None,
+    ledger: Any = "default",
+    again: bool = False,
+    budget: Spent | float | None = None,
+    keep: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    separator: str | None = None,
+    decimal: str | None = None,
+    force: bool = False,
+    listener: Listener | None = None,
+) -> ReleaseRecord:
+    """Release a table of private labels as another table, with its record ``TARGET.release.json`` beside it.
+
+    Every other column is copied as it is: one that was computed from the labels discloses them.
+
+    Parameters
+    ----------
+    source : path or pyspark.sql.DataFrame
+        CSV or Parquet, by the end of its name. Or a frame of Spark, which its workers read, draw and write: it is
+        computed three times, so cache it if that is slow.
+    target : path
+        CSV or Parquet, whatever the source is; a folder of Parquet files becomes a folder. Of a frame of Spark the
+        absolute path of a folder on a disk that the driver and all workers share.
+    question : Question
+        With `ids` for a frame of Spark: frames have no order, so row numbers do not identify records.
+    dataset, ledger, again, budget
+        As of :func:`optrand.randomize`.
+    keep, drop : sequence of str, optional
+        The only other columns to release, or those not to release.
+    separator, decimal : str, optional
+        Marks of separated text in `source`, if not those of its name.
+    force : bool
+        Replace an output that exists.
+    listener : Listener, optional
+
+    Raises
+    ------
+    InvalidInput
+        Something that cannot be read, released or written. Nothing was charged.
+    AlreadySpent, OverBudget, InputChanged
+        As from :meth:`.Ledger.begin`, or the table changed while it was read.
+    NotCertified
+        The gap of a mechanism is above that of the question.
+    Interrupted
+        A signal; the message says whether the table was released.
+    OSError
+        The disk is full, ... A note states the epsilon that was spent.
+
+    Notes
+    -----
+    A file is read twice, in batches: memory does not grow with its rows. All of epsilon is charged before the prior
+    is drawn. A run that was killed, wherever it was, is resumed by the same call, at no further cost and with the same
+    noise. Nothing stands under the final names until all of it is complete and on the disk.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from optrand.data import weeks_worked_path
+    >>> question = Question(column="weeks", labels=range(53), epsilon=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     record = randomize_table(weeks_worked_path(), f"{folder}/noisy.csv", question)
+    ...     record.verify_table(f"{folder}/noisy.csv")
+    >>> record.rows, record.epsilon
+    (20000, 1.0)
+    """
+    check_flag(force, "force")
+    kinds: tuple[tuple[str, object, Any], ...] = (
+        ("question", question, Question),
+        ("listener", listener, Listener | None),
+    )
+    for name, given, kind in kinds:
+        if not isinstance(given, kind):
+            raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a {name.capitalize()}")
+    path = _check_path(source, "source") if isinstance(source, str | os.PathLike) else None
+    output, listener = _check_path(target, "target"), listener or Listener(warn=warnings.warn)
+    account = Account.open(dataset, ledger, again=again, budget=budget)
+    check_place(output, path)
+    with Signals() as signals, Staging(output) as staging, ExitStack() as jobs:
+        replaced, done = check_output(output, question, account, force=force)
+        if done is not None:
+            return done
+        if path is None:
+            if separator is not None or decimal is not None:
+                raise InvalidInput("separator and decimal are for separated text, not for a frame: leave them out")
+            table = jobs.enter_context(open_frame(source, output, question, listener))
+        else:
+            table = open_table(path, separator=separator, decimal=decimal)
+        sink = FileSink(table, question, staging, signals, keep=keep, drop=drop, replace=replaced)
+        for name in question.groups:
+            if name in table.schema.names and name not in sink.names:
+                listener.warn(
+                    f"{output.name} will have no column {name!r}: nothing can be estimated from a release by groups "
+                    "without them"
+                )
+        (record,) = release(table, [question], sink, account, listener)
+    return record
+
+
+def _check_path(given: object, what: str) -> Path:
+    try:
+        path = Path(given)  # type: ignore[arg-type]
+        os.fsencode(path)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} is of type {type(given).__name__}, expected a path that can name a file") from None
+    return path
+
+
+def check_output(
+    output: Path, question: Question, account: Account, *, force: bool
+) -> tuple[bool, ReleaseRecord | None]:
+    """Decide whether files of these names may be replaced, and find the record of a release that is published already.
+
+    A run that was stopped after it published its files, but before the ledger marked it complete, is completed.
+
+    Raises
+    ------
+    InvalidInput
+        A table, or the record of another release, has the name already.
+    """
+    path = record_path(output)
+    # The ledger marks a release complete after it is published, so a run may have been stopped between the two.
+    unfinished = _find_unfinished(path, account)
+    if unfinished is not None and account.ledger is not None:
+        record, charge = unfinished
+        if charge.question == question.digest and _is_table_of(record, output):
+            account.ledger.complete([charge])
+            return False, record
+    if output.exists() and not force:
+        raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
+    if path.exists() and unfinished is None and not force:
+        raise InvalidInput(
+            f"{path} is left over from another release: remove it, or choose another name for the output"
+        )
+    return force or path.exists(), None
+
+
+def _find_unfinished(path: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
+    """Return the record of a release and its charge, if the ledger has it as unfinished."""
+    if account.ledger is None:
+        return None
+    try:
+        record = load_release(path)
+    except (InvalidFile, InvalidInput):
+        return None
+    charge = account.ledger.unfinished(record.release) if isinstance(record, ReleaseRecord) else None
+    return None if charge is None or charge.dataset != account.dataset else (record, charge)
+
+
+def _is_table_of(record: ReleaseRecord, output: Path) -> bool:
+    try:
+        record.verify_table(output)
+    except (InvalidFile, InvalidInput):
+        return False
+    return True
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a path, whatever the case of its letters, by which its kind is known."""
+    name = Path(path).name.lower()
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return suffix
+    raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
+
+
+def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
+    """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
+    if not all(isinstance(each, str | None) for each in (separator, decimal)):
+        raise InvalidInput("separator and decimal are one character each, expected text")
+    if _is_parquet(path):
+        if separator is not None or decimal is not None:
+            raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
+        return None
+    by_name = "\t" if ".tsv" in suffix_of(path) else ","
+    chosen = by_name if separator is None else {"\\t": "\t", "tab": "\t"}.get(separator, separator)
+    return chosen, "." if decimal is None else decimal
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1]):
+        return True
+    return suffix_of(path) == ".parquet"
+
+
+def open_table(
+    path: str | os.PathLike[str], *, separator: str | None = None, decimal: str | None = None
+) -> CsvTable | ParquetTable:
+    """Open a table, to be read in batches.
+
+    Parameters
+    ----------
+    path : path
+        A CSV file with a header (``.csv``, ``.tsv``, ``.gz`` added to either), a Parquet file (``.parquet``), or a
+        folder of Parquet files.
+    separator, decimal : str, optional
+        Marks of separated text, if not those of its name.
+
+    Raises
+    ------
+    InvalidInput
+        No such file, another kind of file, or a damaged one.
+
+    Examples
+    --------
+    >>> from optrand.data import weeks_worked_path
+    >>> table = open_table(weeks_worked_path())
+    >>> sum(batch.num_rows for _, batch in table.batches(["weeks"])), table.schema.names[-1]
+    (20000, 'weeks')
+    """
+    file = Path(path)
+    signs = signs_of(file, separator, decimal)
+    if signs is None and (file.is_dir() or file.is_file()):
+        return ParquetTable(file)
+    if signs is None or not file.is_file():
+        raise InvalidInput(f"{file} is {missing(file)}: expected a table")
+    return CsvTable(file, *signs)
+
+
+class FileSink(Sink):
+    """A table that is written to a staging folder, and published with its record.
+
+    The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns of the released table, in their order.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        question: Question,
+        staging: Staging,
+        signals: Signals,
+        *,
+        keep: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        replace: bool = False,
+    ) -> None:
+        self.staging, self.signals, self.replace = staging, signals, replace
+        self.target, self.column = staging.target, question.column
+        self.output, self.folder = str(self.target.absolute()), staging.folder
+        self.names = _select_names(table, self.column, keep, drop)
+        self._names = set(self.names)
+        # A name that is there twice cannot be read by it.
+        self.columns = self.names if len(self._names) == len(self.names) else None
+        self._files = table.files
+        self._signs: tuple[str, str] | None = None
+        self._texts: Any = None
+        self._begin: Callable[[], Any]
+        self._writer: Any = None
+        self._record: ReleaseRecord
+        if table.path is None:
+            # The workers of Spark write.
+            check_storable(pa.schema([table.schema.field(name) for name in self.names]))
+            return
+        same = () if isinstance(table, CsvTable) else columns_named_by_pandas(table.schema, self.column)
+        if copies := [name for name in same if name in self.names]:
+            raise InvalidInput(
+                f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {self.column!r}, like "
+                "the labels: drop it, or save the frame after reset_index(drop=True)"
+            )
+        self._folder = table.path.is_dir() and not self.target.name.lower().endswith(SUFFIXES[:-1])
+        if self._folder or suffix_of(self.target) == ".parquet":
+            self._plan_parquet(table, table.path, question)
+        else:
+            self._plan_csv(table, table.path)
+
+    def _plan_parquet(self, table: Table, source: Path, question: Question) -> None:
+        if self.columns is None:
+            raise InvalidInput(f"{source.name} has two columns of one name: rename them, or write CSV")
+        if len(table.files) > 1 and not self._folder:
+            raise InvalidInput(
+                f"{source.name} is a folder of files: name a folder, or a CSV file, for the released table"
+            )
+        kind = label_column(table, question).released_kind
+        fields = [table.schema.field(name) for name in self.names]
+        if isinstance(table, CsvTable):
+            fields = [pa.field(name, pa.string()) for name in self.names]
+            kind = pa.string() if pa.types.is_binary(kind) else kind
+            self._texts = pa.schema([field for field in fields if field.name != self.column])
+            self.checked = tuple(self._texts.names)
+        schema = make_schema(pa.schema(fields, table.schema.metadata), self.column, kind)
+        check_storable(schema)
+        staged = self.staging.table
+        paths = [staged / file.relative_to(source) for file in table.files] if self._folder else [staged]
+        self._begin = partial(ParquetWriter, schema, paths, distinct=question.ids)
+
+    def _plan_csv(self, table: Table, source: Path) -> None:
+        if any("=" in part for part in table.folders):
+            raise InvalidInput(f"{source.name} has columns in the names of its folders: release it as a folder")
+        header = [name.encode() for name in self.names]
+        signs = signs_of(self.target)
+        if isinstance(table, CsvTable):
+            header = [raw for raw, name in zip(table.header, table.schema.names, strict=True) if name in self.names]
+            if suffix_of(self.target)[:4] == suffix_of(source)[:4]:
+                signs = (table.separator, table.decimal)
+        if signs is None:
+            raise InvalidInput(f"{self.target} is a folder: name a file for the released table")
+        for name in self.names:
+            if name != self.column:
+                check_writable(table.schema.field(table.schema.names.index(name)).type, name)
+        self._signs = signs
+        packed = suffix_of(self.target).endswith(".gz")
+        self._begin = partial(CsvWriter, self.staging.table, header, *signs, compress=packed)
+
+    def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
+        """Refuse cells that the format cannot hold."""
+        if self.checked:
+            conform(batch.select(list(self.checked)), self._texts)
+
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:
+        """Write a batch."""
+        if self._writer is None:
+            self._writer = self._begin()
+        chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in self._names]
+        columns = [noisy[0] if name == self.column else batch.column(i) for i, name in chosen]
+        self._writer.write(part, pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
+
+    def close(self, records: Sequence[ReleaseRecord], rows: int) -> list[ReleaseRecord]:
+        """Finish the table, and return its record."""
+        if self._writer is not None:
+            self._writer.close()
+        signs = self._signs or ()
+        table = TableFile(self.target.name, digest_of(self.staging.table), rows, self.names, *signs)
+        self._record = replace(records[0], table=table)
+        return [self._record]
+
+    def abandon(self) -> None:
+        """Close unfinished files after an error."""
+        if self._writer is not None:
+            self._writer.abandon()
+
+    def publish(self) -> None:
+        """Give the record its name, then the table."""
+        with self.signals.held():
+            like = self._files[0] if self._files else None
+            path = record_path(self.target)
+            self.staging.publish(path, self._record.to_bytes(), replace=self.replace, like=like)
+            self.signals.outcome, self.signals.released = f"the release was complete by then: {self.target}", True
+
+
+def _select_names(table: Table, column: str, keep: Sequence[str] | None, drop: Sequence[str]) -> tuple[str, ...]:
+    """Select the columns of a released table, in their order."""
+    given = check_names(drop, "drop") if keep is None else check_names(keep, "keep")
+    if keep is not None and len(drop):
+        raise InvalidInput("columns are either kept or dropped by name: give one of the two, not both")
+    if column in given:
+        raise InvalidInput(f"columns to keep or drop are other columns than {column!r}, none of them twice")
+    if set(given) & set(table.partitions):
+        raise InvalidInput("a column in the names of folders stays there: neither keep nor drop it")
+    for name in given:
+        check_column(table, name)
+    return tuple(name for name in table.schema.names if name == column or (name in given) == (keep is not None))
+
+
+def diagnose_table(
+    source: str | os.PathLike[str], question: Question, *, separator: str | None = None, decimal: str | None = None
+) -> dict[str, int]:
+    """Count the labels of a table that a release would refuse: for their owner alone, not to be shared.
+
+    Returns
+    -------
+    dict of str to int
+        ``rows``, and how many of their labels are ``missing``, ``not_numbers`` or ``undeclared``. Not private.
+    """
+    table = open_table(source, separator=separator, decimal=decimal)
+    column, counts = label_column(table, question), np.zeros(4, dtype=np.intp)
+    for _, batch in table.batches([question.column]):
+        counts += np.bincount(-np.minimum(column.places(batch.column(0)), 0), minlength=4)
+    found = {"missing": MISSING, "not_numbers": NO_LABEL, "undeclared": UNDECLARED}
+    return {"rows": int(counts.sum()), **{name: int(counts[-code]) for name, code in found.items()}}

@@ -1,0 +1,267 @@
+"""Releases in memory: an array, a column or a frame in, and the kind that went in comes out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from optrand.accounting._ledger import Ledger
+from optrand.accounting._spent import Spent
+from optrand.base._suggestions import suggest_parameters
+from optrand.errors import InvalidInput
+from optrand.release._batches import Account, Listener, Reader, Sink, Table, release
+from optrand.release._frames import arrow_column, check_frame, is_frame, materialize, replace_labels
+from optrand.release._question import Nulls, Question
+from optrand.release._record import FrameRecord, ReleaseRecord
+from optrand.release._rows import Rows
+
+
+class Randomized(NamedTuple):
+    """Noisy labels, and their record.
+
+    Attributes
+    ----------
+    table : object
+        An object of the kind that went in.
+    record : ReleaseRecord or FrameRecord
+        The latter of several columns.
+    """
+
+    table: Any
+    record: Any
+
+
+@suggest_parameters
+def randomize(
+    data: Any,
+    epsilon: float | Mapping[Hashable, float],
+    *,
+    column: Any = None,
+    labels: Any = None,
+    task: Any = None,
+    prior: Any = None,
+    randomizer: Any = None,
+    loss: Any = None,
+    bias_penalty: Any = None,
+    outputs: Any = None,
+    clip: Any = False,
+    nulls: Nulls | Mapping[Hashable, Nulls] = "refuse",
+    ids: Any = None,
+    groups: Any = None,
+    dataset: str | None = None,
+    ledger: Ledger | str | os.PathLike[str] | None = "default",
+    again: bool = False,
+    budget: float | Spent | None = None,
+    gap: Any = 1e-6,
+) -> Randomized:
+    """Replace private labels by epsilon-label-DP ones, drawn by the best randomizer for a private prior.
+
+    Neighbouring inputs differ in one label. Public are the number and order of rows, ids, other columns, the
+    declared set, and with `nulls` "drop" or "pass" also which labels are missing.
+
+    Parameters
+    ----------
+    data : object
+        An array of numpy (also masked) or a list, a column or frame of pandas or polars, an array or table of Arrow, or
+        any other object that exports Arrow, such as a relation of DuckDB, which comes back as an Arrow table. Private.
+    epsilon : float
+        The whole budget of a column in nats, prior included. Several columns each spend it, or their own in a dict.
+    column : optional
+        The column of labels of a frame, or a list of several, which cost the sum: then all options down to `nulls`, and
+        `gap`, may be dicts by column. Of anything else the name that it has in the record and in the ledger.
+    labels, task, prior, randomizer, loss, bias_penalty, outputs, clip, nulls, gap
+        See :class:`~optrand.release._question.Question`. All labels that can occur, numbers or names, are declared from
+        public knowledge.
+    ids : names of columns, or array, optional
+        Identity of each record: one column, several together, or an array of ids in the order of the labels. By
+        default row numbers; an index is not looked at.
+    groups : names of columns, or array, optional
+        Public columns that partition the rows: each group has a prior and a best randomizer of its own, all for one
+        epsilon; small ones are pooled. Estimates then take ``groups=``, too.
+    dataset : str, optional
+        Name under which the release is charged to a ledger, together with the column.
+    ledger : Ledger, path, URL or None
+        The user's own by default, or a file, or ``postgresql://user@host/database``. None, or no dataset: nothing is
+        charged.
+    again : bool
+        Release a column of the dataset that was released before. Costs add up.
+    budget : float or Spent, optional
+        Largest total cost of all releases of the dataset.
+
+    Returns
+    -------
+    Randomized
+        ``(table, record)``: other columns, the index and the order are kept; metadata of the frame is not. An index
+        that is named like the labels, or equals them, is refused.
+
+    Raises
+    ------
+    InvalidInput
+        An object of another kind, options without meaning, labels that are missing or not declared (neither which nor
+        how many is said), or ids that are not unique. Nothing is charged.
+    AlreadySpent, OverBudget, InputChanged
+        From the ledger: see :meth:`.Ledger.begin`.
+    NotCertified
+        No answer is proven to within `gap`. A note states the epsilon that was spent.
+
+    Notes
+    -----
+    A warning is given before anything is drawn if no histogram can be estimated from the release. A release counts as
+    complete when it is returned: the same call again is refused. An interrupted call is resumed with the same noise.
+
+    Examples
+    --------
+    >>> noisy, record = randomize(np.arange(3000) % 4, 1.0, labels=range(4))
+    >>> noisy.shape, record.epsilon, record.estimates.histogram
+    ((3000,), 1.0, True)
+    """
+    data, framed = materialize(data), is_frame(data)
+    several = isinstance(column, list)
+    chosen = column if several else [column]
+    _check_columns(data, column, chosen, framed=framed)
+    given = {
+        "epsilon": epsilon,
+        "labels": labels,
+        "task": task,
+        "prior": prior,
+        "randomizer": randomizer,
+        "loss": loss,
+        "bias_penalty": bias_penalty,
+        "outputs": outputs,
+        "clip": clip,
+        "nulls": nulls,
+        "gap": gap,
+    }
+    id_columns = _public_columns(data, ids, "ids", framed=framed)
+    group_columns = _public_columns(data, groups, "groups", framed=framed)
+    questions = []
+    for name in chosen:
+        options = _options_of(given, name) if several else given
+        if "epsilon" not in options:
+            raise InvalidInput(f"there is no epsilon for column {name!r}: name one for each")
+        questions.append(
+            Question(column=_name(data, name), groups=tuple(group_columns), ids=tuple(id_columns), **options)
+        )
+    account = Account.open(dataset, ledger, again=again, budget=budget)
+    private = {
+        q.column: arrow_column(data, name if framed else None) for q, name in zip(questions, chosen, strict=True)
+    }
+    for name, cells in zip(chosen, private.values(), strict=True):
+        check_frame(data, name, cells)
+    rows = len(next(iter(private.values())))
+    for what, cells in {**id_columns, **group_columns}.items():
+        if len(cells) != rows:
+            raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
+    table = Table(pa.table({**private, **id_columns, **group_columns}))
+    sink = _MemorySink(data, {q.column: name for q, name in zip(questions, chosen, strict=True)})
+    records = release(table, questions, sink, account, Listener(warn=_warn))
+    by_name = dict(zip(chosen, records, strict=True))
+    return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
+
+
+def _options_of(given: Mapping[str, Any], name: Any) -> dict[str, Any]:
+    """Return the options of one of several columns: those in dicts by column if they name it."""
+    options = {}
+    for option, value in given.items():
+        if not isinstance(value, Mapping):
+            options[option] = value
+        elif name in value:
+            options[option] = value[name]
+    return options
+
+
+def _check_columns(data: Any, column: Any, chosen: Sequence[Any], *, framed: bool) -> None:
+    if not all(isinstance(name, Hashable) for name in chosen):
+        raise InvalidInput("a column is named by a text or a number, several by a list of such names")
+    if not chosen or len({str(name) for name in chosen}) < len(chosen):
+        raise InvalidInput(f"there are {len(chosen)} columns named, expected at least one and no name twice")
+    if not framed and not isinstance(column, str | None):
+        raise InvalidInput(
+            f"labels are of type {type(data).__name__}, which has no columns: give a frame, or as column the text "
+            "by which the record names them"
+        )
+
+
+def _name(data: Any, column: Any) -> str:
+    """Return the name of a column in records and in the ledger: of a Series its own, unless another is given."""
+    if column is not None:
+        return str(column)
+    own = getattr(data, "name", None)
+    return own if isinstance(own, str) and own else "labels"
+
+
+def _public_columns(data: Any, given: Any, what: str, *, framed: bool) -> dict[str, Any]:
+    """Return columns of ids or groups by name: those that are named in a frame, or one that is given itself."""
+    if given is None:
+        return {}
+    names = [given] if isinstance(given, str) else given
+    if framed and isinstance(names, list | tuple) and all(isinstance(name, str) for name in names):
+        return {name: arrow_column(data, name) for name in names}
+    if isinstance(given, str):
+        raise InvalidInput(f"labels have no columns that could hold {what}: pass the {what} themselves")
+    return {what: arrow_column(given)}
+
+
+class _MemorySink(Sink):
+    """Noisy labels in memory, and the object that they go into. The caller has it once the release is complete."""
+
+    output = "in memory"
+
+    def __init__(self, data: Any, names: Mapping[str, Any]) -> None:
+        self.data, self.names = data, names
+        self.table: Any = None
+        self._kept: list[NDArray[np.bool_]] = []
+        self._dropped = False
+        self._noisy: list[Sequence[Any]] = []
+
+    def check(self, batch: Any, rows: Rows) -> None:
+        """Note which rows are released."""
+        self._dropped = self._dropped or rows.kept is not None
+        self._kept.append(np.ones(batch.num_rows, dtype=bool) if rows.kept is None else rows.kept)
+
+    @property
+    def kept(self) -> NDArray[np.bool_] | None:
+        """Return the rows that are released; None for all."""
+        return np.concatenate(self._kept) if self._dropped else None
+
+    def rehearse(self, reader: Reader) -> None:
+        """Put cells that depend on no label in place of all labels, and forget the result."""
+        kept = self.kept
+        rows = sum(map(len, self._kept)) if kept is None else int(kept.sum())
+        most = max(question.k for question in reader.questions)
+        gaps = any(question.nulls in ("pass", "class") for question in reader.questions)
+        # Every label once, and a missing one if there may be any.
+        for start in range(0, most + gaps, rows):
+            turn = np.arange(start, start + rows)
+            missing = (turn == most) & gaps
+            cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
+            try:
+                replace_labels(self.data, dict(zip(self.names.values(), cells, strict=True)), kept)
+            except InvalidInput:
+                raise
+            except Exception as error:
+                # Errors of other libraries depend on the type, and their messages may quote a cell.
+                raise InvalidInput(
+                    f"labels are of type {type(self.data).__name__}, in which others cannot take their place "
+                    f"({type(error).__name__}): pass an array, or a plain frame"
+                ) from None
+
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:  # noqa: ARG002
+        """Keep the noisy labels of a batch."""
+        self._noisy.append(noisy)
+
+    def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:  # noqa: ARG002
+        """Put the noisy labels in place of the private ones."""
+        columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
+        self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)
+        return records
+
+
+def _warn(words: str) -> None:
+    warnings.warn(words, stacklevel=5)

@@ -1,0 +1,276 @@
+"""Tables as Parquet, one file or a partitioned folder: every column but the labels keeps its type and its values.
+
+Only the metadata of other columns are written again: the rest may hold a statistic of the true labels.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from optrand.errors import InvalidInput
+from optrand.release._batches import Table
+
+
+class ParquetTable(Table):
+    """A Parquet file, or all of a folder, whose columns must have the same names and types that can be unified."""
+
+    path: Path
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        _refuse_table_formats(path)
+        self.files = _files_below(path) if path.is_dir() else (path,)
+        if not self.files:
+            raise InvalidInput(f"{path.name} is a folder without files whose names end in .parquet: expected a table")
+        schemas = [_read_schema(file) for file in self.files]
+        try:
+            unified = pa.unify_schemas([schema.remove_metadata() for schema in schemas], promote_options="permissive")
+            if any(schema.names != unified.names for schema in schemas):
+                raise pa.ArrowInvalid
+        except pa.ArrowException:
+            raise InvalidInput(
+                f"the files of {path.name} differ in their columns or types: expected those of one table"
+            ) from None
+        self.schema = schemas[0] if len(schemas) == 1 else unified.with_metadata(schemas[0].metadata)
+        self._folders = [_partition(file.relative_to(path).parts[:-1]) for file in self.files] if path.is_dir() else []
+        self.partitions = tuple(
+            name
+            for name in (self._folders[0] if self._folders else {})
+            if name not in self.schema.names and all(name in found for found in self._folders)
+        )
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the number of a file, and batches of some columns, by default of all that are in the file."""
+        rows = 0
+        # A batch without columns has no number of rows.
+        read = [name for name in self.schema.names if columns is None or name in columns] or self.schema.names[:1]
+        partitions = [name for name in self.partitions if columns is not None and name in columns]
+        wanted = [self.schema.field(name).type for name in read] if columns is not None else self.schema.types
+        for part, file in enumerate(self.files):
+            try:
+                # Buffers of a fixed size in place of whole column chunks.
+                with pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as opened:
+                    for batch in opened.iter_batches(1 << 16, columns=None if columns is None else read):
+                        rows += batch.num_rows
+                        arrays = [c.cast(kind) if c.type != kind else c for c, kind in zip(batch, wanted, strict=True)]
+                        for name in partitions:
+                            value = pa.scalar(self._folders[part][name], pa.string())
+                            arrays.append(pa.repeat(value, batch.num_rows))
+                        yield part, pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *partitions])
+            except (pa.ArrowException, OSError):
+                raise _describe_damage(file) from None
+        if rows == 0:
+            raise InvalidInput(f"{self.path.name} has no rows: there is nothing to randomize")
+
+
+def _read_schema(file: Path) -> Any:
+    try:
+        return pa.parquet.read_schema(file)
+    except (pa.ArrowException, OSError):
+        raise _describe_damage(file) from None
+
+
+def _describe_damage(file: Path) -> InvalidInput:
+    return InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind")
+
+
+def _files_below(folder: Path) -> tuple[Path, ...]:
+    """Return the files of a partitioned table; names that begin with a dot or an underscore are no part of it."""
+    found = sorted(path for path in folder.rglob("*.parquet") if path.is_file())
+    return tuple(
+        path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    )
+
+
+def _partition(folders: Sequence[str]) -> dict[str, str | None]:
+    """Return columns and their values in the names of folders, as Hive writes them."""
+    pairs = (folder.split("=", 1) for folder in folders if "=" in folder)
+    return {unquote(name): None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for name, value in pairs}
+
+
+class ParquetWriter:
+    """A Parquet file or folder that is being written, one file for each file of the table that is read.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Columns of the batches.
+    paths : sequence of path
+        A new file for each part, which only its owner can read; folders are made.
+    distinct : tuple of str
+        Columns no two of whose cells are equal, as record ids: a dictionary of them would only cost time and space.
+
+    Attributes
+    ----------
+    group_rows, group_bytes : int
+        A row group ends as soon as it has as many rows, or as many bytes in memory: wide rows make groups of fewer.
+    """
+
+    group_rows = 1 << 18
+    group_bytes = 1 << 26
+
+    def __init__(self, schema: Any, paths: Sequence[Path], *, distinct: Sequence[str] = ()) -> None:
+        self.schema, self.paths, self.part = schema, list(paths), -1
+        # Parquet has other names for the parts of nested columns.
+        flat = not any(pa.types.is_nested(field.type) for field in schema)
+        self.repeated = [name for name in schema.names if name not in distinct] if flat else True
+        self.writer: Any = None
+        self.file: Any = None
+        self.held: list[Any] = []
+
+    def write(self, part: int, batch: Any) -> None:
+        """Append the rows of a batch of a part, its columns brought to the types of the schema."""
+        while self.part < part:
+            self._next()
+        self.held.append(conform(batch, self.schema))
+        rows, size = (sum(getattr(one, name) for one in self.held) for name in ("num_rows", "nbytes"))
+        if rows >= self.group_rows or size >= self.group_bytes:
+            self._flush()
+
+    def close(self) -> None:
+        """Write the rest and flush the files to the disk."""
+        while self.part < len(self.paths) - 1:
+            self._next()
+        self._finish()
+
+    def abandon(self) -> None:
+        """Close the files as they are."""
+        if self.writer is not None:
+            with suppress(OSError, ValueError, pa.ArrowException):
+                self.writer.close()
+            with suppress(OSError):
+                self.file.close()
+
+    def _next(self) -> None:
+        self._finish()
+        self.part += 1
+        path = self.paths[self.part]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self.writer = pa.parquet.ParquetWriter(self.file, self.schema, use_dictionary=self.repeated)
+
+    def _flush(self) -> None:
+        if self.held:
+            # Each call makes a row group.
+            self.writer.write_table(pa.Table.from_batches(self.held, self.schema))
+            self.held = []
+
+    def _finish(self) -> None:
+        if self.writer is not None:
+            self._flush()
+            self.writer.close()
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+            self.writer = None
+
+
+def conform(batch: Any, schema: Any) -> Any:
+    """Return a batch with the types and names of a schema."""
+    try:
+        columns = [
+            column if column.type == field.type else column.cast(field.type)
+            for column, field in zip(batch.columns, schema, strict=True)
+        ]
+    except pa.ArrowInvalid:
+        raise InvalidInput("at least one cell is no UTF-8 text, as Parquet needs: save the table as UTF-8") from None
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def make_schema(schema: Any, column: str, kind: Any) -> Any:
+    """Make the schema of a released table: the label's column of a new type, and no metadata of the true labels.
+
+    It keeps the metadata of pandas on other columns, its index among them, and no other metadata.
+    """
+    fields = schema.set(schema.names.index(column), pa.field(column, kind)).with_metadata(None)
+    notes, described = _pandas_notes(schema)
+    if not described:
+        return fields
+    if column in described:
+        # Written anew, as pandas needs it if the labels are an index.
+        described[column] = {
+            "name": column,
+            "field_name": column,
+            "metadata": None,
+            "pandas_type": str(kind).replace("double", "float64"),
+            "numpy_type": kind.to_pandas_dtype().__name__,
+        }
+    kept: dict[str, Any] = {
+        name: notes[name] for name in ("column_indexes", "creator", "pandas_version") if name in notes
+    }
+    kept["columns"] = [note for name, note in described.items() if name in schema.names]
+    kept["index_columns"] = [
+        entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, column)
+    ]
+    return fields.with_metadata({"pandas": json.dumps(kept)})
+
+
+def _pandas_notes(schema: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the metadata of pandas on a frame, and on its columns by their names in the file."""
+    try:
+        notes = json.loads((schema.metadata or {})[b"pandas"])
+        return notes, {note.get("field_name") or note["name"]: note for note in notes["columns"]}
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return {}, {}
+
+
+def check_storable(schema: Any) -> None:
+    """Refuse a column whose type Parquet does not have."""
+    for field in schema:
+        try:
+            pa.parquet.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+        except pa.ArrowException:
+            raise InvalidInput(
+                f"column {field.name!r} is of type {field.type}, which Parquet cannot hold: drop it"
+            ) from None
+
+
+def _is_public_index(entry: Any, names: Sequence[str], column: str) -> bool:
+    """Decide whether an index of pandas is a released column, or a range that is not named like the label."""
+    return entry in names if isinstance(entry, str) else entry.get("name") != column
+
+
+def columns_named_by_pandas(schema: Any, column: str) -> tuple[str, ...]:
+    """Return other columns that are named like the labels in the metadata of pandas, such as an index of their values.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"y": [1, 0, 1]}).set_index("y", drop=False)
+    >>> columns_named_by_pandas(pa.Table.from_pandas(frame).schema, "y")
+    ('__index_level_0__',)
+    """
+    _, described = _pandas_notes(schema)
+    return tuple(name for name in schema.names if name != column and described.get(name, {}).get("name") == column)
+
+
+def _has_iceberg_metadata(folder: Path) -> bool:
+    return any((folder / "metadata").glob("*.metadata.json*"))
+
+
+def _refuse_table_formats(path: Path) -> None:
+    """Refuse a table whose rows are listed in a log beside its files: rows that were removed would be released."""
+    marks = {"_delta_log": "Delta", ".hoodie": "Hudi", "_spark_metadata": "Spark's streams"}
+    above = (path.resolve(), *path.resolve().parents)
+    found = [name for mark, name in marks.items() if any((folder / mark).is_dir() for folder in above)]
+    found += ["Iceberg" for folder in above if folder.name == "data" and _has_iceberg_metadata(folder.parent)]
+    if path.is_dir():
+        folders = [each for each in path.rglob("*") if each.is_dir()]
+        found += [marks[folder.name] for folder in folders if folder.name in marks]
+        found += ["Iceberg" for folder in (path, *folders) if _has_iceberg_metadata(folder)]
+        if all((path / name).is_dir() for name in ("snapshot", "manifest", "schema")):
+            found.append("Paimon")
+    if found:
+        raise InvalidInput(
+            f"{path.name} belongs to a table of {found[0]}, whose log lists the files that count: read it with a "
+            "library of that format and release the frame, or export it as plain Parquet"
+        )

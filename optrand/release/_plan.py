@@ -1,0 +1,533 @@
+r"""Mechanisms of a release, one for each pool of groups, computed once the prior has been paid for.
+
+A row belongs to one group, so the histograms of all groups cost as much as one of the whole table (parallel
+composition). [B23], section 6, leaves this open. A table without groups has one group.
+
+The optimum for squared loss may draw neighbouring labels from the same distribution. Its counts are compared with
+those of debiased randomized response, which releases every label by an output of its own: with :math:`q = 1 /
+(e^\epsilon + k - 1)` and :math:`p = e^\epsilon q` its noise on the count of ``y`` has, for one row under the prior
+``h``, the variance
+
+.. math:: \frac{h_y p (1 - p) + (1 - h_y) q (1 - q)}{(p - q)^2}.
+
+If the largest ratio of standard deviations is above :attr:`Limits.multiple`, labels are drawn from debiased randomized
+response with a small probability ``w``. Unbiased values of an indicator, of second moment :math:`S` from the optimum
+and :math:`S'` from the other, then have a combination of at most :math:`((1 - w) / S + w / S')^{-1}`, if outputs show
+which of the two drew. All of it is a function of the declared labels, epsilon and the prior.
+
+The optimum for classes leaves out those that are rare, often all but one. If its ratio is too large, randomized
+response draws as many labels as cost :attr:`Limits.class_cost` of the probability that a label stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand import losses
+from optrand.base._arithmetic import float_above
+from optrand.base._validation import Floats, frozen
+from optrand.certificates._certificate import Certificate, certify
+from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
+from optrand.closed_forms._response import response_weights
+from optrand.errors import InvalidInput
+from optrand.estimate._averages import UNBIASED
+from optrand.estimate._debiasing import LARGEST as FACTORED
+from optrand.estimate._debiasing import Debiasing
+from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._mixture import mixture
+from optrand.model._outputs import Grid, Line
+from optrand.model._problem import Problem
+from optrand.model._table import Table
+from optrand.release._cells import Places
+from optrand.release._question import Question
+from optrand.release._rows import Groups, Ids, Indices
+from optrand.sampling._entropy import EntropySource
+from optrand.sampling._keyed import RecordStreams
+from optrand.sampling._priors import private_histogram, shrink_histograms
+from optrand.solvers import solve
+from optrand.studies import minimax
+
+
+def rehearse(question: Question, rows: int) -> None:
+    """Find and prove a mechanism, for a uniform prior if it needs one, so that errors come before the charge."""
+    epsilon = question.split(rows).labels
+    if question.needs_prior:
+        _find_best(question, question.problem(epsilon))
+    else:
+        prove(question, [_find_without_prior(question, epsilon)])
+
+
+def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySource) -> NDArray[np.int64] | None:
+    """Draw the noisy histogram of each pool; None if the question buys no prior.
+
+    Parameters
+    ----------
+    question : Question
+    counts : (groups, k) array of int
+        Rows of each label in each group. Private, except the sums of rows.
+    source : EntropySource
+
+    Notes
+    -----
+    *Proof of privacy.* Groups are public and a row is in one of them, so two tables that differ in one label differ in
+    one histogram, which is epsilon-DP (:func:`~optrand.sampling._priors.private_histogram`).
+    """
+    if not question.buys_prior:
+        return None
+    epsilon = question.split(int(counts.sum())).prior
+    pools = pools_of(question, counts.sum(axis=1))
+    # Small groups are pooled before noise is added: the noise on each of their own counts would exceed them.
+    pooled = np.zeros((int(pools.max()) + 1, question.k), dtype=np.int64)
+    np.add.at(pooled, pools, counts)
+    return np.array([private_histogram(row, epsilon, source=source) for row in pooled], dtype=np.int64)
+
+
+def find_mechanisms(
+    question: Question,
+    groups: Groups,
+    sizes: Indices,
+    noisy: NDArray[np.int64] | None,
+    announce: Callable[[str], object] = lambda _: None,
+) -> tuple[list[Conditioning], float | None]:
+    """Find the mechanism of each pool for noisy histograms. All of the result may be published.
+
+    Parameters
+    ----------
+    question : Question
+    groups : Groups
+    sizes : (groups,) array of int
+        Labels in each group, public.
+    noisy : (pools, k) array of int or None
+        The noisy histograms that were paid for.
+    announce : callable
+        Called with the name of each stage.
+
+    Returns
+    -------
+    fits : list of Conditioning
+        The mechanism of each pool, and its fitness for histograms.
+    relative_loss : float or None
+        Objective of a release by groups under the noisy priors, as a share of that of one mechanism for all.
+
+    Examples
+    --------
+    >>> question = Question(labels=range(4), epsilon=1.0)
+    >>> (fit,), _ = find_mechanisms(
+    ...     question, Groups(), np.array([3000]), np.array([[1500, 500, 500, 500]])
+    ... )
+    >>> fit.mechanism.labels.size, round(fit.multiple, 1)
+    (4, 1.9)
+    """
+    # Sizes are public, so the split of the budget discloses nothing.
+    epsilon = question.split(int(sizes.sum())).labels
+    announce("solving")
+    if not question.needs_prior:
+        return [Conditioning(_find_without_prior(question, epsilon))], None
+    # Pools with the same prior share a mechanism.
+    priors, inverse = np.unique(_priors(question, sizes, noisy), axis=0, return_inverse=True)
+    of_pools = inverse.ravel().tolist()
+    best = [_find_best(question, question.problem(epsilon, prior)) for prior in priors]
+    announce("making it fit for histograms")
+    fits = [Conditioning(one) if question.draws_optimum else condition(one) for one in best]
+    relative = None
+    if groups.columns and noisy is not None:
+        rows = np.bincount(pools_of(question, sizes), sizes)
+        relative = _relative_loss(question, epsilon, noisy, [best[place] for place in of_pools], rows)
+    return [fits[place] for place in of_pools], relative
+
+
+def pools_of(question: Question, sizes: Indices) -> Indices:
+    """Return the pool of each group, from 0 on, by the public sizes of all; one pool if no prior is bought.
+
+    A group has a pool of its own if its rows outnumber the noise on its counts, which adds up to about ``2 k`` over the
+    epsilon of the prior. All others share the last one.
+
+    Examples
+    --------
+    >>> question = Question(labels=range(53), epsilon=1.0, prior=0.05)
+    >>> pools_of(question, np.array([9_000, 40, 7_000, 300])).tolist()
+    [0, 2, 1, 2]
+    """
+    if not question.buys_prior:
+        return np.zeros(sizes.size, dtype=np.intp)
+    epsilon = question.split(int(sizes.sum())).prior
+    alone = np.maximum(sizes, 1) > (2 * question.k / epsilon if epsilon else math.inf)
+    pools: Indices = np.where(alone, np.cumsum(alone) - 1, alone.sum())
+    return pools
+
+
+def prove(question: Question, mechanisms: Iterable[Mechanism]) -> list[Certificate]:
+    """Return the certificate of each distinct mechanism; that of minimax bounds the largest loss of all labels."""
+    distinct = {id(one): one for one in mechanisms}.values()
+    if question.randomizer == "minimax":
+        return [certify(one, worst_case=True).require(gap=question.gap) for one in distinct]
+    return [certify(one).require(gap=math.inf) for one in distinct]
+
+
+def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] | None) -> str:
+    """Return the origin of the prior, in words."""
+    if isinstance(question.prior, np.ndarray):
+        return "public: trusted as given, nothing spent on it"
+    if question.randomizer == "minimax":
+        return "none: minimax, the randomizer whose largest loss of all labels is least"
+    if noisy is None:
+        return "none: nothing was estimated from the labels"
+    if groups.columns:
+        return f"estimated privately for {len(noisy)} pool(s) of {len(groups)} group(s) of rows"
+    empty = "; the noise left no count above 0, so it is uniform" if noisy.max() <= 0 else ""
+    return f"estimated privately{empty}"
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Draws noisy labels: a keyed function of a record's label, id and group.
+
+    It can be pickled, and then holds the keys of the labels.
+
+    Attributes
+    ----------
+    mechanisms : tuple of Mechanism
+    keys : tuple of bytes
+        One for each mechanism.
+    places : (groups,) array of int
+        Index of the mechanism of each group.
+    values : (k,) array
+        Declared labels.
+    """
+
+    mechanisms: tuple[Mechanism, ...]
+    keys: tuple[bytes, ...] = field(repr=False)
+    places: Indices
+    values: Floats
+
+    @cached_property
+    def _streams(self) -> tuple[RecordStreams, ...]:
+        return tuple(RecordStreams(key, private=True) for key in self.keys)
+
+    def __call__(self, places: Places, ids: Ids, groups: Indices) -> Floats:
+        """Draw for records with these places of labels, ids and groups, 0 for a missing label."""
+        if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
+            return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
+        noisy = np.zeros(places.size)
+        chosen = np.where(places >= 0, self.places[groups], -1)
+        for number, (mechanism, streams) in enumerate(zip(self.mechanisms, self._streams, strict=True)):
+            rows = np.flatnonzero(chosen == number)
+            if rows.size:
+                noisy[rows] = mechanism.sample_records(self.values[places[rows]], np.take(ids, rows, axis=0), streams)
+        return noisy
+
+
+def _priors(question: Question, sizes: NDArray[Any], noisy: NDArray[np.int64] | None) -> Floats:
+    """Return the prior of each pool."""
+    if noisy is None:
+        given = question.prior if isinstance(question.prior, np.ndarray) else np.ones(1)
+        return given[np.newaxis]
+    rows = np.bincount(pools_of(question, sizes), sizes, len(noisy))
+    return shrink_histograms(noisy, rows, question.split(int(sizes.sum())).prior)
+
+
+def _find_best(question: Question, problem: Any) -> Mechanism:
+    """Return the mechanism of a problem, proven to be within the gap of the question."""
+    best = mechanism_for(problem, question.randomizer or "")
+    # Named randomizers that are no optima are released with any gap, which the record states.
+    stated = question.rule in ("rr-top-k", "gap-response")
+    certify(best).require(gap=math.inf if stated else question.gap)
+    return best
+
+
+def _relative_loss(
+    question: Question, epsilon: float, noisy: NDArray[np.int64], best: list[Mechanism], rows: NDArray[Any]
+) -> float:
+    """Return the objective under the priors of pools, as a share of that of one mechanism for all rows."""
+    total = np.maximum(noisy.sum(axis=0), 1)
+    single = _find_best(question, question.problem(epsilon, total / total.sum()))
+    own = sum(size * expected_loss(one) for size, one in zip(rows, best, strict=True))
+    common = sum(size * expected_loss(single, prior=one.problem.prior) for size, one in zip(rows, best, strict=True))
+    return float(own / common) if common else 1.0
+
+
+def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
+    """Return the mechanism of a problem: the optimum, or a randomizer for its prior by name."""
+    name, _, size = randomizer.partition(":")
+    if size:
+        found = rr_top_k(problem.prior, int(size), problem.epsilon)
+        outputs = problem.labels[found.outputs.astype(np.intp)]
+        return Mechanism(problem, Table(problem.labels, outputs, found.table.steps), found.dual)
+    if name == "gap-response" and problem.k > 1:
+        found = gap_response(problem.labels, problem.prior, problem.epsilon)
+        low, high = found.outputs[[0, -1]].tolist()
+        if low < problem.outputs.low or high > problem.outputs.high:
+            raise InvalidInput(f"gap-response has outputs from {low:g} to {high:g}: leave the outputs out")
+        return Mechanism(problem, found.table, found.dual)
+    return solve(problem)
+
+
+def _find_without_prior(question: Question, epsilon: float) -> Mechanism:
+    """Return the mechanism that is given, or that of a name that needs no prior."""
+    name = question.randomizer
+    if isinstance(name, Mechanism):
+        return name
+    return _solve_without_prior(str(name), question.problem(epsilon))
+
+
+# Solved before the charge, and used after it: minimax over 500 labels takes half a minute.
+@lru_cache(maxsize=4)
+def _solve_without_prior(name: str, problem: Problem) -> Mechanism:
+    if name == "rr":
+        return rr(problem.labels, problem.epsilon)
+    if name == "debiased-rr":
+        return debiased_rr(problem.labels, problem.epsilon)
+    if isinstance(problem.outputs, Grid):
+        raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: leave the grid out")
+    return minimax(problem.labels, problem.epsilon, bias_penalty=problem.bias_penalty, outputs=problem.outputs)
+
+
+def expected_loss(mechanism: Mechanism, **changes: Any) -> float:
+    """Return the expected loss and bias penalty, rounded up, after changes to the problem; of classes, 1 - accuracy."""
+    problem = replace(mechanism.problem, **changes)
+    changed = mechanism if problem == mechanism.problem else Mechanism(problem, mechanism.table)
+    proof = changed.certificate
+    return float_above(1 - Fraction(proof.lower)) if proof.maximised else proof.upper
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of mixing.
+
+    Attributes
+    ----------
+    multiple : float
+        Standard deviation of a count, as a multiple of that of (debiased) randomized response, above which the two
+        are mixed.
+    cost : float
+        Largest share of the loss under the prior that mixing may cost. Together with the smoothing of the prior it is
+        at most 1 %.
+    class_cost : float
+        Share of the probability that a class stays, under the prior, that mixing costs.
+    labels : int
+        Most labels for which errors of counts are computed: as many solutions with a factored table.
+    block : int
+        Values of outputs that are held in memory at a time.
+    """
+
+    multiple: float = 10.0
+    cost: float = 0.008
+    class_cost: float = 0.01
+    labels: int = 2001
+    block: int = 1 << 21
+
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioning:
+    """Fitness of a mechanism for histograms, and for losses whose noise is undone.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    weight : float
+        Share of labels that (debiased) randomized response draws. 0 if nothing was mixed in.
+    cost : float
+        Share of the loss that this costs under the prior; of classes, of the probability that one stays.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> best = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
+    >>> found = Conditioning(best)
+    >>> found.possible, round(found.multiple, 3)
+    (True, 1.73)
+    """
+
+    mechanism: Mechanism
+    weight: float = 0.0
+    cost: float = 0.0
+
+    @cached_property
+    def obstacle(self) -> str:
+        """Return the reason why no histogram can be estimated; empty if one can."""
+        try:
+            _ = self._debiasing
+        except InvalidInput as error:
+            return str(error)
+        return ""
+
+    @property
+    def possible(self) -> bool:
+        """Decide whether histograms, and losses without the noise's bias, can be estimated."""
+        return not self.obstacle
+
+    @cached_property
+    def count_errors(self) -> Floats | None:
+        """Return the standard deviation of the noise on each count, ``(k,)``, for one row under the prior.
+
+        Times the root of the number of rows it is that of the whole count. None if there is no histogram, or too many
+        labels to compute it.
+        """
+        k = self.mechanism.labels.size
+        if not self.possible or k > LIMITS.labels:
+            return None
+        prior, squares = self._debiasing.prior, np.empty(k)
+        # A block of labels at a time: the values of all of them would be a table of k columns for each output.
+        step = max(1, LIMITS.block // self.mechanism.outputs.size)
+        for start in range(0, k, step):
+            block = slice(start, min(start + step, k))
+            values = self._debiasing.values(np.eye(k, block.stop - start, -start))
+            squares[block] = self._debiasing.chances @ values**2
+        return frozen(np.sqrt(np.maximum(squares - prior, 0.0)))
+
+    @cached_property
+    def response_errors(self) -> Floats:
+        """Return such standard deviations under debiased randomized response at the same epsilon."""
+        k, prior = self.mechanism.labels.size, self.mechanism.problem.prior
+        stay, other = response_weights(k, self.mechanism.epsilon)
+        # p - q without cancellation.
+        apart = math.expm1(self.mechanism.epsilon) * other
+        rest = other * (k - 1)
+        return frozen(np.sqrt(prior * stay * rest + (1 - prior) * other * (1 - other)) / apart)
+
+    @property
+    def multiple(self) -> float:
+        """Return the largest ratio of the two errors; infinite without a histogram, NaN if it was not computed."""
+        if not self.possible:
+            return math.inf
+        if self.count_errors is None:
+            return math.nan
+        if self.mechanism.labels.size == 1:
+            return 1.0
+        return float((self.count_errors / self.response_errors).max())
+
+    @property
+    def lost(self) -> str:
+        """Name of the quantity that :attr:`cost` is a share of."""
+        return "the chance that a class stays" if self.mechanism.problem.loss == losses.zero_one else "the loss"
+
+    @cached_property
+    def _debiasing(self) -> Debiasing:
+        return Debiasing.of(self.mechanism)
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Standard deviations of the noise that a release leaves on its estimates, in units of the labels.
+
+    All are expected under the prior; without one, if all declared labels were equally frequent.
+
+    Attributes
+    ----------
+    label : float
+        Standard deviation of one label.
+    mean : float or None
+        Standard deviation of the mean of all rows; None if the mechanism is biased.
+    histogram : bool
+        Whether the labels' histogram can be estimated, and with it losses without the noise's bias.
+    counts : tuple of float, optional
+        Standard deviation of each label's count; None without a histogram or for too many labels.
+    multiple : float, optional
+        Largest of them, in those of debiased randomized response at the same epsilon.
+    words : str
+        The same in a line.
+    """
+
+    label: float
+    mean: float | None
+    histogram: bool
+    counts: tuple[float, ...] | None
+    multiple: float | None
+    words: str
+
+    @classmethod
+    def of(cls, fits: Sequence[Conditioning], rows: NDArray[Any], bias: float) -> Estimates:
+        """Return the estimates that a release admits whose pools have some rows each; their noise is independent."""
+        labels, total = fits[0].mechanism.labels, int(rows.sum())
+        obstacle = next((fit.obstacle for fit in fits if not fit.possible), None)
+        variances = [float(fit.mechanism.problem.prior @ fit.mechanism.table.variances) for fit in fits]
+        one = math.sqrt(float(rows @ np.array(variances)) / total)
+        errors = [fit.count_errors for fit in fits]
+        squares = [size * found**2 for size, found in zip(rows, errors, strict=True) if found is not None]
+        worst, dearest = max(fit.multiple for fit in fits), max(fits, key=lambda fit: fit.cost)
+        words = "histogram and losses" if obstacle is None else f"no histogram, no loss of a label: {obstacle}"
+        if math.isfinite(worst):
+            words += f", each count within {worst:.3g} times the noise of randomized response"
+            if dearest.weight:
+                words += f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {dearest.lost}"
+        return cls(
+            label=one,
+            mean=one / math.sqrt(total) if bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
+            histogram=obstacle is None,
+            counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) else None,
+            multiple=worst if math.isfinite(worst) else None,
+            words=words,
+        )
+
+
+def condition(mechanism: Mechanism) -> Conditioning:
+    """Mix randomized response into an optimum if histograms need it.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The optimum for the prior of its problem. Any other than an unbiased one on the line, or one of classes, is left
+        as it is.
+
+    Returns
+    -------
+    Conditioning
+        Parts of the mechanism, with a weight just large enough for :attr:`Limits.multiple`, at a cost of at most
+        :attr:`Limits.cost`; of classes a weight that costs :attr:`Limits.class_cost`.
+    """
+    found, problem = Conditioning(mechanism), mechanism.problem
+    if problem.loss == losses.zero_one:
+        return _condition_classes(found)
+    unbiased_on_the_line = mechanism.arcs is not None and problem.outputs == Line() and problem.bias_penalty == math.inf
+    if not unbiased_on_the_line or not found.multiple > LIMITS.multiple:
+        return found
+    response = debiased_rr(mechanism.labels, mechanism.epsilon, prior=problem.prior)
+    # No more than histograms need and the loss may cost. If the response is no dearer, half of it costs nothing.
+    least, dearer = (float(problem.prior @ one.losses()) for one in (mechanism, response))
+    weight = min(_find_weight(found), LIMITS.cost * least / (dearer - least)) if dearer > least else 1 / 2
+    mixed = mixture(mechanism, response, weight)
+    return Conditioning(mixed, weight, float(problem.prior @ mixed.losses()) / least - 1)
+
+
+def _condition_classes(found: Conditioning) -> Conditioning:
+    """Mix randomized response into a mechanism of classes, unless its table is too large to be debiased."""
+    best = found.mechanism
+    k, prior = best.labels.size, best.problem.prior
+    if k < 2 or k**2 > FACTORED or not found.multiple > LIMITS.multiple:
+        return found
+    response = rr(best.labels, best.epsilon)
+    # A mixture is private at the larger ratio of the two, so both must have the same one.
+    if response.ratio != best.ratio:
+        return found
+    stays, other = (float(prior @ _stay_probabilities(one)) for one in (best, response))
+    weight = min(1 / 2, LIMITS.class_cost * stays / (stays - other)) if stays > other else 1 / 2
+    mixed = mixture(best, response, weight)
+    return Conditioning(mixed, weight, 1 - float(prior @ _stay_probabilities(mixed)) / stays)
+
+
+def _stay_probabilities(mechanism: Mechanism) -> Floats:
+    """Return the probability that each class is released unchanged, shape ``(k,)``."""
+    table = mechanism.randomizer
+    same: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
+    return same
+
+
+def _find_weight(found: Conditioning) -> float:
+    """Find the weight of debiased randomized response at which no error of a count is above the limit."""
+    # Second moments S are variances plus the prior. 1 / S of the mixture is at least linear in w, so the least w is a
+    # maximum over labels (module docstring).
+    prior, other = found.mechanism.problem.prior, found.response_errors**2
+    allowed, best = 1 / (LIMITS.multiple**2 * other + prior), 1 / (other + prior)
+    now = np.zeros_like(prior) if found.count_errors is None else 1 / (found.count_errors**2 + prior)
+    return float(np.max((allowed - now) / (best - now), where=now < allowed, initial=0.0))

@@ -1,0 +1,461 @@
+"""Rows of a table: their record ids, their public groups, and sums over them.
+
+Ids have 128 bits. Two records of one id would share their noise, so they are checked to be unique, exactly, while few
+of them are in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import struct
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from optrand.errors import InputChanged, InvalidInput
+from optrand.release._cells import Places, contents, is_bytes, plain
+from optrand.release._frames import arrow_column, as_table, is_frame
+
+Ids = NDArray[np.uint64]
+"""Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""
+
+Indices = NDArray[np.intp]
+
+
+def row_ids(first: int, count: int) -> Ids:
+    """Return the ids of rows that have none of their own: their numbers."""
+    return _integers(np.arange(first, first + count, dtype=np.uint64))
+
+
+def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> Ids:
+    """Return the ids of the records that the cells of some columns identify together.
+
+    Parameters
+    ----------
+    columns : sequence of pyarrow arrays
+        Integers, text, bytes, UUIDs, dates or times. Text that writes an integer of up to 18 digits stands for it:
+        ``7``, not ``007``.
+    names : sequence of str
+        For errors.
+    key : bytes
+        At most 64 bytes, of the hash to 127 bits of everything that is no integer.
+
+    Raises
+    ------
+    InvalidInput
+        A cell is missing, or a column is of another type.
+
+    Examples
+    --------
+    >>> column_ids([pa.array(["7", "-1"])], ["id"], key=b"k").tolist()
+    [[7, 0], [18446744073709551615, 0]]
+    >>> column_ids([pa.array(["007"])], ["id"], key=b"k")[0, 1] >= 2**63
+    np.True_
+    """
+    found = [_ids(column, name, key) for column, name in zip(columns, names, strict=True)]
+    if len(found) == 1:
+        return found[0]
+    rows = np.ascontiguousarray(np.hstack(found), dtype="<u8").view(np.uint8)
+    return _hashes(rows.ravel(), np.arange(len(rows) + 1) * rows.shape[1], key)
+
+
+def _ids(column: Any, name: str, key: bytes) -> Ids:
+    column = plain(column)
+    if column.null_count:
+        raise InvalidInput(f"at least one record id in column {name!r} is missing: every row needs one")
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+        kind = column.type
+    if pa.types.is_integer(kind):
+        integers: NDArray[Any] = column.to_numpy()
+        wide = integers if integers.dtype == np.uint64 else integers.astype(np.int64).view(np.uint64)
+        return _integers(wide)
+    if not (is_bytes(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise InvalidInput(f"column {name!r} is of type {kind}, expected integers, text, UUIDs or dates as record ids")
+    if pa.types.is_fixed_size_binary(kind):
+        return _hashes(*contents(column), key)
+    return _text_ids(column.cast(pa.large_binary()), key)
+
+
+def _integers(values: NDArray[np.uint64]) -> Ids:
+    ids = np.zeros((values.size, 2), dtype=np.uint64)
+    ids[:, 0] = values
+    return ids
+
+
+def _text_ids(column: Any, key: bytes) -> Ids:
+    data, places = contents(column)
+    first = np.append(data, np.uint8(0))[places[:-1]]
+    # Few texts that are no integers begin like one, and the pattern takes as long as the hash.
+    whole = (first == ord("-")) | ((first >= ord("0")) & (first <= ord("9")))
+    if whole.any():
+        # Integers of 64 bits in the only way in which they are written.
+        written = pc.match_substring_regex(_filter(column, whole), r"^(0|-?[1-9][0-9]{0,17})$")
+        whole[whole] = written.to_numpy(zero_copy_only=False)
+    if not whole.any():
+        return _hashes(data, places, key)
+    integers = _filter(column, whole).cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    if whole.all():
+        return _integers(integers.view(np.uint64))
+    ids = np.empty((len(column), 2), dtype=np.uint64)
+    ids[whole] = _integers(integers.view(np.uint64))
+    ids[~whole] = _hashes(*contents(_filter(column, ~whole)), key)
+    return ids
+
+
+def _filter(column: Any, rows: NDArray[np.bool_]) -> Any:
+    return column if rows.all() else column.filter(pa.array(rows))
+
+
+def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> Ids:
+    """Return keyed hashes of pieces of some bytes, which begin and end at some places.
+
+    A piece is hashed by its CBC-MAC of AES-256. Its length is the first block, so that no piece is the beginning of
+    another, as a CBC-MAC needs. Pieces of more than 1024 bytes are hashed by BLAKE2b.
+    """
+    lengths = np.diff(places)
+    hashes = _encrypt(key, b"texts", _integers(lengths.astype(np.uint64)))
+    padded = np.append(data, np.zeros(16, dtype=np.uint8))
+    # The word that begins at each byte, and masks of its first 0 to 8 bytes.
+    words = np.ndarray(padded.size - 7, dtype="<u8", buffer=padded, strides=(1,))
+    masks = np.array([(1 << 8 * count) - 1 for count in range(9)], dtype=np.uint64)
+    # All pieces at once, block by block: a call for each of them would take many times as long.
+    short = np.where(lengths > 1024, 0, lengths)
+    for start in range(0, int(short.max(initial=0)), 16):
+        rows = np.flatnonzero(short > start)
+        blocks = np.take(hashes, rows, axis=0)
+        for half, begin in enumerate((start, start + 8)):
+            blocks[:, half] ^= words[places[rows] + begin] & masks[np.clip(short[rows] - begin, 0, 8)]
+        hashes[rows] = _encrypt(key, b"texts", blocks)
+    for row in np.flatnonzero(lengths > 1024).tolist():
+        piece = data[places[row] : places[row + 1]].tobytes()
+        hashes[row] = np.frombuffer(hashlib.blake2b(piece, digest_size=16, key=key).digest(), dtype="<u8")
+    # The highest bit marks a hash, not an integer.
+    hashes[:, 1] |= np.uint64(1 << 63)
+    return hashes
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Partition of a table by public columns. Without columns there is one group.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    names : tuple of str
+        Each group's values as text, a JSON list. A missing value, null, is one of its own.
+
+    Examples
+    --------
+    >>> batch = pa.record_batch({"state": ["CA", "NY", "CA"], "y": [1, 2, 3]})
+    >>> groups = Groups.among(("state",), [batch])
+    >>> groups.names, groups.codes(batch).tolist()
+    (('["CA"]', '["NY"]'), [0, 1, 0])
+    """
+
+    columns: tuple[str, ...] = ()
+    names: tuple[str, ...] = ("[]",)
+
+    @classmethod
+    def among(cls, columns: tuple[str, ...], batches: Iterable[Any]) -> Groups:
+        """Find the groups of some batches, in an order that does not depend on that of rows."""
+        found: set[str] = set()
+        for batch in batches:
+            found.update(_distinct_names(columns, batch)[0])
+        order = sorted(found, key=lambda name: [(value is not None, value or "") for value in json.loads(name)])
+        return cls(columns, tuple(order))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def codes(self, batch: Any) -> Indices:
+        """Return the index of the group of each row."""
+        if not self.columns:
+            return np.zeros(batch.num_rows, dtype=np.intp)
+        names, codes = _distinct_names(self.columns, batch)
+        places = {name: place for place, name in enumerate(self.names)}
+        if any(name not in places for name in names):
+            raise InputChanged("the table holds another group of rows than when it was first read: start again")
+        return np.array([places[name] for name in names], dtype=np.intp)[codes]
+
+    def codes_of(self, given: Any, rows: int) -> Indices:
+        """Return the index of the group of each of some released rows.
+
+        Their columns are given as a frame, as a mapping by name, or as the one column itself.
+        """
+        columns = _columns_of(given, self.columns)
+        missing = [name for name in self.columns if name not in columns]
+        if missing:
+            raise InvalidInput(f"groups are missing for {', '.join(missing)}: pass a column for each")
+        arrays = [plain(columns[name]) for name in self.columns]
+        if any(len(array) != rows for array in arrays):
+            raise InvalidInput(f"groups are of another number of rows than the {rows} released values")
+        try:
+            return self.codes(pa.RecordBatch.from_arrays(arrays, names=list(self.columns)))
+        except InputChanged:
+            raise InvalidInput(
+                "at least one row is of a group that the release does not have: pass the columns as they were released"
+            ) from None
+
+
+def _columns_of(given: Any, columns: tuple[str, ...]) -> Mapping[str, Any]:
+    if given is None:
+        raise InvalidInput(f"the release is by groups of {', '.join(columns)}: pass their columns, groups=...")
+    if isinstance(given, Mapping):
+        return {name: arrow_column(column) for name, column in given.items()}
+    if is_frame(given):
+        table = as_table(given)
+        return {name: table.column(name) for name in columns if name in table.schema.names}
+    if len(columns) > 1:
+        raise InvalidInput(f"groups are made by {len(columns)} columns: pass a frame, or a mapping of their names")
+    return {columns[0]: arrow_column(given)}
+
+
+def _distinct_names(columns: tuple[str, ...], batch: Any) -> tuple[list[str], Indices]:
+    """Return the names of the groups of a batch, and which of them each row belongs to."""
+    values = [_as_json(batch.column(name), name) for name in columns]
+    encoded = pc.binary_join_element_wise(*values, ", ").dictionary_encode()
+    names = [f"[{name}]" for name in encoded.dictionary.to_pylist()]
+    return names, encoded.indices.to_numpy(zero_copy_only=False).astype(np.intp)
+
+
+def _as_json(cells: Any, name: str) -> Any:
+    """Return cells as texts of JSON, ``null`` for a missing one."""
+    column = plain(cells)
+    kind = column.type
+    if pa.types.is_nested(kind):
+        raise InvalidInput(f"column {name!r} is of type {kind}, which has no values to group by")
+    encoded = column.dictionary_encode(null_encoding="encode")
+    try:
+        values = encoded.dictionary.cast(pa.string()).to_pylist()
+    except pa.ArrowException:
+        raise InvalidInput(f"at least one cell of column {name!r} is no text or number to group by") from None
+    if pa.types.is_floating(kind):
+        # As integers are written, which gaps turn into floats.
+        values = [value.removesuffix(".0") if value is not None else None for value in values]
+    return pa.array([json.dumps(value, ensure_ascii=False) for value in values], pa.string()).take(encoded.indices)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a batch. Private.
+
+    Attributes
+    ----------
+    places : tuple of (rows,) arrays
+        For each question, of the labels in the declared set, negative for a missing one.
+    ids : (rows, 2) array
+    codes : (rows,) array
+        Groups of the rows.
+    kept : (rows,) array of bool or None
+        Rows that are released; None for all.
+    """
+
+    places: tuple[Places, ...] = field(repr=False)
+    ids: Ids = field(repr=False)
+    codes: Indices = field(repr=False)
+    kept: NDArray[np.bool_] | None = None
+
+    @property
+    def released(self) -> int:
+        """Return the number of rows that are released."""
+        return len(self.ids) if self.kept is None else int(self.kept.sum())
+
+    def drawn_places(self, number: int) -> Places:
+        """Return the places of labels of one question that are drawn: negative in rows that are left out, too."""
+        places = self.places[number]
+        return places if self.kept is None else np.where(self.kept, places, np.int32(-1))
+
+    def counts(self, number: int, groups: int, k: int) -> NDArray[np.intp]:
+        """Return how often each declared label occurs in each group, shape ``(groups, k)``."""
+        places = self.drawn_places(number)
+        present = slice(None) if places.min(initial=0) >= 0 else places >= 0
+        cells = places[present] if groups == 1 else self.codes[present] * k + places[present]
+        found: NDArray[np.intp] = np.bincount(cells, minlength=groups * k).reshape(groups, k)
+        return found
+
+
+@dataclass(frozen=True)
+class RowSums:
+    """Sums of keyed hashes of rows, a multiset hash: they do not depend on batches, order or partitions.
+
+    Attributes
+    ----------
+    rows : int
+    halves : tuple of two int
+        Sums of both halves of the hashes, modulo 2**64.
+
+    Notes
+    -----
+    An id is hashed by AES-256, a pseudorandom permutation, and a row by its CBC-MAC of two blocks, the id and the code,
+    under another key. If tables differ and ids occur once in each, the difference of sums contains a hash with factor 1
+    or -1, which is uniform for whoever does not have the key.
+
+    Examples
+    --------
+    >>> codes = np.array([2, 0, -1])
+    >>> whole = RowSums.of(bytes(32), row_ids(0, 3), codes)
+    >>> parts = [RowSums.of(bytes(32), row_ids(i, 1), codes[i : i + 1]) for i in (2, 0, 1)]
+    >>> whole == sum(parts, RowSums())
+    True
+    """
+
+    rows: int = 0
+    halves: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def of(cls, key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Self:
+        """Return the sums of some rows: of their ids, with the codes of their labels if they are given."""
+        if codes is None:
+            hashes = _encrypt(key, b"ids", ids)
+        else:
+            blocks = _encrypt(key, b"rows", ids)
+            blocks[:, 0] ^= codes.astype(np.int64).view(np.uint64)
+            hashes = _encrypt(key, b"rows", blocks)
+        low, high = (int(hashes[:, half].sum(dtype=np.uint64)) for half in (0, 1))
+        return cls(len(ids), (low, high))
+
+    def __add__(self, other: RowSums) -> RowSums:
+        low, high = ((mine + theirs) % 2**64 for mine, theirs in zip(self.halves, other.halves, strict=True))
+        return RowSums(self.rows + other.rows, (low, high))
+
+    def digest(self, key: bytes, more: bytes = b"") -> str:
+        """Return the digest of all rows, and of something else about the table, in hexadecimal."""
+        return hmac.digest(key, struct.pack("<3Q", self.rows, *self.halves) + more, "sha256").hex()
+
+
+def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Encrypt blocks of 128 bits, each by itself."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    # One block for each input and no chaining: the cipher itself, a function of the block alone.
+    cipher = Cipher(algorithms.AES(hmac.digest(key, purpose, "sha256")), modes.ECB())  # noqa: S305
+    encrypted = bytearray(16 * len(blocks) + 15)
+    cipher.encryptor().update_into(blocks.astype("<u8", copy=False).tobytes(), encrypted)
+    return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
+
+
+class UniqueIds:
+    """Exact check that no id occurs twice, in some ten megabytes of memory for any number of ids.
+
+    Runs of consecutive integers are kept as their ends. All others are hashed into temporary files that only their
+    owner can read, 16 bytes an id; each file is sorted in memory.
+
+    Parameters
+    ----------
+    folder : path, optional
+        For temporary files; the system's by default.
+    buffered : int
+        Ids that are held in memory before they are written to files.
+
+    Attributes
+    ----------
+    bits : int
+        Logarithm of the number of files. A billion ids leave 125 MB in each of 128.
+
+    Examples
+    --------
+    >>> with UniqueIds() as ids:
+    ...     ids.add(row_ids(0, 10))
+    ...     ids.add(row_ids(9, 1))
+    ...     ids.check()
+    Traceback (most recent call last):
+        ...
+    optrand.errors.InvalidInput: at least two records have the same id: ids must be unique over the whole table
+    """
+
+    bits = 7
+
+    def __init__(self, folder: Path | None = None, *, buffered: int = 1 << 18) -> None:
+        self._folder, self._buffered = folder, buffered
+        self._files: list[Any] = []
+        self._runs: list[tuple[int, int]] = []
+        self._held: list[Ids] = []
+        self._count = 0
+        # Secret odd factors, so that no choice of ids fills one file alone.
+        self._factors = np.array([secrets.randbits(64) | 1 for _ in range(2)], dtype=np.uint64)
+
+    def __enter__(self) -> UniqueIds:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
+
+    def add(self, ids: Ids) -> None:
+        """Add the ids of some rows."""
+        if not len(ids):
+            return
+        first, last = int(ids[0, 0]), int(ids[-1, 0])
+        if last - first == len(ids) - 1 and not ids[:, 1].any() and bool((np.diff(ids[:, 0]) == 1).all()):
+            if self._runs and self._runs[-1][1] == first:
+                self._runs[-1] = self._runs[-1][0], last + 1
+                return
+            # Many short runs would be a list of all ids.
+            if len(ids) >= 64 or not self._runs:
+                self._runs.append((first, last + 1))
+                return
+        self._held.append(np.array(ids))
+        self._count += len(ids)
+        if self._count >= self._buffered:
+            self._spill()
+
+    def _spill(self) -> None:
+        if not self._files:
+            self._files = [tempfile.TemporaryFile(dir=self._folder, buffering=0) for _ in range(1 << self.bits)]  # noqa: SIM115
+        ids = np.concatenate(self._held)
+        self._held, self._count = [], 0
+        # Multiply and shift: any two ids share a file with probability 2 / 2**bits at most.
+        mixed = ids[:, 0] * self._factors[0] + ids[:, 1] * self._factors[1]
+        parts = (mixed >> np.uint64(64 - self.bits)).astype(np.uint8)
+        order = np.argsort(parts, kind="stable")
+        bounds = np.searchsorted(parts[order], np.arange((1 << self.bits) + 1, dtype=np.uint8))
+        # Some forty times as fast as `ids[order]`.
+        ordered = np.take(ids, order, axis=0)
+        for file, low, high in zip(self._files, bounds, bounds[1:], strict=False):
+            data = ordered[low:high].tobytes()
+            while data:
+                data = data[file.write(data) :]
+
+    def check(self) -> None:
+        """Compare all ids that were added."""
+        runs = np.array(sorted(self._runs), dtype=np.uint64).reshape(-1, 2)
+        if (runs[1:, 0] < runs[:-1, 1]).any():
+            raise _describe_repetition()
+        if self._held and not self._files:
+            _check_part(np.concatenate(self._held), runs)
+        elif self._held:
+            self._spill()
+        for file in self._files:
+            file.seek(0)
+            _check_part(np.fromfile(file, dtype=np.uint64).reshape(-1, 2), runs)
+
+
+def _check_part(ids: Ids, runs: NDArray[np.uint64]) -> None:
+    low = np.sort(ids[:, 0])
+    twice = low[1:][low[1:] == low[:-1]]
+    if twice.size:
+        # Halves of hashes may agree by chance.
+        among = ids[np.isin(ids[:, 0], twice)]
+        if len(np.unique(among, axis=0)) < len(among):
+            raise _describe_repetition()
+    if len(runs) and len(ids):
+        whole = ids[ids[:, 1] == 0, 0]
+        at = np.searchsorted(runs[:, 0], whole, side="right").astype(np.intp) - 1
+        if ((at >= 0) & (whole < runs[at, 1])).any():
+            raise _describe_repetition()
+
+
+def _describe_repetition() -> InvalidInput:
+    return InvalidInput("at least two records have the same id: ids must be unique over the whole table")

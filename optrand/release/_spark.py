@@ -1,0 +1,323 @@
+"""Releases of frames on a Spark cluster: two passes of ``mapInArrow`` with the reader and the plan of every release.
+
+No exception of a task repeats the content of a cell, since Spark writes exceptions to its logs. A label or an id that
+cannot be released is therefore stated in the report of the task.
+
+The master key stays with the driver. Tasks get the key of the labels alone, in a broadcast variable that is destroyed
+at the end: no plan, log or page of Spark shows it. Its bytes cross the network and lie in temporary files of Spark
+meanwhile; ``spark.network.crypto.enabled`` and ``spark.io.encryption.enabled`` have Spark encrypt both.
+
+Sums of keyed hashes over all rows tie the rows that are counted, checked and written to each other. Of a task that ran
+twice, one file is published, whose rows were summed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from optrand.base._files import sync_directory
+from optrand.errors import InputChanged, InvalidInput, OptrandError
+from optrand.release._batches import Listener, Reader, Scan, Table
+from optrand.release._parquet_tables import ParquetWriter
+from optrand.release._plan import Drawing
+from optrand.release._question import Question
+from optrand.release._rows import Rows, RowSums, column_ids
+
+Batches = Iterable[Any]
+Work = partial["_Report"]
+
+
+@contextmanager
+def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
+    """Open a Spark frame as a table, whose jobs and broadcast variables end with the block.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+        Computed three times: for its labels, for its ids, and to be written. Cache it if that is slow.
+    target : path
+        Absolute path of a folder on a disk that the driver and all workers share.
+    question : Question
+        With `ids`: frames have no order, so row numbers do not identify records.
+    listener : Listener
+
+    Raises
+    ------
+    InvalidInput
+        Another kind of table or target, or a session of Spark Connect, which has no broadcast variables.
+    """
+    classic = sys.modules.get("pyspark.sql.classic.dataframe")
+    if classic is None or not isinstance(frame, classic.DataFrame):
+        raise InvalidInput(
+            f"the table is of type {type(frame).__name__}, expected a path, or a frame of a Spark session with a "
+            "driver in this process (not Spark Connect, which has no broadcast variables); optrand.randomize takes "
+            "arrays and frames in memory"
+        )
+    if frame.isStreaming:
+        raise InvalidInput("the table is a stream, which cannot be read twice: write it to a table first")
+    if not question.ids:
+        raise InvalidInput("frames have no order: name columns that identify a record, ids=...")
+    if not target.is_absolute():
+        raise InvalidInput(f"{target} is not an absolute path: name a folder on a disk that all machines share")
+    if target.name.lower().endswith((".csv", ".csv.gz", ".tsv", ".tsv.gz")):
+        raise InvalidInput(f"{target} is named like a text file: a release on Spark is a folder of Parquet files")
+    context = frame.sparkSession.sparkContext
+    if context.getConf().get("spark.io.encryption.enabled", "false") != "true":
+        listener.warn(
+            "Spark does not encrypt its temporary files: the key of the noise is in one of them until the release "
+            "ends; start the session with spark.io.encryption.enabled=true"
+        )
+    with _jobs(context) as broadcast:
+        yield _SparkTable(frame, broadcast)
+
+
+class _SparkTable(Table):
+    """A Spark frame: the driver reads the distinct values of its groups, tasks read its rows in both passes."""
+
+    def __init__(self, frame: Any, broadcast: Callable[[Work], Any]) -> None:
+        from pyspark.errors import PySparkException
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self.frame, self.broadcast = frame, broadcast
+        if len({name.lower() for name in frame.columns}) < len(frame.columns):
+            raise InvalidInput("the frame has two columns whose names differ in their case at most: rename one")
+        try:
+            self.schema = to_arrow_schema(frame.schema)
+        except PySparkException as error:
+            raise InvalidInput("the frame has a column of a type that Arrow does not have: drop or cast it") from error
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
+        """Yield the distinct values of public columns, which is all that the driver reads of them."""
+        for batch in self.select(columns).distinct().toArrow().to_batches():
+            yield 0, batch
+
+    def select(self, columns: Sequence[str] | None) -> Any:
+        """Return the frame of some columns, all by default."""
+        return self.frame if columns is None else self.frame.select([_quote(name) for name in columns])
+
+    def distinct_ids(self, columns: Sequence[str]) -> Any:
+        """Return the frame of distinct ids, and ``count``, how often each occurs."""
+        from pyspark.sql import functions
+
+        cells = []
+        for name in columns:
+            cell = functions.col(_quote(name))
+            if self.frame.schema[name].dataType.typeName() == "string":
+                # As bytes: a collation may hold two texts equal.
+                cell = cell.cast("binary")
+            cells.append(cell.alias(name))
+        return self.frame.select(cells).groupBy([_quote(name) for name in columns]).count()
+
+    def scan(self, reader: Reader, sink: Any, listener: Listener) -> Scan:  # noqa: ARG002
+        """Make the first pass: labels and ids, and everything that must be refused."""
+        found = self._collect(self.select(reader.needed), partial(_count_labels, reader))
+        if found.refused is not None:
+            raise InvalidInput(found.refused)
+        ids = self._collect(self.distinct_ids(reader.id_columns), partial(_check_ids, reader))
+        if ids.refused is not None:
+            raise InvalidInput(ids.refused)
+        if ids.ids != found.ids:
+            raise _describe_change()
+        counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
+        return Scan([counts], [found.rows], found.released)
+
+    def draw(
+        self,
+        reader: Reader,
+        sink: Any,
+        found: Scan,
+        drawings: Sequence[Drawing],
+        listener: Listener,  # noqa: ARG002
+    ) -> None:
+        """Make the second pass: a file for each partition, under its hidden name."""
+        names, staged = sink.names, sink.staging.table
+        attempts = sink.staging.folder / "attempts"
+        attempts.mkdir(mode=0o700)
+        frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
+        written = self._collect(frame, partial(_write_labels, reader, names, tuple(drawings), attempts))
+        if written.refused is not None or written.rows != found.sums[0]:
+            raise _describe_change()
+        staged.mkdir(mode=0o700)
+        for number, file in enumerate(sorted(written.files)):
+            if not (attempts / file).is_file():
+                raise InvalidInput("a worker wrote its part elsewhere: name a folder on a disk that all machines share")
+            (attempts / file).rename(staged / f"part-{number:05}.parquet")
+        sync_directory(staged)
+
+    def _collect(self, frame: Any, work: Work) -> _Report:
+        """Do some work on all partitions, and add the reports up.
+
+        The work is broadcast, since plans and logs show the objects that a function holds itself.
+        """
+        task = _task(self.broadcast(work), work.func.__name__)
+        reports = [_Report.of_row(row.report) for row in frame.mapInArrow(task, "report string").collect()]
+        counts = [np.array(each.counts, dtype=np.int64) for each in reports if each.counts]
+        return _Report(
+            rows=sum((each.rows for each in reports), RowSums()),
+            ids=sum((each.ids for each in reports), RowSums()),
+            released=sum(each.released for each in reports),
+            counts=np.sum(counts, axis=0).tolist() if counts else [],
+            refused=min((each.refused for each in reports if each.refused is not None), default=None),
+            files=[file for each in reports for file in each.files],
+        )
+
+
+def _quote(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass
+class _Report:
+    """Result of a partition, or of several. Private, except the number of rows and `released`.
+
+    `rows` are sums over ids with labels, `ids` over ids alone.
+    """
+
+    rows: RowSums = field(default_factory=RowSums)
+    ids: RowSums = field(default_factory=RowSums)
+    released: int = 0
+    counts: list[int] = field(default_factory=list, repr=False)
+    refused: str | None = None
+    files: list[str] = field(default_factory=list)
+
+    def read(self, reader: Reader, batches: Batches) -> Iterator[tuple[Any, Rows]]:
+        """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
+        for batch in batches:
+            try:
+                rows = reader.read(batch)
+            except InvalidInput as error:
+                self.refused = self.refused or str(error)
+                continue
+            self.rows += reader.sums(rows)[0]
+            self.released += rows.released
+            yield batch, rows
+
+    @classmethod
+    def of_row(cls, text: str) -> _Report:
+        """Read the report of a task."""
+        found = json.loads(text)
+        rows, ids = (RowSums(each["rows"], tuple(each["halves"])) for each in (found.pop("rows"), found.pop("ids")))
+        return cls(rows, ids, **found)
+
+
+def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
+    """Return the task that does some broadcast work on a partition, and yields its report as a row."""
+
+    def run(batches: Batches) -> Iterator[Any]:
+        try:
+            yield pa.record_batch({"report": [json.dumps(asdict(held.value(batches)))]})
+        except (OptrandError, OSError, MemoryError, GeneratorExit):
+            raise
+        except Exception as error:
+            # Its message may repeat the content of a cell.
+            raise RuntimeError(f"a task of the release failed with {type(error).__name__}") from None
+
+    # Plans and pages of Spark show a function by its name.
+    run.__name__ = name
+    return run
+
+
+def _count_labels(reader: Reader, batches: Batches) -> _Report:
+    report, groups, k = _Report(), len(reader.groups), reader.questions[0].k
+    counts = np.zeros((groups, k), dtype=np.int64)
+    for _, rows in report.read(reader, batches):
+        counts += rows.counts(0, groups, k)
+        report.ids += RowSums.of(reader.secret, rows.ids)
+    report.counts = counts.ravel().tolist()
+    return report
+
+
+def _check_ids(reader: Reader, batches: Batches) -> _Report:
+    """Sum distinct ids, whose batches have a column ``count`` of how often each occurs."""
+    report, names = _Report(), reader.id_columns
+    for batch in batches:
+        if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
+            report.refused = "at least two records have the same id: ids must be unique over the whole table"
+        try:
+            ids = column_ids([batch.column(i) for i in range(len(names))], names, key=reader.secret)
+        except InvalidInput as error:
+            report.refused = str(error)
+            continue
+        report.ids += RowSums.of(reader.secret, ids)
+    return report
+
+
+def _write_labels(
+    reader: Reader, names: Sequence[str], drawings: Sequence[Drawing], folder: Path, batches: Batches
+) -> _Report:
+    """Write a partition to a file of its own in a folder that all machines see.
+
+    A task may run twice: each attempt writes another file, and only those count whose report is collected.
+    """
+    report = _Report()
+    path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
+    writer = None
+    try:
+        for batch, rows in report.read(reader, batches):
+            kept, (noisy,) = reader.draw(batch, rows, drawings)
+            if kept.num_rows == 0:
+                continue
+            column = reader.questions[0].column
+            arrays = [noisy if name == column else kept.column(name) for name in names]
+            table = pa.RecordBatch.from_arrays(arrays, names=list(names))
+            if writer is None:
+                if not folder.is_dir():
+                    raise OSError(f"{folder} is not there: the output must be on a disk that all machines share")
+                writer = ParquetWriter(table.schema, [path], distinct=reader.id_columns)
+            writer.write(0, table)
+        if writer is not None:
+            writer.close()
+            report.files = [path.name]
+    except BaseException:
+        if writer is not None:
+            writer.abandon()
+            path.unlink(missing_ok=True)
+        raise
+    return report
+
+
+def _describe_change() -> InputChanged:
+    return InputChanged(
+        "the frame held other labels or ids when it was computed again: nothing was released; write it to a table "
+        "first, or cache it, and start again"
+    )
+
+
+@contextmanager
+def _jobs(context: Any) -> Iterator[Callable[[Work], Any]]:
+    """Yield a function that broadcasts; variables are destroyed at the end, and jobs are cancelled on an error."""
+    sent: list[Any] = []
+
+    def broadcast(work: Work) -> Any:
+        sent.append(context.broadcast(work))
+        return sent[-1]
+
+    tag = f"optrand-{uuid.uuid4().hex}"
+    context.addJobTag(tag)
+    try:
+        yield broadcast
+    except BaseException:
+        context.cancelJobsWithTag(tag)
+        raise
+    finally:
+        context.removeJobTag(tag)
+        for variable in sent:
+            variable.destroy(blocking=True)
+
+
+def _partition_id() -> int:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()

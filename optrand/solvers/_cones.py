@@ -1,0 +1,390 @@
+r"""Squared loss off a grid as one second-order cone program, its prior given or unknown, on Clarabel.
+
+Without a prior the least of the largest losses over labels is the largest optimum over priors,
+
+.. math:: \min_M \max_y \ell_y(M) = \max_p \min_M \sum_y p_y \ell_y(M),
+
+since the right side is a linear program's dual for a fixed :math:`M`. The dual of the inner problem is concave in the
+prior and the multipliers together, so the prior may be a variable (``docs/mathematics.md``, section 13).
+
+*Variables* are the sums over labels up to each node :math:`j = 0 \ldots k` of the prior, :math:`F_j`, and of
+:math:`b_y = p_y y + \beta_y` and :math:`c_y = p_y y^2/2 - \alpha_y`. An arc of the nodes :math:`i < j` has the weights
+:math:`A = F_j - F_i + F_k / (E - 1)`, and :math:`B, C` alike. Its reduced cost over :math:`E - 1` at the output
+:math:`v` is the parabola :math:`C - B v + A v^2 / 2`, nonnegative everywhere if and only if :math:`B^2 \le 2 A C`, a
+rotated second-order cone. If outputs have ends, the parabola need only be above a line that is zero at an end and
+rises into the interval: its slope is a nonnegative variable. The multiplier of the cone is the mass and the output of
+the arc.
+
+*Objective*: :math:`\sum_y b_y y - c_y - p_y y^2 / 2 - \beta_y^2 / (2 \lambda p_y)`, the last term, again a cone, only
+at a finite bias penalty :math:`\lambda`.
+
+*Arcs*: all intervals of up to 64 labels. Of more labels a coarser program, in which the sums are piecewise linear
+between some of the nodes, points at the arcs of the next one, as in :mod:`optrand.solvers.reduced_dual._solver`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from optrand.base._validation import Floats
+from optrand.errors import SolverFailed
+from optrand.model._outputs import Line
+from optrand.model._problem import Dual, Problem
+from optrand.model._randomizer import Arcs, Indices
+from optrand.solvers._scales import attainable_largest_loss, attainable_loss
+from optrand.solvers.backends._cones import Clarabel, Cones, ConicProgram, ConicSolution
+from optrand.solvers.reduced_dual._arcs import (
+    Level,
+    Terms,
+    all_arcs,
+    arcs_near_path,
+    coarsen_to,
+    end_arcs,
+    find_violated_arcs,
+    unite_arcs,
+)
+
+Rows = sparse.csr_array
+
+
+@dataclass(frozen=True)
+class ConeOptions:
+    """Tuning of :func:`solve_cones`.
+
+    Attributes
+    ----------
+    tolerance, coarse : float
+        Tolerances of Clarabel for the finest program and for coarser ones, which only point at arcs.
+    fewest : int
+        Largest number of labels whose intervals are all arcs.
+    reach : int
+        Steps from the path of cheapest intervals at which arcs are kept.
+    rounds : int
+        Largest number of times that violated arcs are added on a level.
+    violation : float
+        Reduced cost, in units of the loss, below which an arc is added.
+    floor : float
+        ``k`` times a lower bound of an unknown prior on coarse levels: if a prior is zero, no reduced cost shows which
+        arcs are next.
+    """
+
+    tolerance: float = 1e-12
+    coarse: float = 1e-7
+    fewest: int = 64
+    reach: int = 2
+    rounds: int = 4
+    violation: float = 1e-12
+    floor: float = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class ConeAnswer:
+    """Answer of Clarabel to a :class:`ConeProgram`, in its units.
+
+    Attributes
+    ----------
+    sums : (3, k + 1) array
+        Sums of ``p``, ``b`` and ``c`` up to each node.
+    masses, outputs, slacks : (n,) arrays
+        Mass, times ``E - 1``, output, and reduced cost, over ``E - 1``, of each arc.
+    status : str
+        Clarabel's own word.
+    """
+
+    sums: Floats
+    masses: Floats
+    outputs: Floats
+    slacks: Floats
+    status: str
+
+    @property
+    def in_use(self) -> NDArray[np.bool_]:
+        """Arcs of more mass than slack: one of the two vanishes at an optimum."""
+        in_use: NDArray[np.bool_] = self.masses > self.slacks
+        return in_use
+
+
+@dataclass(frozen=True, eq=False)
+class ConeProgram:
+    """The program over some arcs.
+
+    Parameters
+    ----------
+    problem : Problem
+        Squared loss, a positive bias penalty, outputs on the line or an interval.
+    first, end : (n,) arrays of int
+        Nodes of each arc, as numbers of coarse nodes.
+    prolongation : sparse (k + 1, m + 1) array
+        Sums at all nodes from those at the coarse ones.
+    unknown : bool
+        Whether the prior is a variable; else it is the problem's.
+    floor : float
+        ``k`` times the lower bound of an unknown prior.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> from optrand.solvers.reduced_dual._arcs import all_arcs
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
+    >>> program = ConeProgram(
+    ...     problem, *all_arcs(3), sparse.eye_array(4, format="csr"), unknown=True
+    ... )
+    >>> answer = program.read(Clarabel().solve(program.build()))
+    >>> answer.sums[0].round(6).tolist()
+    [0.0, 0.25, 0.75, 1.0]
+    """
+
+    problem: Problem
+    first: Indices
+    end: Indices
+    prolongation: Rows
+    unknown: bool = False
+    floor: float = 0.0
+
+    @cached_property
+    def centre(self) -> float:
+        """Middle of the labels, from which labels and outputs are measured."""
+        return float(self.problem.labels[0] + np.ptp(self.problem.labels) / 2)
+
+    @cached_property
+    def unit(self) -> float:
+        """Root of twice a loss that some closed form attains: the unit of labels and outputs."""
+        attained = attainable_largest_loss if self.unknown else attainable_loss
+        return math.sqrt(2 * attained(self.problem))
+
+    @cached_property
+    def labels(self) -> Floats:
+        """Labels from the centre in this unit."""
+        labels: Floats = (self.problem.labels - self.centre) / self.unit
+        return labels
+
+    @cached_property
+    def box(self) -> tuple[float, float]:
+        """Ends of the outputs likewise."""
+        outputs = self.problem.outputs
+        return (outputs.low - self.centre) / self.unit, (outputs.high - self.centre) / self.unit
+
+    @property
+    def inv_ratio_m1(self) -> float:
+        """``1 / (E - 1)``."""
+        return 1 / math.expm1(self.problem.epsilon)
+
+    @cached_property
+    def ends(self) -> list[tuple[float, float]]:
+        """Finite ends of the outputs, each after the direction in which outputs lie, scaled to the end's distance."""
+        ends = zip((1.0, -1.0), self.box, strict=True)
+        return [(side / max(1.0, abs(end)), end) for side, end in ends if math.isfinite(end)]
+
+    @cached_property
+    def nodes(self) -> int:
+        """Number of coarse nodes, without the first, whose sums are zero."""
+        return int(self.prolongation.shape[1]) - 1
+
+    def _arc_rows(self) -> Rows:
+        """Sum over the labels of each arc, and over all labels, divided by ``E - 1``."""
+        # The weight A of an arc is F_end - F_first + F_k / (E - 1), and B and C alike. Sums at node 0 are zero, and no
+        # variables. If the end is the last node, both entries of its column are added up.
+        n, m = self.first.size, self.nodes
+        every, inner = np.arange(n), self.first > 0
+        rows = np.concatenate((every, every[inner], every))
+        columns = np.concatenate((self.end - 1, self.first[inner] - 1, np.full(n, m - 1)))
+        entries = np.concatenate((np.ones(n), -np.ones(int(inner.sum())), np.full(n, self.inv_ratio_m1)))
+        return sparse.csr_array((entries, (rows, columns)), shape=(n, m))
+
+    def _label_rows(self) -> Rows:
+        """Return the amount of each label, from its sums at coarse nodes."""
+        amounts: Rows = self.prolongation[1:, 1:] - self.prolongation[:-1, 1:]
+        return amounts
+
+    def build(self) -> ConicProgram:
+        """Return the minimisation; variables are the three sums at each node, then slopes at ends, then charges."""
+        n, m, k, penalty = self.first.size, self.nodes, self.problem.k, self.problem.bias_penalty
+        slopes, charges = n * len(self.ends), 0 if self.problem.unbiased else k
+        arcs, labels, none = self._arc_rows(), self._label_rows(), sparse.csr_array((n, m))
+        by_end = [sparse.eye_array(n) * side for side, _ in self.ends]
+        at_end = [sparse.eye_array(n) * (side * end) for side, end in self.ends]
+        # A, B and C of each arc; the lines at the ends count in the latter two.
+        blank = [sparse.csr_array((n, n)) for _ in self.ends]
+        last = [sparse.csr_array((n, charges))] if charges else []
+        weight = sparse.hstack([arcs, none, none, *blank, *last])
+        slope = sparse.hstack([none, arcs, none, *by_end, *last])
+        cost = sparse.hstack([none, none, arcs, *at_end, *last])
+        cones = [second_order(weight, slope, cost)]
+        # The charge of a bias, half the squared multiplier over penalty times prior, is a cone of its own.
+        if charges:
+            beta = sparse.hstack(
+                [-sparse.diags_array(self.labels) @ labels, labels, sparse.csr_array((k, m + slopes + k))]
+            )
+            prior = sparse.hstack([penalty * labels, sparse.csr_array((k, 2 * m + slopes + k))])
+            own = sparse.hstack([sparse.csr_array((k, 3 * m + slopes)), sparse.eye_array(k)])
+            cones.append(second_order(prior, beta, own))
+        # The bound of section 13 by the amounts of each label: -y**2 / 2 for its prior, y for its b and -1 for its c.
+        gain = np.concatenate(
+            (labels.T @ (-(self.labels**2) / 2), labels.T @ self.labels, labels.T @ -np.ones(k), np.zeros(slopes))
+        )
+        size = 3 * m + slopes + charges
+        positive = [sparse.hstack([sparse.csr_array((slopes, 3 * m)), sparse.eye_array(slopes, slopes + charges)])]
+        lower = [np.zeros(slopes)]
+        # An unknown prior is positive and sums to one; a known one fixes the first sums at all nodes.
+        if self.unknown:
+            positive.append(sparse.hstack([labels, sparse.csr_array((k, size - m))]))
+            lower.append(np.full(k, self.floor / k))
+        known = sparse.csc_array(sparse.eye_array(m, size))
+        given = self.before[1:]
+        if self.unknown:
+            known, given = sparse.csc_array(sparse.eye_array(1, size, k=m - 1)), np.ones(1)
+        rows = sparse.csc_array(sparse.vstack(cones))
+        return ConicProgram(
+            quadratic=sparse.csc_array((size, size)),
+            cost=np.concatenate((-gain, np.ones(charges))),
+            equal=known,
+            equal_to=given,
+            less=sparse.csc_array(-sparse.vstack(positive)),
+            less_than=-np.concatenate(lower),
+            cones=Cones(rows, np.zeros(rows.shape[0])),
+        )
+
+    @cached_property
+    def before(self) -> Floats:
+        """Given prior before each coarse node."""
+        before: Floats = np.append(0.0, np.cumsum(self.problem.prior))[np.newaxis] / self.problem.prior.sum()
+        coarse: Floats = _at(self.prolongation, before)[0]
+        return coarse
+
+    def read(self, answer: ConicSolution) -> ConeAnswer:
+        """Return the sums at all nodes, and the masses and outputs of the arcs."""
+        sums = np.zeros((3, self.nodes + 1))
+        sums[:, 1:] = answer.x[: 3 * self.nodes].reshape(3, -1)
+        # The rows of a cone are A + C, A - C and sqrt(2) B. In its multiplier C has the mass as its coefficient, and B
+        # minus the mass times the output.
+        high, low, side = answer.cone_dual[: self.first.size].T
+        masses = np.maximum(high - low, 0.0)
+        outputs = np.divide(-math.sqrt(2) * side, masses, out=np.zeros_like(masses), where=masses > 0)
+        high, low, side = answer.cone_slack[: self.first.size].T
+        # The difference of squares as a product, which keeps the digits of a slack near zero.
+        slacks = np.maximum((high - np.hypot(low, side)) * (high + np.hypot(low, side)) / (2 * (high + low)), 0.0)
+        return ConeAnswer(sums @ self.prolongation.T, masses, np.clip(outputs, *self.box), slacks, answer.status)
+
+    def terms(self, before: Floats) -> Terms:
+        """Return a level for the functions that price arcs."""
+        return Terms(before, np.zeros(before.size), self.inv_ratio_m1, np.zeros(0), *self.box)
+
+    def arcs(self, answer: ConeAnswer, used: NDArray[np.bool_]) -> Arcs:
+        """Return some of the columns of the finest program."""
+        kept = np.flatnonzero(used & (answer.masses > 0))
+        outputs = np.clip(
+            self.centre + self.unit * answer.outputs[kept], self.problem.outputs.low, self.problem.outputs.high
+        )
+        first, last = self.first[kept], self.end[kept] - 1
+        order = np.lexsort((last, first, outputs))
+        masses = self.inv_ratio_m1 * answer.masses[kept]
+        return Arcs(self.problem.k, first[order], last[order], outputs[order], masses[order])
+
+    def dual(self, answer: ConeAnswer) -> tuple[Floats, Dual]:
+        """Return the prior and the multipliers in the units of the problem."""
+        prior, slopes, costs = np.diff(answer.sums)
+        prior = np.maximum(prior, 0.0)
+        prior = prior / prior.sum()
+        # b_y = p_y y + beta_y and c_y = p_y y**2 / 2 - alpha_y, in units and from the centre of this program.
+        beta = slopes - prior * self.labels
+        # The charge of a multiplier is infinite at a label without weight.
+        if not self.problem.unbiased:
+            beta = np.where(prior > 0, beta, 0.0)
+        alpha, beta = (prior * self.labels**2 / 2 - costs) * self.unit**2, beta * self.unit
+        alpha = alpha - beta * self.centre
+        if not (np.isfinite(alpha).all() and np.isfinite(beta).all()):
+            raise SolverFailed("the multipliers of the cone program overflow")
+        return prior, Dual(alpha, beta)
+
+
+def second_order(weight: Any, slope: Any, cost: Any) -> Rows:
+    """Return the rows of the cones ``slope**2 <= 2 * weight * cost``, one cone after the other."""
+    # (A - C)**2 + 2 B**2 <= (A + C)**2 says that B**2 <= 2 A C. Then rows are sorted by cone.
+    stacked = sparse.csr_array(-sparse.vstack([weight + cost, weight - cost, math.sqrt(2) * slope]))
+    return sparse.csr_array(stacked[np.arange(stacked.shape[0]).reshape(3, -1).T.ravel()])
+
+
+def solve_cones(
+    problem: Problem, *, unknown: bool = False, options: ConeOptions = ConeOptions(), floor: float = 0.0
+) -> tuple[ConeProgram, ConeAnswer, int]:
+    """Solve a problem level by level, adding arcs until none is violated.
+
+    Returns
+    -------
+    program : ConeProgram
+        The finest program.
+    answer : ConeAnswer
+    calls : int
+        Number of calls of Clarabel.
+    """
+    levels, k = _levels(problem, unknown, options), problem.k
+    prolongations = [sparse.csr_array(sparse.eye_array(k + 1))]
+    for level in levels[1:]:
+        prolongations.append(sparse.csr_array(prolongations[-1] @ _interpolation(level)))
+    nodes, calls = all_arcs(levels[-1].before.size - 1), 0
+    # From the coarsest level, whose arcs are all intervals, to the finest: each answer points at the next level's arcs.
+    for number in range(len(levels) - 1, -1, -1):
+        prolongation, finest = prolongations[number], number == 0
+        here = floor if finest else options.floor
+        engine = Clarabel(options.tolerance if finest else options.coarse)
+        for _ in range(options.rounds):
+            program = ConeProgram(problem, *nodes, prolongation, unknown, here)
+            answer = program.read(engine.solve(program.build()))
+            calls += 1
+            sums = answer.sums if finest else _at(prolongation, answer.sums)
+            # The answer of a coarse level only points at arcs, so that rough ones are enough there.
+            violation = options.violation if finest else 1e-3
+            more = unite_arcs(nodes, find_violated_arcs(program.terms(sums[0]), sums[1], sums[2], -violation))
+            if more[0].size == nodes[0].size:
+                break
+            nodes = more
+        if not finest:
+            sums = _at(prolongations[number - 1], answer.sums)
+            nodes = arcs_near_path(program.terms(sums[0]), sums[1], sums[2], options.reach)
+            # With bounds or a bias, arcs near the path may hold no randomizer; those of the two ends do if any do.
+            if not (problem.unbiased and isinstance(problem.outputs, Line)):
+                nodes = unite_arcs(nodes, end_arcs(sums.shape[1] - 1))
+    return program, answer, calls
+
+
+def only(program: ConeProgram, used: NDArray[np.bool_], options: ConeOptions) -> tuple[ConeProgram, ConeAnswer]:
+    """Solve the finest program again over some of its arcs, without a lower bound of the prior."""
+    few = replace(program, first=program.first[used], end=program.end[used], floor=0.0)
+    return few, few.read(Clarabel(options.tolerance).solve(few.build()))
+
+
+def _levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level]:
+    """Return all levels, the finest first; of an unknown prior by the number of labels."""
+    k = problem.k
+    # A ten millionth of a known prior is spread evenly: where a prior is zero, reduced costs do not show which arcs of
+    # the next level matter.
+    prior = np.full(k, 1 / k) if unknown else (problem.prior + 1e-7 / k) / (problem.prior.sum() + 1e-7)
+    gaps = np.concatenate(([0.0], np.diff(problem.labels), [0.0]))
+    return coarsen_to(Level(np.append(0.0, np.cumsum(prior)), gaps), options.fewest)
+
+
+def _interpolation(level: Level) -> Rows:
+    """Return the matrix that takes sums of a level to those of the finer one."""
+    size = level.left.size
+    rows = np.tile(np.arange(size), 2)
+    columns, shares = np.append(level.left, level.left + 1), np.append(1 - level.share, level.share)
+    matrix = sparse.csr_array((shares, (rows, columns)), shape=(size, level.before.size))
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _at(prolongation: Rows, sums: Floats) -> Floats:
+    """Return some sums at the nodes of a level."""
+    whole = prolongation.tocoo()
+    # Interpolation takes the value at a coarse node as it is: an entry of one marks where the node lies.
+    exact = whole.data == 1.0
+    chosen = np.zeros((sums.shape[0], prolongation.shape[1]))
+    chosen[:, whole.coords[1][exact]] = sums[:, whole.coords[0][exact]]
+    return chosen

@@ -1,0 +1,232 @@
+"""Reductions: a problem is made simpler, solved, and its answer carried back.
+
+:class:`Translation` moves labels far from zero. Floats near ``1e15`` are an eighth apart, so that neither outputs nor
+multipliers of labels there have digits to spare. But the differences of such labels are floats
+(:attr:`optrand.model._problem.Problem.origin`). Squared and absolute loss, and tables, do not change when labels and
+outputs move together; so randomizers and multipliers are found for the differences, and remember from where they are
+measured.
+
+:class:`Reduction` drops idle labels, those of zero or negligible prior. A label of prior zero adds nothing to the loss,
+so the optimum without it is a lower bound of the optimum with it; and a row that is a mixture of its neighbours' rows
+is as private as they are. If bias is allowed, the row of either neighbour will do; an unbiased problem keeps its two
+end labels, and each dropped label mixes the rows of the kept labels around it, which is unbiased randomized rounding.
+The multipliers of dropped labels are zero. The same is done with the thinnest tails of a prior under squared loss:
+labels that, together, add no more than rounding to the loss, whatever their rows. If they are kept, their multipliers
+and those of the others are too far apart for floats. Their cost is part of the value, and so of the gap of the
+certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand import losses
+from optrand.base._arithmetic import add_exactly
+from optrand.base._validation import Floats
+from optrand.losses import Tabulated
+from optrand.model._outputs import Grid, Interval, OutputSet
+from optrand.model._problem import Dual, Problem
+from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution
+from optrand.solvers._gaps import price
+from optrand.solvers._scales import attainable_loss, reach
+
+
+@dataclass(frozen=True, eq=False)
+class Translation:
+    """A problem with its labels near zero, and the way back.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([1e15, 1e15 + 1, 1e15 + 3], [0.2, 0.5, 0.3], 1.0)
+    >>> Translation(problem).apply().labels.tolist()
+    [-1.0, 0.0, 2.0]
+    """
+
+    problem: Problem
+
+    @cached_property
+    def origin(self) -> float:
+        """From where labels and outputs are measured; 0 where moving them is not needed, or would round them."""
+        problem = self.problem
+        moves = problem.loss in (losses.squared, losses.absolute) or isinstance(problem.loss, Tabulated)
+        origin = problem.origin
+        return origin if moves and _move(problem.outputs, origin) is not None else 0.0
+
+    def apply(self) -> Problem:
+        """Return the problem with labels near zero, or the problem itself if the origin is 0."""
+        problem, outputs = self.problem, _move(self.problem.outputs, self.origin)
+        if not self.origin or outputs is None:
+            return problem
+        return replace(problem, labels=problem.labels - self.origin, outputs=outputs)
+
+    def invert(self, solution: Solution) -> Solution:
+        """Move the answer back to the labels, under its own prior."""
+        if not self.origin:
+            return solution
+        problem = replace(self.problem, prior=solution.problem.prior)
+        given, dual = solution.randomizer, solution.dual
+        if dual is not None:
+            # Measured from zero first: the sum of two origins would be rounded.
+            dual = Dual(dual.alpha - dual.beta * dual.origin, dual.beta, self.origin)
+        if given.arcs is not None and not isinstance(problem.outputs, Grid):
+            # The sum of an output and a far origin is no float: its rounding error is kept as a rest.
+            outputs, rests = add_exactly(given.arcs.outputs, self.origin)
+            arcs = Arcs(given.k, given.arcs.first, given.arcs.last, outputs, given.arcs.masses, rests)
+            randomizer = Randomizer.of_arcs(problem.labels, arcs, given.epsilon)
+        else:
+            outputs = given.outputs + self.origin
+            near = solution.problem.outputs
+            # The value of the grid as it was given, which the sum may miss by rounding.
+            if isinstance(problem.outputs, Grid) and isinstance(near, Grid):
+                outputs = problem.outputs.values[np.searchsorted(near.values, given.outputs)]
+            randomizer = Randomizer(problem.labels, outputs, given.matrix, given.epsilon)
+        return replace(solution, problem=problem, randomizer=randomizer, dual=dual)
+
+
+def near_zero(problem: Problem, solver: Callable[[Problem], Solution]) -> Solution:
+    """Carry back the answer of a solver to the problem with labels near zero."""
+    translation = Translation(problem)
+    return translation.invert(solver(translation.apply()))
+
+
+def _move(outputs: OutputSet, origin: float) -> OutputSet | None:
+    """Measure from an origin. Return None if grid values would coincide or the ends of an interval be rounded."""
+    if isinstance(outputs, Grid):
+        values = outputs.values - origin
+        return Grid(values) if (np.diff(values) > 0).all() else None
+    if isinstance(outputs, Interval):
+        low, high = outputs.low - origin, outputs.high - origin
+        # fsum rounds once, so that it is 0 only if the shifted end is the exact difference.
+        exact = math.fsum((low, origin, -outputs.low)) == 0 == math.fsum((high, origin, -outputs.high))
+        return Interval(low, high) if exact else None
+    return outputs
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A problem without its idle labels, and the way back.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1, 2, 3], [0, 0.5, 0, 0.5], 1.0)
+    >>> Reduction(problem).apply().labels.tolist()
+    [0.0, 1.0, 3.0]
+    """
+
+    problem: Problem
+
+    @cached_property
+    def kept(self) -> NDArray[np.bool_]:
+        """The labels that matter; in classification, whose outputs are the labels, all of them."""
+        kept = (self.problem.prior > 0) & ~self._negligible | (self.problem.loss == losses.zero_one)
+        if self.problem.unbiased:
+            kept[[0, -1]] = True
+        return kept
+
+    @property
+    def _negligible(self) -> NDArray[np.bool_]:
+        """Labels whose losses are negligible even at the outputs farthest from them."""
+        problem = self.problem
+        negligible = np.zeros(problem.k, dtype=bool)
+        # Share of the loss that all dropped labels together may add. Both the loss and the farthest outputs are
+        # estimates, so this is a heuristic, whose cost the certificate counts.
+        share = 1e-12
+        if problem.loss != losses.squared or not problem.bias_penalty or problem.prior.min() > share:
+            return negligible
+        weight = 1.0 if problem.unbiased else 1 + problem.bias_penalty
+        # A product of zero and an overflow is NaN, which is not negligible.
+        with np.errstate(over="ignore", invalid="ignore"):
+            costs = problem.prior * (weight * reach(problem) ** 2)
+        order = np.argsort(costs)
+        negligible[order] = np.cumsum(costs[order]) <= share * attainable_loss(problem)
+        return negligible
+
+    def apply(self) -> Problem:
+        """Return the problem on the kept labels."""
+        problem, kept = self.problem, self.kept
+        if kept.all():
+            return problem
+        loss = Tabulated(problem.loss.entries[kept]) if isinstance(problem.loss, Tabulated) else problem.loss
+        return replace(problem, labels=problem.labels[kept], prior=problem.prior[kept], loss=loss)
+
+    def invert(self, solution: Solution) -> Solution:
+        """Extend the answer to the reduced problem to all labels."""
+        if solution.problem is self.problem:
+            return solution
+        given = solution.randomizer
+        columns = self._mixing() @ given.matrix if given.arcs is None else self._extend_arcs(given.arcs)
+        randomizer = Randomizer(self.problem.labels, given.outputs, columns, given.epsilon)
+        dual = None if solution.dual is None else self._extend_dual(solution.problem, solution.dual)
+        return replace(solution, problem=self.problem, randomizer=randomizer, dual=dual)
+
+    def _extend_dual(self, reduced: Problem, dual: Dual) -> Dual:
+        """Return the multipliers with zeros for dropped labels, and no negative reduced cost.
+
+        The bound takes a reduced cost ``m < 0`` times ``k / (E + k - 1)``, so it would weigh more among more labels.
+        Lowering each of the `k` multipliers by its share has the same cost, and raises that of every column by ``-m``.
+        """
+        deficit = min(0.0, price(reduced, dual).lowest)
+        alpha, beta = np.zeros(self.problem.k), np.zeros(self.problem.k)
+        alpha[self.kept] = dual.alpha + deficit / (np.expm1(reduced.epsilon) + reduced.k)
+        beta[self.kept] = dual.beta
+        return Dual(alpha, beta, dual.origin)
+
+    def _neighbours(self) -> tuple[Indices, Indices, Floats]:
+        """Return the kept labels around each label, itself on the left if kept, and the share of the right one."""
+        labels, kept = self.problem.labels, self.problem.labels[self.kept]
+        left = np.clip(np.searchsorted(kept, labels, side="right") - 1, 0, kept.size - 1)
+        right = np.minimum(left + 1, kept.size - 1)
+        width = np.where(right > left, kept[right] - kept[left], 1.0)
+        share = np.clip((labels - kept[left]) / width, 0.0, 1.0)
+        return left, right, share if self.problem.unbiased else np.round(share)
+
+    def _mixing(self) -> Floats:
+        """Return each label as a mixture of kept ones, shape ``(k, kept)``."""
+        left, right, share = self._neighbours()
+        mixing = np.zeros((left.size, int(self.kept.sum())))
+        rows = np.arange(left.size)
+        np.add.at(mixing, (rows, left), 1 - share)
+        np.add.at(mixing, (rows, right), share)
+        return mixing
+
+    def _extend_arcs(self, arcs: Arcs) -> Arcs:
+        """Return arcs over all labels: a column with an end between two kept labels is cut at each label in between.
+
+        The pieces that favour a dropped label hold its share of the column. A column with two such ends is cut at the
+        shares of both.
+        """
+        places, (_, _, shares) = np.flatnonzero(self.kept), self._neighbours()
+        # Beyond the ends a dropped label has the row of the only neighbour.
+        shares[: places[0]], shares[places[-1] + 1 :] = 1.0, 0.0
+        pieces = []
+        for first, last in zip(arcs.first.tolist(), arcs.last.tolist(), strict=True):
+            start, end = places[first], places[last]
+            begins = np.arange(places[first - 1] + 1 if first else 0, start + 1)
+            ends = np.arange(end, places[last + 1] if last + 1 < places.size else self.problem.k)
+            # Labels before the start have increasing shares, those after the end hold what the next kept label lacks.
+            begin, finish = np.append(shares[begins[:-1]], 1.0), np.append(shares[ends[1:]], 1.0)
+            pieces.append(_overlay((begins, begin), (ends, finish)))
+        counts = [cut.size for _, _, cut in pieces]
+        firsts, lasts, cuts = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        masses, outputs, rests = (np.repeat(x, counts) for x in (arcs.masses, arcs.outputs, arcs.rests))
+        return Arcs(self.problem.k, firsts, lasts, outputs, masses * cuts, rests)
+
+
+def _overlay(begin: tuple[Indices, Floats], end: tuple[Indices, Floats]) -> tuple[Indices, Indices, Floats]:
+    """Return first and last labels, and masses, of the pieces of a column of mass one.
+
+    Each end has its labels and the shares of the mass up to which a piece has that label.
+    """
+    # A new piece begins where either end moves on to another label.
+    cuts = np.unique(np.concatenate((begin[1], end[1])))
+    cuts = cuts[cuts > 0]
+    first, last = (labels[np.searchsorted(until, cuts)] for labels, until in (begin, end))
+    return first, last, np.diff(cuts, prepend=0.0)

@@ -1,0 +1,89 @@
+"""Typical sizes of the answers to a problem: the units of outputs and costs in programs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from optrand import losses
+from optrand.base._validation import Floats
+from optrand.model._problem import Problem
+
+
+def reach(problem: Problem) -> float:
+    """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
+    overhang = 1 / math.expm1(problem.epsilon)
+    penalty = problem.bias_penalty
+    # A heuristic in between: without a penalty outputs need not overhang at all, and with a large one they do as if no
+    # bias were allowed.
+    willing = 1.0 if problem.unbiased else penalty and penalty / (penalty + overhang**2)
+    spread = float(np.ptp(problem.labels)) or 1.0
+    return spread * (0.5 + overhang * willing)
+
+
+def typical_loss(problem: Problem, outputs: Floats) -> float:
+    """About what an answer costs: the loss of a constant output as far off as :func:`reach` says.
+
+    In classification, where outputs are no distances, the largest prior.
+    """
+    if problem.loss == losses.zero_one:
+        return float(problem.prior.max())
+    centre = float(problem.labels[0] + problem.labels[-1]) / 2
+    nearest = [int(np.abs(outputs - end).argmin()) for end in (centre - reach(problem), centre + reach(problem))]
+    return float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean()) or 1.0
+
+
+def attainable_loss(problem: Problem) -> float:
+    """Return the least half squared error, bias charged, of some closed-form randomizers, an estimate of the optimum.
+
+    These are the unbiased randomizer of the two end labels, debiased randomized response ([B23], Section 3.1), and at a
+    finite bias penalty the constant output. Outputs are taken to be free, as this is a unit and not a bound. The result
+    is not below the loss of labels beyond the ends of the outputs, which no randomizer avoids.
+    """
+    apart = problem.labels - problem.labels[0]
+    # Some randomizers' losses overflow if labels are next to the largest floats.
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = np.stack(_compute_losses(problem, float(problem.prior @ apart)))
+        attained = _cap_overflow(losses @ problem.prior)
+    # A unit must not be zero, as losses of about exp(-epsilon) may be in floats.
+    return max(float(attained.min()), _unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
+
+
+def attainable_largest_loss(problem: Problem) -> float:
+    """Return the least of the largest losses over labels, as :func:`attainable_loss` but without a prior."""
+    middle = float(np.ptp(problem.labels)) / 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.stack(_compute_losses(problem, middle)).max(axis=1)
+    return float(_cap_overflow(largest).min())
+
+
+def _cap_overflow(amounts: Floats) -> Floats:
+    """Replace losses that are not finite by about the largest one that floats can state."""
+    largest = 1e300
+    capped: Floats = np.nan_to_num(amounts, nan=largest, posinf=largest)
+    return capped
+
+
+def _unavoidable(problem: Problem) -> float:
+    """Bound the cost of labels beyond the ends of the outputs from below; 0 if no bias is allowed."""
+    beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cost = 0.0 if problem.unbiased else (1 + problem.bias_penalty) * problem.prior @ beyond**2 / 2
+    return float(_cap_overflow(np.asarray(cost)))
+
+
+def _compute_losses(problem: Problem, constant: float) -> list[Floats]:
+    """Compute the losses of each label under these randomizers; the constant output is counted from the first label."""
+    apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
+    spread, k = float(apart[-1]) or 1.0, problem.k
+    overhang = spread / excess
+    # Half the variance of an answer at either end of the narrowest interval: (y - L) (U - y) / 2 (section 6).
+    two_ends = (apart + overhang) * (apart[-1] - apart + overhang) / 2
+    # Debiased randomized response has the outputs y + k (y - mean label) / (E - 1).
+    outputs = apart + k * (apart - apart.mean()) / excess
+    others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
+    response = (others + excess * (outputs - apart) ** 2) / (2 * (excess + k))
+    if problem.unbiased:
+        return [two_ends, response]
+    return [two_ends, response, (1 + problem.bias_penalty) * (apart - constant) ** 2 / 2]

@@ -1,0 +1,135 @@
+"""Second-order cone programs of one shape, and Clarabel through its own interface as their engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from optrand.base._validation import Floats
+from optrand.errors import SolverFailed
+
+
+@dataclass(frozen=True, eq=False)
+class Cones:
+    """Second-order cones of as many rows each: of ``right - rows @ x`` the first bounds the length of the others.
+
+    Attributes
+    ----------
+    rows : sparse (size n, variables) array
+        The rows of a cone are neighbours.
+    right : (size n,) array
+    size : int
+    """
+
+    rows: sparse.csc_array
+    right: Floats
+    size: int = 3
+
+
+@dataclass(frozen=True, eq=False)
+class ConicProgram:
+    """``minimise x' Q x / 2 + cost @ x`` subject to equations, inequalities and cones.
+
+    Attributes
+    ----------
+    quadratic : sparse (variables, variables) array
+        The upper triangle of a positive semidefinite matrix.
+    cost : (variables,) array
+    equal, equal_to
+        Rows ``equal @ x == equal_to``.
+    less, less_than
+        Rows ``less @ x <= less_than``.
+    cones : Cones or None
+        None makes it a linear (or quadratic) program.
+    """
+
+    quadratic: sparse.csc_array
+    cost: Floats
+    equal: sparse.csc_array
+    equal_to: Floats
+    less: sparse.csc_array
+    less_than: Floats
+    cones: Cones | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ConicSolution:
+    """Answer of the engine to a cone program.
+
+    Attributes
+    ----------
+    x : (variables,) array
+    equal_dual : array
+        The derivative of the minimum by the right-hand side of each equation.
+    cone_slack, cone_dual : (n, size) arrays
+        Slacks in the cones, and the multipliers, which lie in them too.
+    status : str
+        The engine's own word; information, not proof.
+    iterations : int
+    """
+
+    x: Floats
+    equal_dual: Floats
+    cone_slack: Floats
+    cone_dual: Floats
+    status: str
+    iterations: int
+
+
+@dataclass(frozen=True)
+class Clarabel:
+    """Clarabel.
+
+    Attributes
+    ----------
+    tolerance : float
+        Relative gap and feasibility at which it stops.
+    time_limit : float
+        Seconds.
+    """
+
+    tolerance: float = 1e-13
+    time_limit: float = 3600.0
+
+    def solve(self, program: ConicProgram) -> ConicSolution:
+        """Answer `program`; Clarabel's multipliers are minus the derivatives by the right-hand side."""
+        import clarabel
+
+        # Clarabel takes one matrix, whose rows are in the order of the cones.
+        equations, inequalities = program.equal_to.size, program.less_than.size
+        rows, right = [program.equal, program.less], [program.equal_to, program.less_than]
+        kinds = [clarabel.ZeroConeT(equations)]
+        if inequalities:
+            kinds.append(clarabel.NonnegativeConeT(inequalities))
+        if program.cones:
+            rows.append(program.cones.rows)
+            right.append(program.cones.right)
+            kinds += [clarabel.SecondOrderConeT(program.cones.size)] * (program.cones.right.size // program.cones.size)
+        settings = clarabel.DefaultSettings()
+        settings.verbose = False
+        settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = self.tolerance
+        settings.time_limit = self.time_limit
+        settings.max_iter = 300
+        parts = sparse.csc_array(sparse.vstack(rows)), np.concatenate(right)
+        numbers = program.quadratic.data, program.cost, parts[0].data, parts[1]
+        if not all(np.isfinite(some).all() for some in numbers):
+            raise SolverFailed("a cone program with coefficients beyond floats was not handed to Clarabel")
+        answer = clarabel.DefaultSolver(
+            sparse.csc_array(program.quadratic), program.cost, *parts, kinds, settings
+        ).solve()
+        # An answer that stopped early is returned with its status: callers judge it by its gap.
+        x, multipliers = np.array(answer.x), np.array(answer.z)
+        if not (np.isfinite(x).all() and np.isfinite(multipliers).all()):
+            raise SolverFailed(f"Clarabel ended with the status {answer.status} and no answer to read")
+        slack, below = np.array(answer.s), equations + inequalities
+        size = program.cones.size if program.cones else 3
+        return ConicSolution(
+            x,
+            -multipliers[:equations],
+            slack[below:].reshape(-1, size),
+            multipliers[below:].reshape(-1, size),
+            str(answer.status),
+            int(answer.iterations),
+        )

@@ -1,0 +1,331 @@
+r"""Squared loss on a grid, unbiased or at a bias penalty: the interior point of arcs, each with a fixed output.
+
+On the line an arc (an interval of favoured labels) answers at its best output, where its reduced cost, a parabola in
+the output, is least. On a grid it answers at a grid value, and since the parabola is convex, only the two values beside
+that best output can be optimal at the given multipliers. So the columns are pairs of an arc and a grid value: first the
+two values for each arc near the path of the problem without the grid, then, after each solve, the two values beside the
+new best outputs and the cheapest interval at each grid value, if its reduced cost is negative. The
+kernel is that of :class:`~optrand.solvers.ReducedDual`, with the two bounds of each arc's output equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, islice
+from typing import NamedTuple
+
+import numpy as np
+
+from optrand import losses
+from optrand.base._validation import Floats
+from optrand.certificates._certificate import PROVEN
+from optrand.errors import SolverFailed
+from optrand.model._outputs import Grid, Interval
+from optrand.model._problem import Dual, Problem
+from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution, Stats
+from optrand.solvers._failures import GuardedSolver
+from optrand.solvers._gaps import decide_gap, estimated_gap
+from optrand.solvers.grid._column_generation import ColumnGeneration
+from optrand.solvers.grid._linear_program import LinearProgram
+from optrand.solvers.reduced_dual._answers import Candidate, Reduced, restore_feasibility
+from optrand.solvers.reduced_dual._arcs import Arcs as ArcOrder
+from optrand.solvers.reduced_dual._arcs import Nodes, Terms, end_arcs
+from optrand.solvers.reduced_dual._kernel import Point
+from optrand.solvers.reduced_dual._multipliers import Groups, Sums
+from optrand.solvers.reduced_dual._solver import FIRST, Descent, TooWide
+
+
+@dataclass(frozen=True)
+class GridOptions:
+    """Tuning of :class:`GridDual`, on 300 random problems of up to 60 labels and 600 values.
+
+    Attributes
+    ----------
+    rough : float
+        Gap of the problem without the grid, whose multipliers only point at the first columns.
+    accuracy, least : float
+        Gap of the problem over some columns, as a share of the objective, and its lower bound.
+    rounds, patience : int
+        Largest number of solves with added columns. After `patience` solves each must converge, and every `patience` of
+        them must halve the gap. Some problems of 200 to 400 labels need 30.
+    candidates, last_candidates : int
+        Number of multipliers from the support that are evaluated at a finite bias penalty, after each solve and once
+        more at the end if the gap is still too large. Of 240 problems three leave 5 open, 12 leave 3, and 40 leave 2.
+    block : int
+        Reduced costs of labels at grid values that are computed at a time: 8 MB per array.
+    """
+
+    rough: float = 1e-2
+    accuracy: float = 1e-14
+    least: float = 1e-18
+    rounds: int = 40
+    patience: int = 6
+    candidates: int = 3
+    last_candidates: int = 40
+    block: int = 1 << 20
+
+
+@dataclass(frozen=True)
+class GridDual(GuardedSolver):
+    """Interior point on arcs with fixed outputs, then other solvers if the gap is too large.
+
+    Attributes
+    ----------
+    gap : float
+        Relative gap at which an answer is taken; the answer of the smallest gap otherwise.
+    fallback : ColumnGeneration or None
+        Solver to call if the gap is larger, after :class:`~optrand.solvers.LinearProgram` if the table is small and
+        unbiased. With None the answer of the interior point stands.
+    options : GridOptions
+
+    Notes
+    -----
+    Some eight columns per label beside the path of the problem without the grid; all ``k (k - 1)`` up to 24 labels.
+    ``O(k n)`` to find the columns that are missing, in blocks of the ``n`` grid values, after each solve but the last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression(
+    ...     [0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=np.linspace(-3, 5, 801)
+    ... )
+    >>> proof = optrand.solve(problem, GridDual()).certificate
+    >>> proof.gap < 1e-9, round(proof.upper, 6)
+    (True, 1.945453)
+    """
+
+    gap: float = PROVEN
+    fallback: ColumnGeneration | None = field(default_factory=ColumnGeneration)
+    options: GridOptions = field(default_factory=GridOptions)
+
+    refusal = (
+        "GridDual() takes squared loss with a bias penalty above 0, two or more labels and a grid of two or more "
+        "outputs: use ColumnGeneration() for other problems on a grid, and ReducedDual() for the line or an interval"
+    )
+
+    def accepts(self, problem: Problem) -> bool:
+        """Return whether the loss is squared, the bias penalty positive, and the grid has two values or more."""
+        squared = problem.loss == losses.squared and problem.bias_penalty > 0
+        return squared and isinstance(problem.outputs, Grid) and problem.outputs.values.size > 1 and problem.k > 1
+
+    def _solution(self, problem: Problem) -> Solution:
+        found, gap = None, math.inf
+        with suppress(TooWide, np.linalg.LinAlgError):
+            best = GridProblem(problem, self.options).solve(self.gap)
+            if best.solution is not None:
+                found = replace(best.solution, stats=Stats("", iterations=best.steps, status="solved"))
+                gap = decide_gap(found, best.gap)
+        for solver in self._others(problem):
+            if gap <= self.gap:
+                break
+            with suppress(SolverFailed):
+                other = solver(problem)
+                other_gap = decide_gap(other)
+                if found is None or other_gap <= gap:
+                    found, gap = other, other_gap
+        if found is None:
+            raise SolverFailed("the interior point has no randomizer on the grid, and neither has another solver")
+        return found
+
+    def _others(self, problem: Problem) -> Iterator[LinearProgram | ColumnGeneration]:
+        """Generate the solvers to try if the gap is too large."""
+        if self.fallback is not None:
+            if LinearProgram().is_quick(problem):
+                yield LinearProgram()
+            yield self.fallback
+
+
+class Columns(NamedTuple):
+    """Pairs of an arc and a grid value.
+
+    Attributes
+    ----------
+    first, end : (n,) arrays
+        Nodes of each arc.
+    at : (n,) array
+        Index of its output in the grid.
+    mass : (n,) array
+        Masses near which an iteration begins.
+    """
+
+    first: Indices
+    end: Indices
+    at: Indices
+    mass: Floats
+
+    @classmethod
+    def without_mass(cls, first: Indices, end: Indices, at: Indices) -> Columns:
+        """Return columns without mass."""
+        return cls(first, end, at, np.zeros(at.size))
+
+    def unite(self, *others: Columns) -> Columns:
+        """Join these columns and some others, in the order of the arcs; equal ones become one of the sum of masses."""
+        *places, mass = (np.concatenate(parts) for parts in zip(self, *others, strict=True))
+        first, end, at = places
+        order = np.lexsort((at, end, first))
+        keys = np.stack(places)[:, order]
+        new = np.append(True, (np.diff(keys, axis=1) != 0).any(axis=0))
+        first, end, at = keys[:, new]
+        sums: Floats = np.bincount(np.cumsum(new) - 1, mass[order]).astype(np.float64, copy=False)
+        return Columns(first, end, at, sums)
+
+
+@dataclass(frozen=True, eq=False)
+class GridProblem:
+    """A problem on a grid, and the same problem on the interval between the ends of the grid."""
+
+    problem: Problem
+    options: GridOptions
+
+    @cached_property
+    def reduced(self) -> Reduced:
+        """The problem on the interval, in the unit of the kernel."""
+        return Reduced(replace(self.problem, outputs=Interval(self.grid[0], self.grid[-1])))
+
+    @property
+    def grid(self) -> Floats:
+        """Values of the grid."""
+        values: Floats = self.problem.outputs.values  # type: ignore[union-attr]
+        return values
+
+    @cached_property
+    def values(self) -> Floats:
+        """Values of the grid in the unit of the kernel."""
+        reduced = self.reduced
+        values: Floats = (self.grid - self.problem.labels[0] - reduced.mean) / reduced.unit
+        # Exactly the ends of the interval, which the shifted values may miss by rounding.
+        values[0], values[-1] = reduced.box
+        return values
+
+    @cached_property
+    def terms(self) -> Terms:
+        """All labels, for the kernel."""
+        finest = self.reduced.finest
+        return self.reduced.terms(finest.before, finest.gaps)._replace(values=self.values)
+
+    def solve(self, gap: float) -> Candidate:
+        """Solve over some columns and add others, until the gap is small enough or no column is missing."""
+        options, descent = self.options, Descent(self.reduced, FIRST)
+        # Without the grid first: its answer points at the columns, and its masses and multipliers are near theirs.
+        nodes, start, whole, steps = descent.candidate_arcs()
+        _, point, count, _ = descent.solve(self.terms, nodes, options.rough, start, whole=whole)
+        columns = self.beside(nodes, point.slopes, point.mass).unite(self.feasible_columns())
+        accuracy = max(options.least, options.accuracy * self.reduced.share)
+        best, gaps, steps = Candidate(None, math.inf, 0), [math.inf], steps + count
+        for number in range(options.rounds):
+            start, values = (point.slopes, point.costs), self.values[columns.at]
+            arcs, point, count, failed = descent.solve(
+                self.terms, columns[:2], accuracy, start, whole=whole, values=values, mass=columns.mass
+            )
+            solved = columns._replace(mass=point.mass)
+            found = self.best_candidate(arcs, solved, point, gap, options.candidates)
+            best, steps = _with_smaller_gap(best, found), steps + count
+            gaps.append(best.gap)
+            stalled = number >= options.patience and (failed or not best.gap < gaps[-1 - options.patience] / 2)
+            if found.solution is None or best.gap <= gap or stalled:
+                break
+            # Columns that may be missing: beside the new best outputs, and those of negative reduced cost.
+            unused = np.zeros(nodes[0].size)
+            columns = solved.unite(self.beside(nodes, point.slopes, unused), self.find_violated(found.solution))
+            if columns.at.size == solved.at.size:
+                break
+        # No column is missing now, so that further multipliers are worth their time.
+        if best.gap > gap and not self.problem.unbiased:
+            best = _with_smaller_gap(best, self.best_candidate(arcs, solved, point, gap, options.last_candidates))
+        return best._replace(steps=steps)
+
+    def beside(self, nodes: Nodes, slopes: Floats, mass: Floats) -> Columns:
+        """Return each of some arcs at the two grid values beside its best output, the mass divided so as to keep it."""
+        (first, end), terms, values = nodes, self.terms, self.values
+        weight = terms.before[end] - terms.before[first] + terms.excess
+        # B / A, where the parabola of an arc is least (docs/mathematics.md, section 13).
+        best = np.clip((slopes[end] - slopes[first] + terms.excess * slopes[-1]) / weight, values[0], values[-1])
+        above = np.clip(np.searchsorted(values, best), 1, values.size - 1)
+        share = (best - values[above - 1]) / (values[above] - values[above - 1])
+        return Columns(first, end, above - 1, (1 - share) * mass).unite(Columns(first, end, above, share * mass))
+
+    def feasible_columns(self) -> Columns:
+        """Return prefixes at the lowest and suffixes at the highest value, which hold a randomizer if there is one."""
+        first, end = end_arcs(self.problem.k)
+        return Columns.without_mass(first, end, np.where(first == 0, 0, self.values.size - 1))
+
+    def find_violated(self, solution: Solution) -> Columns:
+        """Find the cheapest interval of labels at each grid value, where its column has a negative reduced cost.
+
+        The cheapest set of labels need not be an interval, and then does not point at the intervals that are missing.
+        """
+        found, k = [Columns.without_mass(*np.zeros((3, 0), np.int64))], self.problem.k
+        if solution.dual is None:
+            return found[0]
+        step = max(1, self.options.block // k)
+        for start in range(0, self.grid.size, step):
+            at = np.arange(start, min(start + step, self.grid.size))
+            sums = self._sum_reduced_costs(solution.dual, self.grid[at])
+            # Labels from one node to another cost the difference of the sums there: for each end node the highest sum
+            # before it is the best start.
+            highest = np.maximum.accumulate(sums[:-1], axis=0)
+            # The best first node for each end node, then the best end node.
+            firsts = np.maximum.accumulate(np.where(sums[:-1] == highest, np.arange(k)[:, np.newaxis], 0), axis=0)
+            ends, each = (sums[1:] - highest).argmin(axis=0), np.arange(at.size)
+            first, lowest = firsts[ends, each], (sums[1:] - highest)[ends, each]
+            cheap = sums[-1] + math.expm1(self.problem.epsilon) * lowest < 0
+            # The column of all labels is no arc: those of the labels before and after a node sum to a multiple of it
+            # (section 13).
+            cheap &= (first > 0) | (ends < k - 1)
+            found.append(Columns.without_mass(first[cheap], ends[cheap] + 1, at[cheap]))
+        return Columns(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def _sum_reduced_costs(self, dual: Dual, outputs: Floats) -> Floats:
+        """Return the sums of the labels' reduced costs at some outputs up to each node, shape ``(k + 1, n)``."""
+        problem = self.problem
+        costs = problem.prior[:, np.newaxis] * problem.loss_table(outputs) - dual.alpha[:, np.newaxis]
+        costs -= dual.beta[:, np.newaxis] * (outputs - dual.origin)
+        return np.concatenate((np.zeros((1, outputs.size)), np.cumsum(costs, axis=0)))
+
+    def best_candidate(self, arcs: ArcOrder, columns: Columns, point: Point, gap: float, most: int) -> Candidate:
+        """Return the candidate of the smallest gap, or the first one whose gap is small enough."""
+        best = Candidate(None, math.inf, 0)
+        for solution in self.candidates(arcs, columns, point, most):
+            best = _with_smaller_gap(best, Candidate(solution, estimated_gap(solution), 0))
+            if best.gap <= gap:
+                break
+        return best
+
+    def candidates(self, arcs: ArcOrder, columns: Columns, point: Point, most: int) -> Iterator[Solution]:
+        """Generate answers: each with feasibility restored to rounding, and several multipliers."""
+        if not point.is_finite():
+            return
+        terms, sums = self.terms, Sums(self.terms.before, point.slopes, point.costs)
+        ends = columns.first, columns.end, self.values[columns.at]
+        # Columns that look idle are left out, unless the others hold no feasible randomizer.
+        for used in (point.in_use, np.ones(point.mass.size, dtype=bool)):
+            mass, _ = restore_feasibility(arcs, terms, point.slopes, np.where(used, point.mass, 0.0))
+            if not (mass > 0).any():
+                continue
+            randomizer, costs = self.randomizer(columns, mass), iter((sums.costs,))
+            if not self.problem.unbiased:
+                groups = Groups.of_used(terms, sums, ends, mass > 0)
+                costs = chain(islice(groups.candidates(), most), costs)
+            for cost in costs:
+                dual = self.reduced.dual(sums.slopes, np.diff(cost), randomizer.biases)
+                yield Solution(self.problem, randomizer, dual, Stats(""))
+
+    def randomizer(self, columns: Columns, mass: Floats) -> Randomizer:
+        """Return the randomizer of some masses, scaled to probabilities."""
+        used = np.flatnonzero(mass > 0)
+        (first, end, at), mass = (part[used] for part in columns[:3]), mass[used]
+        # Scaled so that the probabilities of a label sum to one.
+        mass = mass / (mass.sum() + math.expm1(self.problem.epsilon) * mass[first == 0].sum())
+        order = np.lexsort((end, first, at))
+        arcs = Arcs(self.problem.k, first[order], end[order] - 1, self.grid[at[order]], mass[order])
+        return Randomizer.of_arcs(self.problem.labels, arcs, self.problem.epsilon)
+
+
+def _with_smaller_gap(one: Candidate, other: Candidate) -> Candidate:
+    """Return the candidate of the smaller gap, and one without a solution only if there is no other."""
+    return other if one.solution is None or other.gap < one.gap else one

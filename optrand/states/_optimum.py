@@ -1,0 +1,331 @@
+r"""Best randomizer of states: most expected utility under an epsilon, and perhaps under a channel capacity.
+
+The capacity of a channel is the least, over distributions `w` of the outputs, of the largest divergence of a row from
+`w`. So a table keeps within `c` bits if and only if some `w` has :math:`\sum_i M[y, i] \log_2 (M[y, i] / w_i) \leq c`
+for every row: convex in table and `w` together.
+
+For any inputs `r` and numbers with :math:`\sum_y r_y 2^{b_{y i}} \leq 1` at each output,
+
+.. math:: c \geq I(r; M) \geq \sum_{y i} r_y M[y, i] \, b_{y i}
+
+holds of every table within the capacity. With a multiplier this constraint turns the utility into another one, whose
+certified optimum over private randomizers bounds the optimum under both (``docs/mathematics.md``, Channels of limited
+capacity). Its best `r`, multiplier and `b` are read off the solution of the program; the bound holds for any others.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base._arithmetic import float_above
+from optrand.base._numerals import shown_above, shown_below
+from optrand.base._validation import Floats, check_classes, check_epsilon, check_prior, check_real, rectangular
+from optrand.certificates._certificate import Certificate
+from optrand.errors import InvalidInput, NotCertified, SolverFailed
+from optrand.losses import Tabulated
+from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._outputs import Grid
+from optrand.model._problem import Problem, classification, regression
+from optrand.model._randomizer import Randomizer
+from optrand.sampling._entropy import EntropySource
+from optrand.solvers import solve
+from optrand.states._channel import GAP, bound_capacity
+
+LARGEST = 1600
+"""Entries of the utility, states and outputs of one kind merged, up to which a capacity is met at the optimum."""
+
+NOISE = 2.0**-48
+"""Share by which sums of products are raised, so that their rounding loosens the bound and never breaks it."""
+
+
+@dataclass(frozen=True, eq=False)
+class BestRandomizer:
+    """Randomizer of states with a proof of how good it is.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        Exact table over kinds of states and kinds of outputs, numbered from 0.
+    kinds : (q,) array of int
+        Kind of each state: those of one kind have the same utilities.
+    columns : (m,) array of int
+        First output of each kind.
+    lower, upper : float
+        Expected utility of the mechanism, rounded down, and a bound of that of every randomizer that is allowed.
+    capacity : float
+        Channel capacity of the mechanism in bits, rounded up.
+    """
+
+    mechanism: Mechanism
+    kinds: NDArray[np.intp]
+    columns: NDArray[np.intp]
+    lower: float
+    upper: float
+    capacity: float
+
+    @property
+    def epsilon(self) -> float:
+        """Realised privacy loss in nats, rounded up."""
+        return self.mechanism.realised_epsilon
+
+    @property
+    def gap(self) -> float:
+        """Upper bound on the additional utility of any other randomizer."""
+        return float_above(max(Fraction(0), Fraction(self.upper) - Fraction(self.lower)))
+
+    def sample(self, states: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.intp]:
+        """Draw an output for each state, both by number, from the exact table.
+
+        Parameters
+        ----------
+        states : array of int, any shape
+        source : EntropySource, optional
+            By default the operating system.
+        """
+        places = check_classes(states, self.kinds.size)
+        drawn: Floats = self.mechanism.sample(self.kinds[places].astype(np.float64), source=source)
+        return self.columns[drawn.astype(np.intp)]
+
+    def __str__(self) -> str:
+        """Return a summary in one line."""
+        return (
+            f"expected utility at least {shown_below(self.lower, 8)}, of any at most {shown_above(self.upper, 8)}; "
+            f"epsilon {shown_above(self.epsilon, 6)}, capacity {shown_above(self.capacity, 6)} bits"
+        )
+
+
+def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float = math.inf) -> BestRandomizer:
+    r"""Find the randomizer of most expected utility under a budget and a capacity.
+
+    .. math:: \max_M \; \sum_y p_y \sum_i M[y, i] u_{y i}
+
+    Parameters
+    ----------
+    utility : (q, m) array
+        Worth of each output for each state.
+    prior : (q,) array
+        Probabilities of the states.
+    epsilon : float
+        Privacy budget in nats.
+    capacity : float
+        Largest allowed channel capacity in bits, above 0; infinite for no limit.
+
+    Returns
+    -------
+    BestRandomizer
+
+    Raises
+    ------
+    InvalidInput
+        Shapes that do not fit, or a capacity that is not above 0.
+    NotCertified
+        No randomizer was found that is proven within the capacity.
+
+    Notes
+    -----
+    States with the same utilities are one, and so are outputs: averaging over them keeps privacy and utility, and does
+    not raise the capacity. If outputs are states, and only the true one has a utility, equal for all states, the
+    optimum is RRWithPrior. Without a capacity, or if the optimum keeps within it, it is certified like any other.
+    Otherwise a cone program finds it, up to :data:`LARGEST` entries. For larger tables
+    epsilon is lowered until the capacity is met, as in the published algorithm; :attr:`BestRandomizer.upper` bounds the
+    utility that this loses.
+
+    Examples
+    --------
+    Only the first of three states is rare; how many bits are its report worth?
+
+    >>> found = best(np.eye(3), [0.2, 0.4, 0.4], 2.0)
+    >>> f"{found.lower:.6f}", found.gap < 1e-9, f"{found.capacity:.4f}"
+    ('0.786986', True, '0.6247')
+    >>> less = best(np.eye(3), [0.2, 0.4, 0.4], 2.0, capacity=0.3)
+    >>> less.capacity <= 0.3, 0.6 < less.lower < 0.7, less.gap < 1e-6
+    (True, True, True)
+    """
+    worth, shares, budget = _table(utility), check_prior(prior), check_epsilon(epsilon)
+    if shares.size != worth.shape[0]:
+        raise InvalidInput(f"utility has {worth.shape[0]} rows and prior {shares.size} entries, expected one each")
+    limit = math.inf if capacity == math.inf else check_real(capacity, "capacity")
+    if limit <= 0:
+        raise InvalidInput(f"capacity is {limit}, expected bits above 0: no bits are any constant output")
+    rows, kinds = _kinds(worth)
+    columns = _kinds(worth[rows].T)[0]
+    weights = np.array([math.fsum(shares[kinds == kind]) for kind in range(rows.size)])
+    problem = _problem(worth[np.ix_(rows, columns)], weights, budget)
+    mechanism = solve(problem)
+    upper = _utilities(mechanism.certificate)[1]
+    bits = _bits(mechanism, limit)
+    if bits > limit:
+        if rows.size * columns.size <= LARGEST:
+            table, inputs, bound = solve_limited(problem, limit)
+            found = Randomizer(problem.labels, np.arange(columns.size), table, budget).without_unused_outputs()
+            mechanism, upper = tabulate(problem, found), min(upper, bound)
+            bits = _bits(mechanism, limit, inputs)
+        else:
+            mechanism = _weaker(problem, limit)
+            bits = _bits(mechanism, limit)
+    if bits > limit:
+        raise NotCertified(f"the capacity is {shown_above(bits, 8)} bits, above the {limit!r} that are allowed")
+    lower = _utilities(Mechanism(problem, mechanism.table).certificate)[0]
+    return BestRandomizer(mechanism, kinds, columns, lower, upper, bits)
+
+
+def _table(given: ArrayLike) -> Floats:
+    table = rectangular(given, "utility").astype(np.float64)
+    if table.ndim != 2 or not table.size or not np.isfinite(table).all():
+        raise InvalidInput(f"utility has shape {table.shape}, expected finite numbers: one row a state")
+    return table + 0.0
+
+
+def _kinds(table: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first row of each kind in order of appearance, and the kind of each row."""
+    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size)
+    return first[order], rank[kind.ravel()]
+
+
+def _problem(worth: Floats, prior: Floats, epsilon: float) -> Problem:
+    k, m = worth.shape
+    if k == m and np.array_equal(worth, np.eye(k)):
+        return classification(prior, epsilon)
+    return regression(range(k), prior, epsilon, loss=Tabulated(-worth), outputs=range(m))
+
+
+def _utilities(proof: Certificate) -> tuple[float, float]:
+    """Return the utility of a randomizer and the bound of all, from a certificate of the loss or of hits."""
+    return (proof.lower, proof.upper) if proof.maximised else (0.0 - proof.upper, 0.0 - proof.lower)
+
+
+def _bits(mechanism: Mechanism, limit: float, inputs: Floats | None = None) -> float:
+    """Bound the capacity of a mechanism from above: to a billionth of a bit, or until it is on one side of a limit."""
+    table = (mechanism.weights / mechanism.total).astype(np.float64)
+    return bound_capacity(table, GAP * min(1.0, limit), limit=limit if limit < math.inf else math.nan, inputs=inputs)
+
+
+def _weaker(problem: Problem, limit: float) -> Mechanism:
+    """Find the optimum of the largest epsilon, to a millionth, whose channel keeps within the capacity."""
+    low, high = 0.0, problem.epsilon
+    found: Mechanism | None = None
+    while high - low > problem.epsilon * 1e-6:
+        # Should the capacity not grow with epsilon, the answer is still within the limit.
+        middle = (low + high) / 2
+        tried = solve(replace(problem, epsilon=middle))
+        if _bits(tried, limit) <= limit:
+            found, low = tried, middle
+        else:
+            high = middle
+    if found is None:
+        raise NotCertified(f"no epsilon keeps within {limit!r} bits: allow more")
+    return found
+
+
+def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, float]:
+    """Find a table of nearly maximal utility within both limits, inputs that attain its capacity, and a bound.
+
+    The bound is certified and holds for the utility of all tables within both limits.
+
+    Parameters
+    ----------
+    problem : Problem
+        On a grid, its loss minus the utility.
+    capacity : float
+        Bits, above 0.
+
+    Raises
+    ------
+    SolverFailed
+        The engine has no answer.
+    """
+    worth = _worth(problem)
+    raw, inputs, multiplier = _solve_cones(worth, math.exp(problem.epsilon), capacity)
+    # The engine's table keeps privacy and capacity to its tolerance. Make it private, then mix it with a constant
+    # channel until it is within the capacity.
+    private = _make_private(raw, math.exp(problem.epsilon))
+    constant = np.zeros_like(private)
+    constant[:, int(np.argmax(worth.sum(axis=0)))] = 1.0
+    # The information of a mixture with a constant channel is at most its share of the table.
+    bits = bound_capacity(private, GAP * min(1.0, capacity), inputs=inputs)
+    # A share of 1e-7 is left unused, as a margin for rounding to an exact mechanism.
+    inside = constant + min(1.0, capacity * (1 - 1e-7) / bits) * (private - constant)
+    # The constraint that touches the information at the raw table. For unused outputs, the ratios of the small entries
+    # left by the interior point are as good as any. Lowered by 1e-12 bits, it holds in spite of rounding.
+    cut = inputs[:, np.newaxis] * (np.log2(raw / (inputs @ raw)) - 1e-12)
+    return inside, inputs, bound_utility(problem, capacity, cut, multiplier)
+
+
+def bound_utility(problem: Problem, capacity: float, cut: Floats, multiplier: float) -> float:
+    r"""Bound the utility of every private randomizer within the capacity from above, by any multiplier.
+
+    Parameters
+    ----------
+    problem : Problem
+    capacity : float
+    cut : (k, n) array
+        Numbers ``r_y b_yi`` with :math:`\sum_y r_y 2^{b_{y i}} \leq 1` at each output.
+    multiplier : float
+        At least 0.
+    """
+    worth, k = _worth(problem), problem.k
+    noise = NOISE * (np.abs(worth) + multiplier * np.abs(cut))
+    loss = Tabulated(-k * (worth - multiplier * cut + noise))
+    outputs = Grid(_outputs(problem))
+    proof = solve(
+        regression(problem.labels, np.full(k, 1 / k), problem.epsilon, loss=loss, outputs=outputs)
+    ).certificate
+    # Inputs sum to 1 up to rounding.
+    allowed = Fraction(capacity) * (1 + Fraction(NOISE))
+    return float_above(Fraction(multiplier) * allowed - Fraction(proof.lower))
+
+
+def _outputs(problem: Problem) -> Floats:
+    return problem.outputs.values if isinstance(problem.outputs, Grid) else problem.labels
+
+
+def _worth(problem: Problem) -> Floats:
+    """Return the utility of each entry of a table, weighted by the prior, shape ``(k, n)``."""
+    worth: Floats = -problem.prior[:, np.newaxis] * problem.loss_table(_outputs(problem))
+    return worth
+
+
+def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, Floats, float]:
+    """Solve the cone program. Return a table with entries above 0, inputs, and the price of a bit."""
+    import cvxpy
+
+    # Utilities in units of the largest one, so that the engine's tolerances are relative.
+    scale = float(np.abs(worth).max()) or 1.0
+    table = cvxpy.Variable(worth.shape)
+    floor, share = cvxpy.Variable((1, worth.shape[1])), cvxpy.Variable((1, worth.shape[1]))
+    each = np.ones((worth.shape[0], 1))
+    limit = cvxpy.sum(cvxpy.rel_entr(table, each @ share), axis=1) <= capacity * math.log(2)
+    private = [table >= each @ floor, table <= ratio * each @ floor, cvxpy.sum(table, axis=1) == 1]
+    utility = cvxpy.Maximize(cvxpy.sum(cvxpy.multiply(worth / scale, table)))
+    program = cvxpy.Problem(utility, [limit, *private, cvxpy.sum(share) == 1])
+    # If Clarabel cannot reach these, it returns its last point, which the certificate judges.
+    options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program.solve(solver="CLARABEL", max_iter=300, **options)
+        except cvxpy.error.SolverError as error:
+            raise SolverFailed("Clarabel has no answer: numbers left the range or the precision of floats") from error
+    if table.value is None or limit.dual_value is None:
+        raise SolverFailed(f"Clarabel ended with the status {program.status} and no answer to read")
+    prices = np.maximum(limit.dual_value, 0.0)
+    inputs = prices / prices.sum() if prices.sum() > 0 else np.full(prices.size, 1 / prices.size)
+    return np.maximum(table.value, 1e-30), inputs, float(prices.sum()) * scale * math.log(2)
+
+
+def _make_private(table: Floats, ratio: float) -> Floats:
+    """Lift entries to the largest of their column over the ratio, and normalise rows."""
+    used = np.where(table.max(axis=0) > 1e-9, np.maximum(table, 0.0), 0.0)
+    lifted = np.maximum(used, used.max(axis=0) / ratio)
+    private: Floats = lifted / lifted.sum(axis=1, keepdims=True)
+    return private
