@@ -123,7 +123,7 @@ SECOND = Attempt(
     reach=3,
     fewest=32,
     floor=1e-6,
-    kernel=KernelOptions(head_start=0.99, cautious=True),
+    kernel=KernelOptions(head_start=0.99, damping=0.995, cautious=True),
     priced=True,
 )
 """It proves most of the others; further attempts proved none."""
