@@ -260,22 +260,30 @@ def _assemble(
     """Return the band, the border beside it, and the corner of the matrix of :func:`factorize`."""
     banded, width = arcs.banded, arcs.width
     size, hubs = 2 * banded, 2 * (arcs.unknown - banded)
-    band = -_count(arcs.spots, arcs.inside, (slopes, mixed, costs), size * width).reshape(size, width)
+    band = _place(arcs, arcs.spots, arcs.inside, (slopes, mixed, costs), size * width).reshape(size, width)
     band[::2, 0], band[::2, 1], band[1::2, 0] = diagonal[:, arcs.order[:banded]]
     if not hubs:
         return band, np.zeros((0, size)), np.zeros((0, 0))
-    border = -_count(arcs.borders, arcs.beside, (slopes, mixed, costs), hubs * (size + hubs)).reshape(hubs, size + hubs)
+    border = _place(arcs, arcs.borders, arcs.beside, (slopes, mixed, costs), hubs * (size + hubs))
+    border = border.reshape(hubs, size + hubs)
     # Of the corner only the lower half is read.
     at, corner = np.arange(0, hubs, 2), border[:, size:]
     corner[at, at], corner[at + 1, at], corner[at + 1, at + 1] = diagonal[:, arcs.order[banded:]]
     return band, border[:, :size], corner
 
 
-def _count(places: Indices, some: Indices, amounts: tuple[Floats, Floats, Floats], size: int) -> Floats:
-    """Add the four entries of the blocks of some arcs where they go in a matrix of some size."""
+def _place(arcs: Arcs, places: Indices, some: Indices, amounts: tuple[Floats, Floats, Floats], size: int) -> Floats:
+    """Return a matrix of some size from which the blocks of some arcs, of four entries each, are subtracted."""
     slope, across, cost = (each.take(some) for each in amounts)
-    # Without any, the counts would be integers.
-    return np.bincount(places, np.concatenate((slope, across, across, cost)), size).astype(np.float64, copy=False)
+    entries = np.concatenate((slope, across, across, cost))
+    np.negative(entries, out=entries)
+    # Two arcs share their nodes only if one of them is a label that is charged.
+    if arcs.first.size > arcs.n:
+        # Without entries, the counts would be integers.
+        return np.bincount(places, entries, size).astype(np.float64, copy=False)
+    matrix = np.zeros(size)
+    matrix[places] = entries
+    return matrix
 
 
 def _add_totals(arcs: Arcs, excess: float, begun: Floats, ended: Floats, border: Floats, corner: Floats) -> None:
