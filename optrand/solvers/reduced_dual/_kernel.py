@@ -69,7 +69,7 @@ class KernelOptions:
     """
 
     steps: int = 60
-    head_start: float = 0.999
+    head_start: float = 0.9999
     least_product: float = 0.1
     row_weight: float = 1e-8
     slack_weight: float = 1e-3

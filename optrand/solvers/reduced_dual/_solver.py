@@ -70,6 +70,9 @@ class Attempt:
         do not show which arcs are next.
     gap, least : float
         Complementarity of the finest level, as a share of the minimum, and its lower bound.
+    many : int
+        Number of labels beyond which `gap` falls with its square. Otherwise it does not show at 30,000 labels which
+        arcs are in use: tables are larger by an eighth, and proofs take as much longer.
     coarse : float
         Complementarity of a coarse level, times the number of labels and over the smallest prior; 1e-4 at most.
     tolerance : float
@@ -101,7 +104,8 @@ class Attempt:
     floor: float = 1e-7
     gap: float = 1e-15
     least: float = 1e-18
-    coarse: float = 3e-5
+    many: int = 10_000
+    coarse: float = 3e-4
     tolerance: float = 1e-11
     failure: float = 1e3
     coarse_rounds: int = 2
@@ -221,7 +225,8 @@ class Descent:
         reduced, options = self.reduced, self.options
         steps, best, last = 0, Candidate(None, math.inf, 0), math.inf
         terms = reduced.terms(*reduced.finest[:2])
-        gap = max(options.least, options.gap * reduced.share)
+        gap = options.gap * reduced.share * min(1.0, options.many / reduced.problem.k) ** 2
+        gap = max(options.least, gap)
         try:
             for number in range(1 + options.rounds):
                 arcs, point, count, failed = self.solve(terms, nodes, gap, start, whole=whole)
