@@ -24,8 +24,7 @@ import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Table, certify, losses
 from optrand.base._arithmetic import privacy_ratio
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._staircase import decompose
+from optrand.model._randomizer import Arcs, Randomizer, decompose
 from optrand.solvers import design
 from optrand.solvers._reductions import Translation
 from tests.tables import mechanism_of

@@ -105,7 +105,7 @@ def design_two_ends(problem: Problem) -> Solution:
     labels, low, high = problem.labels, problem.outputs.low, problem.outputs.high
     width = high - low
     shares = np.column_stack(((high - labels) / width, (labels - low) / width))
-    randomizer = Randomizer(labels, [low, high], np.clip(shares, 0.0, 1.0), problem.epsilon)
+    randomizer = Randomizer(labels, np.array([low, high]), np.clip(shares, 0.0, 1.0), problem.epsilon)
     return Solution(problem, randomizer, _dual(problem), Stats("two_ends"))
 
 

@@ -1,7 +1,7 @@
 r"""Tabulation: from a randomizer in floats to the exact table of integers that is drawn.
 
 1. Write the randomizer as staircase columns :math:`(S_j, v_j, c_j)`: interval columns are such, and a dense table is
-   their sum (:func:`optrand.model._staircase.decompose`).
+   their sum (:func:`optrand.model._randomizer.decompose`).
 2. Round the masses to integers that cover every label equally, and replace :math:`e^\epsilon` by a rational :math:`R
    \leq e^\epsilon`. From here on privacy and the totals of rows are integer identities
    (:mod:`optrand.mechanism._columns`).
@@ -42,8 +42,7 @@ from optrand.mechanism._equations import change_masses
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._outputs import Grid, Interval, Line
 from optrand.model._problem import Dual, Problem
-from optrand.model._randomizer import Randomizer, Solution
-from optrand.model._staircase import decompose, rounding_noise
+from optrand.model._randomizer import Randomizer, Solution, decompose, rounding_noise
 from optrand.model._table import Table
 
 

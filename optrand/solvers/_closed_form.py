@@ -246,7 +246,7 @@ def one_output_within(problem: Problem) -> Solution | None:
         # Smaller and smaller outputs are better and better, and none is best: the exception of Theorem 8.
         if problem.loss.positive_outputs and output <= 0:
             raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
-    randomizer = Randomizer(problem.labels, [output], np.ones((problem.k, 1)), problem.epsilon)
+    randomizer = Randomizer(problem.labels, np.array([output]), np.ones((problem.k, 1)), problem.epsilon)
     # Unbiased randomizers with one output have one label, which is that output.
     penalty = 0.0 if problem.unbiased else problem.bias_penalty
     beta = -penalty * problem.prior * (output - problem.labels)

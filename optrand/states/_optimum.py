@@ -164,7 +164,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
             table, inputs, bound = solve_limited(problem, limit)
-            found = Randomizer(problem.labels, np.arange(columns.size), table, budget).without_unused_outputs()
+            found = Randomizer(problem.labels, np.arange(float(columns.size)), table, budget).without_unused_outputs()
             mechanism, upper = tabulate(problem, found), min(upper, bound)
             bits = _bits(mechanism, limit, inputs)
         else:
