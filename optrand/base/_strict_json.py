@@ -28,13 +28,7 @@ MAX_DIGITS = 4000
 
 
 def canonical(document: Document) -> bytes:
-    r"""Return the canonical bytes of a document.
-
-    Examples
-    --------
-    >>> canonical({"b": 1.0, "a": "7"})
-    b'{"a":"7","b":1.0}\n'
-    """
+    r"""Return the canonical bytes of a document."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return text.encode("ascii") + b"\n"
 
@@ -46,13 +40,7 @@ def digest(document: Document) -> str:
 
 
 def seal(content: Document, *, kind: str = FORMAT) -> Document:
-    """Seal content under a format of this package and its schema, with its digest.
-
-    Examples
-    --------
-    >>> sorted(seal({"outputs": [0.0, 1.0]}))
-    ['digest', 'format', 'outputs', 'schema']
-    """
+    """Seal content under a format of this package and its schema, with its digest."""
     document = {**content, "format": kind, "schema": SCHEMA}
     return {**document, "digest": digest(document)}
 
@@ -99,11 +87,6 @@ def read_format(data: bytes) -> str | None:
     ------
     InvalidFile
         Not UTF-8, or not JSON.
-
-    Examples
-    --------
-    >>> read_format(b'{"format": "optrand.mechanism"}'), read_format(b"[1.0]")
-    ('optrand.mechanism', None)
     """
     try:
         document = _parse(data)

@@ -132,13 +132,7 @@ ADVICE = {
 
 
 def nearby(name: str, known: Iterable[str]) -> str:
-    """Return the sentence part that names the nearest of some public names, or all of them if no name is near.
-
-    Examples
-    --------
-    >>> nearby("absolut", ["squared", "absolute"]), nearby("x", ["squared", "absolute"])
-    ("did you mean 'absolute'?", "expected one of 'absolute', 'squared'")
-    """
+    """Return the sentence part that names the nearest of some public names, or all of them if no name is near."""
     names = sorted(known)
     near = difflib.get_close_matches(name.casefold(), names, n=1)
     return f"did you mean {near[0]!r}?" if near else "expected one of " + ", ".join(map(repr, names))
@@ -161,13 +155,7 @@ def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
 
 
 def missing(path: Path) -> str:
-    """Describe a path that is no file: a folder, something else, or missing, with the nearest name that exists.
-
-    Examples
-    --------
-    >>> missing(Path("no/such/file.csv"))
-    'not there, nor is its folder no/such'
-    """
+    """Describe a path that is no file: a folder, something else, or missing, with the nearest name that exists."""
     if path.is_dir():
         return "a folder, not a file"
     if path.exists():
@@ -183,13 +171,7 @@ def missing(path: Path) -> str:
 
 
 def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
-    """Return the error for a name that a module does not have: with the nearest that exists, if one is near.
-
-    Examples
-    --------
-    >>> print(missing_name("optrand.baselines", "laplace", ["Laplace", "Staircase"]))
-    module 'optrand.baselines' has no attribute 'laplace': did you mean optrand.baselines.Laplace?
-    """
+    """Return the error for a name that a module does not have: with the nearest that exists, if one is near."""
     return AttributeError(
         f"module {module!r} has no attribute {name!r}" + ("" if name.startswith("_") else _found(module, name, names))
     )
@@ -205,14 +187,7 @@ def _found(module: str, name: str, names: Iterable[str]) -> str:
 
 
 def public_names(module: str, names: Iterable[str]) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a module, which suggest and list its public names.
-
-    Examples
-    --------
-    >>> import optrand.studies
-    >>> "sweep" in dir(optrand.studies), "annotations" in dir(optrand.studies)
-    (True, False)
-    """
+    """Return `__getattr__` and `__dir__` of a module, which suggest and list its public names."""
     public = sorted(names)
 
     def refuse(name: str) -> NoReturn:

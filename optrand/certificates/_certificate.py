@@ -286,13 +286,6 @@ def exact_objective(problem: Problem, table: Table) -> Fraction:
     """Compute the objective of the minimisation: the expected loss and the penalty on bias.
 
     An infinite penalty is not charged: the caller refuses biased tables.
-
-    Examples
-    --------
-    >>> from optrand.model._problem import unbiased_regression
-    >>> coin = Table.of_rows([0, 1], [-1, 2], [[2, 1], [1, 2]])
-    >>> exact_objective(unbiased_regression([0, 1], [0.5, 0.5], 0.7), coin)
-    Fraction(1, 1)
     """
     loss = expected_loss(problem, table)
     if problem.unbiased or not problem.bias_penalty:

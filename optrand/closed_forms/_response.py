@@ -185,13 +185,7 @@ def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
 
 
 def response_weights(k: int, epsilon: float) -> tuple[float, float]:
-    """Return the probabilities of the label itself and of each other one under randomized response on `k` labels.
-
-    Examples
-    --------
-    >>> response_weights(2, math.log(3))
-    (0.75, 0.25)
-    """
+    """Return the probabilities of the label itself and of each other one under randomized response on `k` labels."""
     # In powers of 1 / E, which do not overflow.
     shrink = math.exp(-epsilon)
     own = 1 / (1 + (k - 1) * shrink)

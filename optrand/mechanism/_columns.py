@@ -177,19 +177,6 @@ class ExactColumns:
     ratio : Fraction
     digits : int
     origin : float
-
-    Examples
-    --------
-    Randomized response of two labels at ``R = 3``:
-
-    >>> sets = LabelSets.of_intervals(2, np.array([0, 1]), np.array([0, 1]))
-    >>> coin = ExactColumns([0, 2], sets, [7, 7], [-7, 21], Fraction(3), 1)
-    >>> (
-    ...     coin.total,
-    ...     [str(bias) for bias in coin.biases],
-    ...     coin.table(np.array([0.0, 1.0])).outputs.tolist(),
-    ... )
-    (28, ['0', '0'], [-0.5, 1.5])
     """
 
     labels: list[int]
@@ -401,15 +388,6 @@ def scale_columns(
         Outputs are clipped to these.
     finest : int, optional
         Most binary digits of an offset, to the nearest of which it is rounded. By default none is rounded.
-
-    Examples
-    --------
-    >>> sets = LabelSets.of_intervals(2, np.array([0, 1]), np.array([0, 1]))
-    >>> near = scale_columns(
-    ...     np.array([0.0, 1.0]), sets, [7, 7], np.array([-0.4, 1.4]), Fraction(3)
-    ... )
-    >>> [round(float(bias), 6) for bias in near.biases]
-    [0.05, -0.05]
     """
     if not all(masses):
         kept = np.array([mass > 0 for mass in masses])

@@ -33,17 +33,6 @@ class Completion:
     at_low, at_high : list of int
         Their probabilities times `unit`, one per label.
     unit : int
-
-    Examples
-    --------
-    >>> means = [Fraction(1, 10**6), Fraction(1)]
-    >>> found = Completion.of(
-    ...     (-math.inf, math.inf), [Fraction(0), Fraction(1)], means, Fraction(3)
-    ... )
-    >>> low, high = Fraction(found.low), Fraction(found.high)
-    >>> ends = [(low * u + high * w) / found.unit for u, w in zip(found.at_low, found.at_high)]
-    >>> found.kept < 1, [end + found.kept * mean for end, mean in zip(ends, means)] == [0, 1]
-    (True, True)
     """
 
     kept: Fraction
@@ -139,16 +128,7 @@ class Completion:
         return rising and all(before >= after for before, after in pairwise(self.at_low))
 
     def mix(self, table: Table) -> Table:
-        """Mix the table in, whose means are those that were given.
-
-        Examples
-        --------
-        >>> rough = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
-        >>> means = [y + bias for y, bias in enumerate(rough.biases)]
-        >>> found = Completion.of((-1.0, 2.0), [Fraction(0), Fraction(1)], means, Fraction(4))
-        >>> [str(bias) for bias in found.mix(rough).biases]
-        ['0', '0']
-        """
+        """Mix the table in, whose means are those that were given."""
         common = math.gcd(*self.at_low, *self.at_high)
         rows = [[u // common, w // common] for u, w in zip(self.at_low, self.at_high, strict=True)]
         ends = Table.of_rows(table.labels, [self.low, self.high], rows)

@@ -26,13 +26,6 @@ def problem_document(problem: Problem) -> Document:
     ------
     InvalidInput
         A loss of the user's own, which a name cannot bring back.
-
-    Examples
-    --------
-    >>> from optrand.model._problem import unbiased_regression
-    >>> document = problem_document(unbiased_regression([0, 1], [0.5, 0.5], 1.0))
-    >>> document["loss"], document["bias_penalty"], document["outputs"]
-    ({'name': 'squared'}, 'inf', {'kind': 'line'})
     """
     return {
         "labels": problem.labels.tolist(),
@@ -102,13 +95,7 @@ def read_dual(document: Any) -> Dual | None:
 
 
 def columns_document(table: Table) -> list[list[list[Any]]]:
-    """Return columns of a table: for each output its steps, each a label's index and a height as digits.
-
-    Examples
-    --------
-    >>> columns_document(Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]))
-    [[[0, '3'], [1, '-2']], [[0, '1'], [1, '2']]]
-    """
+    """Return columns of a table: for each output its steps, each a label's index and a height as digits."""
     return [[[y, str(height)] for y, height in column] for column in table.columns]
 
 

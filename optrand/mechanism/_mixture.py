@@ -34,15 +34,6 @@ def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
     -----
     Privacy and unbiasedness are linear: no column gains a ratio above the larger of the two, and rows of equal totals
     add up to rows of equal totals. The constructor proves it again.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> coin = optrand.debiased_rr([0, 1], 1.0)
-    >>> best = optrand.solve(optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0))
-    >>> proof = optrand.certify(mixture(best, coin, 0.25))
-    >>> proof.epsilon, proof.bias < 1e-15
-    (1.0, True)
     """
     if not np.array_equal(first.labels, second.labels):
         raise InvalidInput("the two mechanisms have other labels: make them for the same problem")

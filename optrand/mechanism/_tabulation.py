@@ -146,13 +146,6 @@ def round_randomizer(randomizer: Randomizer) -> Table:
     ------
     NotCertified
         More than rounding keeps it from being private.
-
-    Examples
-    --------
-    >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
-    >>> table = round_randomizer(coin)
-    >>> table.outputs.tolist(), float(table.largest_ratio)
-    ([-0.5, 1.5], 3.0)
     """
     ratio, origin = privacy_ratio(randomizer.epsilon), 0.0
     sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin, OPTIONS.bits)

@@ -256,13 +256,7 @@ def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
 
 
 def in_words(allowed: OutputSet) -> str:
-    """Return the allowed outputs in words.
-
-    Examples
-    --------
-    >>> in_words(Line()), in_words(Interval(-1, 3.5)), in_words(Grid([0, 1, 2]))
-    ('anywhere on the real line', 'anywhere from -1.0 to 3.5', 'of 3 values from 0.0 to 2.0')
-    """
+    """Return the allowed outputs in words."""
     if isinstance(allowed, Line):
         return "anywhere on the real line"
     ends = f"from {allowed.low!r} to {allowed.high!r}"

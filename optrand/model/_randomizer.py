@@ -55,14 +55,6 @@ class Arcs(Record):
     InvalidInput
         Arrays of different lengths, an interval that is empty or leaves the labels, or rests to which another float is
         nearer.
-
-    Examples
-    --------
-    Randomized response of two labels at ``E = 3``:
-
-    >>> arcs = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.25, 0.25])
-    >>> arcs.table(3.0)[1].tolist(), arcs.coverage.tolist()
-    ([[0.75, 0.25], [0.25, 0.75]], [0.25, 0.25])
     """
 
     k: int
@@ -273,12 +265,6 @@ class Randomizer(Record):
         r"""Compute the expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2`, shape ``(k,)``.
 
         Nothing is charged at an infinite `bias_penalty`, which forbids bias.
-
-        Examples
-        --------
-        >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
-        >>> coin.losses().tolist()
-        [0.375, 0.375]
         """
         if loss == losses.squared:
             expected = self.squared_errors / 2
@@ -398,13 +384,6 @@ def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> 
     -------
     Staircase
         At most ``k`` arcs a column; one for a column that is a staircase already.
-
-    Examples
-    --------
-    >>> table = Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], 2.0)
-    >>> arcs = decompose(table, 3.0)
-    >>> arcs.members.T.tolist(), arcs.masses.tolist()
-    ([[True, False], [False, True]], [0.25, 0.25])
     """
     members, outputs, masses = [], [], []
     for output, column in zip(randomizer.outputs.tolist(), randomizer.matrix.T, strict=True):

@@ -45,12 +45,6 @@ class IntegerArcs(Record):
         Index of the output of each arc: it starts at 0, never falls, and leaves none out.
     masses : (arcs,) array of Python int
         Above 0.
-
-    Examples
-    --------
-    >>> coin = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
-    >>> coin.coverage, coin.total(Fraction(3))
-    ([1, 1], 4)
     """
 
     k: int
@@ -471,14 +465,7 @@ class Table(Record):
 
 
 def add_steps(k: int, steps: Steps) -> Steps:
-    """Sort steps in any order, add up those at one place, and leave out those of height 0 or beyond the labels.
-
-    Examples
-    --------
-    >>> places, heights = np.array([2, 0, 2, 4]), np.array([3, 1, -3, 1], dtype=object)
-    >>> add_steps(4, Steps(places, np.zeros(4, dtype=int), heights)).heights.tolist()
-    [1]
-    """
+    """Sort steps in any order, add up those at one place, and leave out those of height 0 or beyond the labels."""
     places, outputs, heights = steps.take(np.lexsort(steps[:2]))
     first = np.flatnonzero(np.append(True, (places[1:] != places[:-1]) | (outputs[1:] != outputs[:-1])))
     sums = Steps(places[first], outputs[first], np.add.reduceat(heights, first))

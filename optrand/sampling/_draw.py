@@ -517,12 +517,6 @@ def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np
 
     Words beyond the last multiple of the size are rejected; the number of words used depends on the sizes and on the
     words alone.
-
-    Examples
-    --------
-    >>> from optrand.sampling import SeededEntropy
-    >>> draw_integers(np.array([1, 6, 6, 100]), SeededEntropy(2)).tolist()
-    [0, 0, 0, 35]
     """
     width = check_width(source)
     parts = -(-int(sizes.max(initial=1)).bit_length() // width)

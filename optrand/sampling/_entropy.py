@@ -123,13 +123,7 @@ class SeededEntropy:
 
 
 def check_width(source: EntropySource | RecordEntropy) -> int:
-    """Return the width of `source`. Raise unless it is an integer from 1 to 64.
-
-    Examples
-    --------
-    >>> check_width(SystemEntropy())
-    64
-    """
+    """Return the width of `source`. Raise unless it is an integer from 1 to 64."""
     if not hasattr(source, "width"):
         raise InvalidInput(
             f"source is of type {type(source).__name__}, expected a source of random words: leave it out, or in an "
@@ -142,11 +136,6 @@ def check_words(source: EntropySource, count: int) -> Words:
     """Return words of `source`. Raise if their number, type or width is wrong.
 
     A word that is too wide would be read as a draw for another label.
-
-    Examples
-    --------
-    >>> check_words(SeededEntropy(1), 2).dtype
-    dtype('uint64')
     """
     return _check(source.words(count), count, source.width)
 
