@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import functools
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from optrand.base._validation import check_flag
 from optrand.errors import InvalidInput
@@ -84,11 +82,11 @@ def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
 
 
 def take_name(source: Path, target: Path) -> None:
-    """Give a file or a folder a name that is free, in one step and without ever replacing.
+    """Give a file or a folder a name that is free.
 
-    A file may keep its old name as well; a hard link, or ``renameat2``, fails if the new one is taken. If a file system
-    has neither (FAT, some network disks), the name is looked up before the rename, and only a lock of the caller keeps
-    others out. No empty file ever stands under the new name.
+    A file may keep its old name as well: a hard link fails if the new one is taken. For a folder, and if a file system
+    has no hard links (FAT, some network disks), the name is looked up before the rename, and only a lock of the caller
+    keeps others out. No empty file ever stands under the new name.
 
     Raises
     ------
@@ -106,28 +104,9 @@ def take_name(source: Path, target: Path) -> None:
                 raise
         else:
             return
-    rename = _renameat2()
-    if rename is not None:
-        at_fdcwd, rename_noreplace = -100, 1  # as in <fcntl.h> and <linux/fs.h>
-        if rename(at_fdcwd, os.fsencode(source), at_fdcwd, os.fsencode(target), rename_noreplace) == 0:
-            return
-        code = ctypes.get_errno()
-        # Neither every kernel nor every file system can rename without replacing.
-        if code not in {errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP}:
-            raise OSError(code, os.strerror(code), str(target))
     if os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     source.replace(target)
-
-
-@functools.cache
-def _renameat2() -> Callable[..., Any] | None:
-    try:
-        function = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return None
-    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-    return function
 
 
 def sync_directory(directory: Path) -> None:

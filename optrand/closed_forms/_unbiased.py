@@ -120,13 +120,6 @@ def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
     return Dual(alpha, beta) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
 
 
-OPTIMAL = "optimal"
-"""Status where the condition of optimality holds."""
-
-FEASIBLE = "feasible"
-"""Status where it fails: private and unbiased, but not the best."""
-
-
 @suggest_parameters
 def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     r"""Draw a public gap between two labels, then answer "is the label above it?" by binary randomized response.
@@ -270,7 +263,7 @@ def _one_label(problem: Problem) -> Solution:
     only = np.zeros(1, dtype=np.int64)
     arcs = Arcs(1, only, only, label, np.full(1, math.exp(-problem.epsilon)))
     randomizer = Randomizer.of_arcs(label, arcs, problem.epsilon)
-    return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response", status=OPTIMAL))
+    return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,8 +327,7 @@ class _Gaps:
         outputs, rests = add_exactly(offsets, origin)
         arcs = Arcs(problem.k, first, last, outputs, np.concatenate((shares, shares)), rests)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-        status = OPTIMAL if condition_holds(problem) else FEASIBLE
-        return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response", status=status))
+        return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response"))
 
     def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
         """Return the multipliers that make every column in use cost nothing; None where floats cannot hold them."""

@@ -466,34 +466,6 @@ class Mechanism(ExactMechanism[Certificate]):
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
 
 
-def load(path: str | os.PathLike[str]) -> Mechanism:
-    """Read a mechanism of :meth:`Mechanism.save` and verify it again.
-
-    The mechanism is built from the file, with all of its checks, and encoded: the file must have the same content.
-    White space and the order of fields may differ.
-
-    Raises
-    ------
-    InvalidFile
-        The file is damaged, unknown, written by a newer optrand, or holds a table that is not epsilon-DP, whatever its
-        digest is.
-    OSError
-        The file cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from optrand.model._problem import unbiased_regression
-    >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
-    >>> mechanism = Mechanism(problem, Table.of_rows([0, 1], [-1.0, 2.0], [[2, 1], [1, 2]]))
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     mechanism.save(f"{directory}/coin.json")
-    ...     load(f"{directory}/coin.json") == mechanism
-    True
-    """
-    return Mechanism.from_bytes(read_file(path))
-
-
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of a saved mechanism.
 

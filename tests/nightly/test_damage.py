@@ -24,7 +24,7 @@ from optrand import Interval, checker, classification, regression, solve, unbias
 from optrand.accounting import Charge, Ledger
 from optrand.base import _strict_json
 from optrand.errors import InvalidFile, OptrandError
-from optrand.mechanism._mechanism import load
+from optrand.programs._mechanism import load
 from optrand.release import load_release
 from optrand.sampling._entropy import SystemEntropy
 from optrand.sampling._keyed import KEY_BYTES, KeyedEntropy
