@@ -17,7 +17,7 @@ from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Stair
 from optrand.baselines._additive import best_gamma, best_rise
 from optrand.baselines._noise import draw_uniforms
 from optrand.errors import InvalidInput
-from optrand.model._outputs import Interval
+from optrand.model._problem import Interval
 from optrand.model._randomizer import Randomizer
 from optrand.sampling._discrete_noise import discrete_staircase
 from optrand.sampling._entropy import SeededEntropy

@@ -30,8 +30,7 @@ from optrand.mechanism._file_format import (
     read_problem,
 )
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Interval
-from optrand.model._problem import Dual, classification, regression, unbiased_regression
+from optrand.model._problem import Dual, Interval, classification, regression, unbiased_regression
 
 finite = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-9 else x)
 """Labels nearer to each other than 1e-150 are refused."""

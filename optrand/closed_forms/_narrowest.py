@@ -11,8 +11,7 @@ from optrand.base._validation import check_labels
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Interval
-from optrand.model._problem import Dual, Problem, unbiased_range, unbiased_regression
+from optrand.model._problem import Dual, Interval, Problem, unbiased_range, unbiased_regression
 from optrand.model._randomizer import Randomizer, Solution, Stats
 
 

@@ -14,8 +14,7 @@ from optrand import losses
 from optrand.base._strict_json import Document
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
-from optrand.model._outputs import Grid, Interval, Line, OutputSet
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Interval, Line, OutputSet, Problem
 from optrand.model._table import Column, Table
 
 

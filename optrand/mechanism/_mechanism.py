@@ -33,8 +33,7 @@ from optrand.losses import Loss, Tabulated
 from optrand.mechanism import _file_format
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.mechanism._summary import Summary
-from optrand.model._outputs import Grid
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Problem
 from optrand.model._protocol import Moments
 from optrand.model._randomizer import Arcs, Randomizer
 from optrand.model._table import IntegerArcs, Table

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from operator import itemgetter
@@ -40,8 +40,7 @@ from optrand.mechanism._columns import (
 from optrand.mechanism._completion import Completion
 from optrand.mechanism._equations import change_masses
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Grid, Interval, Line
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Interval, Line, Problem
 from optrand.model._randomizer import Randomizer, Solution, decompose, rounding_noise
 from optrand.model._table import Table
 
@@ -135,7 +134,8 @@ def tabulate(
     if not np.array_equal(problem.labels, randomizer.labels):
         raise InvalidInput("the randomizer's labels are not those of the problem")
     # Arcs are columns of the ratio that they claim.
-    narrowed = problem if randomizer.arcs is None else problem.within(randomizer.epsilon)
+    is_narrower = randomizer.arcs is not None and randomizer.epsilon < problem.epsilon
+    narrowed = replace(problem, epsilon=randomizer.epsilon) if is_narrower else problem
     return Mechanism(problem, _tabulate(narrowed, randomizer), dual)
 
 

@@ -33,8 +33,8 @@ from optrand.base._validation import (
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Grid, Interval, Line, OutputSet, feasible_output_set
-from optrand.model._problem import Problem, regression
+from optrand.model._meshes import feasible_output_set
+from optrand.model._problem import Grid, Interval, Line, OutputSet, Problem, regression
 from optrand.sampling._priors import BudgetSplit, split_at, split_budget
 
 Nulls = Literal["refuse", "drop", "pass", "class"]

@@ -16,8 +16,7 @@ from optrand.closed_forms._narrowest import design_two_ends
 from optrand.closed_forms._response import design_rr_with_prior
 from optrand.closed_forms._unbiased import condition_holds, design_debiased_rr, design_gap_response
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
-from optrand.model._outputs import Grid, Interval
-from optrand.model._problem import Dual, Problem, unbiased_range
+from optrand.model._problem import Dual, Grid, Interval, Problem, unbiased_range
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers._failures import solver_failures
 from optrand.solvers._gaps import decide_gap

@@ -15,8 +15,7 @@ from optrand.closed_forms._response import kept_labels, respond_exactly
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Interval
-from optrand.model._problem import Problem, unbiased_range
+from optrand.model._problem import Interval, Problem, unbiased_range
 from optrand.model._randomizer import Solution
 from optrand.programs._backends import Backend
 from optrand.programs._mechanism import ProgramMechanism, solve_program

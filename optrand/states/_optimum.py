@@ -31,8 +31,7 @@ from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.losses import Tabulated
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Grid
-from optrand.model._problem import Problem, classification, regression
+from optrand.model._problem import Grid, Problem, classification, regression
 from optrand.model._randomizer import Randomizer
 from optrand.sampling._entropy import EntropySource
 from optrand.solvers import solve

@@ -30,8 +30,7 @@ from optrand.base._validation import Floats, check_integer, check_real, expect, 
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Grid
-from optrand.model._problem import Problem
+from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Solution
 from optrand.solvers import LinearProgram, Solver, design
 from optrand.solvers._dispatch import exact_mechanism

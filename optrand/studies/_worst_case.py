@@ -18,8 +18,7 @@ from optrand.base._validation import check_labels
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Grid, OutputSet, as_output_set
-from optrand.model._problem import regression
+from optrand.model._problem import Grid, OutputSet, as_output_set, regression
 from optrand.solvers._dispatch import check_useful, solve
 from optrand.solvers._minimax import WorstPrior
 from optrand.solvers._reductions import near_zero

@@ -19,8 +19,7 @@ from optrand.base._suggestions import suggest_parameters
 from optrand.losses import Loss
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Grid, OutputSet
-from optrand.model._problem import Dual, Problem, regression
+from optrand.model._problem import Dual, Grid, OutputSet, Problem, regression
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers._failures import GuardedSolver
 from optrand.solvers._reductions import near_zero
