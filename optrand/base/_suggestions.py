@@ -6,17 +6,12 @@ The words are those of cvxpy, scikit-learn, OpenDP, diffprivlib and POT.
 from __future__ import annotations
 
 import difflib
-import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import NoReturn, TypeVar
 
-from optrand.errors import UnknownParameter
-
-P = ParamSpec("P")
 T = TypeVar("T")
 
 NAMES = {
@@ -225,49 +220,8 @@ def suggest_attributes(words: Mapping[str, str]) -> Callable[[type[T]], type[T]]
     return extend
 
 
-def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function answer a keyword that it does not have with the one that it has.
-
-    Raises
-    ------
-    UnknownParameter
-        By the wrapped function: arguments that do not fit its parameters.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> optrand.rr([0, 1], eps=1.0)
-    Traceback (most recent call last):
-    optrand.errors.UnknownParameter: rr() has no parameter 'eps': did you mean 'epsilon'?
-    """
-    signature = inspect.signature(function)
-    parameters = [each for each in signature.parameters if each != "self"]
-    where = function.__qualname__.removesuffix(".__init__")
-
-    @wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> T:
-        for name in options:
-            if name not in parameters:
-                raise UnknownParameter(f"{where}() has no parameter {name!r}: {_advise(name, parameters)}")
-        try:
-            return function(*args, **options)
-        except TypeError:
-            _check_arguments(where, signature, args, options)
-            raise
-
-    return call
-
-
-def _check_arguments(where: str, signature: inspect.Signature, args: Any, options: Any) -> None:
-    """Raise `UnknownParameter` with the parameters of a function if these arguments do not fit them."""
-    try:
-        signature.bind(*args, **options)
-    except TypeError as error:
-        shown = [each.replace(annotation=each.empty) for name, each in signature.parameters.items() if name != "self"]
-        raise UnknownParameter(f"{where}{inspect.Signature(shown)}: {error}") from None
-
-
-def _advise(name: str, parameters: list[str]) -> str:
+def advise(name: str, parameters: list[str]) -> str:
+    """Return the sentence part about a parameter that a function does not have."""
     for parameter in parameters:
         if name in PARAMETERS.get(parameter, "").split():
             return f"did you mean {parameter!r}?"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.errors import InvalidInput
+from optrand.errors import InvalidInput, UnknownParameter
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Floats = NDArray[np.float64]
 
@@ -258,3 +263,47 @@ def check_classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
             "number the classes from 0, or leave other values out"
         )
     return array.astype(np.intp)
+
+
+def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function answer a keyword that it does not have with the one that it has.
+
+    Raises
+    ------
+    UnknownParameter
+        By the wrapped function: arguments that do not fit its parameters.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> optrand.rr([0, 1], eps=1.0)
+    Traceback (most recent call last):
+    optrand.errors.UnknownParameter: rr() has no parameter 'eps': did you mean 'epsilon'?
+    """
+    signature = inspect.signature(function)
+    parameters = [each for each in signature.parameters if each != "self"]
+    where = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        for name in options:
+            if name not in parameters:
+                from optrand.base._suggestions import advise
+
+                raise UnknownParameter(f"{where}() has no parameter {name!r}: {advise(name, parameters)}")
+        try:
+            return function(*args, **options)
+        except TypeError:
+            _check_arguments(where, signature, args, options)
+            raise
+
+    return call
+
+
+def _check_arguments(where: str, signature: inspect.Signature, args: Any, options: Any) -> None:
+    """Raise `UnknownParameter` with the parameters of a function if these arguments do not fit them."""
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        shown = [each.replace(annotation=each.empty) for name, each in signature.parameters.items() if name != "self"]
+        raise UnknownParameter(f"{where}{inspect.Signature(shown)}: {error}") from None

@@ -26,8 +26,8 @@ from typing import NoReturn, Protocol, Self, TypeVar
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
 from optrand.base._numerals import shown_above, shown_below
-from optrand.base._suggestions import suggest_attributes, suggest_parameters
-from optrand.base._validation import check_flag, expect
+from optrand.base._suggestions import suggest_attributes
+from optrand.base._validation import check_flag, expect, suggest_parameters
 from optrand.certificates import _bound as dual_bound
 from optrand.errors import InvalidInput, NotCertified
 from optrand.losses import Tabulated

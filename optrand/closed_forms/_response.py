@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import privacy_ratio
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels
+from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels, suggest_parameters
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Dual, Problem, classification
 from optrand.model._randomizer import Solution, Stats

@@ -15,8 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base._arithmetic import add_exactly, exp_bracket, places, scale_to_integers
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_epsilon, check_labels, check_prior, check_squarable
+from optrand.base._validation import (
+    Floats,
+    check_epsilon,
+    check_labels,
+    check_prior,
+    check_squarable,
+    suggest_parameters,
+)
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate

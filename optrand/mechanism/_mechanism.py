@@ -25,8 +25,8 @@ from optrand.base._arithmetic import Integers, check_ratio, float_above, float_b
 from optrand.base._files import write_atomically
 from optrand.base._records import Record
 from optrand.base._strict_json import Document
-from optrand.base._suggestions import missing, suggest_attributes, suggest_parameters
-from optrand.base._validation import Floats, check_values, exactly, expect
+from optrand.base._suggestions import missing, suggest_attributes
+from optrand.base._validation import Floats, check_values, exactly, expect, suggest_parameters
 from optrand.certificates._certificate import Certificate, Proof, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
 from optrand.losses import Loss, Tabulated

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base._arithmetic import float_above, float_below, places, privacy_ratio, scale_to_integers
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels, check_real
+from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels, check_real, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.model._problem import Grid
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, privacy_ratio
 from optrand.base._records import Record
-from optrand.base._suggestions import suggest_attributes, suggest_parameters
+from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import (
     Floats,
     check_distinct,
@@ -31,6 +31,7 @@ from optrand.base._validation import (
     exactly,
     frozen,
     rectangular,
+    suggest_parameters,
 )
 from optrand.errors import Infeasible, InvalidInput
 from optrand.losses import Loss, Tabulated
@@ -319,7 +320,7 @@ class Problem(Record):
         return self.loss.entries[:, where]
 
     def value(self, randomizer: Any) -> float:
-        """Compute the objective of a ``Randomizer``; for classification the probability that the output is the label."""
+        """Compute the objective of a ``Randomizer``; for classification the chance that the output is the label."""
         if self.loss == losses.squared:
             expected = float(self.prior @ randomizer.squared_errors) / 2
         else:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.base import _strict_json
-from optrand.base._suggestions import nearby, suggest_parameters
+from optrand.base._suggestions import nearby
 from optrand.base._validation import (
     Floats,
     check_epsilon,
@@ -29,6 +29,7 @@ from optrand.base._validation import (
     check_real,
     frozen,
     rectangular,
+    suggest_parameters,
 )
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated

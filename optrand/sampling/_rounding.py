@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import MAX_INTEGER, Floats, check_labels, frozen
+from optrand.base._validation import MAX_INTEGER, Floats, check_labels, frozen, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.sampling._draw import check_numbers, settle, split_blocks
 from optrand.sampling._entropy import EntropySource, SystemEntropy, check_width, check_words

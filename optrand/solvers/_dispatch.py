@@ -9,7 +9,7 @@ from typing import Protocol, cast, overload
 import numpy as np
 
 from optrand.base._numerals import shown_above
-from optrand.base._suggestions import suggest_parameters
+from optrand.base._validation import suggest_parameters
 from optrand.certificates._certificate import Certificate
 from optrand.closed_forms._response import kept_labels, respond_exactly
 from optrand.errors import InvalidInput, NotCertified, SolverFailed

@@ -25,8 +25,7 @@ from numpy.typing import ArrayLike
 from optrand import losses
 from optrand.base._arithmetic import decimal_value, privacy_ratio
 from optrand.base._numerals import shown_above
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_integer, check_real, expect, rectangular
+from optrand.base._validation import Floats, check_integer, check_real, expect, rectangular, suggest_parameters
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism

@@ -13,8 +13,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import check_labels
+from optrand.base._validation import check_labels, suggest_parameters
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate

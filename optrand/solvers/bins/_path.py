@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
-from optrand.base._suggestions import suggest_parameters
+from optrand.base._validation import suggest_parameters
 from optrand.losses import Loss
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
