@@ -70,7 +70,11 @@ def unseal(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document
             raise InvalidFile(f'the file is not an {name}: expected an object with "format": "{kind}"')
         _check_schema(document.get("schema"))
         names = list(names)
-        fields(document, "the file", ["format", "schema", "digest", *names])
+        wanted = {"format", "schema", "digest", *names}
+        for problem, wrong in (("lacks", wanted - set(document)), ("has the unknown", set(document) - wanted)):
+            if wrong:
+                shown = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
+                raise InvalidFile(f"the file {problem} field(s) {shown}")
         if document["digest"] != digest(document):
             raise InvalidFile(
                 "the digest is not that of the content: the file was damaged or edited; save the mechanism again"
@@ -149,20 +153,3 @@ def _check_schema(schema: object) -> None:
         raise InvalidFile(
             f"the file was written by a newer optrand (schema {schema}; this one reads up to {SCHEMA}): update optrand"
         )
-
-
-def fields(value: object, where: str, names: Iterable[str]) -> Document:
-    """Return `value`, checked to be an object with exactly the named fields."""
-    if not isinstance(value, dict):
-        raise InvalidFile(f"{where} is {_kind(value)}, expected an object")
-    expected = set(names)
-    for problem, wrong in (("lacks", expected - set(value)), ("has the unknown", set(value) - expected)):
-        if wrong:
-            names_of_wrong = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
-            raise InvalidFile(f"{where} {problem} field(s) {names_of_wrong}")
-    return value
-
-
-def _kind(value: object) -> str:
-    kinds = {bool: "true or false", int: "a bare integer", float: "a number", str: "a string", type(None): "null"}
-    return kinds.get(type(value), "a list" if isinstance(value, list) else "an object")

@@ -20,9 +20,6 @@ Words = NDArray[np.uint64]
 MAX_WIDTH = 64
 """Largest number of bits in a word."""
 
-BLOCK_BYTES = 1 << 20
-"""Largest number of bytes in one request to the operating system."""
-
 
 @runtime_checkable
 class EntropySource(Protocol):
@@ -75,15 +72,7 @@ class SystemEntropy:
 
     def words(self, count: int) -> Words:
         """Return the fresh words, requested from the operating system at the time of the call."""
-        size = 8 * count
-        if size <= BLOCK_BYTES:
-            return np.frombuffer(os.urandom(size), dtype=np.uint64)
-        words = np.empty(count, dtype=np.uint64)
-        octets = words.view(np.uint8)
-        for start in range(0, size, BLOCK_BYTES):
-            block = octets[start : start + BLOCK_BYTES]
-            block[:] = np.frombuffer(os.urandom(block.size), dtype=np.uint8)
-        return words
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
     def __repr__(self) -> str:
         return "SystemEntropy()"

@@ -23,9 +23,6 @@ from optrand.sampling._entropy import EntropySource, Words
 KEY_BYTES = 32
 """Length of every key: AES-256, and the output of SHA-256."""
 
-CHUNK = 1 << 16
-"""Ids encrypted, and further words drawn, at a time."""
-
 
 def subkey(
     master: bytes, *, release: str, dataset: str, column: str, purpose: str, group: str = "", mechanism: str = ""
@@ -132,12 +129,10 @@ class KeyedEntropy:
         """
         if os.getpid() != self._process:
             raise InvalidInput("a keyed stream was carried into a forked process, which would repeat its words")
-        parts = []
         with self._lock:
             # Zeros in counter mode encrypt to the key stream itself.
-            for start in range(0, count, CHUNK):
-                parts.append(self._stream.update(bytes(8 * min(CHUNK, count - start))))
-        return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64, copy=False)
+            stream = self._stream.update(bytes(8 * count))
+        return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: the copy would repeat the words."""
@@ -190,12 +185,8 @@ class RecordStreams:
         # One block per id without chaining: the cipher itself, which is a function of the id alone.
         cipher = Cipher(algorithms.AES(self._first), modes.ECB())  # noqa: S305
         blocks = np.ascontiguousarray(check_ids(ids), dtype="<u8")
-        words = np.empty(len(blocks), dtype=np.uint64)
-        for start in range(0, len(blocks), CHUNK):
-            encrypted = cipher.encryptor().update(blocks[start : start + CHUNK].tobytes())
-            # The first half of each block of 128 bits is the word.
-            words[start : start + CHUNK] = np.frombuffer(encrypted, dtype="<u8")[::2]
-        return words
+        # The first half of each block of 128 bits is the word.
+        return np.frombuffer(cipher.encryptor().update(blocks.tobytes()), dtype="<u8")[::2].astype(np.uint64)
 
     def substream(self, record: NDArray[np.uint64]) -> EntropySource:
         """Return the further words of one id, shape ``(2,)``, from the beginning at every call."""
