@@ -429,8 +429,7 @@ class Mechanism(ExactMechanism[Certificate]):
         rows = LabelIndex(self.labels).find(check_values(labels, "labels"))
         if (rows < 0).any():
             raise InvalidInput("the mechanism is made for other labels: pass some of its own")
-        biases = np.array([float(bias) for bias in self.exact_biases])
-        return Moments(biases[rows], self.table.variances[rows])
+        return Moments(np.array(self.exact_biases, dtype=np.float64)[rows], self.table.variances[rows])
 
     def _encode_question(self) -> Document:
         return {
@@ -452,9 +451,7 @@ class Mechanism(ExactMechanism[Certificate]):
         rows : int
             Number of released labels whose mean is described.
         """
-        biases = np.array([float(bias) for bias in self.exact_biases])
-        figures = {"biases": biases, "variances": self.table.variances}
-        return Summary.of(self.problem, outputs=self.n, value=self.value, rows=rows, **figures)
+        return Summary.of(self.problem, self.table, self.value, rows)
 
     def _repr_html_(self) -> str:
         """Show the summary as a table, in a notebook."""
@@ -484,14 +481,9 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def _check_types(problem: Problem, table: Table, dual: Dual | None) -> None:
-    if not isinstance(problem, Problem):
-        raise InvalidInput(f"problem is of type {type(problem).__name__}, expected a Problem")
-    if not isinstance(table, Table):
-        raise InvalidInput(
-            f"table is of type {type(table).__name__}, expected a Table: Table.of_rows(labels, outputs, weights)"
-        )
-    if dual is not None and not isinstance(dual, Dual):
-        raise InvalidInput(f"dual is of type {type(dual).__name__}, expected a Dual or None")
+    expect(problem, Problem, "problem", "a Problem")
+    expect(table, Table, "table", "a Table: Table.of_rows(labels, outputs, weights)")
+    expect(dual, (Dual, type(None)), "dual", "a Dual or None")
     exactly(problem, Problem, "problem")
     exactly(table, Table, "table")
     exactly(dual, (Dual, type(None)), "dual")
