@@ -31,43 +31,18 @@ def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> N
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = False) -> None:
-    """Write `data` to `path` atomically: every reader sees all of it or nothing, even after a crash.
-
-    Parameters
-    ----------
-    path : path
-        Its directory must exist.
-    data : bytes
-    overwrite : bool
-        Whether an existing file may be replaced; if not, even one that appears during the call is safe.
-
-    Raises
-    ------
-    InvalidInput
-        `path` is a symbolic link, or exists without `overwrite`.
-    OSError
-        The disk is full, the directory is missing or read-only, ... Nothing is left behind.
-
-    Notes
-    -----
-    A temporary file beside the target is flushed to the disk and renamed, and the directory flushed. A process that is
-    killed leaves at most that file, whose name begins with a dot.
-    """
+    """Write `data` to `path`: every reader sees all of it or nothing, even after a crash. See :func:`new_file`."""
     with new_file(Path(path), overwrite=overwrite) as stream:
         stream.write(data)
 
 
 def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
-    """Give a finished temporary file, flushed to the disk, its final name in the same directory, in one step.
-
-    The temporary file may or may not exist afterwards.
+    """Give a finished temporary file its final name in the same folder, in one step, and flush the folder.
 
     Raises
     ------
     InvalidInput
         `target` is a symbolic link, or exists without `overwrite`.
-    OSError
-        The rename was refused.
     """
     refuse_target(target, overwrite=overwrite)
     if overwrite:
@@ -144,18 +119,15 @@ def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a stream to a file that appears under `path`, atomically, when the block ends without an error.
 
+    A file that exists is replaced only with `overwrite`; without it even one that appears meanwhile is safe. A process
+    that is killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read.
+
     Raises
     ------
     InvalidInput
         `path` is a symbolic link, or exists without `overwrite`.
     OSError
-        The disk is full, the folder is read-only, ... Nothing is left behind.
-
-    Notes
-    -----
-    Use this for content that does not fit in memory twice, otherwise :func:`optrand.base._files.write_atomically`. A
-    process that is killed leaves at most a temporary file, whose name begins with a dot and which only its owner can
-    read.
+        The disk is full, the folder is missing or read-only, ... Nothing is left behind.
     """
     refuse_target(path, overwrite=overwrite)
     if not path.parent.is_dir():
@@ -176,12 +148,7 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 def temporary_file(path: Path) -> Iterator[BinaryIO]:
     """Open a stream to a new file that only its owner can read, flushed when the block ends without an error.
 
-    Raises
-    ------
-    FileExistsError
-        Something has that name.
-    OSError
-        The disk is full, ...: the file is left behind.
+    Any other error leaves the file behind.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as stream:

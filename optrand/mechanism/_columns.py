@@ -372,22 +372,10 @@ def scale_columns(
     ends: tuple[float, float] = (-math.inf, math.inf),
     finest: int | None = None,
 ) -> ExactColumns:
-    """Write columns with outputs in floats as exact ones. Columns of one interval and one output are joined.
+    """Write columns with outputs in floats as exact ones.
 
-    Parameters
-    ----------
-    labels : (k,) array
-    sets : LabelSets
-    masses : list of int
-        Columns without mass are left out.
-    offsets : (n,) array
-        Outputs less the origin.
-    ratio : Fraction
-    origin : float
-    ends : pair of float
-        Outputs are clipped to these.
-    finest : int, optional
-        Most binary digits of an offset, to the nearest of which it is rounded. By default none is rounded.
+    Outputs are `offsets` from the origin, clipped to `ends`. Those with more than `finest` binary digits are rounded to
+    the nearest multiple. Columns of one interval and one output are joined, and those without mass left out.
     """
     if not all(masses):
         kept = np.array([mass > 0 for mass in masses])

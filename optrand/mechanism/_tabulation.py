@@ -9,7 +9,7 @@ r"""Tabulation: from a randomizer in floats to the exact table of integers that 
    c_j^2 / c_j` that removes the biases, found in floats from exact residuals until nothing shrinks
    (:mod:`optrand.mechanism._equations`).
 4. Take out the bias that is left exactly: by moments along a tree of intervals, or by a small share of two outputs
-   (:mod:`optrand.mechanism._completion`).
+   (:mod:`optrand.mechanism._mixtures`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from optrand.mechanism._columns import (
     move_along_tree,
     scale_columns,
 )
-from optrand.mechanism._completion import Completion
 from optrand.mechanism._equations import change_masses
 from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._mixtures import Completion
 from optrand.model._problem import Dual, Grid, Interval, Line, Problem
 from optrand.model._randomizer import Randomizer, Solution, decompose, rounding_noise
 from optrand.model._table import Table
