@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import truediv
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from optrand.base._validation import Floats
 from optrand.mechanism._equations import node_equations
 from optrand.model._randomizer import Indices
 from optrand.model._table import Steps, Table, add_steps
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +84,13 @@ class LabelSets:
         start, stop = np.concatenate((self.start, added)), np.concatenate((self.stop, added + 1))
         return LabelSets(self.k, self.n + added.size, owner, start, stop)
 
-    def sum_over(self, amounts: list[int]) -> list[int]:
+    def sum_over(self, amounts: list[N]) -> list[N]:
         """Sum of the amounts of the sets that hold each label."""
         changes, steps = np.zeros(self.k + 1, dtype=object), np.array(amounts, dtype=object)[self.owner]
         np.add.at(changes, self.start, steps)
         np.subtract.at(changes, self.stop, steps)
-        sums: list[int] = np.cumsum(changes)[:-1].tolist()
+        sums: list[N] = np.cumsum(changes)[:-1].tolist()
         return sums
-
-    def coverage(self, masses: Floats) -> Floats:
-        """Return the mass of the sets that hold each label, in floats."""
-        over = np.bincount(self.start, masses[self.owner], self.k + 1)
-        coverage: Floats = np.cumsum(over - np.bincount(self.stop, masses[self.owner], self.k + 1))[:-1]
-        return coverage
 
     def node_equations(self, epsilon: float) -> sparse.csr_array:
         """Return equations of :func:`optrand.mechanism._equations.node_equations`, summed over the runs of each set."""
@@ -219,12 +216,6 @@ class ExactColumns:
         every, total = low * sum(self.moments), self.total
         sums = zip(self.sets.sum_over(self.moments), self.labels, strict=True)
         return [every + more * inside - total * y for inside, y in sums]
-
-    @property
-    def biases(self) -> list[Fraction]:
-        """``E[output] - label`` of each label."""
-        unit, zero = self.total << self.digits, Fraction(0)
-        return [Fraction(deviation, unit) if deviation else zero for deviation in self.deviations]
 
     @property
     def largest_bias(self) -> float:

@@ -194,7 +194,7 @@ def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> 
         found = decompose(randomizer, math.exp(epsilon), negligible=rounding_noise(epsilon))
         sets, offsets, masses = LabelSets.of_members(found.members), found.outputs - origin, found.masses
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = masses.sum() + math.expm1(epsilon) * sets.coverage(masses)
+        rows = masses.sum() + math.expm1(epsilon) * np.array(sets.sum_over(masses.tolist()))
         off = float(np.abs(rows - 1).max())
         negative = float(-masses[masses < 0].sum()) * math.exp(epsilon)
     if not max(off, negative) <= OPTIONS.tolerance:

@@ -5,7 +5,7 @@ They are the candidates of solvers, and a form for plots. A :class:`~optrand.mod
 Interval columns are the form of optimal randomizers for convex losses. Output :math:`v_j` has probability :math:`c_j E`
 for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j` for all others ([B23], Claims 11 to 14): an arc from
 node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`. A table of ``k`` by ``n`` entries is ``O(n)``
-numbers. Where every label has one *coverage* :math:`t`, the mass that favours it, the rows have one sum.
+numbers. The rows have one sum if every label has one *coverage*, the mass that favours it.
 """
 
 from __future__ import annotations
@@ -94,13 +94,6 @@ class Arcs(Record):
         sums = np.concatenate(([0.0], np.cumsum(weights)))
         inside: Floats = sums[self.last + 1] - sums[self.first]
         return inside
-
-    @property
-    def coverage(self) -> Floats:
-        """Mass that favours each label; equal for all where the rows of the table sum to one."""
-        steps = np.bincount(self.first, self.masses, self.k + 1) - np.bincount(self.last + 1, self.masses, self.k + 1)
-        coverage: Floats = np.cumsum(steps[:-1])
-        return coverage
 
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
         """Select some of the arcs."""

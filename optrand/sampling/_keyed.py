@@ -42,19 +42,10 @@ def subkey(
     mechanism : str
         Digest of the mechanism that draws.
 
-    Returns
-    -------
-    bytes
-        32 bytes.
-
     Raises
     ------
     InvalidInput
         A key of another length, or text that is not valid Unicode.
-
-    Notes
-    -----
-    Fields are joined with their lengths, so that no two lists of fields are one string.
     """
     return _derive(master, release, dataset, column, purpose, group, mechanism)
 
