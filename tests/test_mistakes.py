@@ -42,7 +42,7 @@ CALLS: list[tuple[str, Callable[[], object]]] = [
     (r"a table of floats, optrand.audit\(matrix, epsilon\)", lambda: optrand.certify(np.eye(2))),
     (r"a Table: Table.of_rows\(labels, outputs, weights\)", lambda: optrand.Mechanism(PROBLEM, np.eye(3))),
     (r"tabulate\(design\(problem\)\)", lambda: tabulate([1])),
-    ("needs a randomizer beside", lambda: tabulate(PROBLEM)),
+    ("solution is of type Problem, expected that of a solver", lambda: tabulate(PROBLEM)),
     ("dual is of type NoneType, expected a Dual", lambda: optrand.lower_bound(PROBLEM, None)),
     ("prior sums to 0.9, expected 1", lambda: optrand.unbiased_regression([0, 1], [0.5, 0.4], 1)),
     ("3 entries for 2 labels", lambda: optrand.unbiased_regression([0, 1], PRIOR, 1)),

@@ -21,14 +21,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from operator import itemgetter
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base._arithmetic import privacy_ratio, quotient
-from optrand.base._validation import Floats
-from optrand.errors import InvalidInput, NotCertified
+from optrand.base._validation import Floats, expect
+from optrand.errors import NotCertified
 from optrand.mechanism._columns import (
     ExactColumns,
     LabelSets,
@@ -40,7 +39,7 @@ from optrand.mechanism._columns import (
 from optrand.mechanism._equations import change_masses
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._mixtures import Completion
-from optrand.model._problem import Dual, Grid, Interval, Line, Problem
+from optrand.model._problem import Grid, Interval, Line, Problem
 from optrand.model._randomizer import Randomizer, Solution, decompose, rounding_noise
 from optrand.model._table import Table
 
@@ -74,29 +73,14 @@ class TabulationOptions:
 OPTIONS = TabulationOptions()
 
 
-@overload
-def tabulate(subject: Solution, /) -> Mechanism: ...
-@overload
-def tabulate(subject: Problem, randomizer: Randomizer, /, dual: Dual | None = ...) -> Mechanism: ...
-def tabulate(
-    subject: Solution | Problem, randomizer: Randomizer | None = None, /, dual: Dual | None = None
-) -> Mechanism:
-    """Return the exact mechanism nearest to a randomizer: private, normalised, and unbiased if the problem is.
+def tabulate(solution: Solution) -> Mechanism:
+    """Return the exact mechanism nearest to a candidate: private, normalised, and unbiased if the problem is.
 
     Parameters
     ----------
-    subject : Solution or Problem
-        A solution brings its randomizer and dual; a problem needs a randomizer beside it.
-    randomizer : Randomizer
-        Any design whose privacy is broken by rounding at most. If the problem is unbiased, biases are taken out,
-        whatever they are: at no cost to speak of if they are rounding, else not at the least cost.
-    dual : Dual, optional
-        Kept in the mechanism, so that its optimality can be proven again.
-
-    Returns
-    -------
-    Mechanism
-        With :attr:`~optrand.mechanism._mechanism.Mechanism.arcs` if the randomizer has arcs.
+    solution : Solution
+        Its randomizer is any design whose privacy is broken by rounding at most. If the problem is unbiased, biases are
+        taken out, whatever they are: at no cost to speak of if they are rounding, else not at the least cost.
 
     Raises
     ------
@@ -120,23 +104,12 @@ def tabulate(
     >>> proof.epsilon <= 1.0, proof.bias, proof.gap < 1e-9
     (True, 0.0, True)
     """
-    if isinstance(subject, Solution):
-        problem, randomizer, dual = subject.problem, subject.randomizer, subject.dual
-    elif not isinstance(subject, Problem):
-        raise InvalidInput(
-            f"tabulate needs a solution, or a problem and a randomizer, not a {type(subject).__name__}: "
-            "tabulate(design(problem))"
-        )
-    elif randomizer is None:
-        raise InvalidInput("tabulate(problem, randomizer) needs a randomizer beside the problem")
-    else:
-        problem = subject
-    if not np.array_equal(problem.labels, randomizer.labels):
-        raise InvalidInput("the randomizer's labels are not those of the problem")
+    expect(solution, Solution, "solution", "that of a solver: tabulate(design(problem))")
+    problem, randomizer = solution.problem, solution.randomizer
     # Arcs are columns of the ratio that they claim.
     is_narrower = randomizer.arcs is not None and randomizer.epsilon < problem.epsilon
     narrowed = replace(problem, epsilon=randomizer.epsilon) if is_narrower else problem
-    return Mechanism(problem, _tabulate(narrowed, randomizer), dual)
+    return Mechanism(problem, _tabulate(narrowed, randomizer), solution.dual)
 
 
 def round_randomizer(randomizer: Randomizer) -> Table:

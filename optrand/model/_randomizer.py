@@ -430,15 +430,15 @@ class Solution(Record):
     ----------
     problem : Problem
     randomizer : Randomizer
-    dual : Dual or None
+    dual : Dual, optional
         Without one only privacy can be certified.
     stats : Stats
     """
 
     problem: Problem
     randomizer: Randomizer
-    dual: Dual | None
-    stats: Stats
+    dual: Dual | None = None
+    stats: Stats = Stats("")
 
     def __post_init__(self) -> None:
         """Refuse an answer to another question."""
