@@ -28,8 +28,7 @@ from typing import Any
 from benchmarks.raw import judge_table
 from optrand import Mechanism, certify, solve
 from optrand.errors import OptrandError, SolverFailed
-from optrand.model._outputs import Grid
-from optrand.model._problem import Problem
+from optrand.model._problem import Grid, Problem
 from optrand.programs import Program
 from optrand.programs._answer import Answer, Status
 from optrand.programs._backends import Backend

@@ -81,8 +81,17 @@ if TYPE_CHECKING:
     from optrand.certificates._certificate import Certificate, certify, lower_bound
     from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
     from optrand.mechanism import Mechanism
-    from optrand.model._outputs import Grid, Interval, feasible_output_set, mesh_size
-    from optrand.model._problem import Dual, Problem, classification, regression, unbiased_range, unbiased_regression
+    from optrand.model._meshes import feasible_output_set, mesh_size
+    from optrand.model._problem import (
+        Dual,
+        Grid,
+        Interval,
+        Problem,
+        classification,
+        regression,
+        unbiased_range,
+        unbiased_regression,
+    )
     from optrand.model._table import Table
     from optrand.programs._mechanism import load
     from optrand.release._in_memory import randomize
@@ -147,8 +156,8 @@ _HOMES = {
         "certificates._certificate": "Certificate certify lower_bound",
         "closed_forms": "debiased_rr rr rr_top_k rr_with_prior",
         "mechanism": "Mechanism",
-        "model._outputs": "Grid Interval feasible_output_set mesh_size",
-        "model._problem": "Dual Problem classification regression unbiased_range unbiased_regression",
+        "model._meshes": "feasible_output_set mesh_size",
+        "model._problem": "Dual Grid Interval Problem classification regression unbiased_range unbiased_regression",
         "model._table": "Table",
         "programs._mechanism": "load",
         "release._in_memory": "randomize",

@@ -18,8 +18,7 @@ import numpy as np
 from benchmarks.priors import DIRICHLET_SEED
 from optrand import Grid, Interval, regression, unbiased_range
 from optrand.base._validation import Floats
-from optrand.model._outputs import OutputSet
-from optrand.model._problem import Problem
+from optrand.model._problem import OutputSet, Problem
 
 FAMILIES = ("spread", "clustered", "half zero")
 TAILS = (*FAMILIES, "gaussian tails", "spikes")

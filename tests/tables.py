@@ -57,7 +57,8 @@ def layered_arcs(rng: random.Random, k: int, layers: int, n: int, scale: int) ->
         mass = rng.randint(1, scale)
         arcs += [(rng.randrange(n), a, b - 1, mass) for a, b in itertools.pairwise([0, *cuts, k])]
     outputs, first, last, masses = zip(*sorted(arcs), strict=True)
-    return IntegerArcs(k, first, last, np.unique(outputs, return_inverse=True)[1], np.array(masses, dtype=object))
+    at = np.unique(outputs, return_inverse=True)[1]
+    return IntegerArcs(k, np.array(first), np.array(last), at, np.array(masses, dtype=object))
 
 
 def rows_of(arcs: IntegerArcs, ratio: Fraction) -> list[list[int]]:

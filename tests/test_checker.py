@@ -21,8 +21,7 @@ from optrand import checker, losses
 from optrand.base._arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
 from optrand.certificates._certificate import lower_bound
 from optrand.losses import Tabulated
-from optrand.model._outputs import Grid, Interval
-from optrand.model._problem import Dual, classification, regression, unbiased_regression
+from optrand.model._problem import Dual, Grid, Interval, classification, regression, unbiased_regression
 from tests.tables import mechanism_of
 
 SOURCE = Path(checker.__file__)

@@ -28,11 +28,12 @@ from optrand.base._numerals import shown_above
 from optrand.cli import FAILED, UNVERIFIED, WRONG_INPUT, app
 from optrand.data import weeks_worked_counts_path, weeks_worked_path
 from optrand.errors import InvalidFile, NotCertified, SolverFailed
+from optrand.mechanism import Mechanism
 from optrand.mechanism._file_format import columns_document
-from optrand.mechanism._mechanism import Mechanism, load
-from optrand.model._outputs import Line
+from optrand.model._problem import Line
 from optrand.model._table import Table
 from optrand.plotting import _saving, report
+from optrand.programs._mechanism import load
 from optrand.release import load_release
 from optrand.studies._sweeps import Sweep
 

@@ -24,7 +24,7 @@ from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Randomizer
+from optrand.model._randomizer import Randomizer, Solution
 from optrand.model._table import Table
 from optrand.sampling._draw import draw_integers
 
@@ -386,7 +386,7 @@ def test_where_debiased_rr_is_not_optimal_its_dual_does_not_say_so(labels: Seque
     ends = np.array([low - reach, high + reach])
     upper = (solution.problem.labels - ends[0]) / (ends[1] - ends[0])
     floats = Randomizer(solution.problem.labels, ends, np.stack([1 - upper, upper], axis=1), epsilon)
-    better = tabulate(solution.problem, floats, solution.dual)
+    better = tabulate(Solution(solution.problem, floats, solution.dual))
     assert better.certificate.findings == ()
     assert better.certificate.lower <= better.value < solution.value
 

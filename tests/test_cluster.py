@@ -21,7 +21,7 @@ from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, UniformRR
 from optrand.closed_forms import rr, rr_with_prior
 from optrand.errors import InvalidInput, MissingExtra
-from optrand.model._protocol import ExactRandomizer
+from optrand.model._protocol import LabelRandomizer
 from optrand.sampling._entropy import SeededEntropy, SystemEntropy
 from optrand.sampling._priors import BudgetSplit, private_prior, split_at
 
@@ -206,7 +206,7 @@ def test_uniform_rr_is_randomized_response(k, epsilon):
     np.testing.assert_allclose(uniform.matrix.T, mechanism.matrix, rtol=1e-12)
     assert mechanism.certificate.gap < 1e-12
     assert epsilon * (1 - 1e-12) < log_above(uniform.ratio) <= uniform.epsilon == epsilon
-    assert isinstance(uniform, ExactRandomizer)
+    assert isinstance(uniform, LabelRandomizer)
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 10, 49])

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from optrand import Interval, Mechanism, certify, regression, solve, unbiased_regression
 from optrand.base._arithmetic import float_above
-from optrand.mechanism._completion import Completion
+from optrand.mechanism._mixtures import Completion
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Randomizer
+from optrand.model._randomizer import Randomizer, Solution
 from optrand.studies._paths import merge_neighbours
 from tests.tables import mechanism_of
 
@@ -82,7 +82,7 @@ def test_rows_and_means_that_are_off_by_rounding_are_repaired_at_no_cost(epsilon
     for _ in range(10):
         chance = (labels - low) / (high - low)
         table = np.stack([1 - chance, chance], axis=1) * (1 + 1e-11 * rng.normal(size=(3, 2)))
-        coin = tabulate(unbiased, Randomizer(labels, [low, high], table, 1.0))
+        coin = tabulate(Solution(unbiased, Randomizer(labels, [low, high], table, 1.0)))
         assert coin.bias == 0
         squares = (np.array([low, high]) - labels[:, np.newaxis]) ** 2
         assert coin.value == pytest.approx(float(prior @ (squares * table).sum(axis=1)) / 2, rel=1e-8)
@@ -90,7 +90,7 @@ def test_rows_and_means_that_are_off_by_rounding_are_repaired_at_no_cost(epsilon
         table = weights / weights[0].sum() * (1 + 1e-16 * rng.normal(size=(3, 1)))
         problem, randomizer = regression(labels, prior, epsilon), Randomizer(labels, labels, table, epsilon)
         # Ratios that exceed the budget by rounding cost that much of what the budget allows.
-        assert tabulate(problem, randomizer).value == pytest.approx(
+        assert tabulate(Solution(problem, randomizer)).value == pytest.approx(
             problem.value(randomizer), rel=1e-14 / min(1.0, epsilon)
         )
 
@@ -106,7 +106,7 @@ def test_a_mechanism_of_rounded_outputs_is_biased_and_is_not_certified_as_anothe
     assert proof.findings[0].startswith("biased by up to")
     assert proof.upper == math.inf
     # Tabulated, it is unbiased, and loses what the optimum does.
-    again = certify(tabulate(problem, rounded.randomizer, mechanism.dual)).require(gap=1e-12)
+    again = certify(tabulate(Solution(problem, rounded.randomizer, mechanism.dual))).require(gap=1e-12)
     assert again.bias == 0
     # Where bias is free the same table is certified at its own loss.
     free = regression(problem.labels, problem.prior, 1.0)

@@ -519,7 +519,7 @@ class Lying(Table):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[3, 1], [1, 3]],), "table is of type list, expected a Table"),
+        (([[3, 1], [1, 3]],), "table is of type list, expected Table itself"),
         ((Lying(COIN.labels, COIN.outputs, COIN.steps),), "no subclass"),
     ],
 )

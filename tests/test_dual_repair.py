@@ -11,7 +11,7 @@ from optrand import Dual, Interval, certify, losses, regression, unbiased_regres
 from optrand.certificates._certificate import lower_bound
 from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._staircase import Staircase, decompose
+from optrand.model._randomizer import Staircase, decompose
 from optrand.solvers import ColumnGeneration, ReducedDual, design, solve
 from optrand.solvers._dual_repair import randomizer_of, repair
 from optrand.solvers.reduced_dual._solver import OUT_OF_TIME

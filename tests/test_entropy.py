@@ -8,7 +8,6 @@ import pytest
 
 from optrand.errors import InvalidInput
 from optrand.sampling._entropy import (
-    BLOCK_BYTES,
     EntropySource,
     SeededEntropy,
     SystemEntropy,
@@ -41,26 +40,9 @@ def test_words_are_64_uniform_bits(source):
     assert np.unique(words).size == words.size
 
 
-def test_system_entropy_draws_whole_words_in_blocks(monkeypatch):
-    sizes = []
-    urandom = os.urandom
-
-    def counting(size):
-        sizes.append(size)
-        return urandom(size)
-
-    monkeypatch.setattr(os, "urandom", counting)
-    count = BLOCK_BYTES // 8 * 2 + 5
-    assert SystemEntropy().words(count).shape == (count,)
-    assert sizes == [BLOCK_BYTES, BLOCK_BYTES, 40]
-    assert np.count_nonzero(SystemEntropy().words(count)) == count
-
-
 def test_system_entropy_uses_the_bytes_it_gets(monkeypatch):
     monkeypatch.setattr(os, "urandom", lambda size: bytes(i % 251 for i in range(size)))
-    small, large = SystemEntropy().words(3), SystemEntropy().words(BLOCK_BYTES // 8 + 3)
-    assert small.tobytes() == bytes(range(24))
-    assert large[:3].tobytes() == large[-3:].tobytes() == bytes(range(24))
+    assert SystemEntropy().words(3).tobytes() == bytes(range(24))
 
 
 def test_a_fork_shares_no_words():

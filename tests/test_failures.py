@@ -15,8 +15,7 @@ from threadpoolctl import ThreadpoolController
 
 from optrand import Grid, certify, losses, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
-from optrand.model._outputs import Interval
-from optrand.model._problem import Problem
+from optrand.model._problem import Interval, Problem
 from optrand.model._randomizer import Arcs
 from optrand.solvers import ColumnGeneration, LinearProgram, ReducedDual
 from optrand.solvers._failures import GuardedSolver, solver_failures

@@ -12,7 +12,7 @@ from optrand import solvers
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Randomizer
+from optrand.model._randomizer import Randomizer, Solution
 
 PRIOR = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
 
@@ -28,7 +28,7 @@ def test_top_k_that_samples_from_all_labels_when_the_label_is_outside() -> None:
     assert optrand.audit(matrix, epsilon).epsilon == math.inf
     problem = optrand.classification(PRIOR, epsilon)
     with pytest.raises(NotCertified, match="not 1-DP"):
-        tabulate(problem, Randomizer(problem.labels, problem.labels, matrix, epsilon))
+        tabulate(Solution(problem, Randomizer(problem.labels, problem.labels, matrix, epsilon)))
 
 
 def test_rr_with_prior_with_a_zero_based_k_is_private_but_not_optimal() -> None:
@@ -55,7 +55,7 @@ def test_a_staircase_whose_selector_takes_the_values_minus_and_plus_one() -> Non
     problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon)
     outputs = design_debiased_rr([0, 1], epsilon).randomizer.outputs
     with pytest.raises(NotCertified, match=r"not 0\.5-DP"):
-        tabulate(problem, Randomizer(problem.labels, outputs, matrix, epsilon))
+        tabulate(Solution(problem, Randomizer(problem.labels, outputs, matrix, epsilon)))
 
 
 def test_clip_at_zero_and_renormalise() -> None:
@@ -66,7 +66,7 @@ def test_clip_at_zero_and_renormalise() -> None:
     clipped /= clipped.sum(axis=1, keepdims=True)
     assert optrand.audit(clipped, 1.0).epsilon == math.inf
     with pytest.raises(NotCertified, match="not 1-DP"):
-        tabulate(problem, Randomizer(problem.labels, problem.labels, clipped, 1.0))
+        tabulate(Solution(problem, Randomizer(problem.labels, problem.labels, clipped, 1.0)))
 
 
 @pytest.mark.parametrize("epsilon", [17.0, 30.0])

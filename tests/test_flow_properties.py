@@ -27,9 +27,8 @@ from optrand import (
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Line
-from optrand.model._randomizer import Arcs, Randomizer, Solution
-from optrand.model._staircase import Staircase, decompose
+from optrand.model._problem import Line
+from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, decompose
 from optrand.solvers import BinPath, ColumnGeneration, LinearProgram, design
 from optrand.solvers._cones import solve_cones
 from optrand.solvers._optimality import candidates

@@ -130,7 +130,6 @@ def test_it_is_private_and_unbiased_and_the_condition_is_when_its_dual_proves_it
     holds = gap_response_is_optimal(*case)
     proof = certify(gap_response(*case))
     assert proof.findings == ()
-    assert design_gap_response(*case).stats.status == ("optimal" if holds else "feasible")
     with decimal.localcontext(prec=DIGITS):
         chord = Printed(*case).chord
     assert holds == (chord <= 1)

@@ -10,7 +10,7 @@ import optrand
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Interval
+from optrand.model._problem import Interval
 from optrand.model._randomizer import Arcs, Randomizer
 from optrand.solvers import design
 from optrand.solvers._dispatch import exact_mechanism

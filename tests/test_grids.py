@@ -15,8 +15,8 @@ from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms import debiased_rr
 from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Grid, feasible_output_set
-from optrand.model._problem import unbiased_regression
+from optrand.model._meshes import feasible_output_set
+from optrand.model._problem import Grid, unbiased_regression
 from optrand.model._table import Table
 
 label_sets = st.one_of(

@@ -17,9 +17,8 @@ from tables import circulant, layered_arcs, resealed, response
 from optrand import checker, losses
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Tabulated
-from optrand.mechanism._mechanism import load
-from optrand.model._outputs import Interval
-from optrand.model._problem import Dual, classification, regression, unbiased_regression
+from optrand.model._problem import Dual, Interval, classification, regression, unbiased_regression
+from optrand.programs._mechanism import load
 from tests.tables import mechanism_of
 
 PATIENCE = 20.0

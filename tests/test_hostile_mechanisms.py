@@ -24,8 +24,7 @@ import optrand
 from optrand import Dual, Grid, Interval, Mechanism, Table, certify, losses
 from optrand.base._arithmetic import privacy_ratio
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._staircase import decompose
+from optrand.model._randomizer import Arcs, Randomizer, Solution, decompose
 from optrand.solvers import design
 from optrand.solvers._reductions import Translation
 from tests.tables import mechanism_of
@@ -276,7 +275,7 @@ def unbiased_by_force(truth: Known, rng: np.random.Generator) -> Table:
     """Whatever table, tabulated: where bias is forbidden it has none at all."""
     given = (random_table if rng.random() < 0.4 else random_arcs)(truth, rng)
     try:
-        mechanism = tabulate(truth.problem, Mechanism(truth.problem, given).randomizer)
+        mechanism = tabulate(Solution(truth.problem, Mechanism(truth.problem, given).randomizer))
     except optrand.errors.NotCertified:
         return given
     assert not truth.problem.unbiased or not any(mechanism.exact_biases)
@@ -303,7 +302,7 @@ def shaken_arcs(truth: Known, rng: np.random.Generator) -> Table:
         masses[twice] -= masses[-2:]
     shaken = Randomizer.of_arcs(problem.labels, Arcs(k, first, last, outputs, masses, rests), claimed)
     try:
-        return tabulate(problem, shaken).table
+        return tabulate(Solution(problem, shaken)).table
     except (optrand.errors.NotCertified, optrand.errors.Infeasible):
         return truth.mechanism.table
 
@@ -390,13 +389,13 @@ def test_a_value_of_a_grid_is_not_rounded_to_another() -> None:
     """
     problem = optrand.unbiased_regression([0.0, 1.0], [0.5, 0.5], 200.0, outputs=[-2.0, 2.0**-80, 1.0, 3.0])
     arcs = Arcs(2, [0, 1], [0, 1], [2.0**-80, 1.0], np.full(2, 1 / (1 + math.exp(200.0))))
-    assert tabulate(problem, Randomizer.of_arcs([0.0, 1.0], arcs, 200.0)).value > 2.0**-82
+    assert tabulate(Solution(problem, Randomizer.of_arcs([0.0, 1.0], arcs, 200.0))).value > 2.0**-82
 
 
 def test_columns_on_a_grid_become_a_mechanism_on_that_grid() -> None:
     problem = optrand.unbiased_regression([0.0, 1.0], [0.5, 0.5], 2.0, outputs=[-2.0, 1e-10, 1.0, 3.0])
     columns = decompose(design(problem).randomizer, math.exp(2.0)).arcs
-    mechanism = tabulate(problem, Randomizer.of_arcs(problem.labels, columns, 2.0))
+    mechanism = tabulate(Solution(problem, Randomizer.of_arcs(problem.labels, columns, 2.0)))
     assert 1e-10 in mechanism.outputs
     assert Channel.of_table(mechanism.table).is_feasible(problem)
 
@@ -405,7 +404,7 @@ def test_an_output_near_zero_stays_positive_where_labels_are_far_from_it() -> No
     problem = optrand.regression([1000.0, 1000.5], [0.5, 0.5], EPSILON, loss=losses.poisson_log)
     arcs = Arcs(2, [0, 1], [0, 1], [1e-300, 1000.0], np.full(2, 1 / (1 + math.e)))
     randomizer = Randomizer.of_arcs(problem.labels, arcs, EPSILON)
-    mechanism = tabulate(problem, randomizer)
+    mechanism = tabulate(Solution(problem, randomizer))
     assert mechanism.outputs[0] == 1e-300
     assert mechanism.value == pytest.approx(problem.value(randomizer), rel=1e-12)
 
@@ -433,7 +432,7 @@ def test_outputs_further_from_the_origin_than_it_is_from_zero_are_carried_back_e
 def test_arcs_are_read_at_the_budget_that_they_claim() -> None:
     problem = known("three").problem
     wider = optrand.unbiased_regression(*THREE, 1.5)
-    mechanism = tabulate(wider, design(problem).randomizer)
+    mechanism = tabulate(Solution(wider, design(problem).randomizer))
     assert mechanism.realised_epsilon <= EPSILON
     assert not mechanism.certificate.findings
     assert mechanism.value == pytest.approx(OPTIMUM, rel=1e-9)

@@ -54,13 +54,3 @@ def test_unequal_coverage_is_refused_by_the_table():
             assert len(set(changed.coverage)) > 1
             with pytest.raises(InvalidInput, match="another total than row 0"):
                 Table.of_arcs(np.arange(arcs.k), np.arange(arcs.n), changed, ratio)
-
-
-def test_arcs_cannot_be_changed():
-    first, masses = np.array([0, 1]), np.array([1, 1], dtype=object)
-    arcs = IntegerArcs(2, first, [0, 1], [0, 1], masses)
-    first[0], masses[0] = 1, 5
-    assert (arcs.first.tolist(), arcs.masses.tolist()) == ([0, 1], [1, 1])
-    for array in (arcs.first, arcs.last, arcs.at, arcs.masses):
-        with pytest.raises(ValueError, match="read-only"):
-            array[0] = 0

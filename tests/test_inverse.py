@@ -11,7 +11,7 @@ import pytest
 import optrand.studies._inverse
 from optrand import Dual, certify, classification, losses, lower_bound, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.model._outputs import Interval
+from optrand.model._problem import Interval
 from optrand.studies import adaptive_outputs, smallest_epsilon
 from optrand.studies._inverse import LARGEST, SMALLEST, EpsilonBracket
 

@@ -14,10 +14,10 @@ from tables import circulant, debiased, layered_arcs, mechanism_of, resealed, re
 from optrand import checker, losses
 from optrand.base._arithmetic import check_ratio, exp_bracket, privacy_ratio
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.mechanism._mechanism import Mechanism, load
-from optrand.model._outputs import Interval, Line
-from optrand.model._problem import Dual, Problem, regression, unbiased_regression
+from optrand.mechanism import Mechanism
+from optrand.model._problem import Dual, Interval, Line, Problem, regression, unbiased_regression
 from optrand.model._table import IntegerArcs, Table
+from optrand.programs._mechanism import load
 from optrand.sampling._entropy import SeededEntropy
 
 HALF = [0.5, 0.5]

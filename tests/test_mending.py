@@ -13,8 +13,7 @@ from scipy import sparse
 from optrand import Interval, certify, regression, unbiased_range, unbiased_regression
 from optrand.mechanism._equations import least_change, node_equations
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._staircase import Staircase, decompose
+from optrand.model._randomizer import Arcs, Randomizer, Staircase, decompose
 from optrand.solvers import design
 from optrand.solvers._feasibility import balance_arcs, column_weights, mend_masses
 from tests.oracle import largest_ratio

@@ -18,7 +18,6 @@ from optrand.baselines import Laplace
 from optrand.cli import app
 from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Randomizer
 from optrand.solvers import GridDual, design
 
 LABELS, PRIOR = [0, 1, 2], [0.5, 0.3, 0.2]
@@ -43,7 +42,7 @@ CALLS: list[tuple[str, Callable[[], object]]] = [
     (r"a table of floats, optrand.audit\(matrix, epsilon\)", lambda: optrand.certify(np.eye(2))),
     (r"a Table: Table.of_rows\(labels, outputs, weights\)", lambda: optrand.Mechanism(PROBLEM, np.eye(3))),
     (r"tabulate\(design\(problem\)\)", lambda: tabulate([1])),
-    ("needs a randomizer beside", lambda: tabulate(PROBLEM)),
+    ("solution is of type Problem, expected that of a solver", lambda: tabulate(PROBLEM)),
     ("dual is of type NoneType, expected a Dual", lambda: optrand.lower_bound(PROBLEM, None)),
     ("prior sums to 0.9, expected 1", lambda: optrand.unbiased_regression([0, 1], [0.5, 0.4], 1)),
     ("3 entries for 2 labels", lambda: optrand.unbiased_regression([0, 1], PRIOR, 1)),
@@ -167,15 +166,12 @@ def test_a_summary_states_the_noise_of_one_label_and_of_a_mean() -> None:
 
 SHOWN = (
     PROBLEM,
-    SOLUTION,
     MECHANISM.table,
     SOLUTION.dual,
-    SOLUTION.randomizer,
     MECHANISM,
     MECHANISM.certificate,
     optrand.Grid(np.arange(100.0)),
     optrand.studies.sweep(PROBLEM, bias_penalties=[0.0, math.inf]),
-    optrand.rr([0, 1], 1.0).randomizer,
 )
 
 
@@ -192,9 +188,7 @@ def test_objects_are_shown_in_a_line_and_equal_their_pickles(shown: object) -> N
 def test_answers_to_different_questions_differ() -> None:
     other = optrand.solve(optrand.unbiased_regression(LABELS, [0.2, 0.3, 0.5], 1.0))
     assert other != SOLUTION
-    assert SOLUTION.randomizer != other.randomizer
     assert SOLUTION.dual != other.dual
-    assert SOLUTION.randomizer != Randomizer(LABELS, SOLUTION.randomizer.outputs, SOLUTION.randomizer.matrix, 1.0)
 
 
 def test_a_notebook_shows_the_summary_as_a_table() -> None:

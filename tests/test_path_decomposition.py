@@ -14,7 +14,7 @@ import optrand
 from optrand import Mechanism
 from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer
+from optrand.model._randomizer import Arcs, Randomizer, Solution
 from optrand.model._table import IntegerArcs
 from optrand.studies import decompose_paths
 from optrand.studies._paths import Paths, merge_neighbours
@@ -26,7 +26,7 @@ def flow_mechanism(rng: np.random.Generator, k: int, kind: str, epsilon: float =
     columns = forward(rng, k) if kind == "forward" else mixed(rng, k, 5)
     build = optrand.unbiased_regression if kind == "forward" else optrand.regression
     problem = build(np.arange(k), rng.dirichlet(np.ones(k)), epsilon)
-    return tabulate(problem, Randomizer.of_arcs(problem.labels, arcs_of(problem, columns), epsilon))
+    return tabulate(Solution(problem, Randomizer.of_arcs(problem.labels, arcs_of(problem, columns), epsilon)))
 
 
 def whole(mechanism: Mechanism) -> Mechanism:

@@ -15,8 +15,8 @@ from optrand.certificates._certificate import certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.losses import absolute, poisson_log
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Interval, feasible_output_set, mesh_size
-from optrand.model._problem import regression, unbiased_range, unbiased_regression
+from optrand.model._meshes import feasible_output_set, mesh_size
+from optrand.model._problem import Interval, regression, unbiased_range, unbiased_regression
 from optrand.sampling._rounding import KnotCells
 from optrand.solvers import design, solve
 from optrand.studies._adaptive import adaptive_outputs, descend, lattice_around, optimum_on

@@ -15,7 +15,7 @@ import pytest
 import optrand
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs
+from optrand.model._randomizer import Arcs, Solution
 from optrand.solvers import design
 
 T = TypeVar("T")
@@ -65,9 +65,9 @@ def test_an_answer_whose_numbers_changed_is_judged_again() -> None:
     mechanism, arcs = tabulate(solution), solution.randomizer.arcs
     assert isinstance(arcs, Arcs)
     wider = optrand.unbiased_regression([0, 1, 3], [0.5, 0.3, 0.2], 2.0)
-    assert tabulate(wider, solution.randomizer).table == mechanism.table
+    assert tabulate(Solution(wider, solution.randomizer)).table == mechanism.table
     biased = optrand.regression([0, 1, 3], [0.5, 0.3, 0.2], 1.0)
-    assert tabulate(biased, solution.randomizer).value <= mechanism.value
+    assert tabulate(Solution(biased, solution.randomizer)).value <= mechanism.value
     arcs.masses.flags.writeable = True
     arcs.masses[0] *= 2
     with pytest.raises(NotCertified):

@@ -24,7 +24,7 @@ from optrand.learning import LabelRelease
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._table import IntegerArcs, Table
+from optrand.model._table import Table
 from optrand.sampling import Sampler
 from optrand.solvers import design
 
@@ -32,7 +32,6 @@ PROBLEM = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
 SOLUTION = design(PROBLEM)
 MECHANISM = tabulate(SOLUTION)
 TABLE = optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0))
-ARCS = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
 
 RECORDS: dict[str, Any] = {
     "problem": PROBLEM,
@@ -43,7 +42,6 @@ RECORDS: dict[str, Any] = {
     "randomizer of arcs": SOLUTION.randomizer,
     "randomizer of a table": Randomizer([0, 1], [0, 1], [[0.75, 0.25], [0.25, 0.75]], 1.1),
     "arcs": Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.25, 0.25]),
-    "integer arcs": ARCS,
     "mechanism of intervals": MECHANISM,
     "mechanism of classes": TABLE,
     "table": TABLE.table,

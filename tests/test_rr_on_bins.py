@@ -17,7 +17,7 @@ from strategies import label_sets, priors, solved_epsilons
 import optrand
 from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer
+from optrand.model._randomizer import Arcs, Randomizer, Solution
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.solvers.bins._costs import Bins, Partition, RunSums
 from optrand.solvers.bins._dual import bin_dual, extremes, potentials
@@ -251,7 +251,7 @@ def test_a_neighbouring_partition_is_feasible_and_not_optimal(loss):
             if (np.diff(np.append(moved, 8)) <= 0).any():
                 continue
             bins = [range(a, b) for a, b in itertools.pairwise([*moved.tolist(), 8])]
-            proof = certify(tabulate(problem, response(problem, bins), solution.dual))
+            proof = certify(tabulate(Solution(problem, response(problem, bins), solution.dual)))
             assert not proof.findings
             assert proof.gap > 1e-6
             with pytest.raises(optrand.errors.NotCertified, match="verified gap"):

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._staircase import Staircase, decompose
+from optrand.model._randomizer import Arcs, Randomizer, Staircase, decompose
 
 ROUNDING = 1e-12
 """What floats may lose of an entry, as a share of it."""

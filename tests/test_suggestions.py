@@ -13,6 +13,7 @@ import pytest
 import optrand
 from optrand import errors
 from optrand.base import _suggestions
+from optrand.base._validation import suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.learning import LabelDPRegressor, PrivateLabels
 from optrand.programs import lp1
@@ -110,7 +111,7 @@ def test_arguments_that_do_not_fit_are_answered_with_the_parameters(call: object
 
 
 def test_a_type_error_inside_a_function_stays_what_it_is() -> None:
-    @_suggestions.suggest_parameters
+    @suggest_parameters
     def add(left: int, right: object) -> int:
         return left + right  # type: ignore[operator, no-any-return]
 

@@ -16,7 +16,7 @@ import optrand.studies._many
 from optrand import certify, classification, feasible_output_set, regression, solve, unbiased_regression
 from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.model._outputs import Interval
+from optrand.model._problem import Interval
 from optrand.solvers import ColumnGeneration, LinearProgram
 from optrand.studies import sweep
 from optrand.studies._paths import count_outputs

@@ -17,8 +17,7 @@ from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import round_randomizer, tabulate
-from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._staircase import decompose
+from optrand.model._randomizer import Arcs, Randomizer, Solution, decompose
 from optrand.solvers import LinearProgram, design
 
 EPSILONS = (1e-6, 1e-3, 0.01, 0.1, 1.0, 4.0, 8.0, 20.0, 40.0)
@@ -79,7 +78,7 @@ def test_two_thousand_designs_become_private_to_the_last_integer(epsilon: float)
         outputs = np.sort(rng.choice(np.arange(-500, 500), size=n, replace=False)).astype(float)
         problem = optrand.regression(labels, spiky(rng, k), epsilon, outputs=outputs)
         floats = Randomizer(problem.labels, outputs, cone_matrix(rng, k, n, epsilon), epsilon)
-        mechanism = tabulate(problem, floats)
+        mechanism = tabulate(Solution(problem, floats))
         check_exact(mechanism, epsilon)
         if 0.01 <= epsilon <= 8:
             assert mechanism.value == pytest.approx(problem.value(floats), rel=UTILITY)
@@ -114,7 +113,7 @@ def test_tables_become_unbiased_to_the_last_integer(epsilon: float) -> None:
     ):
         assert floats.arcs is None
         assert 0 < np.abs(floats.biases).max() < 1e-12
-        assert tabulate(problem, floats).bias == 0
+        assert tabulate(Solution(problem, floats)).bias == 0
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 30))])
@@ -154,15 +153,15 @@ def test_zeros_of_a_simplex_answer_are_mended_and_a_broken_design_is_not() -> No
     off = matrix.copy()
     off[0, 0] += 1e-9
     off[0, 1] -= 1e-9
-    mended = tabulate(problem, Randomizer(problem.labels, problem.labels[: matrix.shape[1]], off, 1.0))
+    mended = tabulate(Solution(problem, Randomizer(problem.labels, problem.labels[: matrix.shape[1]], off, 1.0)))
     check_exact(mended, 1.0)
     tiny = np.array([[0.5, 0.5, 0.0], [0.5, 0.5 - 1e-11, 1e-11], [0.5, 0.5, 0.0]])
-    check_exact(tabulate(problem, Randomizer(problem.labels, problem.labels, tiny, 1.0)), 1.0)
+    check_exact(tabulate(Solution(problem, Randomizer(problem.labels, problem.labels, tiny, 1.0))), 1.0)
     broken = Randomizer(problem.labels, problem.labels, np.eye(3), 1.0)
     with pytest.raises(optrand.errors.NotCertified, match="not 1-DP"):
-        tabulate(problem, broken)
+        tabulate(Solution(problem, broken))
     with pytest.raises(optrand.errors.InvalidInput, match="labels"):
-        tabulate(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0))
+        tabulate(Solution(problem, Randomizer([5, 6, 7], problem.labels, np.full((3, 3), 1 / 3), 1.0)))
 
 
 # ------------------------------------------------------------------------------------------------- interval columns
@@ -203,7 +202,7 @@ def test_flows_become_unbiased_to_the_last_bit(epsilon: float) -> None:
             problem = optrand.unbiased_regression(labels, some_prior(rng, k), epsilon)
             arcs = arcs_of(problem, forward(rng, k))
             arcs = Arcs(k, arcs.first, arcs.last, np.sort(rng.normal(size=arcs.n)), arcs.masses)
-            mechanism = tabulate(problem, Randomizer.of_arcs(labels, arcs, epsilon))
+            mechanism = tabulate(Solution(problem, Randomizer.of_arcs(labels, arcs, epsilon)))
             check_exact(mechanism, epsilon)
             # Some columns lie between two floats, and are split between them.
             assert mechanism.n <= 2 * arcs.n
@@ -223,7 +222,7 @@ def test_the_cost_of_taking_a_bias_out_is_quadratic(epsilon: float) -> None:
         costs = []
         for size in (0.1, 0.05):
             off = replace(arcs, outputs=best + size * direction)
-            costs.append(tabulate(problem, Randomizer.of_arcs(problem.labels, off, epsilon)).value - least)
+            costs.append(tabulate(Solution(problem, Randomizer.of_arcs(problem.labels, off, epsilon))).value - least)
         assert costs[0] > 0
         assert costs[0] == pytest.approx(4 * costs[1], rel=1e-3)
 
@@ -252,7 +251,7 @@ def test_outputs_that_are_too_few_get_company() -> None:
     third = 1 / (1 + math.e)
     arcs = Arcs(3, [0, 0, 1, 2], [0, 1, 2, 2], [-2.3, -2.3, 6.3, 6.3], np.array([0.25, 0.75, 0.25, 0.75]) * third)
     problem = optrand.unbiased_regression([0, 1, 4], [0.5, 0.0, 0.5], 1.0)
-    mechanism = tabulate(problem, Randomizer.of_arcs(problem.labels, arcs, 1.0))
+    mechanism = tabulate(Solution(problem, Randomizer.of_arcs(problem.labels, arcs, 1.0)))
     assert brute_biases(mechanism) == [0, 0, 0]
 
 
@@ -269,7 +268,7 @@ def test_outputs_in_a_box_stay_in_it_and_masses_make_up_for_those_on_its_ends(ep
         nearly = arcs.outputs + 1e-7 * (high - low) * rng.normal(size=arcs.n)
         outputs = np.clip(nearly, box.low, box.high)
         arcs = Arcs(k, arcs.first, arcs.last, outputs, arcs.masses)
-        mechanism = tabulate(problem, Randomizer.of_arcs(labels, arcs, epsilon))
+        mechanism = tabulate(Solution(problem, Randomizer.of_arcs(labels, arcs, epsilon)))
         assert box.low <= mechanism.outputs[0] < mechanism.outputs[-1] <= box.high
         assert mechanism.bias == 0
 
@@ -289,7 +288,7 @@ def test_on_a_grid_outputs_stay_and_masses_bring_the_means() -> None:
         problem = optrand.unbiased_regression(labels, np.full(8, 1 / 8), epsilon, outputs=grid)
         arcs = Arcs(8, first, last, outputs, columns.masses)
         assert np.abs(Randomizer.of_arcs(labels, arcs, epsilon).biases).max() > 1e-5
-        mechanism = tabulate(problem, Randomizer.of_arcs(labels, arcs, epsilon))
+        mechanism = tabulate(Solution(problem, Randomizer.of_arcs(labels, arcs, epsilon)))
         assert mechanism.outputs.tolist() == [grid[0], grid[2]]
         assert mechanism.bias == 0
 
@@ -315,7 +314,7 @@ def test_a_problem_that_cares_for_bias_only_so_much_keeps_its_outputs() -> None:
         problem = optrand.regression(np.arange(9), some_prior(rng, 9), 1.0, bias_penalty=penalty)
         arcs = arcs_of(problem, mixed(rng, 9, 3))
         solution_table = Randomizer.of_arcs(problem.labels, arcs, 1.0)
-        mechanism = tabulate(problem, solution_table)
+        mechanism = tabulate(Solution(problem, solution_table))
         assert np.array_equal(mechanism.outputs, solution_table.outputs)
         assert problem.value(mechanism.randomizer) == pytest.approx(problem.value(solution_table), rel=1e-13)
 
@@ -331,7 +330,7 @@ def test_what_was_optimal_stays_proven_optimal(epsilon: float) -> None:
         first, last = columns.members.argmax(axis=0), k - 1 - columns.members[::-1].argmax(axis=0)
         assert np.array_equal(columns.members.sum(axis=0), last - first + 1)
         arcs = Arcs(k, first, last, columns.outputs, columns.masses)
-        mechanism = tabulate(problem, Randomizer.of_arcs(problem.labels, arcs, epsilon), solution.dual)
+        mechanism = tabulate(Solution(problem, Randomizer.of_arcs(problem.labels, arcs, epsilon), solution.dual))
         proof = optrand.certify(mechanism).require(gap=1e-9)
         assert proof.upper <= tabulate(solution).value * (1 + 1e-9)
         assert penalty < math.inf or mechanism.bias == 0
@@ -349,10 +348,10 @@ def test_designs_that_are_broken_by_more_than_rounding_are_refused(masses: list[
     problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], math.log(3))
     arcs = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], masses)
     with pytest.raises(optrand.errors.NotCertified, match=reason):
-        tabulate(problem, Randomizer.of_arcs([0, 1], arcs, math.log(3)))
+        tabulate(Solution(problem, Randomizer.of_arcs([0, 1], arcs, math.log(3))))
     negative = Arcs(2, [0, 1, 0, 0], [0, 1, 1, 1], [-0.5, 1.5, 2.0, 3.0], [0.25, 0.25, 1e-4, -1e-4])
     with pytest.raises(optrand.errors.NotCertified, match=r"negative masses account for 0\.0003"):
-        tabulate(problem, Randomizer.of_arcs([0, 1], negative, math.log(3)))
+        tabulate(Solution(problem, Randomizer.of_arcs([0, 1], negative, math.log(3))))
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 40.0, 700.0])
@@ -360,7 +359,7 @@ def test_budgets_outside_the_solved_range_are_exact_all_the_same(epsilon: float)
     problem = optrand.unbiased_regression([0, 1, 3], [0.2, 0.5, 0.3], epsilon)
     share = math.exp(-epsilon) / (1 + 2 * math.exp(-epsilon))
     arcs = Arcs(3, [0, 1, 2], [0, 1, 2], [-1.0, 1.0, 4.0], np.full(3, share))
-    assert tabulate(problem, Randomizer.of_arcs([0, 1, 3], arcs, epsilon)).bias == 0
+    assert tabulate(Solution(problem, Randomizer.of_arcs([0, 1, 3], arcs, epsilon))).bias == 0
 
 
 @pytest.mark.nightly
@@ -371,7 +370,7 @@ def test_ten_thousand_labels_fit() -> None:
     arcs = arcs_of(problem, forward(rng, k, 6))
     randomizer = Randomizer.of_arcs(problem.labels, arcs, 1.0)
     tracemalloc.start()
-    mechanism = tabulate(problem, randomizer)
+    mechanism = tabulate(Solution(problem, randomizer))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # A dense table of floats alone would take a gigabyte.
@@ -402,4 +401,4 @@ def test_outputs_that_leave_no_room_are_refused() -> None:
         3, [0, 0, 1, 2], [0, 1, 2, 2], [short.low, short.low, short.high, short.high], np.full(4, 1 / (2 + 2 * math.e))
     )
     with pytest.raises(NotCertified, match="are too narrow to remove it; let them reach a little further"):
-        tabulate(problem, Randomizer.of_arcs([0, 1, 2], ends, 1.0))
+        tabulate(Solution(problem, Randomizer.of_arcs([0, 1, 2], ends, 1.0)))

@@ -17,7 +17,6 @@ from optrand.audits._exact_table import TOLERANCE, ExactTable
 from optrand.base._arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base._numerals import shown_above, shown_below
 from optrand.base._records import Record
-from optrand.base._suggestions import suggest_parameters
 from optrand.base._validation import (
     MAX_EPSILON,
     Floats,
@@ -27,6 +26,7 @@ from optrand.base._validation import (
     check_real,
     check_values,
     rectangular,
+    suggest_parameters,
 )
 from optrand.certificates._certificate import Certificate
 from optrand.errors import InvalidInput

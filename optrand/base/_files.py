@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import functools
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from optrand.base._validation import check_flag
 from optrand.errors import InvalidInput
@@ -33,43 +31,18 @@ def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> N
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = False) -> None:
-    """Write `data` to `path` atomically: every reader sees all of it or nothing, even after a crash.
-
-    Parameters
-    ----------
-    path : path
-        Its directory must exist.
-    data : bytes
-    overwrite : bool
-        Whether an existing file may be replaced; if not, even one that appears during the call is safe.
-
-    Raises
-    ------
-    InvalidInput
-        `path` is a symbolic link, or exists without `overwrite`.
-    OSError
-        The disk is full, the directory is missing or read-only, ... Nothing is left behind.
-
-    Notes
-    -----
-    A temporary file beside the target is flushed to the disk and renamed, and the directory flushed. A process that is
-    killed leaves at most that file, whose name begins with a dot.
-    """
+    """Write `data` to `path`: every reader sees all of it or nothing, even after a crash. See :func:`new_file`."""
     with new_file(Path(path), overwrite=overwrite) as stream:
         stream.write(data)
 
 
 def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
-    """Give a finished temporary file, flushed to the disk, its final name in the same directory, in one step.
-
-    The temporary file may or may not exist afterwards.
+    """Give a finished temporary file its final name in the same folder, in one step, and flush the folder.
 
     Raises
     ------
     InvalidInput
         `target` is a symbolic link, or exists without `overwrite`.
-    OSError
-        The rename was refused.
     """
     refuse_target(target, overwrite=overwrite)
     if overwrite:
@@ -84,11 +57,11 @@ def publish(temporary: Path, target: Path, *, overwrite: bool = False) -> None:
 
 
 def take_name(source: Path, target: Path) -> None:
-    """Give a file or a folder a name that is free, in one step and without ever replacing.
+    """Give a file or a folder a name that is free.
 
-    A file may keep its old name as well; a hard link, or ``renameat2``, fails if the new one is taken. If a file system
-    has neither (FAT, some network disks), the name is looked up before the rename, and only a lock of the caller keeps
-    others out. No empty file ever stands under the new name.
+    A file may keep its old name as well: a hard link fails if the new one is taken. For a folder, and if a file system
+    has no hard links (FAT, some network disks), the name is looked up before the rename, and only a lock of the caller
+    keeps others out. No empty file ever stands under the new name.
 
     Raises
     ------
@@ -106,28 +79,9 @@ def take_name(source: Path, target: Path) -> None:
                 raise
         else:
             return
-    rename = _renameat2()
-    if rename is not None:
-        at_fdcwd, rename_noreplace = -100, 1  # as in <fcntl.h> and <linux/fs.h>
-        if rename(at_fdcwd, os.fsencode(source), at_fdcwd, os.fsencode(target), rename_noreplace) == 0:
-            return
-        code = ctypes.get_errno()
-        # Neither every kernel nor every file system can rename without replacing.
-        if code not in {errno.ENOSYS, errno.EINVAL, errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP}:
-            raise OSError(code, os.strerror(code), str(target))
     if os.path.lexists(target):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     source.replace(target)
-
-
-@functools.cache
-def _renameat2() -> Callable[..., Any] | None:
-    try:
-        function = ctypes.CDLL(None, use_errno=True).renameat2
-    except (AttributeError, OSError, TypeError):
-        return None
-    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-    return function
 
 
 def sync_directory(directory: Path) -> None:
@@ -165,18 +119,15 @@ def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a stream to a file that appears under `path`, atomically, when the block ends without an error.
 
+    A file that exists is replaced only with `overwrite`; without it even one that appears meanwhile is safe. A process
+    that is killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read.
+
     Raises
     ------
     InvalidInput
         `path` is a symbolic link, or exists without `overwrite`.
     OSError
-        The disk is full, the folder is read-only, ... Nothing is left behind.
-
-    Notes
-    -----
-    Use this for content that does not fit in memory twice, otherwise :func:`optrand.base._files.write_atomically`. A
-    process that is killed leaves at most a temporary file, whose name begins with a dot and which only its owner can
-    read.
+        The disk is full, the folder is missing or read-only, ... Nothing is left behind.
     """
     refuse_target(path, overwrite=overwrite)
     if not path.parent.is_dir():
@@ -197,12 +148,7 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 def temporary_file(path: Path) -> Iterator[BinaryIO]:
     """Open a stream to a new file that only its owner can read, flushed when the block ends without an error.
 
-    Raises
-    ------
-    FileExistsError
-        Something has that name.
-    OSError
-        The disk is full, ...: the file is left behind.
+    Any other error leaves the file behind.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as stream:

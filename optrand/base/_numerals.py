@@ -49,11 +49,6 @@ def read_number(text: str, name: str, expected: str) -> float:
     ------
     InvalidInput
         Text of another form, or a number beyond the range of floats: not `expected`.
-
-    Examples
-    --------
-    >>> read_number("0.1", "--epsilon", "a number above 0 (nats)")
-    0.1
     """
     value = float(text) if _DECIMAL.fullmatch(text) else math.nan
     if not math.isfinite(value):
@@ -62,13 +57,7 @@ def read_number(text: str, name: str, expected: str) -> float:
 
 
 def read_whole(text: str) -> int | None:
-    """Return the integer that a text denotes, or None if it denotes no integer of a useful size.
-
-    Examples
-    --------
-    >>> read_whole("416"), read_whole("4e2"), read_whole("-1")
-    (416, None, None)
-    """
+    """Return the integer that a text denotes, or None if it denotes no integer of a useful size."""
     is_whole = text.isascii() and text.isdigit() and len(text) <= 9
     return int(text) if is_whole else None
 

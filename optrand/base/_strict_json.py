@@ -28,13 +28,7 @@ MAX_DIGITS = 4000
 
 
 def canonical(document: Document) -> bytes:
-    r"""Return the canonical bytes of a document.
-
-    Examples
-    --------
-    >>> canonical({"b": 1.0, "a": "7"})
-    b'{"a":"7","b":1.0}\n'
-    """
+    r"""Return the canonical bytes of a document."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
     return text.encode("ascii") + b"\n"
 
@@ -46,13 +40,7 @@ def digest(document: Document) -> str:
 
 
 def seal(content: Document, *, kind: str = FORMAT) -> Document:
-    """Seal content under a format of this package and its schema, with its digest.
-
-    Examples
-    --------
-    >>> sorted(seal({"outputs": [0.0, 1.0]}))
-    ['digest', 'format', 'outputs', 'schema']
-    """
+    """Seal content under a format of this package and its schema, with its digest."""
     document = {**content, "format": kind, "schema": SCHEMA}
     return {**document, "digest": digest(document)}
 
@@ -82,7 +70,11 @@ def unseal(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document
             raise InvalidFile(f'the file is not an {name}: expected an object with "format": "{kind}"')
         _check_schema(document.get("schema"))
         names = list(names)
-        fields(document, "the file", ["format", "schema", "digest", *names])
+        wanted = {"format", "schema", "digest", *names}
+        for problem, wrong in (("lacks", wanted - set(document)), ("has the unknown", set(document) - wanted)):
+            if wrong:
+                shown = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
+                raise InvalidFile(f"the file {problem} field(s) {shown}")
         if document["digest"] != digest(document):
             raise InvalidFile(
                 "the digest is not that of the content: the file was damaged or edited; save the mechanism again"
@@ -99,11 +91,6 @@ def read_format(data: bytes) -> str | None:
     ------
     InvalidFile
         Not UTF-8, or not JSON.
-
-    Examples
-    --------
-    >>> read_format(b'{"format": "optrand.mechanism"}'), read_format(b"[1.0]")
-    ('optrand.mechanism', None)
     """
     try:
         document = _parse(data)
@@ -166,20 +153,3 @@ def _check_schema(schema: object) -> None:
         raise InvalidFile(
             f"the file was written by a newer optrand (schema {schema}; this one reads up to {SCHEMA}): update optrand"
         )
-
-
-def fields(value: object, where: str, names: Iterable[str]) -> Document:
-    """Return `value`, checked to be an object with exactly the named fields."""
-    if not isinstance(value, dict):
-        raise InvalidFile(f"{where} is {_kind(value)}, expected an object")
-    expected = set(names)
-    for problem, wrong in (("lacks", expected - set(value)), ("has the unknown", set(value) - expected)):
-        if wrong:
-            names_of_wrong = ", ".join(repr(name[:40]) for name in sorted(wrong)[:5])
-            raise InvalidFile(f"{where} {problem} field(s) {names_of_wrong}")
-    return value
-
-
-def _kind(value: object) -> str:
-    kinds = {bool: "true or false", int: "a bare integer", float: "a number", str: "a string", type(None): "null"}
-    return kinds.get(type(value), "a list" if isinstance(value, list) else "an object")

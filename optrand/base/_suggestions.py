@@ -6,17 +6,12 @@ The words are those of cvxpy, scikit-learn, OpenDP, diffprivlib and POT.
 from __future__ import annotations
 
 import difflib
-import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
 from pathlib import Path
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import NoReturn, TypeVar
 
-from optrand.errors import UnknownParameter
-
-P = ParamSpec("P")
 T = TypeVar("T")
 
 NAMES = {
@@ -132,13 +127,7 @@ ADVICE = {
 
 
 def nearby(name: str, known: Iterable[str]) -> str:
-    """Return the sentence part that names the nearest of some public names, or all of them if no name is near.
-
-    Examples
-    --------
-    >>> nearby("absolut", ["squared", "absolute"]), nearby("x", ["squared", "absolute"])
-    ("did you mean 'absolute'?", "expected one of 'absolute', 'squared'")
-    """
+    """Return the sentence part that names the nearest of some public names, or all of them if no name is near."""
     names = sorted(known)
     near = difflib.get_close_matches(name.casefold(), names, n=1)
     return f"did you mean {near[0]!r}?" if near else "expected one of " + ", ".join(map(repr, names))
@@ -161,13 +150,7 @@ def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
 
 
 def missing(path: Path) -> str:
-    """Describe a path that is no file: a folder, something else, or missing, with the nearest name that exists.
-
-    Examples
-    --------
-    >>> missing(Path("no/such/file.csv"))
-    'not there, nor is its folder no/such'
-    """
+    """Describe a path that is no file: a folder, something else, or missing, with the nearest name that exists."""
     if path.is_dir():
         return "a folder, not a file"
     if path.exists():
@@ -183,13 +166,7 @@ def missing(path: Path) -> str:
 
 
 def missing_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
-    """Return the error for a name that a module does not have: with the nearest that exists, if one is near.
-
-    Examples
-    --------
-    >>> print(missing_name("optrand.baselines", "laplace", ["Laplace", "Staircase"]))
-    module 'optrand.baselines' has no attribute 'laplace': did you mean optrand.baselines.Laplace?
-    """
+    """Return the error for a name that a module does not have: with the nearest that exists, if one is near."""
     return AttributeError(
         f"module {module!r} has no attribute {name!r}" + ("" if name.startswith("_") else _found(module, name, names))
     )
@@ -205,14 +182,7 @@ def _found(module: str, name: str, names: Iterable[str]) -> str:
 
 
 def public_names(module: str, names: Iterable[str]) -> tuple[Callable[[str], NoReturn], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a module, which suggest and list its public names.
-
-    Examples
-    --------
-    >>> import optrand.studies
-    >>> "sweep" in dir(optrand.studies), "annotations" in dir(optrand.studies)
-    (True, False)
-    """
+    """Return `__getattr__` and `__dir__` of a module, which suggest and list its public names."""
     public = sorted(names)
 
     def refuse(name: str) -> NoReturn:
@@ -250,49 +220,8 @@ def suggest_attributes(words: Mapping[str, str]) -> Callable[[type[T]], type[T]]
     return extend
 
 
-def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
-    """Make a function answer a keyword that it does not have with the one that it has.
-
-    Raises
-    ------
-    UnknownParameter
-        By the wrapped function: arguments that do not fit its parameters.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> optrand.rr([0, 1], eps=1.0)
-    Traceback (most recent call last):
-    optrand.errors.UnknownParameter: rr() has no parameter 'eps': did you mean 'epsilon'?
-    """
-    signature = inspect.signature(function)
-    parameters = [each for each in signature.parameters if each != "self"]
-    where = function.__qualname__.removesuffix(".__init__")
-
-    @wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> T:
-        for name in options:
-            if name not in parameters:
-                raise UnknownParameter(f"{where}() has no parameter {name!r}: {_advise(name, parameters)}")
-        try:
-            return function(*args, **options)
-        except TypeError:
-            _check_arguments(where, signature, args, options)
-            raise
-
-    return call
-
-
-def _check_arguments(where: str, signature: inspect.Signature, args: Any, options: Any) -> None:
-    """Raise `UnknownParameter` with the parameters of a function if these arguments do not fit them."""
-    try:
-        signature.bind(*args, **options)
-    except TypeError as error:
-        shown = [each.replace(annotation=each.empty) for name, each in signature.parameters.items() if name != "self"]
-        raise UnknownParameter(f"{where}{inspect.Signature(shown)}: {error}") from None
-
-
-def _advise(name: str, parameters: list[str]) -> str:
+def advise(name: str, parameters: list[str]) -> str:
+    """Return the sentence part about a parameter that a function does not have."""
     for parameter in parameters:
         if name in PARAMETERS.get(parameter, "").split():
             return f"did you mean {parameter!r}?"

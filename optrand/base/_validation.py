@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.errors import InvalidInput
+from optrand.errors import InvalidInput, UnknownParameter
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Floats = NDArray[np.float64]
 
@@ -32,15 +37,7 @@ def frozen(array: ArrayLike) -> Floats:
 
 
 def expect(given: object, kinds: type | tuple[type, ...], name: str, way: str) -> None:
-    """Raise if an argument has another type. `way` describes the expected one and how to make it.
-
-    Examples
-    --------
-    >>> expect([0.5], dict, "randomizers", "a dict of functions by name")
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: randomizers is of type list, expected a dict of functions by name
-    """
+    """Raise if an argument has another type. `way` describes the expected one and how to make it."""
     if not isinstance(given, kinds):
         raise InvalidInput(f"{name} is of type {type(given).__name__}, expected {way}")
 
@@ -94,13 +91,6 @@ def rectangular(given: ArrayLike | Sequence[object], name: str, dtype: type | No
     ------
     InvalidInput
         A ragged list, cells of another type, or masked cells: numpy would read the values behind the mask.
-
-    Examples
-    --------
-    >>> rectangular(np.ma.masked_equal([1, 9], 9), "labels")
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: labels has masked cells: leave them out, such as by .compressed(), or fill them
     """
     try:
         masked = has_masked_cells(given)
@@ -116,16 +106,7 @@ def rectangular(given: ArrayLike | Sequence[object], name: str, dtype: type | No
 
 
 def has_masked_cells(given: object) -> bool:
-    """Return whether an array, an object that becomes one, or a list of such has cells behind a mask.
-
-    Examples
-    --------
-    >>> (
-    ...     has_masked_cells([np.ma.masked_equal([1, 9], 9), [1, 2]]),
-    ...     has_masked_cells(np.array([1, 9])),
-    ... )
-    (True, False)
-    """
+    """Return whether an array, an object that becomes one, or a list of such has cells behind a mask."""
     if isinstance(given, (list, tuple)):
         # A list of masked arrays, or of their cells, would lose its masks as well.
         maskless = (int, float, str, bytes, type(None), np.generic)
@@ -142,11 +123,6 @@ def as_doubles(array: NDArray[Any]) -> Floats:
 
     A float32 or float16 that is written 0.1 was meant as 0.1, not as the double nearest to it, which is
     0.10000000149011612. Whole numbers stay as they are, even if a shorter decimal reads back as the same float.
-
-    Examples
-    --------
-    >>> as_doubles(np.array([0.1, 2.5, 2**30], dtype=np.float32)).tolist()
-    [0.1, 2.5, 1073741824.0]
     """
     doubles = array.astype(np.float64)
     if array.dtype in (np.float16, np.float32):
@@ -218,15 +194,7 @@ def check_distinct(array: Floats, name: str) -> None:
 
 
 def exactly(given: object, kinds: type | tuple[type, ...], name: str) -> None:
-    """Refuse an instance of a subclass, whose methods could return different values to a proof and to a draw.
-
-    Examples
-    --------
-    >>> exactly(True, int, "total")
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: total is of type bool, expected int itself and no subclass
-    """
+    """Refuse an instance of a subclass, whose methods could return different values to a proof and to a draw."""
     every = kinds if isinstance(kinds, tuple) else (kinds,)
     if type(given) not in every:
         names = " or ".join(kind.__name__ for kind in every)
@@ -285,16 +253,6 @@ def check_classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
     """Return values as class numbers ``0 ... k-1``, of their shape.
 
     An error does not reveal which are invalid, or how many.
-
-    Examples
-    --------
-    >>> check_classes([[0.0, 2.0]], 3).tolist()
-    [[0, 2]]
-    >>> check_classes([0, 1, 3], 3)
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: at least one value is not among the classes 0 to 2: number the classes from 0, or
-    leave other values out
     """
     array = rectangular(values, "values")
     if array.size and array.dtype.kind not in "iuf":
@@ -305,3 +263,47 @@ def check_classes(values: ArrayLike, k: int) -> NDArray[np.intp]:
             "number the classes from 0, or leave other values out"
         )
     return array.astype(np.intp)
+
+
+def suggest_parameters(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function answer a keyword that it does not have with the one that it has.
+
+    Raises
+    ------
+    UnknownParameter
+        By the wrapped function: arguments that do not fit its parameters.
+
+    Examples
+    --------
+    >>> import optrand
+    >>> optrand.rr([0, 1], eps=1.0)
+    Traceback (most recent call last):
+    optrand.errors.UnknownParameter: rr() has no parameter 'eps': did you mean 'epsilon'?
+    """
+    signature = inspect.signature(function)
+    parameters = [each for each in signature.parameters if each != "self"]
+    where = function.__qualname__.removesuffix(".__init__")
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        for name in options:
+            if name not in parameters:
+                from optrand.base._suggestions import advise
+
+                raise UnknownParameter(f"{where}() has no parameter {name!r}: {advise(name, parameters)}")
+        try:
+            return function(*args, **options)
+        except TypeError:
+            _check_arguments(where, signature, args, options)
+            raise
+
+    return call
+
+
+def _check_arguments(where: str, signature: inspect.Signature, args: Any, options: Any) -> None:
+    """Raise `UnknownParameter` with the parameters of a function if these arguments do not fit them."""
+    try:
+        signature.bind(*args, **options)
+    except TypeError as error:
+        shown = [each.replace(annotation=each.empty) for name, each in signature.parameters.items() if name != "self"]
+        raise UnknownParameter(f"{where}{inspect.Signature(shown)}: {error}") from None

@@ -9,7 +9,7 @@ from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, lemma9, theorem3, theorem3_flip
 from optrand.baselines._randomization import LabelRandomization, UniformRR
 from optrand.baselines._vector import Alibi, LatticeAlibi, UnaryBits
-from optrand.model._protocol import ExactRandomizer, FloatRandomizer, LabelRandomizer, Moments
+from optrand.model._protocol import LabelRandomizer, Moments
 
 __all__ = [
     "Alibi",
@@ -20,8 +20,6 @@ __all__ = [
     "ClusterRelease",
     "DiscreteLaplace",
     "DiscreteStaircase",
-    "ExactRandomizer",
-    "FloatRandomizer",
     "Groups",
     "LabelRandomization",
     "LabelRandomizer",

@@ -37,7 +37,7 @@ from optrand.baselines._noise import (
     Noise,
 )
 from optrand.errors import InvalidInput
-from optrand.model._outputs import Interval
+from optrand.model._problem import Interval
 from optrand.model._protocol import Moments
 from optrand.model._randomizer import Randomizer
 from optrand.sampling._draw import check_numbers, check_records, split_blocks

@@ -38,8 +38,7 @@ from flint import arb, ctx, fmpq
 
 from optrand import losses
 from optrand.base._validation import Floats
-from optrand.model._outputs import Grid
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Problem
 
 Curve = tuple[arb, arb, arb]
 """Three coefficients of a convex function of an output, as a :class:`Form` reads them."""

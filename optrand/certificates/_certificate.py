@@ -26,8 +26,8 @@ from typing import NoReturn, Protocol, Self, TypeVar
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
 from optrand.base._numerals import shown_above, shown_below
-from optrand.base._suggestions import suggest_attributes, suggest_parameters
-from optrand.base._validation import check_flag, expect
+from optrand.base._suggestions import suggest_attributes
+from optrand.base._validation import check_flag, expect, suggest_parameters
 from optrand.certificates import _bound as dual_bound
 from optrand.errors import InvalidInput, NotCertified
 from optrand.losses import Tabulated
@@ -286,13 +286,6 @@ def exact_objective(problem: Problem, table: Table) -> Fraction:
     """Compute the objective of the minimisation: the expected loss and the penalty on bias.
 
     An infinite penalty is not charged: the caller refuses biased tables.
-
-    Examples
-    --------
-    >>> from optrand.model._problem import unbiased_regression
-    >>> coin = Table.of_rows([0, 1], [-1, 2], [[2, 1], [1, 2]])
-    >>> exact_objective(unbiased_regression([0, 1], [0.5, 0.5], 0.7), coin)
-    Fraction(1, 1)
     """
     loss = expected_loss(problem, table)
     if problem.unbiased or not problem.bias_penalty:

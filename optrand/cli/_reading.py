@@ -25,7 +25,7 @@ from optrand.base._validation import MAX_INTEGER, Floats, check_epsilon, check_l
 from optrand.cli._console import Measured, also, note, show
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Tabulated
-from optrand.model._outputs import Grid, Interval, Line, OutputSet
+from optrand.model._problem import Grid, Interval, Line, OutputSet
 
 if TYPE_CHECKING:
     from optrand.mechanism._mechanism import Mechanism
@@ -294,7 +294,7 @@ def parse_outputs(text: str) -> OutputSet | int:
     Examples
     --------
     >>> parse_outputs("line"), parse_outputs("grid:417"), parse_outputs("interval:-10:62.5")
-    (Line(low=-inf, high=inf), 417, Interval(low=-10.0, high=62.5))
+    (Line(), 417, Interval(low=-10.0, high=62.5))
     """
     kind, *parts = text.split(":")
     if kind == "line" and not parts:

@@ -103,7 +103,7 @@ def solve(
 
 def _read_problem(labels: str, prior: Path, epsilons: Sequence[float], bias_penalty: float, outputs: str) -> Problem:
     """Return the problem of the first epsilon. A grid is that of the smallest one, which is the widest."""
-    from optrand.model._outputs import feasible_output_set
+    from optrand.model._meshes import feasible_output_set
     from optrand.model._problem import regression
 
     names, allowed = parse_labels(labels), parse_outputs(outputs)
@@ -146,7 +146,7 @@ def _solve_with_few_outputs(problem: Problem, placement: dict[str, float | int])
 
 
 def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[str, object]]:
-    from optrand.model._outputs import Line
+    from optrand.model._problem import Line
     from optrand.studies import ContinuousPrior, place_knots
     from optrand.studies._continuous import continuous_mechanism
 

@@ -89,7 +89,7 @@ def _tell_record(record: ReleaseRecord, table: Path | None) -> None:
 
 def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     """Return the facts that a proof states of a mechanism, to be printed."""
-    from optrand.model._outputs import in_words
+    from optrand.model._problem import in_words
 
     found = mechanism.summary()
     facts: dict[str, object] = {

@@ -11,8 +11,7 @@ from optrand.base._validation import check_labels
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Interval
-from optrand.model._problem import Dual, Problem, unbiased_range, unbiased_regression
+from optrand.model._problem import Dual, Interval, Problem, unbiased_range, unbiased_regression
 from optrand.model._randomizer import Randomizer, Solution, Stats
 
 
@@ -105,7 +104,7 @@ def design_two_ends(problem: Problem) -> Solution:
     labels, low, high = problem.labels, problem.outputs.low, problem.outputs.high
     width = high - low
     shares = np.column_stack(((high - labels) / width, (labels - low) / width))
-    randomizer = Randomizer(labels, [low, high], np.clip(shares, 0.0, 1.0), problem.epsilon)
+    randomizer = Randomizer(labels, np.array([low, high]), np.clip(shares, 0.0, 1.0), problem.epsilon)
     return Solution(problem, randomizer, _dual(problem), Stats("two_ends"))
 
 

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import privacy_ratio
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels
+from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels, suggest_parameters
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Dual, Problem, classification
-from optrand.model._randomizer import Randomizer, Solution, Stats
+from optrand.model._randomizer import Solution, Stats
 from optrand.model._table import Table
 
 
@@ -123,9 +122,9 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
 
 
 def design_rr_with_prior(problem: Problem) -> Solution:
-    """Compute RRWithPrior and its dual in floats, for a problem of classification over the labels."""
-    kept = np.flatnonzero(kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
-    return Solution(problem, _respond(problem, kept), _dual(problem), Stats("rr_with_prior"))
+    """Return RRWithPrior and its dual in floats, for a problem of classification over the labels."""
+    mechanism = respond_exactly(problem, kept_labels(problem.prior[np.newaxis], problem.epsilon)[0])
+    return Solution(problem, mechanism.randomizer, mechanism.dual, Stats("rr_with_prior"))
 
 
 def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
@@ -185,26 +184,11 @@ def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
 
 
 def response_weights(k: int, epsilon: float) -> tuple[float, float]:
-    """Return the probabilities of the label itself and of each other one under randomized response on `k` labels.
-
-    Examples
-    --------
-    >>> response_weights(2, math.log(3))
-    (0.75, 0.25)
-    """
+    """Return the probabilities of the label itself and of each other one under randomized response on `k` labels."""
     # In powers of 1 / E, which do not overflow.
     shrink = math.exp(-epsilon)
     own = 1 / (1 + (k - 1) * shrink)
     return own, own * shrink
-
-
-def _respond(problem: Problem, kept: NDArray[np.intp]) -> Randomizer:
-    """Randomized response on the labels at the positions `kept`, uniform over these for all others."""
-    own, other = response_weights(kept.size, problem.epsilon)
-    matrix = np.full((problem.k, kept.size), 1 / kept.size)
-    matrix[kept] = other
-    matrix[kept, np.arange(kept.size)] = own
-    return Randomizer(problem.labels, problem.labels[kept], matrix, problem.epsilon)
 
 
 def _dual(problem: Problem) -> Dual:

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import count
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from optrand.base._arithmetic import add_exactly, exp_bracket, places, scale_to_integers
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_epsilon, check_labels, check_prior, check_squarable
+from optrand.base._arithmetic import add_exactly
+from optrand.base._validation import (
+    Floats,
+    check_epsilon,
+    check_labels,
+    check_prior,
+    check_squarable,
+    suggest_parameters,
+)
+from optrand.certificates._bound import FLINT
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
@@ -120,13 +127,6 @@ def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
     return Dual(alpha, beta) if np.isfinite(alpha).all() and np.isfinite(beta).all() else None
 
 
-OPTIMAL = "optimal"
-"""Status where the condition of optimality holds."""
-
-FEASIBLE = "feasible"
-"""Status where it fails: private and unbiased, but not the best."""
-
-
 @suggest_parameters
 def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     r"""Draw a public gap between two labels, then answer "is the label above it?" by binary randomized response.
@@ -204,7 +204,7 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
     -----
     With :math:`x = E - 1`, the prior :math:`N` of the inner labels, and :math:`a = r_1^2`, :math:`b = r_{k-1}^2` the
     condition is :math:`x^2 N^2 + a + b - 1 \leq 2 \sqrt{a b}`, an inequality between polynomials in :math:`E`. It is
-    decided in rationals, with brackets of :math:`E` that get tighter until both ends agree. They do, since :math:`E` is
+    decided in ball arithmetic. The precision doubles until the balls are apart, as they are at last, since :math:`E` is
     transcendental and at :math:`E = 1` the sides differ.
 
     Examples
@@ -225,43 +225,18 @@ def condition_holds(problem: Problem) -> bool:
     # Of two labels P_1 and P_{k-1} are one number: the condition reads 0 <= 1.
     if problem.k < 3:
         return True
-    clear = _clearly(problem)
-    if clear is not None:
-        return clear
-    parts = scale_to_integers(problem.prior, places(problem.prior))
-    total = sum(parts)
-    below, above = Fraction(parts[0], total), Fraction(parts[-1], total)
-    inner = 1 - below - above
-    # Both ends of a bracket of E must agree. More digits follow until they do.
-    for digits in count(60, 60):
-        low, high = exp_bracket(problem.epsilon, digits)
-        # All sides grow with E: each is compared at the end of the bracket that is the worse one for the conclusion.
-        (left, a, b), (left_above, a_above, b_above) = (_sides(ratio, below, above, inner) for ratio in (low, high))
-        if left_above <= 0 or left_above**2 <= 4 * a * b:
-            return True
-        if left > 0 and left**2 > 4 * a_above * b_above:
-            return False
+    below, *within, above = map(arb, problem.prior.tolist())
+    # Both sides are enclosed in balls. The digits double until the balls are apart.
+    for doublings in count():
+        with FLINT, ctx.workprec(64 << doublings):
+            inner, excess = sum(within, arb(0)), arb(problem.epsilon).expm1()
+            total = below + inner + above
+            spread = excess / total
+            a, b = (1 + excess + spread * spread * end * (total - end) for end in (below, above))
+            left, right = (spread * inner) ** 2 + a + b - 1, 2 * (a * b).sqrt()
+            if left < right or left > right:
+                return bool(left < right)
     raise AssertionError
-
-
-def _clearly(problem: Problem) -> bool | None:
-    """Evaluate the condition in floats. Return None if its sides are too close for them."""
-    excess, total = math.expm1(problem.epsilon), math.fsum(problem.prior)
-    below, above = float(problem.prior[0]) / total, float(problem.prior[-1]) / total
-    inner = math.fsum(problem.prior[1:-1]) / total
-    a, b = (1 + excess + excess * excess * end * (1 - end) for end in (below, above))
-    left, right = excess * inner * excess * inner + a + b - 1, 2 * math.sqrt(a) * math.sqrt(b)
-    # Floats are right to some 1e-15, so that sides that differ by this share of their sum are clearly apart.
-    if not abs(left - right) > 1e-9 * (left + right):
-        return None
-    return left < right
-
-
-def _sides(ratio: Fraction, below: Fraction, above: Fraction, inner: Fraction) -> tuple[Fraction, Fraction, Fraction]:
-    """Return the left side of the condition without its root, and the squares `a`, `b` under it; all grow."""
-    square = (ratio - 1) ** 2
-    a, b = (ratio + square * end * (1 - end) for end in (below, above))
-    return square * inner**2 + a + b - 1, a, b
 
 
 def _one_label(problem: Problem) -> Solution:
@@ -270,7 +245,7 @@ def _one_label(problem: Problem) -> Solution:
     only = np.zeros(1, dtype=np.int64)
     arcs = Arcs(1, only, only, label, np.full(1, math.exp(-problem.epsilon)))
     randomizer = Randomizer.of_arcs(label, arcs, problem.epsilon)
-    return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response", status=OPTIMAL))
+    return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,8 +309,7 @@ class _Gaps:
         outputs, rests = add_exactly(offsets, origin)
         arcs = Arcs(problem.k, first, last, outputs, np.concatenate((shares, shares)), rests)
         randomizer = Randomizer.of_arcs(problem.labels, arcs, problem.epsilon)
-        status = OPTIMAL if condition_holds(problem) else FEASIBLE
-        return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response", status=status))
+        return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response"))
 
     def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
         """Return the multipliers that make every column in use cost nothing; None where floats cannot hold them."""

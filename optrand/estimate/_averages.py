@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_squarable, rectangular
+from optrand.base._validation import Floats, check_squarable, rectangular, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.estimate._debiasing import Debiasing
 from optrand.estimate._intervals import Estimate

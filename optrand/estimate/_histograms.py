@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base._suggestions import suggest_attributes, suggest_parameters
-from optrand.base._validation import Floats, check_values, frozen
+from optrand.base._suggestions import suggest_attributes
+from optrand.base._validation import Floats, check_values, frozen, suggest_parameters
 from optrand.estimate._averages import tally
 from optrand.estimate._debiasing import Debiasing
 from optrand.mechanism._mechanism import Mechanism

@@ -15,8 +15,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 
 from optrand.accounting._spent import Spent
 from optrand.base._arithmetic import float_above
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_epsilon, check_integer, check_real, expect
+from optrand.base._validation import Floats, check_epsilon, check_integer, check_real, expect, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.learning._domain import Domain
 from optrand.learning._plans import Bits, Plan, Stages, TwoStagePlan, default_plan

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.accounting._spent import Odometer, Spent
 from optrand.base._records import freeze
-from optrand.base._suggestions import suggest_attributes, suggest_parameters
-from optrand.base._validation import Floats, check_epsilon, rectangular
+from optrand.base._suggestions import suggest_attributes
+from optrand.base._validation import Floats, check_epsilon, rectangular, suggest_parameters
 from optrand.baselines._cluster import ClusterPriorRelease, ClusterPriorRR, ClusterRelease, ClusterRR
 from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerToPeer

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from operator import truediv
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ from optrand.base._validation import Floats
 from optrand.mechanism._equations import node_equations
 from optrand.model._randomizer import Indices
 from optrand.model._table import Steps, Table, add_steps
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +84,13 @@ class LabelSets:
         start, stop = np.concatenate((self.start, added)), np.concatenate((self.stop, added + 1))
         return LabelSets(self.k, self.n + added.size, owner, start, stop)
 
-    def sum_over(self, amounts: list[int]) -> list[int]:
+    def sum_over(self, amounts: list[N]) -> list[N]:
         """Sum of the amounts of the sets that hold each label."""
         changes, steps = np.zeros(self.k + 1, dtype=object), np.array(amounts, dtype=object)[self.owner]
         np.add.at(changes, self.start, steps)
         np.subtract.at(changes, self.stop, steps)
-        sums: list[int] = np.cumsum(changes)[:-1].tolist()
+        sums: list[N] = np.cumsum(changes)[:-1].tolist()
         return sums
-
-    def coverage(self, masses: Floats) -> Floats:
-        """Return the mass of the sets that hold each label, in floats."""
-        over = np.bincount(self.start, masses[self.owner], self.k + 1)
-        coverage: Floats = np.cumsum(over - np.bincount(self.stop, masses[self.owner], self.k + 1))[:-1]
-        return coverage
 
     def node_equations(self, epsilon: float) -> sparse.csr_array:
         """Return equations of :func:`optrand.mechanism._equations.node_equations`, summed over the runs of each set."""
@@ -177,19 +174,6 @@ class ExactColumns:
     ratio : Fraction
     digits : int
     origin : float
-
-    Examples
-    --------
-    Randomized response of two labels at ``R = 3``:
-
-    >>> sets = LabelSets.of_intervals(2, np.array([0, 1]), np.array([0, 1]))
-    >>> coin = ExactColumns([0, 2], sets, [7, 7], [-7, 21], Fraction(3), 1)
-    >>> (
-    ...     coin.total,
-    ...     [str(bias) for bias in coin.biases],
-    ...     coin.table(np.array([0.0, 1.0])).outputs.tolist(),
-    ... )
-    (28, ['0', '0'], [-0.5, 1.5])
     """
 
     labels: list[int]
@@ -232,12 +216,6 @@ class ExactColumns:
         every, total = low * sum(self.moments), self.total
         sums = zip(self.sets.sum_over(self.moments), self.labels, strict=True)
         return [every + more * inside - total * y for inside, y in sums]
-
-    @property
-    def biases(self) -> list[Fraction]:
-        """``E[output] - label`` of each label."""
-        unit, zero = self.total << self.digits, Fraction(0)
-        return [Fraction(deviation, unit) if deviation else zero for deviation in self.deviations]
 
     @property
     def largest_bias(self) -> float:
@@ -385,31 +363,10 @@ def scale_columns(
     ends: tuple[float, float] = (-math.inf, math.inf),
     finest: int | None = None,
 ) -> ExactColumns:
-    """Write columns with outputs in floats as exact ones. Columns of one interval and one output are joined.
+    """Write columns with outputs in floats as exact ones.
 
-    Parameters
-    ----------
-    labels : (k,) array
-    sets : LabelSets
-    masses : list of int
-        Columns without mass are left out.
-    offsets : (n,) array
-        Outputs less the origin.
-    ratio : Fraction
-    origin : float
-    ends : pair of float
-        Outputs are clipped to these.
-    finest : int, optional
-        Most binary digits of an offset, to the nearest of which it is rounded. By default none is rounded.
-
-    Examples
-    --------
-    >>> sets = LabelSets.of_intervals(2, np.array([0, 1]), np.array([0, 1]))
-    >>> near = scale_columns(
-    ...     np.array([0.0, 1.0]), sets, [7, 7], np.array([-0.4, 1.4]), Fraction(3)
-    ... )
-    >>> [round(float(bias), 6) for bias in near.biases]
-    [0.05, -0.05]
+    Outputs are `offsets` from the origin, clipped to `ends`. Those with more than `finest` binary digits are rounded to
+    the nearest multiple. Columns of one interval and one output are joined, and those without mass left out.
     """
     if not all(masses):
         kept = np.array([mass > 0 for mass in masses])

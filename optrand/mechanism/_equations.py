@@ -79,21 +79,10 @@ def least_change(system: sparse.csr_array, reach: Floats, residual: Floats) -> F
 
 
 def change_masses(nodes: sparse.csr_array, favoured: Floats, outputs: Floats, means: Floats) -> Floats:
-    """Find the least relative change of masses that removes residuals of means and keeps the rows.
+    """Find the least relative change of masses that removes residuals of means at the nodes and keeps the rows.
 
-    Parameters
-    ----------
-    nodes : (k, n) sparse array
-        Node equations of the columns.
-    favoured, outputs : (n,) arrays
-        Probability of each column where it favours a label, and its output in the unit of `means`.
-    means : (k,) array
-        Residuals of the means at the nodes.
-
-    Returns
-    -------
-    (n,) array
-        Changes of masses as shares of themselves.
+    `favoured` holds the probability of each column where it favours a label, and `outputs` are in the unit of `means`.
+    Changes are returned as shares of the masses.
     """
     rows = np.zeros(means.size)
     if 2 * nodes.shape[0] * nodes.shape[1] <= DENSE:

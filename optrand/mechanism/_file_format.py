@@ -14,8 +14,7 @@ from optrand import losses
 from optrand.base._strict_json import Document
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
-from optrand.model._outputs import Grid, Interval, Line, OutputSet
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Interval, Line, OutputSet, Problem
 from optrand.model._table import Column, Table
 
 
@@ -26,13 +25,6 @@ def problem_document(problem: Problem) -> Document:
     ------
     InvalidInput
         A loss of the user's own, which a name cannot bring back.
-
-    Examples
-    --------
-    >>> from optrand.model._problem import unbiased_regression
-    >>> document = problem_document(unbiased_regression([0, 1], [0.5, 0.5], 1.0))
-    >>> document["loss"], document["bias_penalty"], document["outputs"]
-    ({'name': 'squared'}, 'inf', {'kind': 'line'})
     """
     return {
         "labels": problem.labels.tolist(),
@@ -102,13 +94,7 @@ def read_dual(document: Any) -> Dual | None:
 
 
 def columns_document(table: Table) -> list[list[list[Any]]]:
-    """Return columns of a table: for each output its steps, each a label's index and a height as digits.
-
-    Examples
-    --------
-    >>> columns_document(Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]))
-    [[[0, '3'], [1, '-2']], [[0, '1'], [1, '2']]]
-    """
+    """Return columns of a table: for each output its steps, each a label's index and a height as digits."""
     return [[[y, str(height)] for y, height in column] for column in table.columns]
 
 

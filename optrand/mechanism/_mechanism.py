@@ -25,16 +25,15 @@ from optrand.base._arithmetic import Integers, check_ratio, float_above, float_b
 from optrand.base._files import write_atomically
 from optrand.base._records import Record
 from optrand.base._strict_json import Document
-from optrand.base._suggestions import missing, suggest_attributes, suggest_parameters
-from optrand.base._validation import Floats, check_values, exactly, expect
+from optrand.base._suggestions import missing, suggest_attributes
+from optrand.base._validation import Floats, check_values, exactly, expect, suggest_parameters
 from optrand.certificates._certificate import Certificate, Proof, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
 from optrand.losses import Loss, Tabulated
 from optrand.mechanism import _file_format
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.mechanism._summary import Summary
-from optrand.model._outputs import Grid
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Problem
 from optrand.model._protocol import Moments
 from optrand.model._randomizer import Arcs, Randomizer
 from optrand.model._table import IntegerArcs, Table
@@ -430,8 +429,7 @@ class Mechanism(ExactMechanism[Certificate]):
         rows = LabelIndex(self.labels).find(check_values(labels, "labels"))
         if (rows < 0).any():
             raise InvalidInput("the mechanism is made for other labels: pass some of its own")
-        biases = np.array([float(bias) for bias in self.exact_biases])
-        return Moments(biases[rows], self.table.variances[rows])
+        return Moments(np.array(self.exact_biases, dtype=np.float64)[rows], self.table.variances[rows])
 
     def _encode_question(self) -> Document:
         return {
@@ -453,9 +451,7 @@ class Mechanism(ExactMechanism[Certificate]):
         rows : int
             Number of released labels whose mean is described.
         """
-        biases = np.array([float(bias) for bias in self.exact_biases])
-        figures = {"biases": biases, "variances": self.table.variances}
-        return Summary.of(self.problem, outputs=self.n, value=self.value, rows=rows, **figures)
+        return Summary.of(self.problem, self.table, self.value, rows)
 
     def _repr_html_(self) -> str:
         """Show the summary as a table, in a notebook."""
@@ -464,34 +460,6 @@ class Mechanism(ExactMechanism[Certificate]):
     def __repr__(self) -> str:
         """Return one line, without the tables."""
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
-
-
-def load(path: str | os.PathLike[str]) -> Mechanism:
-    """Read a mechanism of :meth:`Mechanism.save` and verify it again.
-
-    The mechanism is built from the file, with all of its checks, and encoded: the file must have the same content.
-    White space and the order of fields may differ.
-
-    Raises
-    ------
-    InvalidFile
-        The file is damaged, unknown, written by a newer optrand, or holds a table that is not epsilon-DP, whatever its
-        digest is.
-    OSError
-        The file cannot be read.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from optrand.model._problem import unbiased_regression
-    >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
-    >>> mechanism = Mechanism(problem, Table.of_rows([0, 1], [-1.0, 2.0], [[2, 1], [1, 2]]))
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     mechanism.save(f"{directory}/coin.json")
-    ...     load(f"{directory}/coin.json") == mechanism
-    True
-    """
-    return Mechanism.from_bytes(read_file(path))
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -513,14 +481,9 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 
 def _check_types(problem: Problem, table: Table, dual: Dual | None) -> None:
-    if not isinstance(problem, Problem):
-        raise InvalidInput(f"problem is of type {type(problem).__name__}, expected a Problem")
-    if not isinstance(table, Table):
-        raise InvalidInput(
-            f"table is of type {type(table).__name__}, expected a Table: Table.of_rows(labels, outputs, weights)"
-        )
-    if dual is not None and not isinstance(dual, Dual):
-        raise InvalidInput(f"dual is of type {type(dual).__name__}, expected a Dual or None")
+    expect(problem, Problem, "problem", "a Problem")
+    expect(table, Table, "table", "a Table: Table.of_rows(labels, outputs, weights)")
+    expect(dual, (Dual, type(None)), "dual", "a Dual or None")
     exactly(problem, Problem, "problem")
     exactly(table, Table, "table")
     exactly(dual, (Dual, type(None)), "dual")

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from optrand import losses
-from optrand.base._validation import Floats, check_integer
+from optrand.base._validation import check_integer
 from optrand.model._problem import Problem
+from optrand.model._table import Table
 
 
 @dataclass(frozen=True)
@@ -51,37 +52,17 @@ class Summary:
     rows: int
 
     @classmethod
-    def of(
-        cls, problem: Problem, *, outputs: int, value: float, biases: Floats, variances: Floats, rows: int
-    ) -> Summary:
-        """Summarize an answer to a problem by its figures.
-
-        Parameters
-        ----------
-        problem : Problem
-        outputs : int
-            Number of outputs.
-        value : float
-            Objective.
-        biases, variances : (k,) arrays
-            Variance of the output of each label.
-        rows : int
-            Number of released labels whose mean is described.
-
-        Raises
-        ------
-        InvalidInput
-            A number of rows that is not a positive integer.
-        """
+    def of(cls, problem: Problem, table: Table, value: float, rows: int) -> Summary:
+        """Summarize the table that answers a problem, of a known value. `rows` is an integer above 0."""
         count = check_integer(rows, "rows", 1)
-        parts: dict[str, Any] = {"labels": problem.k, "outputs": outputs, "epsilon": problem.epsilon}
+        parts: dict[str, Any] = {"labels": problem.k, "outputs": table.n, "epsilon": problem.epsilon}
         parts |= {"value": value, "rows": count, "value_name": _value_name(problem)}
         if problem.loss == losses.zero_one:
             return cls(**parts, deviation=None, mean_deviation=None, bias=None, kept=value)
         occurs = problem.prior > 0
         prior = problem.prior[occurs]
-        deviation = math.sqrt(float(prior @ variances[occurs]))
-        bias = math.sqrt(float(prior @ np.square(biases[occurs])))
+        deviation = math.sqrt(float(prior @ table.variances[occurs]))
+        bias = math.sqrt(float(prior @ np.square(np.array(table.biases, dtype=np.float64)[occurs])))
         # A smaller bias is the rounding of floats, and is said to be 0.
         rounding = 1e-9 * max(deviation, float(np.ptp(problem.labels)))
         bias = bias if bias > rounding else 0.0

@@ -1,7 +1,7 @@
 r"""Tabulation: from a randomizer in floats to the exact table of integers that is drawn.
 
 1. Write the randomizer as staircase columns :math:`(S_j, v_j, c_j)`: interval columns are such, and a dense table is
-   their sum (:func:`optrand.model._staircase.decompose`).
+   their sum (:func:`optrand.model._randomizer.decompose`).
 2. Round the masses to integers that cover every label equally, and replace :math:`e^\epsilon` by a rational :math:`R
    \leq e^\epsilon`. From here on privacy and the totals of rows are integer identities
    (:mod:`optrand.mechanism._columns`).
@@ -9,7 +9,7 @@ r"""Tabulation: from a randomizer in floats to the exact table of integers that 
    c_j^2 / c_j` that removes the biases, found in floats from exact residuals until nothing shrinks
    (:mod:`optrand.mechanism._equations`).
 4. Take out the bias that is left exactly: by moments along a tree of intervals, or by a small share of two outputs
-   (:mod:`optrand.mechanism._completion`).
+   (:mod:`optrand.mechanism._mixtures`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 from operator import itemgetter
-from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optrand.base._arithmetic import privacy_ratio, quotient
-from optrand.base._validation import Floats
-from optrand.errors import InvalidInput, NotCertified
+from optrand.base._validation import Floats, expect
+from optrand.errors import NotCertified
 from optrand.mechanism._columns import (
     ExactColumns,
     LabelSets,
@@ -37,13 +36,11 @@ from optrand.mechanism._columns import (
     move_along_tree,
     scale_columns,
 )
-from optrand.mechanism._completion import Completion
 from optrand.mechanism._equations import change_masses
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Grid, Interval, Line
-from optrand.model._problem import Dual, Problem
-from optrand.model._randomizer import Randomizer, Solution
-from optrand.model._staircase import decompose, rounding_noise
+from optrand.mechanism._mixtures import Completion
+from optrand.model._problem import Grid, Interval, Line, Problem
+from optrand.model._randomizer import Randomizer, Solution, decompose, rounding_noise
 from optrand.model._table import Table
 
 
@@ -76,29 +73,14 @@ class TabulationOptions:
 OPTIONS = TabulationOptions()
 
 
-@overload
-def tabulate(subject: Solution, /) -> Mechanism: ...
-@overload
-def tabulate(subject: Problem, randomizer: Randomizer, /, dual: Dual | None = ...) -> Mechanism: ...
-def tabulate(
-    subject: Solution | Problem, randomizer: Randomizer | None = None, /, dual: Dual | None = None
-) -> Mechanism:
-    """Return the exact mechanism nearest to a randomizer: private, normalised, and unbiased if the problem is.
+def tabulate(solution: Solution) -> Mechanism:
+    """Return the exact mechanism nearest to a candidate: private, normalised, and unbiased if the problem is.
 
     Parameters
     ----------
-    subject : Solution or Problem
-        A solution brings its randomizer and dual; a problem needs a randomizer beside it.
-    randomizer : Randomizer
-        Any design whose privacy is broken by rounding at most. If the problem is unbiased, biases are taken out,
-        whatever they are: at no cost to speak of if they are rounding, else not at the least cost.
-    dual : Dual, optional
-        Kept in the mechanism, so that its optimality can be proven again.
-
-    Returns
-    -------
-    Mechanism
-        With :attr:`~optrand.mechanism._mechanism.Mechanism.arcs` if the randomizer has arcs.
+    solution : Solution
+        Its randomizer is any design whose privacy is broken by rounding at most. If the problem is unbiased, biases are
+        taken out, whatever they are: at no cost to speak of if they are rounding, else not at the least cost.
 
     Raises
     ------
@@ -122,22 +104,12 @@ def tabulate(
     >>> proof.epsilon <= 1.0, proof.bias, proof.gap < 1e-9
     (True, 0.0, True)
     """
-    if isinstance(subject, Solution):
-        problem, randomizer, dual = subject.problem, subject.randomizer, subject.dual
-    elif not isinstance(subject, Problem):
-        raise InvalidInput(
-            f"tabulate needs a solution, or a problem and a randomizer, not a {type(subject).__name__}: "
-            "tabulate(design(problem))"
-        )
-    elif randomizer is None:
-        raise InvalidInput("tabulate(problem, randomizer) needs a randomizer beside the problem")
-    else:
-        problem = subject
-    if not np.array_equal(problem.labels, randomizer.labels):
-        raise InvalidInput("the randomizer's labels are not those of the problem")
+    expect(solution, Solution, "solution", "that of a solver: tabulate(design(problem))")
+    problem, randomizer = solution.problem, solution.randomizer
     # Arcs are columns of the ratio that they claim.
-    narrowed = problem if randomizer.arcs is None else problem.within(randomizer.epsilon)
-    return Mechanism(problem, _tabulate(narrowed, randomizer), dual)
+    is_narrower = randomizer.arcs is not None and randomizer.epsilon < problem.epsilon
+    narrowed = replace(problem, epsilon=randomizer.epsilon) if is_narrower else problem
+    return Mechanism(problem, _tabulate(narrowed, randomizer), solution.dual)
 
 
 def round_randomizer(randomizer: Randomizer) -> Table:
@@ -147,13 +119,6 @@ def round_randomizer(randomizer: Randomizer) -> Table:
     ------
     NotCertified
         More than rounding keeps it from being private.
-
-    Examples
-    --------
-    >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
-    >>> table = round_randomizer(coin)
-    >>> table.outputs.tolist(), float(table.largest_ratio)
-    ([-0.5, 1.5], 3.0)
     """
     ratio, origin = privacy_ratio(randomizer.epsilon), 0.0
     sets, offsets, masses = _round(randomizer, randomizer.epsilon, origin, OPTIONS.bits)
@@ -202,7 +167,7 @@ def _round(randomizer: Randomizer, epsilon: float, origin: float, bits: int) -> 
         found = decompose(randomizer, math.exp(epsilon), negligible=rounding_noise(epsilon))
         sets, offsets, masses = LabelSets.of_members(found.members), found.outputs - origin, found.masses
     with np.errstate(over="ignore", invalid="ignore"):
-        rows = masses.sum() + math.expm1(epsilon) * sets.coverage(masses)
+        rows = masses.sum() + math.expm1(epsilon) * np.array(sets.sum_over(masses.tolist()))
         off = float(np.abs(rows - 1).max())
         negative = float(-masses[masses < 0].sum()) * math.exp(epsilon)
     if not max(off, negative) <= OPTIONS.tolerance:

@@ -1,4 +1,4 @@
-"""Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels.
+"""Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels, with allowed outputs.
 
 :func:`unbiased_regression`, :func:`regression` and :func:`classification` make a :class:`Problem`, a solver answers it
 with a :class:`~optrand.model._randomizer.Solution`, and a :class:`~optrand.certificates._certificate.Certificate`
@@ -8,10 +8,9 @@ bounds the answer's distance from the optimum.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,38 +18,125 @@ from numpy.typing import ArrayLike
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, privacy_ratio
 from optrand.base._records import Record
-from optrand.base._suggestions import suggest_attributes, suggest_parameters
+from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import (
     Floats,
+    check_distinct,
     check_epsilon,
     check_labels,
     check_prior,
     check_real,
+    check_squarable,
+    check_values,
     exactly,
     frozen,
     rectangular,
+    suggest_parameters,
 )
 from optrand.errors import Infeasible, InvalidInput
 from optrand.losses import Loss, Tabulated
-from optrand.model._outputs import Grid, Interval, Line, OutputSet, as_output_set, in_words
 
 
-class Channel(Protocol):
-    """Figures of a randomizer in floats that :meth:`Problem.value` needs; a ``Randomizer`` has them."""
+@dataclass(frozen=True)
+class Line:
+    """All real numbers."""
+
+    low: ClassVar[float] = -math.inf
+    high: ClassVar[float] = math.inf
+
+
+@dataclass(frozen=True)
+class Interval:
+    """All real numbers from ``low`` to ``high``, both ends in.
+
+    Examples
+    --------
+    >>> Interval(-10, 60)
+    Interval(low=-10.0, high=60.0)
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        """Refuse anything but two finite ends in order."""
+        object.__setattr__(self, "low", check_real(self.low, "the interval's low end") + 0.0)
+        object.__setattr__(self, "high", check_real(self.high, "the interval's high end") + 0.0)
+        check_squarable(np.array([self.low, self.high]), "the interval's ends")
+        if self.low >= self.high:
+            raise InvalidInput(f"the interval from {self.low:g} to {self.high:g} is empty: its low end must be lower")
+
+
+@dataclass(frozen=True, eq=False)
+class Grid(Record):
+    """Grid of given values, kept in increasing order.
+
+    Examples
+    --------
+    >>> Grid([3, 1, 2]).values.tolist()
+    [1.0, 2.0, 3.0]
+    """
+
+    values: Floats
+
+    def __post_init__(self) -> None:
+        """Sort, freeze, and refuse repeated values."""
+        array = check_values(self.values, "outputs")
+        check_distinct(array, "outputs")
+        check_squarable(array, "outputs")
+        object.__setattr__(self, "values", frozen(np.sort(array)))
 
     @property
-    def biases(self) -> Floats:
-        """``E[M(y)] - y`` for each label."""
-        ...
+    def low(self) -> float:
+        """Smallest value."""
+        return float(self.values[0])
 
     @property
-    def squared_errors(self) -> Floats:
-        """Expected squared distance of the output from each label."""
-        ...
+    def high(self) -> float:
+        """Largest value."""
+        return float(self.values[-1])
 
-    def blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Generate blocks of outputs and their columns of probabilities."""
-        ...
+    def __repr__(self) -> str:
+        """Return one line; of many values the number and both ends."""
+        if self.values.size <= 6:
+            return f"Grid({self.values.tolist()})"
+        return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Two grids are equal where their values are."""
+        return isinstance(other, Grid) and np.array_equal(self.values, other.values)
+
+    def __hash__(self) -> int:
+        """Hash of the values."""
+        return hash(self.values.tobytes())
+
+
+OutputSet = Line | Interval | Grid
+
+
+def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
+    """Return the output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
+    if given is None:
+        return Line()
+    if isinstance(given, (Line, Interval, Grid)):
+        return given
+    if isinstance(given, tuple) and len(given) == 2:
+        raise InvalidInput(
+            f"outputs={given!r} may mean two things: pass Interval{given!r} for all numbers between the two, "
+            f"or Grid({list(given)!r}) for these two numbers alone"
+        )
+    if isinstance(given, str | dict | set):
+        raise InvalidInput(
+            f"outputs is of type {type(given).__name__}, expected Interval(low, high), Grid([...]), an array of "
+            "numbers, or None for the real line"
+        )
+    return Grid(rectangular(given, "outputs"))
+
+
+def in_words(allowed: OutputSet) -> str:
+    """Return the allowed outputs in words."""
+    ends = "on the real line" if isinstance(allowed, Line) else f"from {allowed.low!r} to {allowed.high!r}"
+    return f"of {allowed.values.size} values {ends}" if isinstance(allowed, Grid) else f"anywhere {ends}"
 
 
 def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
@@ -146,16 +232,10 @@ class Problem(Record):
         if not isinstance(self.loss, (Loss, Tabulated)):
             raise InvalidInput(losses.unknown(self.loss))
         exactly(self.loss, (Loss, Tabulated), "loss")
-        if not isinstance(self.outputs, (Line, Interval, Grid)):
-            raise InvalidInput(f"outputs is of type {type(self.outputs).__name__}, expected Line, Interval or Grid")
         exactly(self.outputs, (Line, Interval, Grid), "outputs")
         self._check_loss()
         if self.unbiased:
             self._check_feasible()
-
-    def within(self, epsilon: float) -> Problem:
-        """Return the problem at the smaller of its own epsilon and the one given."""
-        return self if epsilon >= self.epsilon else replace(self, epsilon=epsilon)
 
     def _check_loss(self) -> None:
         loss, outputs = self.loss, self.outputs
@@ -239,8 +319,8 @@ class Problem(Record):
             raise InvalidInput("a tabulated loss is known for the values of its grid only")
         return self.loss.entries[:, where]
 
-    def value(self, randomizer: Channel) -> float:
-        """Compute the objective in floats; for classification the probability that the output is the label."""
+    def value(self, randomizer: Any) -> float:
+        """Compute the objective of a ``Randomizer``; for classification the chance that the output is the label."""
         if self.loss == losses.squared:
             expected = float(self.prior @ randomizer.squared_errors) / 2
         else:
@@ -289,8 +369,8 @@ class Dual(Record):
 
     Notes
     -----
-    The sign is that of a minimisation: ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost.
-    Any numbers give a true bound (:mod:`optrand.certificates._certificate`).
+    Of a minimisation, ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost. Any numbers give
+    a true bound (:mod:`optrand.certificates._certificate`).
     """
 
     alpha: Floats

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,7 +65,10 @@ class LabelRandomizer(Protocol):
 
     @property
     def exact(self) -> bool:
-        """Whether draws have exactly the stated probabilities: only such a randomizer is fit for a release."""
+        """Whether draws have exactly the stated probabilities: only such a randomizer is fit for a release.
+
+        Draws of others are in floats, which leak: their privacy holds for real numbers only.
+        """
         ...
 
     @property
@@ -79,24 +82,4 @@ class LabelRandomizer(Protocol):
 
     def moments(self, labels: ArrayLike) -> Moments:
         """Return the moments at some labels."""
-        ...
-
-
-@runtime_checkable
-class ExactRandomizer(LabelRandomizer, Protocol):
-    """Draws are integers or rationals throughout, so that the proof holds for the drawn table."""
-
-    @property
-    def exact(self) -> Literal[True]:
-        """They do."""
-        ...
-
-
-@runtime_checkable
-class FloatRandomizer(LabelRandomizer, Protocol):
-    """A floating-point baseline: its privacy holds for real numbers, and floats leak; not for a release."""
-
-    @property
-    def exact(self) -> Literal[False]:
-        """They do not."""
         ...

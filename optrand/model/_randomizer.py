@@ -5,7 +5,7 @@ They are the candidates of solvers, and a form for plots. A :class:`~optrand.mod
 Interval columns are the form of optimal randomizers for convex losses. Output :math:`v_j` has probability :math:`c_j E`
 for the labels from ``first[j]`` to ``last[j]`` and :math:`c_j` for all others ([B23], Claims 11 to 14): an arc from
 node ``first[j]`` to node ``last[j] + 1`` of the nodes :math:`0 \ldots k`. A table of ``k`` by ``n`` entries is ``O(n)``
-numbers. Where every label has one *coverage* :math:`t`, the mass that favours it, the rows have one sum.
+numbers. The rows have one sum if every label has one *coverage*, the mass that favours it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,14 +55,6 @@ class Arcs(Record):
     InvalidInput
         Arrays of different lengths, an interval that is empty or leaves the labels, or rests to which another float is
         nearer.
-
-    Examples
-    --------
-    Randomized response of two labels at ``E = 3``:
-
-    >>> arcs = Arcs(2, [0, 1], [0, 1], [-0.5, 1.5], [0.25, 0.25])
-    >>> arcs.table(3.0)[1].tolist(), arcs.coverage.tolist()
-    ([[0.75, 0.25], [0.25, 0.75]], [0.25, 0.25])
     """
 
     k: int
@@ -93,20 +84,6 @@ class Arcs(Record):
         """Number of arcs."""
         return self.first.size
 
-    @property
-    def places(self) -> Indices:
-        """Index of each arc's output among the distinct ones, in increasing order."""
-        order = np.lexsort((self.rests, self.outputs))
-        new = (np.diff(self.outputs[order]) != 0) | (np.diff(self.rests[order]) != 0)
-        places = np.empty(self.n, dtype=np.int64)
-        places[order] = np.concatenate(([0], np.cumsum(new))) if self.n else []
-        return places
-
-    @property
-    def numbers(self) -> tuple[NDArray[Any], ...]:
-        """All arrays."""
-        return self.first, self.last, self.outputs, self.masses, self.rests
-
     def offsets(self, origin: float) -> Floats:
         """Return outputs less a number near them."""
         offsets: Floats = (self.outputs - origin) + self.rests
@@ -117,17 +94,6 @@ class Arcs(Record):
         sums = np.concatenate(([0.0], np.cumsum(weights)))
         inside: Floats = sums[self.last + 1] - sums[self.first]
         return inside
-
-    def over(self, amounts: Floats) -> Floats:
-        """Sum of some amounts of the arcs, shape ``(n,)``, over the arcs that favour each label."""
-        steps = np.bincount(self.first, amounts, self.k + 1) - np.bincount(self.last + 1, amounts, self.k + 1)
-        over: Floats = np.cumsum(steps[:-1])
-        return over
-
-    @property
-    def coverage(self) -> Floats:
-        """Mass that favours each label; equal for all where the rows of the table sum to one."""
-        return self.over(self.masses)
 
     def only(self, kept: NDArray[np.bool_]) -> Arcs:
         """Select some of the arcs."""
@@ -149,18 +115,18 @@ class Arcs(Record):
         return outputs, table
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@dataclass(frozen=True, eq=False)
 class Randomizer(Record):
     """Row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
 
-    Construction checks shapes only: :func:`optrand.certify` checks privacy and the sums of rows.
+    Construction checks shapes only: :func:`optrand.audit` checks privacy and the sums of rows.
 
     Parameters
     ----------
     labels, outputs : (k,) and (n,) arrays
         Strictly increasing.
-    matrix : (k, n) array or Arcs
-        Finite; the outputs of arcs must be `outputs`, and their table is made on demand.
+    columns : (k, n) array or Arcs
+        Finite. Arcs come by :meth:`of_arcs`, and their table is made on demand.
     epsilon : float
         Claimed budget, in nats.
 
@@ -181,58 +147,26 @@ class Randomizer(Record):
     columns: Floats | Arcs
     epsilon: float
 
-    def __init__(self, labels: ArrayLike, outputs: ArrayLike, matrix: ArrayLike | Arcs, epsilon: float) -> None:
+    def __post_init__(self) -> None:
         """Freeze the arrays and check that they fit together."""
-        self._set(labels, _increasing(outputs, "outputs"), epsilon)
-        object.__setattr__(self, "columns", self._check_columns(matrix))
-
-    def _set(self, labels: ArrayLike, outputs: Floats, epsilon: float) -> None:
-        """Set all but the columns, where outputs are checked already."""
-        object.__setattr__(self, "epsilon", check_epsilon(epsilon))
-        object.__setattr__(self, "labels", _increasing(labels, "labels"))
-        object.__setattr__(self, "outputs", outputs)
+        for name in ("labels", "outputs"):
+            numbers = frozen(check_values(getattr(self, name), name))
+            if not (numbers[1:] > numbers[:-1]).all():
+                raise InvalidInput(f"{name} of a randomizer must strictly increase")
+            object.__setattr__(self, name, numbers)
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        if not isinstance(self.columns, Arcs):
+            object.__setattr__(self, "columns", frozen(self.columns))
+        shape = (self.columns.k, self.n) if isinstance(self.columns, Arcs) else self.columns.shape
+        if shape != (self.k, self.n):
+            raise InvalidInput(f"matrix has shape {shape}, expected {(self.k, self.n)}: one row per label")
+        if not np.isfinite(self.columns.masses if isinstance(self.columns, Arcs) else self.columns).all():
+            raise InvalidInput("matrix holds NaN or infinite entries, expected probabilities")
 
     @classmethod
     def of_arcs(cls, labels: ArrayLike, arcs: Arcs, epsilon: float) -> Randomizer:
         """Return the channel of some arcs."""
-        randomizer = object.__new__(cls)
-        randomizer._set(labels, _distinct_outputs(arcs), epsilon)
-        object.__setattr__(randomizer, "columns", randomizer._check_arcs(arcs))
-        return randomizer
-
-    def _arguments(self) -> dict[str, Any]:
-        return {"labels": self.labels, "outputs": self.outputs, "matrix": self.columns, "epsilon": self.epsilon}
-
-    def _check_arcs(self, arcs: Arcs) -> Arcs:
-        if arcs.k != self.labels.size:
-            raise InvalidInput(f"the arcs are over {arcs.k} labels, expected {self.labels.size}")
-        if not np.isfinite(arcs.masses).all():
-            raise InvalidInput("the arcs' masses hold NaN or infinite entries, expected probabilities")
-        return arcs
-
-    def _check_columns(self, matrix: ArrayLike | Arcs) -> Floats | Arcs:
-        if isinstance(matrix, Arcs):
-            if not np.array_equal(_distinct_outputs(matrix), self.outputs):
-                raise InvalidInput("the arcs do not have these outputs")
-            return self._check_arcs(matrix)
-        table = frozen(matrix)
-        expected = (self.labels.size, self.outputs.size)
-        if table.shape != expected:
-            raise InvalidInput(f"matrix has shape {table.shape}, expected {expected}: one row per label")
-        if not np.isfinite(table).all():
-            raise InvalidInput("matrix holds NaN or infinite entries, expected probabilities")
-        return table
-
-    def __eq__(self, other: object) -> bool:
-        """Equal where labels, outputs, epsilon and columns are, in the same form."""
-        if not isinstance(other, Randomizer) or isinstance(self.columns, Arcs) is not isinstance(other.columns, Arcs):
-            return False
-        mine, theirs = ((one.labels, one.outputs, *one.numbers) for one in (self, other))
-        return self.epsilon == other.epsilon and all(map(np.array_equal, mine, theirs))
-
-    def __hash__(self) -> int:
-        """Hash of labels, outputs and epsilon."""
-        return hash((self.labels.tobytes(), self.outputs.tobytes(), self.epsilon))
+        return cls(labels, np.unique(arcs.outputs), arcs, epsilon)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
         """Return one line, without the table."""
@@ -259,11 +193,6 @@ class Randomizer(Record):
     def arcs(self) -> Arcs | None:
         """Interval columns that the channel was made of, if it was."""
         return self.columns if isinstance(self.columns, Arcs) else None
-
-    @property
-    def numbers(self) -> tuple[NDArray[Any], ...]:
-        """Arrays that the channel is made of."""
-        return (self.columns,) if isinstance(self.columns, np.ndarray) else self.columns.numbers
 
     @property
     def k(self) -> int:
@@ -329,12 +258,6 @@ class Randomizer(Record):
         r"""Compute the expected loss of each label and the charge :math:`\lambda (E[v] - y)^2 / 2`, shape ``(k,)``.
 
         Nothing is charged at an infinite `bias_penalty`, which forbids bias.
-
-        Examples
-        --------
-        >>> coin = Randomizer([0, 1], [-0.5, 1.5], [[0.75, 0.25], [0.25, 0.75]], math.log(3))
-        >>> coin.losses().tolist()
-        [0.375, 0.375]
         """
         if loss == losses.squared:
             expected = self.squared_errors / 2
@@ -363,6 +286,118 @@ class Randomizer(Record):
             return Randomizer.of_arcs(self.labels, self.arcs.only(self.arcs.masses != 0), self.epsilon)
         used = (self.matrix != 0).any(axis=0)
         return Randomizer(self.labels, self.outputs[used], self.matrix[:, used], self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class Staircase:
+    """Columns ``(S, v, c)``: output ``v`` with probability ``c E`` for the labels in ``S`` and ``c`` for the others.
+
+    They are the extreme rays of the cone of epsilon-DP columns ([KOV16]; [B23], Appendix B). Sums of them are private
+    whatever their masses are, as long as none is negative (``docs/mathematics.md``, section 1).
+
+    Attributes
+    ----------
+    members : (k, arcs) array of bool
+        Membership of the labels in each ``S``.
+    outputs : (arcs,) array
+        Arcs may share an output.
+    masses : (arcs,) array
+        Not negative.
+    """
+
+    members: NDArray[np.bool_]
+    outputs: Floats
+    masses: Floats
+
+    @classmethod
+    def of_arcs(cls, arcs: Arcs) -> Staircase:
+        """Return the interval columns with their sets of labels written out."""
+        labels = np.arange(arcs.k)[:, np.newaxis]
+        return cls((arcs.first <= labels) & (labels <= arcs.last), arcs.outputs, arcs.masses)
+
+    @property
+    def arcs(self) -> Arcs | None:
+        """Arcs of the staircase, in increasing order of outputs, if every set is an interval of labels."""
+        k, n = self.members.shape
+        if not n or not self.members.any(axis=0).all():
+            return None
+        first, last = self.members.argmax(axis=0), k - 1 - self.members[::-1].argmax(axis=0)
+        if (self.members.sum(axis=0) != last - first + 1).any():
+            return None
+        order = np.lexsort((last, first, self.outputs))
+        return Arcs(k, first[order], last[order], self.outputs[order], self.masses[order])
+
+    @property
+    def coverage(self) -> Floats:
+        """Mass that favours each label."""
+        coverage: Floats = np.where(self.members, self.masses, 0).sum(axis=1)
+        return coverage
+
+    def cover(self, short: NDArray[np.bool_]) -> Staircase:
+        """Add singletons for labels that fall short, at the output where each of them weighs most."""
+        labels, coverage = np.flatnonzero(short), self.coverage
+        heaviest = np.where(self.members[labels], self.masses, -1).argmax(axis=1) if labels.size else labels
+        members = np.hstack((self.members, np.eye(coverage.size, dtype=bool)[:, labels]))
+        masses = np.concatenate((self.masses, coverage.max() - coverage[labels]))
+        return Staircase(members, np.concatenate((self.outputs, self.outputs[heaviest])), masses)
+
+    def table(self, ratio: float) -> tuple[Floats, Floats]:
+        """Return the distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities."""
+        outputs, where = np.unique(self.outputs, return_inverse=True)
+        table = np.zeros((self.members.shape[0], outputs.size))
+        np.add.at(table.T, where, np.where(self.members, ratio * self.masses, self.masses).T)
+        return outputs, table
+
+    def only(self, kept: NDArray[np.bool_]) -> Staircase:
+        """Select some of the arcs."""
+        return Staircase(self.members[:, kept], self.outputs[kept], self.masses[kept])
+
+
+def rounding_noise(epsilon: float) -> float:
+    """Return the relative difference of a column's entries that rounding alone can make."""
+    return min(1e-3, float(-64 * np.finfo(float).eps / math.expm1(-epsilon)))
+
+
+def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> Staircase:
+    """Write a table as staircase columns: each column becomes the chain of its upper level sets.
+
+    Differences of neighbours among the sorted entries, divided by ``ratio - 1``, are the masses of the nested level
+    sets; the rest of the smallest entry is the mass of the full set. A column whose ratio exceeds `ratio` is lifted
+    first, its low entries to the largest over `ratio`.
+
+    Parameters
+    ----------
+    randomizer : Randomizer
+    ratio : float
+        At most ``exp(epsilon)``, above 1.
+    negligible : float
+        Level sets whose share of their column is at most this are merged into their neighbour.
+
+    Returns
+    -------
+    Staircase
+        At most ``k`` arcs a column; one for a column that is a staircase already.
+    """
+    members, outputs, masses = [], [], []
+    for output, column in zip(randomizer.outputs.tolist(), randomizer.matrix.T, strict=True):
+        high = float(column.max())
+        if high <= 0:
+            continue
+        low = max(float(column.min()), high / ratio)
+        levels = np.unique(np.clip(column, low, high))[::-1]
+        if negligible and levels.size > 1:
+            keep = np.append(levels[:-1] - levels[1:] > negligible * (high - low), True)
+            keep[0] = True
+            levels = levels[keep]
+        steps = (levels[:-1] - levels[1:]) / (ratio - 1)
+        rest = (low - steps.sum()) / ratio
+        middles = np.append((levels[:-1] + levels[1:]) / 2, -np.inf)
+        for middle, mass in zip(middles, np.append(steps, max(0.0, rest)), strict=True):
+            if mass > negligible * high / ratio:
+                members.append(column > middle)
+                outputs.append(output)
+                masses.append(mass)
+    return Staircase(np.array(members).T, np.array(outputs), np.array(masses))
 
 
 @dataclass(frozen=True)
@@ -395,15 +430,15 @@ class Solution(Record):
     ----------
     problem : Problem
     randomizer : Randomizer
-    dual : Dual or None
+    dual : Dual, optional
         Without one only privacy can be certified.
     stats : Stats
     """
 
     problem: Problem
     randomizer: Randomizer
-    dual: Dual | None
-    stats: Stats
+    dual: Dual | None = None
+    stats: Stats = Stats("")
 
     def __post_init__(self) -> None:
         """Refuse an answer to another question."""
@@ -416,18 +451,6 @@ class Solution(Record):
     def value(self) -> float:
         """Objective at the randomizer, in floats."""
         return self.problem.value(self.randomizer)
-
-    def __eq__(self, other: object) -> bool:
-        """Equal where problem, randomizer and dual are, however they were found."""
-        return isinstance(other, Solution) and (self.problem, self.randomizer, self.dual) == (
-            other.problem,
-            other.randomizer,
-            other.dual,
-        )
-
-    def __hash__(self) -> int:
-        """Hash of problem and randomizer."""
-        return hash((self.problem, self.randomizer))
 
     def __repr__(self) -> str:
         """Return one line, without the table."""
@@ -442,19 +465,3 @@ def _indices(given: ArrayLike) -> Indices:
     array = np.array(given, dtype=np.int64)
     array.flags.writeable = False
     return array
-
-
-def _increasing(given: ArrayLike, name: str) -> Floats:
-    array = frozen(check_values(given, name))
-    if not (array[1:] > array[:-1]).all():
-        raise InvalidInput(f"{name} of a randomizer must strictly increase")
-    return array
-
-
-def _distinct_outputs(arcs: Arcs) -> Floats:
-    """Return the distinct outputs of arcs in increasing order. Raise `InvalidInput` if one is not finite."""
-    outputs: Floats = np.unique(arcs.outputs) + 0.0
-    if not (outputs.size and math.isfinite(outputs[0]) and math.isfinite(outputs[-1])):
-        raise InvalidInput("the arcs' outputs are empty, or hold NaN or infinite entries: expected finite numbers")
-    outputs.flags.writeable = False
-    return outputs

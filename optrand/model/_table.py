@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import Integers, exact_integers, places, scale_to_integers
-from optrand.base._records import Record, freeze
+from optrand.base._records import Record
 from optrand.base._validation import Floats, check_values, expect, frozen
 from optrand.errors import InvalidInput
 from optrand.model._randomizer import Indices
@@ -29,8 +29,7 @@ Column = tuple[tuple[int, int], ...]
 """Steps ``(y, height)`` of a column: from label ``y`` on its weight is higher by ``height``."""
 
 
-@dataclass(frozen=True, eq=False)
-class IntegerArcs(Record):
+class IntegerArcs(NamedTuple):
     """Columns ``(interval, output, integer mass)`` over ``k`` labels, in increasing order of outputs.
 
     At a ratio ``r / d`` an arc has the weight ``mass * r`` for the labels that it favours, and ``mass * d`` for others.
@@ -45,12 +44,6 @@ class IntegerArcs(Record):
         Index of the output of each arc: it starts at 0, never falls, and leaves none out.
     masses : (arcs,) array of Python int
         Above 0.
-
-    Examples
-    --------
-    >>> coin = IntegerArcs(2, [0, 1], [0, 1], [0, 1], [1, 1])
-    >>> coin.coverage, coin.total(Fraction(3))
-    ([1, 1], 4)
     """
 
     k: int
@@ -58,10 +51,6 @@ class IntegerArcs(Record):
     last: Indices
     at: Indices
     masses: Integers
-
-    def __post_init__(self) -> None:
-        """Copy and freeze the arrays. :class:`Table` checks their sums."""
-        freeze(self, "first", "last", "at", "masses")
 
     @property
     def n(self) -> int:
@@ -212,8 +201,9 @@ class Table(Record):
         >>> Table.of_arcs([0, 1], [0, 1], coin, Fraction(3)).weights.tolist()
         [[3, 1], [1, 3]]
         """
-        low, more, masses = ratio.denominator, ratio.numerator - ratio.denominator, arcs.masses.astype(object)
-        places = np.concatenate((np.zeros_like(arcs.first), arcs.first, arcs.last + 1))
+        low, more = ratio.denominator, ratio.numerator - ratio.denominator
+        first, last, masses = np.array(arcs.first), np.array(arcs.last), np.array(arcs.masses, dtype=object)
+        places = np.concatenate((np.zeros_like(first), first, last + 1))
         heights = np.concatenate((low * masses, more * masses, -more * masses))
         steps = add_steps(arcs.k, Steps(places, np.tile(arcs.at, 3), heights))
         return cls(labels, outputs, steps)  # type: ignore[arg-type]
@@ -437,7 +427,8 @@ class Table(Record):
         columns, first, last, masses = (list(part) for part in zip(*sorted(found), strict=True))
         common = gcd(*masses)
         masses = [mass // common for mass in masses]
-        return IntegerArcs(self.k, first, last, columns, np.array(masses, dtype=object))  # type: ignore[arg-type]
+        whole = np.array(masses, dtype=object)
+        return IntegerArcs(self.k, np.array(first), np.array(last), np.array(columns), whole)
 
     def row_differences(self, y: int, z: int) -> int:
         """Sum over the outputs of the positive parts of ``weight[y, o] - weight[z, o]``: their total variation."""
@@ -471,14 +462,7 @@ class Table(Record):
 
 
 def add_steps(k: int, steps: Steps) -> Steps:
-    """Sort steps in any order, add up those at one place, and leave out those of height 0 or beyond the labels.
-
-    Examples
-    --------
-    >>> places, heights = np.array([2, 0, 2, 4]), np.array([3, 1, -3, 1], dtype=object)
-    >>> add_steps(4, Steps(places, np.zeros(4, dtype=int), heights)).heights.tolist()
-    [1]
-    """
+    """Sort steps in any order, add up those at one place, and leave out those of height 0 or beyond the labels."""
     places, outputs, heights = steps.take(np.lexsort(steps[:2]))
     first = np.flatnonzero(np.append(True, (places[1:] != places[:-1]) | (outputs[1:] != outputs[:-1])))
     sums = Steps(places[first], outputs[first], np.add.reduceat(heights, first))

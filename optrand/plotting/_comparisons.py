@@ -14,8 +14,15 @@ from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import privacy_ratio
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_epsilon, check_integer, check_prior, check_real, expect
+from optrand.base._validation import (
+    Floats,
+    check_epsilon,
+    check_integer,
+    check_prior,
+    check_real,
+    expect,
+    suggest_parameters,
+)
 from optrand.baselines import LabelRandomizer, Moments
 from optrand.closed_forms._response import kept_labels
 from optrand.errors import Infeasible, InvalidInput

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
 from optrand.base._numerals import shown_above
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, expect
+from optrand.base._validation import Floats, expect, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._randomizer import Randomizer

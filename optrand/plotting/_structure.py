@@ -19,14 +19,12 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from optrand import losses
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats
+from optrand.base._validation import Floats, suggest_parameters
 from optrand.certificates._certificate import Certificate
 from optrand.closed_forms._unbiased import gap_response_is_optimal
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Grid
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Problem
 from optrand.plotting import _style as style
 from optrand.plotting._style import (
     DARK,

@@ -19,8 +19,7 @@ from optrand.base._numerals import shown_above, shown_below, shown_spent
 from optrand.certificates._certificate import Certificate, certify
 from optrand.errors import missing_extra
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import in_words
-from optrand.model._problem import Problem
+from optrand.model._problem import Problem, in_words
 from optrand.plotting._randomizer import find_distinct, groups_figure
 from optrand.plotting._saving import DRAWINGS, draw, render, whole_figure
 from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count

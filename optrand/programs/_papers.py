@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import check_epsilon, check_prior
+from optrand.base._validation import check_epsilon, check_prior, suggest_parameters
 from optrand.programs._constraints import Unbiased
 from optrand.programs._privacy import Pure
 from optrand.programs._program import Program

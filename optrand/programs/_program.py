@@ -19,8 +19,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
-from optrand.base._suggestions import suggest_attributes, suggest_parameters
-from optrand.base._validation import Floats, check_flag, check_labels, check_prior, check_values, expect, rectangular
+from optrand.base._suggestions import suggest_attributes
+from optrand.base._validation import (
+    Floats,
+    check_flag,
+    check_labels,
+    check_prior,
+    check_values,
+    expect,
+    rectangular,
+    suggest_parameters,
+)
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.programs import _backends

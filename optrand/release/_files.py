@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from optrand.accounting._ledger import Charge
 from optrand.accounting._spent import Spent
-from optrand.base._suggestions import missing, suggest_parameters
-from optrand.base._validation import check_flag
+from optrand.base._suggestions import missing
+from optrand.base._validation import check_flag, suggest_parameters
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release._batches import Account, Listener, Sink, Table, check_column, label_column, release
 from optrand.release._cells import MISSING, NO_LABEL, UNDECLARED

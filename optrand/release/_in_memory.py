@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from optrand.accounting._ledger import Ledger
 from optrand.accounting._spent import Spent
-from optrand.base._suggestions import suggest_parameters
+from optrand.base._validation import suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.release._batches import Account, Listener, Reader, Sink, Table, release
 from optrand.release._frames import arrow_column, check_frame, is_frame, materialize, replace_labels

@@ -42,9 +42,8 @@ from optrand.estimate._averages import UNBIASED
 from optrand.estimate._debiasing import LARGEST as FACTORED
 from optrand.estimate._debiasing import Debiasing
 from optrand.mechanism._mechanism import Mechanism
-from optrand.mechanism._mixture import mixture
-from optrand.model._outputs import Grid, Line
-from optrand.model._problem import Problem
+from optrand.mechanism._mixtures import mixture
+from optrand.model._problem import Grid, Line, Problem
 from optrand.model._table import Table
 from optrand.release._cells import Places
 from optrand.release._question import Question

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.base import _strict_json
-from optrand.base._suggestions import nearby, suggest_parameters
+from optrand.base._suggestions import nearby
 from optrand.base._validation import (
     Floats,
     check_epsilon,
@@ -29,12 +29,13 @@ from optrand.base._validation import (
     check_real,
     frozen,
     rectangular,
+    suggest_parameters,
 )
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Grid, Interval, Line, OutputSet, feasible_output_set
-from optrand.model._problem import Problem, regression
+from optrand.model._meshes import feasible_output_set
+from optrand.model._problem import Grid, Interval, Line, OutputSet, Problem, regression
 from optrand.sampling._priors import BudgetSplit, split_at, split_budget
 
 Nulls = Literal["refuse", "drop", "pass", "class"]

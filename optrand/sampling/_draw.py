@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,25 +71,16 @@ class Weights:
     @classmethod
     def of_columns(cls, table: Table) -> Weights:
         """Split all columns, and arrange the bases and intervals in levels."""
-        outputs: list[int] = []
-        bases: list[int] = []
-        favoured: list[int] = []
-        first: list[int] = []
-        last: list[int] = []
-        masses: list[int] = []
+        bases: list[tuple[int, int]] = []
+        intervals: list[tuple[int, int, int, int]] = []
         for output, column in enumerate(table.columns):
-            base, intervals = split_column(column, table.k)
-            if base:
-                outputs.append(output)
-                bases.append(base)
-            for start, stop, mass in intervals:
-                favoured.append(output)
-                first.append(start)
-                last.append(stop - 1)
-                masses.append(mass)
-        outputs += favoured
-        masses = bases + masses
-        levels = list(_arrange(len(bases), np.array(first, dtype=np.intp), np.array(last, dtype=np.intp), table.k))
+            base, found = split_column(column, table.k)
+            bases += [(output, base)] if base else []
+            intervals += [(output, start, stop - 1, mass) for start, stop, mass in found]
+        outputs = [each[0] for each in (*bases, *intervals)]
+        masses = [each[-1] for each in (*bases, *intervals)]
+        first, last = (np.array([each[end] for each in intervals], dtype=np.intp) for end in (1, 2))
+        levels = list(_arrange(len(bases), first, last, table.k))
         order = np.concatenate([order for order, _, _ in levels])
         offsets = np.cumsum([0, *(order.size for order, _, _ in levels[:-1])])
         starts, stops = (np.stack(ends, axis=1) + offsets for ends in list(zip(*levels, strict=True))[1:])
@@ -321,8 +312,6 @@ class Sampler(Record):
 
     def __post_init__(self) -> None:
         """Refuse anything but a table."""
-        if not isinstance(self.table, Table):
-            raise InvalidInput(f"table is of type {type(self.table).__name__}, expected a Table")
         exactly(self.table, Table, "table")
 
     @property
@@ -335,15 +324,7 @@ class Sampler(Record):
         """Outputs that are drawn."""
         return self.table.outputs
 
-    @overload
-    def sample(
-        self, values: float | np.integer[Any] | np.floating[Any], *, source: EntropySource | None = None
-    ) -> np.float64: ...
-
-    @overload
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats: ...
-
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats | np.float64:
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
         """Draw one output for every label in `values`: see ``Mechanism.sample``."""
         if source is None:
             source = SystemEntropy()
@@ -417,7 +398,7 @@ class Sampler(Record):
         for at in undecided.tolist():
             drawn[at] = self.outputs[self._settle(int(rows[at]), (int(words[at]), width), further(at))]
 
-    def _sample_number(self, value: float, width: int, source: EntropySource) -> np.float64:
+    def _sample_number(self, value: float, width: int, source: EntropySource) -> Floats:
         """Draw for one value, as in a batch of one, without the overhead of arrays."""
         row = self._index.rows.get(value)
         if row is None:
@@ -426,7 +407,7 @@ class Sampler(Record):
         output = self._prepare(width).find_one(row, word)
         if output < 0:
             output = self._settle(row, (word, width), source)
-        drawn: np.float64 = self.outputs[output]
+        drawn: Floats = self.outputs[output]
         return drawn
 
     def _settle(self, row: int, word: tuple[int, int], source: EntropySource) -> int:
@@ -517,12 +498,6 @@ def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np
 
     Words beyond the last multiple of the size are rejected; the number of words used depends on the sizes and on the
     words alone.
-
-    Examples
-    --------
-    >>> from optrand.sampling import SeededEntropy
-    >>> draw_integers(np.array([1, 6, 6, 100]), SeededEntropy(2)).tolist()
-    [0, 0, 0, 35]
     """
     width = check_width(source)
     parts = -(-int(sizes.max(initial=1)).bit_length() // width)

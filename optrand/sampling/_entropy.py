@@ -20,9 +20,6 @@ Words = NDArray[np.uint64]
 MAX_WIDTH = 64
 """Largest number of bits in a word."""
 
-BLOCK_BYTES = 1 << 20
-"""Largest number of bytes in one request to the operating system."""
-
 
 @runtime_checkable
 class EntropySource(Protocol):
@@ -75,15 +72,7 @@ class SystemEntropy:
 
     def words(self, count: int) -> Words:
         """Return the fresh words, requested from the operating system at the time of the call."""
-        size = 8 * count
-        if size <= BLOCK_BYTES:
-            return np.frombuffer(os.urandom(size), dtype=np.uint64)
-        words = np.empty(count, dtype=np.uint64)
-        octets = words.view(np.uint8)
-        for start in range(0, size, BLOCK_BYTES):
-            block = octets[start : start + BLOCK_BYTES]
-            block[:] = np.frombuffer(os.urandom(block.size), dtype=np.uint8)
-        return words
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
 
     def __repr__(self) -> str:
         return "SystemEntropy()"
@@ -123,13 +112,7 @@ class SeededEntropy:
 
 
 def check_width(source: EntropySource | RecordEntropy) -> int:
-    """Return the width of `source`. Raise unless it is an integer from 1 to 64.
-
-    Examples
-    --------
-    >>> check_width(SystemEntropy())
-    64
-    """
+    """Return the width of `source`. Raise unless it is an integer from 1 to 64."""
     if not hasattr(source, "width"):
         raise InvalidInput(
             f"source is of type {type(source).__name__}, expected a source of random words: leave it out, or in an "
@@ -142,11 +125,6 @@ def check_words(source: EntropySource, count: int) -> Words:
     """Return words of `source`. Raise if their number, type or width is wrong.
 
     A word that is too wide would be read as a draw for another label.
-
-    Examples
-    --------
-    >>> check_words(SeededEntropy(1), 2).dtype
-    dtype('uint64')
     """
     return _check(source.words(count), count, source.width)
 

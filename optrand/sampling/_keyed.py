@@ -23,9 +23,6 @@ from optrand.sampling._entropy import EntropySource, Words
 KEY_BYTES = 32
 """Length of every key: AES-256, and the output of SHA-256."""
 
-CHUNK = 1 << 16
-"""Ids encrypted, and further words drawn, at a time."""
-
 
 def subkey(
     master: bytes, *, release: str, dataset: str, column: str, purpose: str, group: str = "", mechanism: str = ""
@@ -45,27 +42,10 @@ def subkey(
     mechanism : str
         Digest of the mechanism that draws.
 
-    Returns
-    -------
-    bytes
-        32 bytes.
-
     Raises
     ------
     InvalidInput
         A key of another length, or text that is not valid Unicode.
-
-    Notes
-    -----
-    Fields are joined with their lengths, so that no two lists of fields are one string.
-
-    Examples
-    --------
-    >>> names = {"release": "0", "dataset": "census", "column": "weeks"}
-    >>> subkey(bytes(32), **names, purpose="prior") == subkey(
-    ...     bytes(32), **names, purpose="labels"
-    ... )
-    False
     """
     return _derive(master, release, dataset, column, purpose, group, mechanism)
 
@@ -140,12 +120,10 @@ class KeyedEntropy:
         """
         if os.getpid() != self._process:
             raise InvalidInput("a keyed stream was carried into a forked process, which would repeat its words")
-        parts = []
         with self._lock:
             # Zeros in counter mode encrypt to the key stream itself.
-            for start in range(0, count, CHUNK):
-                parts.append(self._stream.update(bytes(8 * min(CHUNK, count - start))))
-        return np.frombuffer(b"".join(parts), dtype="<u8").astype(np.uint64, copy=False)
+            stream = self._stream.update(bytes(8 * count))
+        return np.frombuffer(stream, dtype="<u8").astype(np.uint64, copy=False)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: the copy would repeat the words."""
@@ -198,12 +176,8 @@ class RecordStreams:
         # One block per id without chaining: the cipher itself, which is a function of the id alone.
         cipher = Cipher(algorithms.AES(self._first), modes.ECB())  # noqa: S305
         blocks = np.ascontiguousarray(check_ids(ids), dtype="<u8")
-        words = np.empty(len(blocks), dtype=np.uint64)
-        for start in range(0, len(blocks), CHUNK):
-            encrypted = cipher.encryptor().update(blocks[start : start + CHUNK].tobytes())
-            # The first half of each block of 128 bits is the word.
-            words[start : start + CHUNK] = np.frombuffer(encrypted, dtype="<u8")[::2]
-        return words
+        # The first half of each block of 128 bits is the word.
+        return np.frombuffer(cipher.encryptor().update(blocks.tobytes()), dtype="<u8")[::2].astype(np.uint64)
 
     def substream(self, record: NDArray[np.uint64]) -> EntropySource:
         """Return the further words of one id, shape ``(2,)``, from the beginning at every call."""
@@ -221,13 +195,7 @@ class RecordStreams:
 
 
 def check_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the ids of records. Raise unless they are an ``(n, 2)`` array of uint64.
-
-    Examples
-    --------
-    >>> check_ids(np.zeros((3, 2), dtype=np.uint64)).shape
-    (3, 2)
-    """
+    """Return the ids of records. Raise unless they are an ``(n, 2)`` array of uint64."""
     given: object = ids
     if not isinstance(given, np.ndarray) or given.dtype != np.uint64 or given.ndim != 2 or given.shape[1] != 2:
         raise InvalidInput("ids of records must be an array of uint64 of shape (n, 2): the halves of 128 bits each")

@@ -54,13 +54,7 @@ class BudgetSplit:
 
     @property
     def total(self) -> float:
-        """Sum of both decimals: the least float whose decimal is at least that sum.
-
-        Examples
-        --------
-        >>> split_at(1.0, 0.05).total
-        1.0
-        """
+        """Sum of both decimals: the least float whose decimal is at least that sum."""
         return decimal_above(decimal_value(self.prior) + decimal_value(self.labels))
 
 
@@ -71,12 +65,6 @@ def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
     ------
     InvalidInput
         The prior would take the whole budget or more.
-
-    Examples
-    --------
-    >>> split = split_at(1.0, 0.1)
-    >>> split
-    BudgetSplit(prior=0.1, labels=0.9)
     """
     whole, part = check_epsilon(epsilon), check_epsilon(prior_epsilon, "prior epsilon")
     if part >= whole:
@@ -240,11 +228,6 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     *Clipping loses nothing.* For :math:`x \leq 0` the likelihood of ``c`` is :math:`a^{c - x} = a^{-x} a^c`, that of
     :math:`x = 0` up to a factor without ``c``; and likewise above ``rows``. ``docs/mathematics.md``, section 17, has
     the sums over a bin. Cost ``O(k log(rows))`` a round.
-
-    Examples
-    --------
-    >>> smoothed_prior(EstimatedPrior((900, 70, 0, 0), 1.0), 1000).round(5).tolist()
-    [0.92747, 0.07228, 0.00013, 0.00013]
     """
     if rows < 1:
         raise InvalidInput(f"cannot smooth a histogram of {rows} row(s): expected at least one")
@@ -268,11 +251,6 @@ def noise_variance(epsilon: float) -> float:
     r"""Return the variance of the noise on a count of :func:`private_histogram`.
 
     .. math:: \frac{2 r}{(1 - r)^2}, \qquad r = e^{-\varepsilon / 2}
-
-    Examples
-    --------
-    >>> round(noise_variance(0.05))
-    3200
     """
     return 1 / (2 * math.sinh(epsilon / 4) ** 2)
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import MAX_INTEGER, Floats, check_labels, frozen
+from optrand.base._validation import MAX_INTEGER, Floats, check_labels, frozen, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.sampling._draw import check_numbers, settle, split_blocks
 from optrand.sampling._entropy import EntropySource, SystemEntropy, check_width, check_words
@@ -31,12 +30,6 @@ class KnotCells:
         Index of the knot at or below each value; the one before last for the last knot itself.
     share : array
         Probability of the knot above, in floats.
-
-    Examples
-    --------
-    >>> cells = KnotCells.of(np.array([0.0, 1.0, 3.0]), np.array([0.25, 3.0, 1.5]))
-    >>> cells.left.tolist(), cells.share.tolist()
-    ([0, 1, 1], [0.25, 1.0, 0.25])
     """
 
     knots: Floats
@@ -62,13 +55,7 @@ class KnotCells:
 
 
 def check_knots(given: ArrayLike) -> Floats:
-    """Return at least two knots, strictly increasing.
-
-    Examples
-    --------
-    >>> check_knots([0, 1, 4]).tolist()
-    [0.0, 1.0, 4.0]
-    """
+    """Return at least two knots, strictly increasing."""
     knots = frozen(check_labels(given))
     if knots.size < 2:
         raise InvalidInput("there is one knot, expected at least two: nothing lies between the ends of one")

@@ -16,8 +16,7 @@ from optrand.closed_forms._narrowest import design_two_ends
 from optrand.closed_forms._response import design_rr_with_prior
 from optrand.closed_forms._unbiased import condition_holds, design_debiased_rr, design_gap_response
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
-from optrand.model._outputs import Grid, Interval
-from optrand.model._problem import Dual, Problem, unbiased_range
+from optrand.model._problem import Dual, Grid, Interval, Problem, unbiased_range
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers._failures import solver_failures
 from optrand.solvers._gaps import decide_gap
@@ -246,7 +245,7 @@ def one_output_within(problem: Problem) -> Solution | None:
         # Smaller and smaller outputs are better and better, and none is best: the exception of Theorem 8.
         if problem.loss.positive_outputs and output <= 0:
             raise Infeasible("the label 0 alone has no best output above 0 under Poisson log loss: pass outputs=[...]")
-    randomizer = Randomizer(problem.labels, [output], np.ones((problem.k, 1)), problem.epsilon)
+    randomizer = Randomizer(problem.labels, np.array([output]), np.ones((problem.k, 1)), problem.epsilon)
     # Unbiased randomizers with one output have one label, which is that output.
     penalty = 0.0 if problem.unbiased else problem.bias_penalty
     beta = -penalty * problem.prior * (output - problem.labels)

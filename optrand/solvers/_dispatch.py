@@ -9,14 +9,13 @@ from typing import Protocol, cast, overload
 import numpy as np
 
 from optrand.base._numerals import shown_above
-from optrand.base._suggestions import suggest_parameters
+from optrand.base._validation import suggest_parameters
 from optrand.certificates._certificate import Certificate
 from optrand.closed_forms._response import kept_labels, respond_exactly
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Interval
-from optrand.model._problem import Problem, unbiased_range
+from optrand.model._problem import Interval, Problem, unbiased_range
 from optrand.model._randomizer import Solution
 from optrand.programs._backends import Backend
 from optrand.programs._mechanism import ProgramMechanism, solve_program

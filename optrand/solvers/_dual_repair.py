@@ -27,8 +27,7 @@ from optrand.base._validation import Floats
 from optrand.certificates._certificate import lower_bound
 from optrand.errors import SolverFailed
 from optrand.model._problem import Dual, Problem
-from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._staircase import Staircase
+from optrand.model._randomizer import Arcs, Randomizer, Staircase
 from optrand.solvers._gaps import price
 from optrand.solvers.backends._cones import Clarabel, ConicProgram
 

@@ -12,10 +12,8 @@ from scipy import sparse
 
 from optrand.base._validation import Floats
 from optrand.mechanism._equations import DENSE, dense_change, least_change, node_equations
-from optrand.model._outputs import Grid
-from optrand.model._problem import Problem
-from optrand.model._randomizer import Arcs, Indices
-from optrand.model._staircase import Staircase
+from optrand.model._problem import Grid, Problem
+from optrand.model._randomizer import Arcs, Indices, Staircase
 from optrand.solvers._positions import divide
 
 

@@ -25,8 +25,7 @@ from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Grid, Line
-from optrand.model._problem import Dual, Problem, unbiased_range
+from optrand.model._problem import Dual, Grid, Line, Problem, unbiased_range
 from optrand.model._randomizer import Randomizer, Solution
 
 BLOCK = 1 << 22

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field, replace
 from optrand import losses
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.model._outputs import Grid
-from optrand.model._problem import Problem
+from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Solution
 from optrand.solvers._cones import ConeOptions, only, solve_cones
 from optrand.solvers._failures import GuardedSolver

@@ -30,8 +30,7 @@ from optrand import losses
 from optrand.base._arithmetic import add_exactly
 from optrand.base._validation import Floats
 from optrand.losses import Tabulated
-from optrand.model._outputs import Grid, Interval, OutputSet
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Interval, OutputSet, Problem
 from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution
 from optrand.solvers._gaps import price
 from optrand.solvers._scales import attainable_loss, reach

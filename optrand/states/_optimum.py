@@ -31,9 +31,8 @@ from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.losses import Tabulated
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Grid
-from optrand.model._problem import Problem, classification, regression
-from optrand.model._randomizer import Randomizer
+from optrand.model._problem import Grid, Problem, classification, regression
+from optrand.model._randomizer import Randomizer, Solution
 from optrand.sampling._entropy import EntropySource
 from optrand.solvers import solve
 from optrand.states._channel import GAP, bound_capacity
@@ -164,8 +163,8 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
             table, inputs, bound = solve_limited(problem, limit)
-            found = Randomizer(problem.labels, np.arange(columns.size), table, budget).without_unused_outputs()
-            mechanism, upper = tabulate(problem, found), min(upper, bound)
+            found = Randomizer(problem.labels, np.arange(float(columns.size)), table, budget).without_unused_outputs()
+            mechanism, upper = tabulate(Solution(problem, found)), min(upper, bound)
             bits = _bits(mechanism, limit, inputs)
         else:
             mechanism = _weaker(problem, limit)

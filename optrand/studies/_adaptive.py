@@ -25,13 +25,11 @@ from numpy.typing import ArrayLike
 from optrand import losses
 from optrand.base._arithmetic import decimal_value, privacy_ratio
 from optrand.base._numerals import shown_above
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats, check_integer, check_real, expect, rectangular
+from optrand.base._validation import Floats, check_integer, check_real, expect, rectangular, suggest_parameters
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._outputs import Grid
-from optrand.model._problem import Problem
+from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Solution
 from optrand.solvers import LinearProgram, Solver, design
 from optrand.solvers._dispatch import exact_mechanism

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
-from optrand.base._suggestions import suggest_parameters
 from optrand.base._validation import (
     SMALLEST_NORMAL,
     Floats,
@@ -25,6 +24,7 @@ from optrand.base._validation import (
     expect,
     frozen,
     rectangular,
+    suggest_parameters,
 )
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism

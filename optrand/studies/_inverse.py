@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import check_real, expect
+from optrand.base._validation import check_real, expect, suggest_parameters
 from optrand.certificates._certificate import lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism

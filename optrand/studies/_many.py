@@ -10,8 +10,7 @@ from contextlib import closing
 from functools import partial
 from typing import Literal, overload
 
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import check_real, expect
+from optrand.base._validation import check_real, expect, suggest_parameters
 from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Problem

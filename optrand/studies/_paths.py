@@ -53,7 +53,7 @@ from optrand.base._validation import Floats, frozen
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import round_randomizer
-from optrand.model._outputs import Grid
+from optrand.model._problem import Grid
 from optrand.model._randomizer import Indices, Randomizer, Solution
 from optrand.model._table import IntegerArcs
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from optrand.base._suggestions import suggest_attributes, suggest_parameters
-from optrand.base._validation import expect
+from optrand.base._suggestions import suggest_attributes
+from optrand.base._validation import expect, suggest_parameters
 from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError
 from optrand.mechanism._mechanism import Mechanism

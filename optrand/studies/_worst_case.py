@@ -13,13 +13,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import check_labels
+from optrand.base._validation import check_labels, suggest_parameters
 from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Grid, OutputSet, as_output_set
-from optrand.model._problem import regression
+from optrand.model._problem import Grid, OutputSet, as_output_set, regression
 from optrand.solvers._dispatch import check_useful, solve
 from optrand.solvers._minimax import WorstPrior
 from optrand.solvers._reductions import near_zero

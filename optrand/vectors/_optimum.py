@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from optrand.base import _validation
 from optrand.base._arithmetic import Integers, privacy_ratio
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import Floats
+from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.vectors._bound import subset_size
 from optrand.vectors._design import Design, best_design

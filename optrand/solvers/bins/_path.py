@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand import losses
-from optrand.base._suggestions import suggest_parameters
+from optrand.base._validation import suggest_parameters
 from optrand.losses import Loss
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._outputs import Grid, OutputSet
-from optrand.model._problem import Dual, Problem, regression
+from optrand.model._problem import Dual, Grid, OutputSet, Problem, regression
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers._failures import GuardedSolver
 from optrand.solvers._reductions import near_zero

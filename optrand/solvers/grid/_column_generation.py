@@ -14,10 +14,8 @@ from optrand.base._validation import Floats
 from optrand.certificates._certificate import lower_bound
 from optrand.errors import OptrandError, SolverFailed
 from optrand.losses import Tabulated
-from optrand.model._outputs import Grid, Interval
-from optrand.model._problem import Dual, Problem
-from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
-from optrand.model._staircase import Staircase
+from optrand.model._problem import Dual, Grid, Interval, Problem
+from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, Stats
 from optrand.programs._backends import Backend, Highs
 from optrand.solvers._dual_repair import randomizer_of, repair
 from optrand.solvers._failures import GuardedSolver

@@ -24,8 +24,7 @@ from optrand import losses
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import SolverFailed
-from optrand.model._outputs import Grid, Interval
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers._failures import GuardedSolver
 from optrand.solvers._gaps import decide_gap, estimated_gap

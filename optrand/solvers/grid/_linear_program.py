@@ -12,10 +12,8 @@ import numpy as np
 
 from optrand.base._validation import Floats
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.model._outputs import Grid
-from optrand.model._problem import Dual, Problem
-from optrand.model._randomizer import Randomizer, Solution, Stats
-from optrand.model._staircase import decompose, rounding_noise
+from optrand.model._problem import Dual, Grid, Problem
+from optrand.model._randomizer import Randomizer, Solution, Stats, decompose, rounding_noise
 from optrand.programs._backends import Backend, Highs
 from optrand.programs._constraints import Unbiased
 from optrand.programs._privacy import Pure

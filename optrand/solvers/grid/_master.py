@@ -18,7 +18,7 @@ from scipy import sparse
 
 from optrand.base._validation import Floats
 from optrand.model._problem import Dual, Problem
-from optrand.model._staircase import Staircase
+from optrand.model._randomizer import Staircase
 from optrand.programs._backends import Form
 from optrand.solvers._scales import reach, typical_loss
 from optrand.solvers.backends._cones import ConicProgram

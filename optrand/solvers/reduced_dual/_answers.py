@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
-from optrand.model._outputs import Line
-from optrand.model._problem import Dual, Problem
+from optrand.model._problem import Dual, Line, Problem
 from optrand.model._randomizer import Arcs as ArcColumns
 from optrand.model._randomizer import Randomizer, Solution, Stats
 from optrand.solvers._gaps import Extended, estimated_gap

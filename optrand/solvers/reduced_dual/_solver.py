@@ -24,8 +24,7 @@ from optrand import losses
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
-from optrand.model._outputs import Grid
-from optrand.model._problem import Problem
+from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Solution, Stats
 from optrand.solvers._closed_form import feasible_answer
 from optrand.solvers._cones import solve_cones

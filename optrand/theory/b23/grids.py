@@ -16,7 +16,7 @@ import optrand
 from optrand.base._arithmetic import exp_bracket
 from optrand.closed_forms import debiased_rr, two_ends
 from optrand.data import weeks_worked_counts_path
-from optrand.model._outputs import feasible_output_set
+from optrand.model._meshes import feasible_output_set
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory._instances import RATIOS, Row, Setting, label_set, settings, shares
 from optrand.theory.b23.optima import (

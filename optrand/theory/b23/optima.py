@@ -20,8 +20,7 @@ from flint import fmpq
 import optrand
 from optrand import losses
 from optrand.errors import Infeasible, InvalidInput
-from optrand.model._outputs import OutputSet
-from optrand.model._problem import Problem
+from optrand.model._problem import OutputSet, Problem
 from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies._paths import count_outputs
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false

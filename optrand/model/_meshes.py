@@ -1,131 +1,17 @@
-"""Allowed outputs of a randomizer: the real line, an interval of it, or a grid."""
+"""Evenly spaced grids of outputs, and how many outputs a tolerance needs ([B23], Algorithm 2 and Lemma 8)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.base._arithmetic import float_above, float_below, places, privacy_ratio, scale_to_integers
-from optrand.base._records import Record
-from optrand.base._suggestions import suggest_parameters
-from optrand.base._validation import (
-    Floats,
-    check_distinct,
-    check_epsilon,
-    check_integer,
-    check_labels,
-    check_real,
-    check_squarable,
-    check_values,
-    frozen,
-    rectangular,
-)
+from optrand.base._validation import Floats, check_epsilon, check_integer, check_labels, check_real, suggest_parameters
 from optrand.errors import InvalidInput
-
-
-@dataclass(frozen=True)
-class Line:
-    """All real numbers."""
-
-    low: float = -math.inf
-    high: float = math.inf
-
-    def __post_init__(self) -> None:
-        """Refuse a line with ends: that is an :class:`Interval`."""
-        if (self.low, self.high) != (-math.inf, math.inf):
-            raise InvalidInput("a line has no ends: use Interval(low, high)")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """All real numbers from ``low`` to ``high``, both ends in.
-
-    Examples
-    --------
-    >>> Interval(-10, 60)
-    Interval(low=-10.0, high=60.0)
-    """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        """Refuse anything but two finite ends in order."""
-        object.__setattr__(self, "low", check_real(self.low, "the interval's low end") + 0.0)
-        object.__setattr__(self, "high", check_real(self.high, "the interval's high end") + 0.0)
-        check_squarable(np.array([self.low, self.high]), "the interval's ends")
-        if self.low >= self.high:
-            raise InvalidInput(f"the interval from {self.low:g} to {self.high:g} is empty: its low end must be lower")
-
-
-@dataclass(frozen=True, eq=False)
-class Grid(Record):
-    """Grid of given values, kept in increasing order.
-
-    Examples
-    --------
-    >>> Grid([3, 1, 2]).values.tolist()
-    [1.0, 2.0, 3.0]
-    """
-
-    values: Floats
-
-    def __post_init__(self) -> None:
-        """Sort, freeze, and refuse repeated values."""
-        array = check_values(self.values, "outputs")
-        check_distinct(array, "outputs")
-        check_squarable(array, "outputs")
-        object.__setattr__(self, "values", frozen(np.sort(array)))
-
-    @property
-    def low(self) -> float:
-        """Smallest value."""
-        return float(self.values[0])
-
-    @property
-    def high(self) -> float:
-        """Largest value."""
-        return float(self.values[-1])
-
-    def __repr__(self) -> str:
-        """Return one line; of many values the number and both ends."""
-        if self.values.size <= 6:
-            return f"Grid({self.values.tolist()})"
-        return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
-
-    def __eq__(self, other: object) -> bool:
-        """Two grids are equal where their values are."""
-        return isinstance(other, Grid) and np.array_equal(self.values, other.values)
-
-    def __hash__(self) -> int:
-        """Hash of the values."""
-        return hash(self.values.tobytes())
-
-
-OutputSet = Line | Interval | Grid
-
-
-def as_output_set(given: OutputSet | ArrayLike | None) -> OutputSet:
-    """Return the output set of an argument: ``None`` is the line, an array is a grid, and an output set is itself."""
-    if given is None:
-        return Line()
-    if isinstance(given, (Line, Interval, Grid)):
-        return given
-    if isinstance(given, tuple) and len(given) == 2:
-        raise InvalidInput(
-            f"outputs={given!r} may mean two things: pass Interval{given!r} for all numbers between the two, "
-            f"or Grid({list(given)!r}) for these two numbers alone"
-        )
-    if isinstance(given, str | dict | set):
-        raise InvalidInput(
-            f"outputs is of type {type(given).__name__}, expected Interval(low, high), Grid([...]), an array of "
-            "numbers, or None for the real line"
-        )
-    return Grid(rectangular(given, "outputs"))
+from optrand.model._problem import Grid
 
 
 @suggest_parameters
@@ -253,17 +139,3 @@ def _ends(labels: Floats, ratio: Fraction) -> tuple[float, float]:
     low = Fraction(lowest, scale) - (total - len(whole) * lowest) / reach
     high = Fraction(highest, scale) + (len(whole) * highest - total) / reach
     return float_below(low), float_above(high)
-
-
-def in_words(allowed: OutputSet) -> str:
-    """Return the allowed outputs in words.
-
-    Examples
-    --------
-    >>> in_words(Line()), in_words(Interval(-1, 3.5)), in_words(Grid([0, 1, 2]))
-    ('anywhere on the real line', 'anywhere from -1.0 to 3.5', 'of 3 values from 0.0 to 2.0')
-    """
-    if isinstance(allowed, Line):
-        return "anywhere on the real line"
-    ends = f"from {allowed.low!r} to {allowed.high!r}"
-    return f"of {allowed.values.size} values {ends}" if isinstance(allowed, Grid) else f"anywhere {ends}"

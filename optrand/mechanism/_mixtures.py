@@ -1,4 +1,4 @@
-r"""Completion: a nearly unbiased table mixed with two outputs that take out its biases exactly.
+r"""Mixtures: of a nearly unbiased table with two outputs that take out its biases exactly, and of two mechanisms.
 
 Keep a share :math:`\omega < 1` of a table within the ratio :math:`R` whose means are :math:`\mu_y \approx y`, and let
 the rest answer one of two allowed outputs :math:`a < b` with
@@ -16,7 +16,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
+import numpy as np
+
 from optrand.base._arithmetic import float_above, float_below
+from optrand.errors import InvalidInput
+from optrand.mechanism._mechanism import Mechanism
 from optrand.model._table import Table
 
 
@@ -33,17 +37,6 @@ class Completion:
     at_low, at_high : list of int
         Their probabilities times `unit`, one per label.
     unit : int
-
-    Examples
-    --------
-    >>> means = [Fraction(1, 10**6), Fraction(1)]
-    >>> found = Completion.of(
-    ...     (-math.inf, math.inf), [Fraction(0), Fraction(1)], means, Fraction(3)
-    ... )
-    >>> low, high = Fraction(found.low), Fraction(found.high)
-    >>> ends = [(low * u + high * w) / found.unit for u, w in zip(found.at_low, found.at_high)]
-    >>> found.kept < 1, [end + found.kept * mean for end, mean in zip(ends, means)] == [0, 1]
-    (True, True)
     """
 
     kept: Fraction
@@ -66,21 +59,12 @@ class Completion:
     ) -> Completion | None:
         """Return the first completion that is private; None if the allowed outputs are too narrow.
 
+        Infinite `ends` are chosen here. `labels` and `means`, the right means and the given ones, are measured from the
+        origin, which `ends` are not. If it is `monotone`, probabilities do not fall (or do not rise) with the label, so
+        that they are sums of interval columns.
+
         The share of the two outputs is tried in powers of two, from about the largest bias relative to the range of the
         labels, each time eight times as much, up to all.
-
-        Parameters
-        ----------
-        ends : pair of float
-            The two outputs; infinite where they may be chosen here.
-        labels, means : lists of Fraction
-            Right means and given means, less the origin.
-        ratio : Fraction
-            Above 1.
-        origin : Fraction
-            Origin of labels and means; `ends` are not measured from it.
-        monotone : bool
-            Whether probabilities must not fall (or not rise) with the label, so that they are sums of interval columns.
         """
         # In integers of one unit: sums of fractions would look for common divisors at each step.
         scale = math.lcm(*(x.denominator for x in [*labels, *means]))
@@ -139,19 +123,35 @@ class Completion:
         return rising and all(before >= after for before, after in pairwise(self.at_low))
 
     def mix(self, table: Table) -> Table:
-        """Mix the table in, whose means are those that were given.
-
-        Examples
-        --------
-        >>> rough = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
-        >>> means = [y + bias for y, bias in enumerate(rough.biases)]
-        >>> found = Completion.of((-1.0, 2.0), [Fraction(0), Fraction(1)], means, Fraction(4))
-        >>> [str(bias) for bias in found.mix(rough).biases]
-        ['0', '0']
-        """
+        """Mix the table in, whose means are those that were given."""
         common = math.gcd(*self.at_low, *self.at_high)
         rows = [[u // common, w // common] for u, w in zip(self.at_low, self.at_high, strict=True)]
         ends = Table.of_rows(table.labels, [self.low, self.high], rows)
         # Weights of both become probabilities times the same number.
         share, other = self.kept / table.total, Fraction(common, self.unit)
         return table.combine(ends, share / other)
+
+
+def mixture(first: Mechanism, second: Mechanism, weight: float) -> Mechanism:
+    r"""Draw from `second` with a probability near `weight`, else from `first`, by a public coin.
+
+    Masses are :math:`A C_j` and :math:`B C'_j` with :math:`B T' / (A T + B T') \approx w` for small integers ``A, B``
+    and the totals :math:`T, T'` of the two. Privacy and unbiasedness are linear: no column gains a ratio above the
+    larger of the two, and rows of equal totals add up to rows of equal totals. The problem and the dual are those of
+    `first`, which must allow the outputs of `second`.
+
+    Raises
+    ------
+    InvalidInput
+        Other labels, or a weight that is not between 0 and 1.
+    """
+    if not np.array_equal(first.labels, second.labels):
+        raise InvalidInput("the two mechanisms have other labels: make them for the same problem")
+    if not 0 < weight < 1:
+        raise InvalidInput(f"weight is {weight:g}, expected a probability between 0 and 1")
+    # From A T / (B T') = (1 - w) / w.
+    odds = Fraction(second.total, first.total) * (1 / Fraction(weight) - 1)
+    # Masses gain as many digits as the two integers have, of which the smaller is at most 1,024.
+    ratio = odds.limit_denominator(1 << 10) if odds >= 1 else 1 / (1 / odds).limit_denominator(1 << 10)
+    table = first.table.combine(second.table, ratio)
+    return Mechanism(first.problem, table, first.dual)
