@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +22,7 @@ import optrand
 from optrand import Mechanism, estimate
 from optrand.baselines import UniformRR
 from optrand.errors import InvalidInput
-from optrand.estimate import _debiasing, _histograms, _weights
+from optrand.estimate import _debiasing, _weights
 from optrand.sampling._entropy import SeededEntropy
 from optrand.studies._paths import merge_neighbours
 from tests.tables import mechanism_of
@@ -301,7 +302,7 @@ class TestHistogram:
     def test_blocks_of_labels_make_no_difference(self, weeks, monkeypatch):
         noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(14))
         whole = estimate.histogram(noisy, weeks)
-        monkeypatch.setattr(_histograms, "BLOCK", 3 * weeks.outputs.size)
+        monkeypatch.setattr(_debiasing, "OPTIONS", replace(_debiasing.OPTIONS, block=3 * weeks.outputs.size))
         parts = estimate.histogram(noisy, weeks)
         assert np.allclose(whole.standard_errors, parts.standard_errors, rtol=1e-9)
         assert whole.size == 240

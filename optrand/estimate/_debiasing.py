@@ -28,7 +28,7 @@ invertible. ∎
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -56,6 +56,7 @@ class DebiasingOptions:
 
     dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
     dependent: float = 1e-12  # distance to the span of the others below which a row of length 1 depends on them
+    block: int = 1 << 21  # values of outputs that are held at a time while squares are computed
     sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
 
 
@@ -133,7 +134,8 @@ class Debiasing:
         ``O(k + n)`` integers and a sparse factorisation if the columns of the table have few steps; else a QR
         factorisation, ``O(k**2 n)``.
         """
-        mechanism = mechanism_of(mechanism)
+        if not isinstance(mechanism, Mechanism):
+            mechanism = mechanism_of(mechanism)
         table = mechanism.table
         given = mechanism.problem.prior if prior is None else check_prior(prior, table.k)
         weights = frozen(given / math.fsum(given))
@@ -175,6 +177,18 @@ class Debiasing:
             steps = np.diff(columns, axis=0) / self.lengths[:, np.newaxis]
             values = values + _refine(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
         return np.array(values).reshape(-1, *given.shape[1:])
+
+    def indicator_squares(self) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Yield labels, block by block, their indicators, and squares ``(n, m)`` of the unbiased values of these.
+
+        The values for all labels at once would be a table of ``k`` columns for each output.
+        """
+        k = self.mechanism.labels.size
+        step = max(1, OPTIONS.block // self.mechanism.outputs.size)
+        for start in range(0, k, step):
+            block = slice(start, min(start + step, k))
+            indicators = np.eye(k, block.stop - start, -start)
+            yield block, indicators, self.values(indicators) ** 2
 
     def expectations(self, values: Floats) -> Floats:
         """Compute ``M @ values`` for (n,) or (n, m) values of the outputs, by differences of rows."""

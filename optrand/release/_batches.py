@@ -27,23 +27,16 @@ from optrand.release._cells import LabelColumn, refuse_labels
 from optrand.release._plan import Drawing, draw_histograms, find_mechanisms, rehearse
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord
-from optrand.release._rows import Groups, Rows, RowSums, UniqueIds, column_ids, row_ids
+from optrand.release._rows import Groups, Rows, Sums, UniqueIds, column_ids, digest_of_sums, row_ids, sum_rows
 from optrand.sampling._keyed import KeyedEntropy, subkey
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Callbacks of a release.
+    """Callbacks of a release: for the name of each stage, for the number of rows of a pass that are done, for warnings.
 
-    Attributes
-    ----------
-    stage : callable
-        Called with the name of each stage.
-    rows : callable
-        Called with the number of rows of a pass that are done.
-    warn : callable
-        Called with warnings for the owner of the labels alone: a table that looks damaged and, before anything is
-        drawn, estimates that the release will not admit.
+    Warnings are for the owner of the labels alone: a table that looks damaged, and before anything is drawn estimates
+    that the release will not admit.
     """
 
     stage: Callable[[str], object] = lambda _: None
@@ -160,11 +153,11 @@ class Reader:
         kept = np.logical_and.reduce(dropping) if dropping else None
         return Rows(tuple(places), ids, self.groups.codes(batch), None if kept is None or kept.all() else kept)
 
-    def sums(self, rows: Rows) -> tuple[RowSums, ...]:
+    def sums(self, rows: Rows) -> tuple[Sums, ...]:
         """Return keyed sums over the rows of a batch, for each question."""
         # Codes are 0 in a table of one group, and -1 is the place of a missing label.
         return tuple(
-            RowSums.of(self.secret, rows.ids, rows.codes * (question.k + 1) + places)
+            sum_rows(self.secret, rows.ids, rows.codes * (question.k + 1) + places)
             for places, question in zip(rows.places, self.questions, strict=True)
         )
 
@@ -182,18 +175,10 @@ class Reader:
 
 
 class Sink:
-    """Place where noisy labels go.
+    """Place where noisy labels go, whose `output` recognises a retry.
 
-    Attributes
-    ----------
-    output : str
-        By which a retry is recognised.
-    checked : tuple of str
-        Columns with cells that it may not hold.
-    columns : tuple of str or None
-        Columns that the second pass reads beside those of the reader; None for all.
-    folder : Path or None
-        For temporary files; None for the system's.
+    It may have columns whose cells are checked in the first pass, and columns that the second pass reads beside those
+    of the reader (None: all). Temporary files are put into its folder (None: the system's).
     """
 
     output: str
@@ -224,32 +209,24 @@ class Sink:
 
 @dataclass
 class Scan:
-    """Counts of labels, shape ``(groups, k)``, and keyed sums over the rows of a table, for each question.
-
-    Private, except the numbers of rows.
-
-    Attributes
-    ----------
-    released : int
-        Number of rows that are released.
-    """
+    """Counts ``(groups, k)`` of labels and sums over rows, for each question, and how many rows are released. Private."""
 
     counts: list[NDArray[np.intp]]
-    sums: list[RowSums]
+    sums: list[Sums]
     released: int = 0
 
     @classmethod
     def empty(cls, reader: Reader) -> Scan:
         """Return the scan of no rows."""
         shapes = [(len(reader.groups), question.k) for question in reader.questions]
-        return cls([np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums() for _ in shapes])
+        return cls([np.zeros(shape, dtype=np.intp) for shape in shapes], [np.zeros(3, dtype=np.uint64) for _ in shapes])
 
     @property
     def rows(self) -> int:
         """Return the number of rows."""
-        return self.sums[0].rows
+        return int(self.sums[0][0])
 
-    def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
+    def add(self, rows: Rows, sums: Sequence[Sums]) -> None:
         """Add the rows of a batch."""
         self.released += rows.released
         for number, counts in enumerate(self.counts):
@@ -258,20 +235,10 @@ class Scan:
 
 
 class Table:
-    """A private table that can be read as often as needed: columns in memory, or in files.
+    """A private table that can be read as often as needed: columns in memory (without a path), or in files.
 
-    Attributes
-    ----------
-    path : Path or None
-        None in memory.
-    files : tuple of Path
-    schema : pyarrow.Schema
-    decimal : str or None
-        The decimal point, if cells are text.
-    partitions : tuple of str
-        Columns in the names of folders (``state=CA/``) alone.
-    cut : bool
-        Whether the last line that was read lacked its end.
+    Text has a decimal point, and is `cut` if the last line that was read lacked its end. Partitions are columns in the
+    names of folders (``state=CA/``) alone.
     """
 
     path: Path | None = None
@@ -322,17 +289,14 @@ class Table:
             again.add(rows, reader.sums(rows))
             sink.write(part, *reader.draw(batch, rows, drawings))
             listener.rows(again.rows)
-        if again.sums != found.sums:
+        if not np.array_equal(again.sums, found.sums):
             raise InputChanged(
                 "the table was changed while it was read: nothing was released; start again once nobody writes to it"
             )
 
 
 def check_column(table: Table, name: str, *, public: bool = False) -> None:
-    """Refuse a name that no column of a table has, or more than one.
-
-    A `public` column may be in the names of folders.
-    """
+    """Refuse a name that no column has, or more than one. A `public` column may be in the names of folders."""
     names = table.schema.names
     if names.count(name) == 1 or (public and name in table.partitions):
         return
@@ -349,7 +313,7 @@ def check_column(table: Table, name: str, *, public: bool = False) -> None:
 
 
 def label_column(table: Table, question: Question) -> LabelColumn:
-    """Return the reader and writer of the labels of a table; errors as of :func:`check_column`, and of their type."""
+    """Return the reader and writer of the labels of a table."""
     check_column(table, question.column)
     return LabelColumn(question, table.schema.field(question.column).type, table.decimal)
 
@@ -373,14 +337,7 @@ def release(
 ) -> Sequence[ReleaseRecord]:
     """Release columns of a table with the same ids and groups, each charged for its epsilon before anything is drawn.
 
-    Raises
-    ------
-    InvalidInput
-        Something public or a label that cannot be released. Nothing was charged.
-    AlreadySpent, OverBudget, InputChanged
-        As from :meth:`.Ledger.begin`, or the table changed while it was read.
-    NotCertified
-        The gap of a mechanism is above that of its question. A note states the epsilon that was spent.
+    Errors are those of :func:`optrand.randomize`.
     """
     listener.stage("reading the table")
     # The first pass. Until the charge a refusal costs nothing, so everything public is checked before it.
@@ -443,7 +400,7 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
                 epsilon=decimal_value(question.epsilon if split.prior else split.labels),
                 prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
                 question=question.digest,
-                input=total.digest(account.secret, names),
+                input=digest_of_sums(total, account.secret, names),
                 output=output,
             )
         )

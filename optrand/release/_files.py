@@ -44,13 +44,7 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:
-    """Return the path of the record beside a released table.
-
-    Examples
-    --------
-    >>> record_path("out/census.csv").name
-    'census.csv.release.json'
-    """
+    """Return the path of the record beside a released table."""
     path = Path(target)
     return path.with_name(f"{path.name}.release.json")
 
@@ -173,12 +167,8 @@ def check_output(
 ) -> tuple[bool, ReleaseRecord | None]:
     """Decide whether files of these names may be replaced, and find the record of a release that is published already.
 
-    A run that was stopped after it published its files, but before the ledger marked it complete, is completed.
-
-    Raises
-    ------
-    InvalidInput
-        A table, or the record of another release, has the name already.
+    A run that was stopped after it published its files, but before the ledger marked it complete, is completed. A
+    table, or the record of another release, that has the name already is refused.
     """
     path = record_path(output)
     # The ledger marks a release complete after it is published, so a run may have been stopped between the two.

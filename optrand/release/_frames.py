@@ -64,10 +64,7 @@ def arrow_column(data: Any, name: Any = None) -> Any:
 
 
 def check_frame(data: Any, column: Any, labels: Any) -> None:
-    """Refuse a frame of pandas whose index is named like the labels or equals them, since it would be released too.
-
-    The `column` is the name of the `labels`, None if they have none.
-    """
+    """Refuse a frame of pandas whose index is named like the labels or equals them, since it would be released too."""
     if not _is_of(data, "pandas", "DataFrame", "Series"):
         return
     own = column if _is_of(data, "pandas", "DataFrame") else data.name
@@ -90,13 +87,7 @@ def check_frame(data: Any, column: Any, labels: Any) -> None:
 def replace_labels(data: Any, noisy: Mapping[Any, Any], kept: Kept | None) -> Any:
     """Return an object of the kind that was given, with noisy labels in place of the private ones.
 
-    Parameters
-    ----------
-    data : object
-    noisy : mapping
-        Arrow arrays by the name of their column, None for an object that is a column; one cell for each kept row.
-    kept : (rows,) array of bool, optional
-        Rows that are kept; all by default.
+    They are Arrow arrays by the name of their column, None for an object that is a column: a cell for each `kept` row.
     """
     if is_frame(data):
         if _is_of(data, "pandas", "DataFrame"):

@@ -32,7 +32,7 @@ from optrand.release._batches import Listener, Reader, Scan, Table
 from optrand.release._parquet_tables import ParquetWriter
 from optrand.release._plan import Drawing
 from optrand.release._question import Question
-from optrand.release._rows import Rows, RowSums, column_ids
+from optrand.release._rows import Rows, column_ids, sum_rows
 
 Batches = Iterable[Any]
 Work = partial["_Report"]
@@ -42,20 +42,9 @@ Work = partial["_Report"]
 def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
     """Open a Spark frame as a table, whose jobs and broadcast variables end with the block.
 
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-        Computed three times: for its labels, for its ids, and to be written. Cache it if that is slow.
-    target : path
-        Absolute path of a folder on a disk that the driver and all workers share.
-    question : Question
-        With `ids`: frames have no order, so row numbers do not identify records.
-    listener : Listener
-
-    Raises
-    ------
-    InvalidInput
-        Another kind of table or target, or a session of Spark Connect, which has no broadcast variables.
+    The target is an absolute path of a folder on a disk that the driver and all workers share. The frame is computed
+    three times: for its labels, for its ids, and to be written. Sessions of Spark Connect, which has no broadcast
+    variables, are refused.
     """
     classic = sys.modules.get("pyspark.sql.classic.dataframe")
     if classic is None or not isinstance(frame, classic.DataFrame):
@@ -130,7 +119,7 @@ class _SparkTable(Table):
         if ids.ids != found.ids:
             raise _describe_change()
         counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
-        return Scan([counts], [found.rows], found.released)
+        return Scan([counts], [np.array(found.rows, dtype=np.uint64)], found.released)
 
     def draw(
         self,
@@ -146,7 +135,7 @@ class _SparkTable(Table):
         attempts.mkdir(mode=0o700)
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
         written = self._collect(frame, partial(_write_labels, reader, names, tuple(drawings), attempts))
-        if written.refused is not None or written.rows != found.sums[0]:
+        if written.refused is not None or written.rows != found.sums[0].tolist():
             raise _describe_change()
         staged.mkdir(mode=0o700)
         for number, file in enumerate(sorted(written.files)):
@@ -161,11 +150,11 @@ class _SparkTable(Table):
         The work is broadcast, since plans and logs show the objects that a function holds itself.
         """
         task = _task(self.broadcast(work), work.func.__name__)
-        reports = [_Report.of_row(row.report) for row in frame.mapInArrow(task, "report string").collect()]
+        reports = [_Report(**json.loads(row.report)) for row in frame.mapInArrow(task, "report string").collect()]
         counts = [np.array(each.counts, dtype=np.int64) for each in reports if each.counts]
         return _Report(
-            rows=sum((each.rows for each in reports), RowSums()),
-            ids=sum((each.ids for each in reports), RowSums()),
+            rows=_add([each.rows for each in reports]),
+            ids=_add([each.ids for each in reports]),
             released=sum(each.released for each in reports),
             counts=np.sum(counts, axis=0).tolist() if counts else [],
             refused=min((each.refused for each in reports if each.refused is not None), default=None),
@@ -184,8 +173,8 @@ class _Report:
     `rows` are sums over ids with labels, `ids` over ids alone.
     """
 
-    rows: RowSums = field(default_factory=RowSums)
-    ids: RowSums = field(default_factory=RowSums)
+    rows: list[int] = field(default_factory=lambda: [0, 0, 0])
+    ids: list[int] = field(default_factory=lambda: [0, 0, 0])
     released: int = 0
     counts: list[int] = field(default_factory=list, repr=False)
     refused: str | None = None
@@ -199,16 +188,15 @@ class _Report:
             except InvalidInput as error:
                 self.refused = self.refused or str(error)
                 continue
-            self.rows += reader.sums(rows)[0]
+            self.rows = _add([self.rows, reader.sums(rows)[0]])
             self.released += rows.released
             yield batch, rows
 
-    @classmethod
-    def of_row(cls, text: str) -> _Report:
-        """Read the report of a task."""
-        found = json.loads(text)
-        rows, ids = (RowSums(each["rows"], tuple(each["halves"])) for each in (found.pop("rows"), found.pop("ids")))
-        return cls(rows, ids, **found)
+
+def _add(sums: Sequence[Any]) -> list[int]:
+    """Add sums over rows, which wrap around."""
+    total: list[int] = np.array(sums, dtype=np.uint64).reshape(-1, 3).sum(axis=0).tolist()
+    return total
 
 
 def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
@@ -233,7 +221,7 @@ def _count_labels(reader: Reader, batches: Batches) -> _Report:
     counts = np.zeros((groups, k), dtype=np.int64)
     for _, rows in report.read(reader, batches):
         counts += rows.counts(0, groups, k)
-        report.ids += RowSums.of(reader.secret, rows.ids)
+        report.ids = _add([report.ids, sum_rows(reader.secret, rows.ids)])
     report.counts = counts.ravel().tolist()
     return report
 
@@ -249,7 +237,7 @@ def _check_ids(reader: Reader, batches: Batches) -> _Report:
         except InvalidInput as error:
             report.refused = str(error)
             continue
-        report.ids += RowSums.of(reader.secret, ids)
+        report.ids = _add([report.ids, sum_rows(reader.secret, ids)])
     return report
 
 
