@@ -209,7 +209,7 @@ class Sink:
 
 @dataclass
 class Scan:
-    """Counts ``(groups, k)`` of labels and sums over rows, for each question, and how many rows are released. Private."""
+    """Counts ``(groups, k)`` of labels and sums over rows, for each question; and the number of released rows."""
 
     counts: list[NDArray[np.intp]]
     sums: list[Sums]
