@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.audits._exact_table import TOLERANCE, ExactTable
+from optrand.audits._reading import TOLERANCE, ExactTable
 from optrand.base._arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
 from optrand.base._numerals import shown_above, shown_below
 from optrand.base._records import Record
@@ -74,16 +74,8 @@ class Worst:
 class Comparison:
     """Value of a randomizer under a prior, beside the certified optimum.
 
-    Attributes
-    ----------
-    value : Fraction
-        Half the mean squared error; of classes the probability that the output is the label.
-    optimum : Certificate
-        Its `lower` and `upper` enclose the optimum at `epsilon`.
-    epsilon : float
-        Budget of the optimum: the stated one, or the realised one if that is larger.
-    kind : str
-        ``"unbiased"``, ``"biased"`` or ``"classes"``.
+    The value is half the mean squared error; of classes the probability that the output is the label. The optimum has
+    the stated epsilon, or the realised one if that is larger. Its kind is unbiased, biased or classes.
     """
 
     value: Fraction
