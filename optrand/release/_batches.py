@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -151,15 +151,13 @@ class Reader:
             ids = row_ids(first_row, batch.num_rows)
         dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
         kept = np.logical_and.reduce(dropping) if dropping else None
-        return Rows(tuple(places), ids, self.groups.codes(batch), None if kept is None or kept.all() else kept)
-
-    def sums(self, rows: Rows) -> tuple[Sums, ...]:
-        """Return keyed sums over the rows of a batch, for each question."""
+        codes = self.groups.codes(batch)
         # Codes are 0 in a table of one group, and -1 is the place of a missing label.
-        return tuple(
-            sum_rows(self.secret, rows.ids, rows.codes * (question.k + 1) + places)
-            for places, question in zip(rows.places, self.questions, strict=True)
-        )
+        sums = [
+            sum_rows(self.secret, ids, codes * (question.k + 1) + found)
+            for found, question in zip(places, self.questions, strict=True)
+        ]
+        return Rows(tuple(places), ids, codes, np.array(sums), None if kept is None or kept.all() else kept)
 
     def draw(self, batch: Any, rows: Rows, drawings: Sequence[Drawing]) -> tuple[Any, list[Any]]:
         """Return the rows of a batch that are released, and their noisy labels, an Arrow array for each question."""
@@ -207,31 +205,12 @@ class Sink:
         """Give the table its final name."""
 
 
-@dataclass
-class Scan:
+class Scan(NamedTuple):
     """Counts ``(groups, k)`` of labels and sums over rows, for each question; and the number of released rows."""
 
     counts: list[NDArray[np.intp]]
-    sums: list[Sums]
-    released: int = 0
-
-    @classmethod
-    def empty(cls, reader: Reader) -> Scan:
-        """Return the scan of no rows."""
-        shapes = [(len(reader.groups), question.k) for question in reader.questions]
-        return cls([np.zeros(shape, dtype=np.intp) for shape in shapes], [np.zeros(3, dtype=np.uint64) for _ in shapes])
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows."""
-        return int(self.sums[0][0])
-
-    def add(self, rows: Rows, sums: Sequence[Sums]) -> None:
-        """Add the rows of a batch."""
-        self.released += rows.released
-        for number, counts in enumerate(self.counts):
-            counts += rows.counts(number, *counts.shape)
-            self.sums[number] = self.sums[number] + sums[number]
+    sums: Sums
+    released: int
 
 
 class Table:
@@ -266,30 +245,34 @@ class Table:
 
     def scan(self, reader: Reader, sink: Sink, listener: Listener) -> Scan:
         """Make the first pass: count labels, check ids, sum rows."""
-        found = Scan.empty(reader)
+        counts = [np.zeros((len(reader.groups), question.k), dtype=np.intp) for question in reader.questions]
+        sums, released = np.zeros((len(counts), 3), dtype=np.uint64), 0
         columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
         with UniqueIds(sink.folder) as unique:
             for _, batch in self.batches(columns):
-                rows = reader.read(batch, found.rows)
+                rows = reader.read(batch, int(sums[0, 0]))
                 sink.check(batch, rows)
-                found.add(rows, reader.sums(rows))
+                for number, found in enumerate(counts):
+                    found += rows.counts(number, *found.shape)
+                sums += rows.sums
+                released += rows.released
                 if reader.id_columns:
                     unique.add(rows.ids)
-                listener.rows(found.rows)
+                listener.rows(int(sums[0, 0]))
             unique.check()
-        return found
+        return Scan(counts, sums, released)
 
     def draw(self, reader: Reader, sink: Sink, found: Scan, drawings: Sequence[Drawing], listener: Listener) -> None:
         """Make the second pass: read again, draw and write."""
-        again = Scan.empty(reader)
+        again = np.zeros_like(found.sums)
         wanted = sink.columns
         columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
         for part, batch in self.batches(columns):
-            rows = reader.read(batch, again.rows)
-            again.add(rows, reader.sums(rows))
+            rows = reader.read(batch, int(again[0, 0]))
+            again += rows.sums
             sink.write(part, *reader.draw(batch, rows, drawings))
-            listener.rows(again.rows)
-        if not np.array_equal(again.sums, found.sums):
+            listener.rows(int(again[0, 0]))
+        if not np.array_equal(again, found.sums):
             raise InputChanged(
                 "the table was changed while it was read: nothing was released; start again once nobody writes to it"
             )

@@ -31,7 +31,7 @@ Ids = NDArray[np.uint64]
 Indices = NDArray[np.intp]
 
 Sums = NDArray[np.uint64]
-"""Shape ``(3,)``: a number of rows, and sums of both halves of their hashes, modulo 2**64."""
+"""Shape ``(..., 3)``: a number of rows, and sums of both halves of their hashes, modulo 2**64."""
 
 
 def row_ids(first: int, count: int) -> Ids:
@@ -235,11 +235,15 @@ def _as_json(cells: Any, name: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a batch: places of labels for each question, ids, groups, and which are released (None: all). Private."""
+    """Rows of a batch: places of labels and keyed sums for each question, ids, groups, and which are released.
+
+    Private. If all are released, `kept` is None.
+    """
 
     places: tuple[Places, ...] = field(repr=False)
     ids: Ids = field(repr=False)
     codes: Indices = field(repr=False)
+    sums: Sums = field(repr=False)
     kept: NDArray[np.bool_] | None = None
 
     @property

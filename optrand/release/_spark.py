@@ -119,7 +119,7 @@ class _SparkTable(Table):
         if ids.ids != found.ids:
             raise _describe_change()
         counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
-        return Scan([counts], [np.array(found.rows, dtype=np.uint64)], found.released)
+        return Scan([counts], np.array([found.rows], dtype=np.uint64), found.released)
 
     def draw(
         self,
@@ -188,7 +188,7 @@ class _Report:
             except InvalidInput as error:
                 self.refused = self.refused or str(error)
                 continue
-            self.rows = _add([self.rows, reader.sums(rows)[0]])
+            self.rows = _add([self.rows, rows.sums[0]])
             self.released += rows.released
             yield batch, rows
 
