@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from optrand.audits._reading import TOLERANCE, ExactTable
-from optrand.base._arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
+from optrand.base._arithmetic import exp_bracket, float_above, is_at_most_exp, least_reading, log_above
 from optrand.base._numerals import shown_above, shown_below
 from optrand.base._records import Record
 from optrand.base._suggestions import suggest_parameters
@@ -222,7 +221,9 @@ class Audit(Record):
 
         The decision involves no rounding, but the rows of a table of floats may miss 1 by a billionth.
         """
-        return self._probabilities and all(_within(ratio, self.stated_epsilon) for ratio in self._ratios)
+        return self._probabilities and all(
+            is_at_most_exp(ratio, least_reading(self.stated_epsilon)) for ratio in self._ratios
+        )
 
     @property
     def _probabilities(self) -> bool:
@@ -457,14 +458,3 @@ def _show(probability: Fraction) -> str:
 
 def _epsilon(ratio: Fraction | None) -> float:
     return math.inf if ratio is None else log_above(ratio)
-
-
-def _within(ratio: Fraction | None, epsilon: float) -> bool:
-    """Decide whether a ratio is at most ``exp(epsilon)``, irrational, by brackets of growing precision."""
-    for doubling in itertools.count():
-        low, high = exp_bracket(least_reading(epsilon), DIGITS << doubling)
-        if ratio is None or ratio >= high:
-            return False
-        if ratio <= low:
-            break
-    return True
