@@ -134,8 +134,8 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     for _ in range(2):
         (charge,) = begin_release(reader, found, sink.output, account)
         record = make_record(question, reader.groups, found.counts[0], charge, account, Listener())
-        drawing = record.drawing(charge.key or b"")
-        noisy.append(drawing(rows.places[0], rows.ids, rows.codes).tolist())
+        keys = record.label_keys(charge.key or b"")
+        noisy.append(record.draw(keys, rows.places[0], rows.ids, rows.codes).tolist())
     assert noisy[0] == noisy[1]
     assert len(ledger.entries()) == 1
 

@@ -24,7 +24,7 @@ from optrand.base._suggestions import same_but_spelling
 from optrand.base._validation import check_flag
 from optrand.errors import InputChanged, InvalidInput, SpentNote
 from optrand.release._cells import LabelColumn, refuse_labels
-from optrand.release._plan import Drawing, draw_histograms, find_mechanisms, rehearse
+from optrand.release._plan import draw_histograms, find_mechanisms, rehearse
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord
 from optrand.release._rows import Groups, Rows, Sums, UniqueIds, column_ids, digest_of_sums, row_ids, sum_rows
@@ -113,14 +113,17 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reading and drawing of batches, with a column for each question. It can be pickled.
+    """Reading of batches, with a column for each question, and drawing once it has their records and keys of labels.
 
-    All questions have the same ids and groups. Row numbers are the ids if there are no columns of ids.
+    All questions have the same ids and groups. Row numbers are the ids if there are no columns of ids. A pickle of it
+    holds the keys.
     """
 
     columns: tuple[LabelColumn, ...]
     groups: Groups
     secret: bytes = field(repr=False)
+    records: tuple[ReleaseRecord, ...] = ()
+    keys: tuple[tuple[bytes, ...], ...] = field(default=(), repr=False)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -159,12 +162,12 @@ class Reader:
         ]
         return Rows(tuple(places), ids, codes, np.array(sums), None if kept is None or kept.all() else kept)
 
-    def draw(self, batch: Any, rows: Rows, drawings: Sequence[Drawing]) -> tuple[Any, list[Any]]:
+    def draw(self, batch: Any, rows: Rows) -> tuple[Any, list[Any]]:
         """Return the rows of a batch that are released, and their noisy labels, an Arrow array for each question."""
         noisy = []
         for number, column in enumerate(self.columns):
             places = rows.drawn_places(number)
-            drawn = drawings[number](places, rows.ids, rows.codes)
+            drawn = self.records[number].draw(self.keys[number], places, rows.ids, rows.codes)
             noisy.append(column.to_arrow(drawn, places < 0))
         if rows.kept is None:
             return batch, noisy
@@ -262,7 +265,7 @@ class Table:
             unique.check()
         return Scan(counts, sums, released)
 
-    def draw(self, reader: Reader, sink: Sink, found: Scan, drawings: Sequence[Drawing], listener: Listener) -> None:
+    def draw(self, reader: Reader, sink: Sink, found: Scan, listener: Listener) -> None:
         """Make the second pass: read again, draw and write."""
         again = np.zeros_like(found.sums)
         wanted = sink.columns
@@ -270,7 +273,7 @@ class Table:
         for part, batch in self.batches(columns):
             rows = reader.read(batch, int(again[0, 0]))
             again += rows.sums
-            sink.write(part, *reader.draw(batch, rows, drawings))
+            sink.write(part, *reader.draw(batch, rows))
             listener.rows(int(again[0, 0]))
         if not np.array_equal(again, found.sums):
             raise InputChanged(
@@ -343,8 +346,8 @@ def release(
         ]
         listener.stage("drawing labels")
         # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
-        drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
-        table.draw(reader, sink, found, drawings, listener)
+        keys = tuple(one.label_keys(charge.key or b"") for one, charge in zip(planned, charges, strict=True))
+        table.draw(replace(reader, records=tuple(planned), keys=keys), sink, found, listener)
         records = sink.close(planned, found.released)
         listener.stage("publishing")
         account.complete(charges, sink.publish)

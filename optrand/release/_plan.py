@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -45,11 +45,9 @@ from optrand.mechanism._mixture import mixture
 from optrand.model._outputs import Grid, Line
 from optrand.model._problem import Problem
 from optrand.model._table import Table
-from optrand.release._cells import Places
 from optrand.release._question import Question
-from optrand.release._rows import Groups, Ids, Indices
+from optrand.release._rows import Groups, Indices
 from optrand.sampling._entropy import EntropySource
-from optrand.sampling._keyed import RecordStreams
 from optrand.sampling._priors import private_histogram, shrink_histograms
 from optrand.solvers import solve
 from optrand.studies import minimax
@@ -145,35 +143,6 @@ def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] 
         return f"estimated privately for {len(noisy)} pool(s) of {len(groups)} group(s) of rows"
     empty = "; the noise left no count above 0, so it is uniform" if noisy.max() <= 0 else ""
     return f"estimated privately{empty}"
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """Draws noisy labels: a keyed function of a record's label, id and group. A pickle of it holds the keys.
-
-    There is one key for each mechanism; `places` is the index of the mechanism of each group, `values` the labels.
-    """
-
-    mechanisms: tuple[Mechanism, ...]
-    keys: tuple[bytes, ...] = field(repr=False)
-    places: Indices
-    values: Floats
-
-    @cached_property
-    def _streams(self) -> tuple[RecordStreams, ...]:
-        return tuple(RecordStreams(key, private=True) for key in self.keys)
-
-    def __call__(self, places: Places, ids: Ids, groups: Indices) -> Floats:
-        """Draw for records with these places of labels, ids and groups, 0 for a missing label."""
-        if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
-            return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
-        noisy = np.zeros(places.size)
-        chosen = np.where(places >= 0, self.places[groups], -1)
-        for number, (mechanism, streams) in enumerate(zip(self.mechanisms, self._streams, strict=True)):
-            rows = np.flatnonzero(chosen == number)
-            if rows.size:
-                noisy[rows] = mechanism.sample_records(self.values[places[rows]], np.take(ids, rows, axis=0), streams)
-        return noisy
 
 
 def _priors(question: Question, sizes: NDArray[Any], noisy: NDArray[np.int64] | None) -> Floats:

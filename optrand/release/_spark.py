@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 import sys
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,15 @@ from optrand.base._files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, OptrandError
 from optrand.release._batches import Listener, Reader, Scan, Table
 from optrand.release._parquet_tables import ParquetWriter
-from optrand.release._plan import Drawing
 from optrand.release._question import Question
-from optrand.release._rows import Rows, column_ids, sum_rows
+from optrand.release._rows import Rows, Sums, column_ids, sum_rows
 
 Batches = Iterable[Any]
-Work = partial["_Report"]
+Report = dict[str, list[Any]]
+"""Result of a partition, or of several: sums over the rows with their labels (`sums`) or of ids alone (`ids`), counts
+of labels, numbers of released rows, reasons to refuse the table, and files. Private, except `released`."""
+
+Work = partial[Report]
 
 
 @contextmanager
@@ -111,92 +114,69 @@ class _SparkTable(Table):
     def scan(self, reader: Reader, sink: Any, listener: Listener) -> Scan:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
         found = self._collect(self.select(reader.needed), partial(_count_labels, reader))
-        if found.refused is not None:
-            raise InvalidInput(found.refused)
+        _refuse(found)
         ids = self._collect(self.distinct_ids(reader.id_columns), partial(_check_ids, reader))
-        if ids.refused is not None:
-            raise InvalidInput(ids.refused)
-        if ids.ids != found.ids:
+        _refuse(ids)
+        if not np.array_equal(_total(ids["ids"]), _total(found["ids"])):
             raise _describe_change()
-        counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
-        return Scan([counts], np.array([found.rows], dtype=np.uint64), found.released)
+        counts = np.sum(np.array(found["counts"], dtype=np.intp), axis=0)
+        return Scan([counts], _total(found["sums"])[np.newaxis], sum(found["released"]))
 
-    def draw(
-        self,
-        reader: Reader,
-        sink: Any,
-        found: Scan,
-        drawings: Sequence[Drawing],
-        listener: Listener,  # noqa: ARG002
-    ) -> None:
+    def draw(self, reader: Reader, sink: Any, found: Scan, listener: Listener) -> None:  # noqa: ARG002
         """Make the second pass: a file for each partition, under its hidden name."""
         names, staged = sink.names, sink.staging.table
         attempts = sink.staging.folder / "attempts"
         attempts.mkdir(mode=0o700)
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
-        written = self._collect(frame, partial(_write_labels, reader, names, tuple(drawings), attempts))
-        if written.refused is not None or written.rows != found.sums[0].tolist():
+        written = self._collect(frame, partial(_write_labels, reader, names, attempts))
+        if written["refused"] or not np.array_equal(_total(written["sums"]), found.sums[0]):
             raise _describe_change()
         staged.mkdir(mode=0o700)
-        for number, file in enumerate(sorted(written.files)):
+        for number, file in enumerate(sorted(written["files"])):
             if not (attempts / file).is_file():
                 raise InvalidInput("a worker wrote its part elsewhere: name a folder on a disk that all machines share")
             (attempts / file).rename(staged / f"part-{number:05}.parquet")
         sync_directory(staged)
 
-    def _collect(self, frame: Any, work: Work) -> _Report:
-        """Do some work on all partitions, and add the reports up.
+    def _collect(self, frame: Any, work: Work) -> Report:
+        """Do some work on all partitions, and put the reports together.
 
         The work is broadcast, since plans and logs show the objects that a function holds itself.
         """
         task = _task(self.broadcast(work), work.func.__name__)
-        reports = [_Report(**json.loads(row.report)) for row in frame.mapInArrow(task, "report string").collect()]
-        counts = [np.array(each.counts, dtype=np.int64) for each in reports if each.counts]
-        return _Report(
-            rows=_add([each.rows for each in reports]),
-            ids=_add([each.ids for each in reports]),
-            released=sum(each.released for each in reports),
-            counts=np.sum(counts, axis=0).tolist() if counts else [],
-            refused=min((each.refused for each in reports if each.refused is not None), default=None),
-            files=[file for each in reports for file in each.files],
-        )
+        found: Report = defaultdict(list)
+        for row in frame.mapInArrow(task, "report string").collect():
+            for name, parts in json.loads(row.report).items():
+                found[name] += parts
+        return found
 
 
 def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-@dataclass
-class _Report:
-    """Result of a partition, or of several. Private, except the number of rows and `released`.
-
-    `rows` are sums over ids with labels, `ids` over ids alone.
-    """
-
-    rows: list[int] = field(default_factory=lambda: [0, 0, 0])
-    ids: list[int] = field(default_factory=lambda: [0, 0, 0])
-    released: int = 0
-    counts: list[int] = field(default_factory=list, repr=False)
-    refused: str | None = None
-    files: list[str] = field(default_factory=list)
-
-    def read(self, reader: Reader, batches: Batches) -> Iterator[tuple[Any, Rows]]:
-        """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
-        for batch in batches:
-            try:
-                rows = reader.read(batch)
-            except InvalidInput as error:
-                self.refused = self.refused or str(error)
-                continue
-            self.rows = _add([self.rows, rows.sums[0]])
-            self.released += rows.released
-            yield batch, rows
+def _refuse(found: Report) -> None:
+    if found["refused"]:
+        raise InvalidInput(min(found["refused"]))
 
 
-def _add(sums: Sequence[Any]) -> list[int]:
+def _total(sums: Sequence[Any]) -> Sums:
     """Add sums over rows, which wrap around."""
-    total: list[int] = np.array(sums, dtype=np.uint64).reshape(-1, 3).sum(axis=0).tolist()
+    total: Sums = np.array(sums, dtype=np.uint64).reshape(-1, 3).sum(axis=0)
     return total
+
+
+def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[Any, Rows]]:
+    """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
+    for batch in batches:
+        try:
+            rows = reader.read(batch)
+        except InvalidInput as error:
+            report["refused"].append(str(error))
+            continue
+        report["sums"].append(rows.sums[0].tolist())
+        report["released"].append(rows.released)
+        yield batch, rows
 
 
 def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
@@ -204,7 +184,7 @@ def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
 
     def run(batches: Batches) -> Iterator[Any]:
         try:
-            yield pa.record_batch({"report": [json.dumps(asdict(held.value(batches)))]})
+            yield pa.record_batch({"report": [json.dumps(held.value(batches))]})
         except (OptrandError, OSError, MemoryError, GeneratorExit):
             raise
         except Exception as error:
@@ -216,44 +196,43 @@ def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
     return run
 
 
-def _count_labels(reader: Reader, batches: Batches) -> _Report:
-    report, groups, k = _Report(), len(reader.groups), reader.questions[0].k
-    counts = np.zeros((groups, k), dtype=np.int64)
-    for _, rows in report.read(reader, batches):
-        counts += rows.counts(0, groups, k)
-        report.ids = _add([report.ids, sum_rows(reader.secret, rows.ids)])
-    report.counts = counts.ravel().tolist()
+def _count_labels(reader: Reader, batches: Batches) -> Report:
+    report: Report = defaultdict(list)
+    counts = np.zeros((len(reader.groups), reader.questions[0].k), dtype=np.int64)
+    for _, rows in _read(reader, batches, report):
+        counts += rows.counts(0, *counts.shape)
+        report["ids"].append(sum_rows(reader.secret, rows.ids).tolist())
+    report["counts"] = [counts.tolist()]
     return report
 
 
-def _check_ids(reader: Reader, batches: Batches) -> _Report:
+def _check_ids(reader: Reader, batches: Batches) -> Report:
     """Sum distinct ids, whose batches have a column ``count`` of how often each occurs."""
-    report, names = _Report(), reader.id_columns
+    report: Report = defaultdict(list)
+    names = reader.id_columns
     for batch in batches:
         if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
-            report.refused = "at least two records have the same id: ids must be unique over the whole table"
+            report["refused"].append("at least two records have the same id: ids must be unique over the whole table")
         try:
             ids = column_ids([batch.column(i) for i in range(len(names))], names, key=reader.secret)
         except InvalidInput as error:
-            report.refused = str(error)
+            report["refused"].append(str(error))
             continue
-        report.ids = _add([report.ids, sum_rows(reader.secret, ids)])
+        report["ids"].append(sum_rows(reader.secret, ids).tolist())
     return report
 
 
-def _write_labels(
-    reader: Reader, names: Sequence[str], drawings: Sequence[Drawing], folder: Path, batches: Batches
-) -> _Report:
+def _write_labels(reader: Reader, names: Sequence[str], folder: Path, batches: Batches) -> Report:
     """Write a partition to a file of its own in a folder that all machines see.
 
     A task may run twice: each attempt writes another file, and only those count whose report is collected.
     """
-    report = _Report()
+    report: Report = defaultdict(list)
     path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
     writer = None
     try:
-        for batch, rows in report.read(reader, batches):
-            kept, (noisy,) = reader.draw(batch, rows, drawings)
+        for batch, rows in _read(reader, batches, report):
+            kept, (noisy,) = reader.draw(batch, rows)
             if kept.num_rows == 0:
                 continue
             column = reader.questions[0].column
@@ -266,7 +245,7 @@ def _write_labels(
             writer.write(0, table)
         if writer is not None:
             writer.close()
-            report.files = [path.name]
+            report["files"] = [path.name]
     except BaseException:
         if writer is not None:
             writer.abandon()
