@@ -128,7 +128,7 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     table = Table(pa.table({"labels": arrow_column(labels)}))
     account = Account.open("d", ledger)
     reader = make_reader(table, [question], account)
-    sink = _MemorySink(labels, {"labels": None})
+    sink = _MemorySink(labels, [None])
     found = table.scan(reader, sink, Listener())
     rows = reader.read(next(table.batches())[1])
     for _ in range(2):

@@ -193,12 +193,6 @@ def contents(column: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return bytes that hold the cells of a column of bytes or text one behind the other, and where each begins.
 
     The last of the places, of which there is one more than cells, is the end of the last cell.
-
-    Examples
-    --------
-    >>> data, places = contents(pa.array([b"ab", b"", b"c"]))
-    >>> data.tobytes(), places.tolist()
-    (b'abc', [0, 2, 2, 3])
     """
     cells = column.cast(pa.large_binary())
     _, places, data = cells.buffers()
@@ -213,12 +207,6 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
     """Return the cells of a plain column without repetition, and the place among them of each row's, -1 if it is null.
 
     Integers that no row holds may be among them.
-
-    Examples
-    --------
-    >>> cells, places = distinct_cells(pa.array(["b", None, "a", "b"]))
-    >>> cells.to_pylist(), places.tolist()
-    (['b', 'a'], [0, -1, 1, 0])
     """
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
         integers = column.to_numpy()
@@ -266,20 +254,13 @@ def _read_decimals(texts: Any) -> Floats:
     A number with an exponent is read as a float, however large it is.
     """
     written = pc.fill_null(texts, "nan")
-    numbers: Floats = written.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    large = np.flatnonzero(np.abs(numbers) >= MAX_INTEGER)
-    if large.size:
-        numbers = numbers.copy()
+    numbers: Floats = np.array(written.cast(pa.float64()))
+    for row in np.flatnonzero(np.abs(numbers) >= MAX_INTEGER).tolist():
         # A float does not show whether a digit was lost.
-        lost = [_is_large_integer(text) for text in written.take(pa.array(large)).to_pylist()]
-        numbers[large[lost]] = np.nan
+        text = written[row].as_py()
+        if re.fullmatch(r"[+-]?[0-9]+\.?0*", text) and abs(Decimal(text)) > MAX_INTEGER:
+            numbers[row] = np.nan
     return numbers
-
-
-def _is_large_integer(text: str) -> bool:
-    """Decide whether digits are an integer beyond 2**53."""
-    whole = re.fullmatch(r"[+-]?[0-9]+\.?0*", text) is not None
-    return whole and not -MAX_INTEGER <= Decimal(text) <= MAX_INTEGER
 
 
 def _convert_numbers(cells: Any) -> Floats:

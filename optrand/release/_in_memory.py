@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,8 +160,8 @@ def randomize(
         if len(cells) != rows:
             raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
     table = Table(pa.table({**private, **id_columns, **group_columns}))
-    sink = _MemorySink(data, {q.column: name for q, name in zip(questions, chosen, strict=True)})
-    records = release(table, questions, sink, account, Listener(warn=_warn))
+    sink = _MemorySink(data, chosen)
+    records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=4)))
     by_name = dict(zip(chosen, records, strict=True))
     return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
 
@@ -213,27 +214,24 @@ class _MemorySink(Sink):
 
     output = "in memory"
 
-    def __init__(self, data: Any, names: Mapping[str, Any]) -> None:
+    def __init__(self, data: Any, names: Sequence[Any]) -> None:
         self.data, self.names = data, names
         self.table: Any = None
         self._kept: list[NDArray[np.bool_]] = []
-        self._dropped = False
         self._noisy: list[Sequence[Any]] = []
 
     def check(self, batch: Any, rows: Rows) -> None:
         """Note which rows are released."""
-        self._dropped = self._dropped or rows.kept is not None
         self._kept.append(np.ones(batch.num_rows, dtype=bool) if rows.kept is None else rows.kept)
 
-    @property
-    def kept(self) -> NDArray[np.bool_] | None:
-        """Return the rows that are released; None for all."""
-        return np.concatenate(self._kept) if self._dropped else None
+    def _put(self, labels: Sequence[Any]) -> Any:
+        """Return the object with other labels, Arrow arrays, in place of its own."""
+        kept = np.concatenate(self._kept)
+        return replace_labels(self.data, dict(zip(self.names, labels, strict=True)), None if kept.all() else kept)
 
     def rehearse(self, reader: Reader) -> None:
         """Put cells that depend on no label in place of all labels, and forget the result."""
-        kept = self.kept
-        rows = sum(map(len, self._kept)) if kept is None else int(kept.sum())
+        rows = sum(int(kept.sum()) for kept in self._kept)
         most = max(question.k for question in reader.questions)
         gaps = any(question.nulls in ("pass", "class") for question in reader.questions)
         # Every label once, and a missing one if there may be any.
@@ -242,7 +240,7 @@ class _MemorySink(Sink):
             missing = (turn == most) & gaps
             cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
             try:
-                replace_labels(self.data, dict(zip(self.names.values(), cells, strict=True)), kept)
+                self._put(cells)
             except InvalidInput:
                 raise
             except Exception as error:
@@ -258,10 +256,7 @@ class _MemorySink(Sink):
 
     def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:  # noqa: ARG002
         """Put the noisy labels in place of the private ones."""
-        columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
-        self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)
+        self.table = self._put(
+            [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
+        )
         return records
-
-
-def _warn(words: str) -> None:
-    warnings.warn(words, stacklevel=5)
