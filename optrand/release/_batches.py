@@ -340,10 +340,9 @@ def release(
     charges = begin_release(reader, found, sink.output, account)
     # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
     try:
-        planned = [
-            make_record(question, reader.groups, counts, charge, account, listener)
-            for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True)
-        ]
+        planned = []
+        for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True):
+            planned.append(make_record(question, reader.groups, counts, charge, account, listener))
         listener.stage("drawing labels")
         # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
         keys = tuple(one.label_keys(charge.key or b"") for one, charge in zip(planned, charges, strict=True))

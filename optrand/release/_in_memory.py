@@ -161,7 +161,8 @@ def randomize(
             raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
     table = Table(pa.table({**private, **id_columns, **group_columns}))
     sink = _MemorySink(data, chosen)
-    records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=4)))
+    # Above make_record, release, this function and its check of parameters stands the caller, whom the warning names.
+    records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=5)))
     by_name = dict(zip(chosen, records, strict=True))
     return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
 
