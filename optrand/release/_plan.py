@@ -91,20 +91,24 @@ def find_mechanisms(
     by groups under the noisy priors, as a share of that of one mechanism for all (None without groups).
     """
     # Sizes are public, so the split of the budget discloses nothing.
-    epsilon = question.split(int(sizes.sum())).labels
+    split = question.split(int(sizes.sum()))
     announce("solving")
     if not question.needs_prior:
-        return [Conditioning(_find_without_prior(question, epsilon))], None
+        return [Conditioning(_find_without_prior(question, split.labels))], None
+    rows = np.bincount(pools_of(question, sizes), sizes)
+    if noisy is not None:
+        of_each = shrink_histograms(noisy, rows, split.prior)
+    else:
+        of_each = np.atleast_2d(question.prior if isinstance(question.prior, np.ndarray) else 1.0)
     # Pools with the same prior share a mechanism.
-    priors, inverse = np.unique(_priors(question, sizes, noisy), axis=0, return_inverse=True)
+    priors, inverse = np.unique(of_each, axis=0, return_inverse=True)
     of_pools = inverse.ravel().tolist()
-    best = [_find_best(question, question.problem(epsilon, prior)) for prior in priors]
+    best = [_find_best(question, question.problem(split.labels, prior)) for prior in priors]
     announce("making it fit for histograms")
     fits = [Conditioning(one) if question.draws_optimum else condition(one) for one in best]
     relative = None
     if groups.columns and noisy is not None:
-        rows = np.bincount(pools_of(question, sizes), sizes)
-        relative = _relative_loss(question, epsilon, noisy, [best[place] for place in of_pools], rows)
+        relative = _relative_loss(question, split.labels, noisy, [best[place] for place in of_pools], rows)
     return [fits[place] for place in of_pools], relative
 
 
@@ -143,15 +147,6 @@ def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] 
         return f"estimated privately for {len(noisy)} pool(s) of {len(groups)} group(s) of rows"
     empty = "; the noise left no count above 0, so it is uniform" if noisy.max() <= 0 else ""
     return f"estimated privately{empty}"
-
-
-def _priors(question: Question, sizes: NDArray[Any], noisy: NDArray[np.int64] | None) -> Floats:
-    """Return the prior of each pool."""
-    if noisy is None:
-        given = question.prior if isinstance(question.prior, np.ndarray) else np.ones(1)
-        return given[np.newaxis]
-    rows = np.bincount(pools_of(question, sizes), sizes, len(noisy))
-    return shrink_histograms(noisy, rows, question.split(int(sizes.sum())).prior)
 
 
 def _find_best(question: Question, problem: Any) -> Mechanism:
