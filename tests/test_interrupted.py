@@ -121,7 +121,7 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     labels = np.arange(3000) % 4
     question = Question(column="labels", labels=range(4), epsilon=1.0)
     from optrand.release._batches import begin_release, make_reader, make_record
-    from optrand.release._frames import arrow_column
+    from optrand.release._cells import arrow_column
     from optrand.release._in_memory import _MemorySink
 
     noisy = []

@@ -32,8 +32,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released, refuse_groups
 from optrand.release import FORMAT
-from optrand.release._cells import LabelColumn, Places
-from optrand.release._frames import arrow_column
+from optrand.release._cells import LabelColumn, Places, arrow_column
 from optrand.release._plan import Conditioning, Estimates, describe_prior, expected_loss, pools_of, prove
 from optrand.release._publish import digest_of
 from optrand.release._question import Nulls, Question, Task

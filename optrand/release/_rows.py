@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release._cells import Places, contents, is_bytes, plain
-from optrand.release._frames import arrow_column, as_table, is_frame
+from optrand.release._cells import Places, arrow_column, as_table, contents, is_bytes, is_frame, plain
 
 Ids = NDArray[np.uint64]
 """Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""
