@@ -38,8 +38,7 @@ from optrand.certificates._certificate import Certificate, certify
 from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
 from optrand.errors import InvalidInput
 from optrand.estimate._averages import UNBIASED
-from optrand.estimate._debiasing import LARGEST as FACTORED
-from optrand.estimate._debiasing import Debiasing
+from optrand.estimate._debiasing import OPTIONS, Debiasing
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._mixture import mixture
 from optrand.model._outputs import Grid, Line
@@ -378,7 +377,7 @@ def _condition_classes(found: Conditioning) -> Conditioning:
     """Mix randomized response into a mechanism of classes, unless its table is too large to be debiased."""
     best = found.mechanism
     k, prior = best.labels.size, best.problem.prior
-    if k < 2 or k**2 > FACTORED or not found.multiple > LIMITS.multiple:
+    if k < 2 or k**2 > OPTIONS.factored or not found.multiple > LIMITS.multiple:
         return found
     response = rr(best.labels, best.epsilon)
     # A mixture is private at the larger ratio of the two, so both must have the same one.
