@@ -166,6 +166,11 @@ def _total(sums: Sequence[Any]) -> Sums:
     return total
 
 
+def _add(report: Report, name: str, sums: Sums) -> None:
+    """Add those of another batch, so that the report of a partition does not grow."""
+    report[name] = [_total([*report[name], sums]).tolist()]
+
+
 def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[Any, Rows]]:
     """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
     for batch in batches:
@@ -174,8 +179,8 @@ def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[An
         except InvalidInput as error:
             report["refused"].append(str(error))
             continue
-        report["sums"].append(rows.sums[0].tolist())
-        report["released"].append(rows.released)
+        _add(report, "sums", rows.sums[0])
+        report["released"] = [sum(report["released"]) + rows.released]
         yield batch, rows
 
 
@@ -201,7 +206,7 @@ def _count_labels(reader: Reader, batches: Batches) -> Report:
     counts = np.zeros((len(reader.groups), reader.questions[0].k), dtype=np.int64)
     for _, rows in _read(reader, batches, report):
         counts += rows.counts(0, *counts.shape)
-        report["ids"].append(sum_rows(reader.secret, rows.ids).tolist())
+        _add(report, "ids", sum_rows(reader.secret, rows.ids))
     report["counts"] = [counts.tolist()]
     return report
 
@@ -218,7 +223,7 @@ def _check_ids(reader: Reader, batches: Batches) -> Report:
         except InvalidInput as error:
             report["refused"].append(str(error))
             continue
-        report["ids"].append(sum_rows(reader.secret, ids).tolist())
+        _add(report, "ids", sum_rows(reader.secret, ids))
     return report
 
 
