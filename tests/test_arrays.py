@@ -283,8 +283,9 @@ def test_two_numbers_are_two_labels_and_no_range(ledger):
 
 
 def test_what_cannot_be_estimated_is_said():
-    with pytest.warns(UserWarning, match="no histogram"):
+    with pytest.warns(UserWarning, match="no histogram") as told:
         optrand.randomize(NUMBERS, 1.0, labels=range(4), bias_penalty=0.0, prior=[0.97, 0.01, 0.01, 0.01])
+    assert told[0].filename == __file__
 
 
 def test_a_gap_is_refused_before_it_is_charged_unless_told(ledger):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +22,7 @@ import optrand
 from optrand import Mechanism, estimate
 from optrand.baselines import UniformRR
 from optrand.errors import InvalidInput
-from optrand.estimate import _debiasing, _histograms, _weights
+from optrand.estimate import _debiasing
 from optrand.sampling._entropy import SeededEntropy
 from optrand.studies._paths import merge_neighbours
 from tests.tables import mechanism_of
@@ -173,8 +174,7 @@ class TestSingular:
             estimate.loss_weights(optimal(range(6), [0.5, 0, 0, 0.2, 0.1, 0.2], 1.0))
 
     def test_large_tables_are_refused_before_they_are_factored(self, weeks, monkeypatch):
-        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(dense=0))
-        monkeypatch.setattr(_debiasing, "LARGEST", 10)
+        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(dense=0, factored=10))
         with pytest.raises(InvalidInput, match=r"table of 8 labels .* many steps"):
             estimate.loss_weights(weeks)
 
@@ -301,7 +301,7 @@ class TestHistogram:
     def test_blocks_of_labels_make_no_difference(self, weeks, monkeypatch):
         noisy = weeks.sample(np.tile(np.arange(8), 30), source=SeededEntropy(14))
         whole = estimate.histogram(noisy, weeks)
-        monkeypatch.setattr(_histograms, "BLOCK", 3 * weeks.outputs.size)
+        monkeypatch.setattr(_debiasing, "OPTIONS", replace(_debiasing.OPTIONS, block=3 * weeks.outputs.size))
         parts = estimate.histogram(noisy, weeks)
         assert np.allclose(whole.standard_errors, parts.standard_errors, rtol=1e-9)
         assert whole.size == 240
@@ -389,7 +389,7 @@ class TestLossWeights:
         assert telling[np.arange(labels.size), nearest].mean() > 2
 
     def test_losses_of_a_training_loop_keep_the_limit_of_memory(self, weeks, monkeypatch):
-        monkeypatch.setattr(_weights, "LARGEST", 10)
+        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(weights=10))
         with pytest.raises(InvalidInput, match="unbiased_values"):
             estimate.loss_weights(weeks)
 

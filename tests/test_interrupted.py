@@ -121,21 +121,21 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     labels = np.arange(3000) % 4
     question = Question(column="labels", labels=range(4), epsilon=1.0)
     from optrand.release._batches import begin_release, make_reader, make_record
-    from optrand.release._frames import arrow_column
+    from optrand.release._cells import arrow_column
     from optrand.release._in_memory import _MemorySink
 
     noisy = []
     table = Table(pa.table({"labels": arrow_column(labels)}))
     account = Account.open("d", ledger)
     reader = make_reader(table, [question], account)
-    sink = _MemorySink(labels, {"labels": None})
+    sink = _MemorySink(labels, [None])
     found = table.scan(reader, sink, Listener())
     rows = reader.read(next(table.batches())[1])
     for _ in range(2):
         (charge,) = begin_release(reader, found, sink.output, account)
         record = make_record(question, reader.groups, found.counts[0], charge, account, Listener())
-        drawing = record.drawing(charge.key or b"")
-        noisy.append(drawing(rows.places[0], rows.ids, rows.codes).tolist())
+        keys = record.label_keys(charge.key or b"")
+        noisy.append(record.draw(keys, rows.places[0], rows.ids, rows.codes).tolist())
     assert noisy[0] == noisy[1]
     assert len(ledger.entries()) == 1
 

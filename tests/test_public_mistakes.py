@@ -145,14 +145,10 @@ def test_whole_narrow_floats_are_themselves() -> None:
     assert Domain.of([0, 2**30]).codes(given).tolist() == [0, 1] * 50
 
 
-def test_an_integer_type_that_arrow_lacks_is_refused_in_words() -> None:
-    with pytest.raises(InvalidInput, match="of type Int128, which Arrow does not have"):
-        optrand.randomize(pl.Series("y", [1, 2], dtype=pl.Int128), 1.0, labels=[1, 2])
-
-
 @pytest.mark.parametrize(
     "call",
     [
+        lambda given: optrand.randomize(given, 1.0, labels=[1, 2]),
         lambda given: optrand.randomize([1, 2], 1.0, labels=given),
         lambda given: optrand.randomize([1, 2], 1.0, labels=[1, 2], outputs=given),
         lambda given: optrand.randomize([1, 2], 1.0, labels=[1, 2], prior=given),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -13,8 +12,8 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from optrand.audits._exact_table import TOLERANCE, ExactTable
-from optrand.base._arithmetic import DIGITS, exp_bracket, float_above, least_reading, log_above
+from optrand.audits._reading import TOLERANCE, ExactTable
+from optrand.base._arithmetic import exp_bracket, float_above, is_at_most_exp, least_reading, log_above
 from optrand.base._numerals import shown_above, shown_below
 from optrand.base._records import Record
 from optrand.base._validation import (
@@ -74,16 +73,8 @@ class Worst:
 class Comparison:
     """Value of a randomizer under a prior, beside the certified optimum.
 
-    Attributes
-    ----------
-    value : Fraction
-        Half the mean squared error; of classes the probability that the output is the label.
-    optimum : Certificate
-        Its `lower` and `upper` enclose the optimum at `epsilon`.
-    epsilon : float
-        Budget of the optimum: the stated one, or the realised one if that is larger.
-    kind : str
-        ``"unbiased"``, ``"biased"`` or ``"classes"``.
+    The value is half the mean squared error; of classes the probability that the output is the label. The optimum has
+    the stated epsilon, or the realised one if that is larger. Its kind is unbiased, biased or classes.
     """
 
     value: Fraction
@@ -230,7 +221,9 @@ class Audit(Record):
 
         The decision involves no rounding, but the rows of a table of floats may miss 1 by a billionth.
         """
-        return self._probabilities and all(_within(ratio, self.stated_epsilon) for ratio in self._ratios)
+        return self._probabilities and all(
+            is_at_most_exp(ratio, least_reading(self.stated_epsilon)) for ratio in self._ratios
+        )
 
     @property
     def _probabilities(self) -> bool:
@@ -465,14 +458,3 @@ def _show(probability: Fraction) -> str:
 
 def _epsilon(ratio: Fraction | None) -> float:
     return math.inf if ratio is None else log_above(ratio)
-
-
-def _within(ratio: Fraction | None, epsilon: float) -> bool:
-    """Decide whether a ratio is at most ``exp(epsilon)``, irrational, by brackets of growing precision."""
-    for doubling in itertools.count():
-        low, high = exp_bracket(least_reading(epsilon), DIGITS << doubling)
-        if ratio is None or ratio >= high:
-            return False
-        if ratio <= low:
-            break
-    return True

@@ -1,4 +1,7 @@
-"""Tables of probabilities in CSV files, with or without names of outputs above and of labels on the left."""
+"""Tables of probabilities of others, read without rounding: floats, fractions, decimals as text, and CSV files.
+
+A file may have names of outputs above and of labels on the left.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,28 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational, Real
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from optrand.audits._exact_table import TOLERANCE, read_fraction
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optrand.base._arithmetic import Integers
+from optrand.base._numerals import read_decimal
+from optrand.base._records import Record, freeze
+from optrand.base._validation import Floats, rectangular
 from optrand.errors import InvalidInput
+from optrand.model._table import Table
 
 Names = tuple[str | float, ...]
 Line = Sequence[str]
+
+TOLERANCE = 1e-9
+"""Relative tolerance of rows and ratios of a table of floats."""
 
 NEARLY_ONE = Fraction(1, 20)
 """Rows whose sums miss 1 by less than this may be rows of probabilities, printed with few digits or in error."""
@@ -29,16 +45,90 @@ REMEDY = (
 )
 
 
-class Sheet(NamedTuple):
-    """Table of a file, with entries as text, and the names of its rows and columns.
+@dataclass(frozen=True, eq=False)
+class ExactTable(Record):
+    """Table of rationals over one denominator, the sum of a row that counts as probability 1; one row per label.
 
-    Attributes
-    ----------
-    entries : list of list of str
-        One row per label.
-    labels, outputs : tuple or None
-        Numbers if all of them are, otherwise text. None if the file has no names.
+    It may be a rounded one if a float is among the entries, or text of 15 digits.
+
+    Examples
+    --------
+    >>> table = ExactTable.of([["0.75", "0.25"], ["1/4", "3/4"]])
+    >>> table.weights.tolist(), table.unit, table.rounded
+    ([[3, 1], [1, 3]], 4, False)
     """
+
+    weights: Integers
+    unit: int
+    rounded: bool
+
+    def __post_init__(self) -> None:
+        """Freeze the weights."""
+        freeze(self, "weights")
+
+    @classmethod
+    def of(cls, given: ArrayLike | Sequence[Sequence[object]]) -> ExactTable:
+        """Read a table, or raise :class:`InvalidInput`: another shape, entries that are not numbers, an empty row."""
+        array = rectangular(given, "matrix")
+        if array.ndim != 2 or not array.size:
+            raise InvalidInput(f"matrix has shape {array.shape}, expected (labels, outputs): one row of it per label")
+        elements = given if isinstance(given, (list, tuple)) else array.tolist()
+        entries = [_exact(entry, y, i) for y, row in enumerate(elements) for i, entry in enumerate(row)]
+        unit = math.lcm(*(entry.denominator for entry in entries))
+        whole = [entry.numerator * (unit // entry.denominator) for entry in entries]
+        weights = np.array(whole, dtype=object).reshape(array.shape)
+        empty = np.flatnonzero(weights.sum(axis=1) <= 0)
+        if empty.size:
+            raise InvalidInput(f"row {empty[0]} of the matrix sums to 0 or less, expected probabilities")
+        return cls(weights, unit, any(_is_float(entry) for row in elements for entry in row))
+
+    @property
+    def negative(self) -> bool:
+        """Whether a probability is negative."""
+        return bool((self.weights < 0).any())
+
+    def over(self, labels: Floats | NDArray[np.intp], outputs: Floats | NDArray[np.intp]) -> Table:
+        """Return the table of distinct numbers in any order: rows divided by their sums, all in increasing order."""
+        totals = self.weights.sum(axis=1)
+        whole = self.weights * (math.lcm(*totals.tolist()) // totals)[:, np.newaxis]
+        rows, columns = np.argsort(labels), np.argsort(outputs)
+        return Table.of_rows(labels[rows], outputs[columns], whole[np.ix_(rows, columns)])
+
+
+def _is_float(entry: object) -> bool:
+    if isinstance(entry, str):
+        # Text of 15 significant digits or more is a printed float.
+        return sum(map(str.isdigit, entry.lower().partition("e")[0].lstrip("+-0."))) >= 15
+    return isinstance(entry, (float, np.floating))
+
+
+def read_fraction(text: str, where: str) -> Fraction:
+    """Read a decimal, or a fraction of two. Raise :class:`InvalidInput` that begins with `where` otherwise."""
+    over, slash, under = text.partition("/")
+    below = read_decimal(under, where) if slash else Fraction(1)
+    if not below:
+        raise InvalidInput(f"{where} is divided by 0, expected a probability")
+    return read_decimal(over, where) / below
+
+
+def _exact(entry: Any, y: int, i: int) -> Fraction:
+    where = f"the entry in row {y}, column {i} of the matrix"
+    if isinstance(entry, np.generic):
+        entry = entry.item()
+    if isinstance(entry, str):
+        return read_fraction(entry, where)
+    if isinstance(entry, bool) or not isinstance(entry, (Real, Decimal)):
+        raise InvalidInput(f"{where} is of type {type(entry).__name__}, expected a number, or a decimal as text")
+    if isinstance(entry, Rational):
+        return Fraction(entry)
+    if not (entry.is_finite() if isinstance(entry, Decimal) else math.isfinite(entry)):
+        raise InvalidInput(f"{where} is {entry}, expected a probability")
+    # Floats with more digits than Python's keep all of them.
+    return Fraction(*entry.as_integer_ratio()) if isinstance(entry, (Decimal, np.floating)) else Fraction(float(entry))
+
+
+class Sheet(NamedTuple):
+    """Entries of a file as text, one row per label, and the names of rows and columns: numbers if all of them are."""
 
     entries: list[list[str]]
     labels: Names | None
@@ -50,11 +140,6 @@ def read_sheet(path: Path) -> Sheet:
 
     Every column is either the first one, with the labels, or an output. A file whose first line or first column may be
     either names or probabilities is refused.
-
-    Raises
-    ------
-    InvalidInput
-        A file that cannot be read, is empty, ambiguous or separated by something else, or lines of different lengths.
     """
     lines = _lines(path)
     first, rows = lines[0], lines[1:]

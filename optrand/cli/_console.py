@@ -8,13 +8,13 @@ import json
 import math
 import os
 import re
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -118,13 +118,7 @@ def _run(command: Callable[[], None]) -> None:
 
 
 def in_options(message: str) -> str:
-    """Return a message of the package with its advice in options of the command line, not in parameters of Python.
-
-    Examples
-    --------
-    >>> in_options("out.csv exists: choose another name, or overwrite it with overwrite=True")
-    'out.csv exists: choose another name, or overwrite it with --force'
-    """
+    """Return a message of the package with its advice in options of the command line, not in parameters of Python."""
     for advice, option in IN_OPTIONS:
         message = re.sub(advice, option, message)
     return message
@@ -197,13 +191,7 @@ def _origin(error: Exception) -> str:
 
 
 class Announce:
-    """Progress of a command by stages and rows: a spinner on a terminal, else a line every few seconds.
-
-    Attributes
-    ----------
-    every : float
-        Seconds between lines if the standard error is no terminal.
-    """
+    """Progress of a command by stages and rows: a spinner on a terminal, else a line every few seconds."""
 
     every = 10.0
 
@@ -264,26 +252,16 @@ def lines(*rows: str) -> None:
             typer.echo(row)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Fact that lines state in words, and a JSON answer as a number or as several numbers."""
-
-    value: float | list[float]
-    words: str
-
-    def __str__(self) -> str:
-        """Return the words."""
-        return self.words
-
-
 def show(facts: Mapping[str, object], *, err: bool = False, each: str | None = None) -> None:
     """Print facts, one per line; on the standard error with `err`.
 
-    In a JSON answer they are members, or one more element of the list `each`.
+    In a JSON answer they are members, or one more element of the list `each`. A fact is a pair if lines state it in
+    words, and a JSON answer as a number or as several numbers: these, and the words.
     """
     answer = None if err else _answer.get()
     if answer is not None:
-        members = {name.replace(" ", "_"): _plain(fact) for name, fact in facts.items()}
+        firsts = {name: fact[0] if isinstance(fact, tuple) else fact for name, fact in facts.items()}
+        members = {name.replace(" ", "_"): _plain(fact) for name, fact in firsts.items()}
         if each is None:
             answer.update(members)
         else:
@@ -291,7 +269,7 @@ def show(facts: Mapping[str, object], *, err: bool = False, each: str | None = N
         return
     width = max(len(name) for name in facts)
     for name, fact in facts.items():
-        typer.echo(f"{name:<{width}}  {fact}", err=err)
+        typer.echo(f"{name:<{width}}  {fact[1] if isinstance(fact, tuple) else fact}", err=err)
 
 
 def also(**members: object) -> None:
@@ -303,8 +281,6 @@ def also(**members: object) -> None:
 
 def _plain(fact: object) -> object:
     """Return a fact as JSON has it; infinities are text."""
-    if isinstance(fact, Measured):
-        return _plain(fact.value)
     if isinstance(fact, Mapping):
         return {str(name): _plain(one) for name, one in fact.items()}
     if isinstance(fact, list | tuple):
@@ -321,3 +297,49 @@ def note(message: str) -> None:
 def gap_words(gap: float) -> str:
     """Return a verified gap in words, rounded up."""
     return shown_above(gap, 3) if math.isfinite(gap) else "unknown: no bound was proven"
+
+
+def show_version(wanted: bool) -> None:
+    """Print the version and exit if it is wanted."""
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"optrand {version('optrand')}")
+        raise typer.Exit
+
+
+def general_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Optimal label-differential-privacy randomizers, with proofs."""
+
+
+def run(app: Callable[[], None]) -> None:
+    """Run the command line; a request to terminate ends it in good order, temporary files removed."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda *_: sys.exit(FAILED))
+    if sys.stdout is None:
+        # Closed by the caller: whatever is written to it fails, as to a full disk.
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    try:
+        _answer_usage(app)
+    except OSError as error:
+        typer.echo(f"error: {error.strerror}", err=True)
+        sys.exit(FAILED)
+    finally:
+        drop_unwritten()
+
+
+def _answer_usage(app: Callable[[], None]) -> None:
+    """Run the command line; answer wrong usage in JSON, too, if `--json` is given."""
+    try:
+        app()
+    except SystemExit as ended:
+        message = getattr(ended.__context__, "format_message", None)
+        if message is not None and "--json" in sys.argv:
+            typer.echo(json.dumps({"exit": WRONG_INPUT, "error": " ".join(message().split())}))
+        raise

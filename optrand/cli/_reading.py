@@ -22,7 +22,7 @@ import typer
 from optrand.base._numerals import read_decimal, read_number, read_whole, shown_above
 from optrand.base._suggestions import missing
 from optrand.base._validation import MAX_INTEGER, Floats, check_epsilon, check_labels, frozen
-from optrand.cli._console import Measured, also, note, show
+from optrand.cli._console import also, note, show
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Tabulated
 from optrand.model._problem import Grid, Interval, Line, OutputSet
@@ -64,22 +64,8 @@ LedgerName = Annotated[
 def parse_labels(text: str) -> Floats:
     """Return the set of labels that a text declares, in increasing order.
 
-    Parameters
-    ----------
-    text : str
-        ``LOW:HIGH`` (steps of 1), ``LOW:HIGH:STEP`` (both ends in), a list ``1,2.5,7``, or ``@FILE`` with labels
-        separated by commas or line ends.
-
-    Raises
-    ------
-    InvalidInput
-        Another form, a range that runs downwards or whose steps miss its end, a label that is repeated, an integer
-        beyond ``2**53``, or a file that cannot be read.
-
-    Examples
-    --------
-    >>> parse_labels("0:1:0.25").tolist(), parse_labels("7,-1,2.5").tolist()
-    ([0.0, 0.25, 0.5, 0.75, 1.0], [-1.0, 2.5, 7.0])
+    ``LOW:HIGH`` (steps of 1), ``LOW:HIGH:STEP`` (both ends in), a list ``1,2.5,7``, or ``@FILE`` with labels separated
+    by commas or line ends.
     """
     return np.sort(parse_in_order(text))
 
@@ -122,26 +108,8 @@ def _range(text: str) -> list[Fraction]:
 def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ...]:
     """Return the labels that a text declares, numbers or names, in the order in which they are written.
 
-    Parameters
-    ----------
-    text : str
-        Numbers in the forms of :func:`parse_labels`. Or names separated by commas, quoted as in CSV where they hold
-        one, or ``@FILE`` with a name on each line.
-    task : {"regression", "classification"}, optional
-        By default labels are numbers if all are, and names if there is no number among them.
-
-    Raises
-    ------
-    InvalidInput
-        Some labels are numbers and some are not, and no `task` is given; or errors of
-        :func:`parse_labels`, an empty name, or a file that cannot be read.
-
-    Examples
-    --------
-    >>> parse_declared("0:2").tolist(), parse_declared("0:2", "classification")
-    ([0.0, 1.0, 2.0], ('0', '1', '2'))
-    >>> parse_declared('yes,no,"neither, nor"')
-    ('yes', 'no', 'neither, nor')
+    Numbers in the forms of :func:`parse_labels`. Or names separated by commas, quoted as in CSV where they hold one, or
+    ``@FILE`` with a name on each line. Without a `task` labels are numbers if all are, and names if none is.
     """
     if ":" in text and "," not in text and not text.startswith("@"):
         numbers = parse_in_order(text)
@@ -200,29 +168,8 @@ def _cells(text: str, what: str) -> list[str]:
 def read_prior(path: str | os.PathLike[str], labels: Floats | tuple[str | None, ...]) -> Floats:
     """Read a prior, and note that it is taken as public: two columns, a label, and its count or probability.
 
-    Parameters
-    ----------
-    path : path
-        Comma-separated, in any order, with or without a header (two cells that are no numbers and no label).
-    labels : (k,) array, or tuple of str or None
-        The declared numbers or names; None stands for missing labels, whose name is empty.
-
-    Returns
-    -------
-    (k,) array
-        Probabilities in the order of the labels, 0 for those that the file leaves out.
-
-    Raises
-    ------
-    InvalidInput
-        A row of another form, a label that is not declared or comes twice, a negative entry, or nothing above 0.
-
-    Examples
-    --------
-    >>> from optrand.data import weeks_worked_counts_path
-    >>> prior = read_prior(weeks_worked_counts_path(), parse_labels("0:52"))
-    >>> round(float(prior[0]), 4)
-    0.4811
+    Rows in any order, with or without a header (two cells that are no numbers and no label). Return probabilities in
+    the order of the labels, 0 for those that the file leaves out. None stands for missing labels, whose name is empty.
     """
     names = labels if isinstance(labels, tuple) else None
     places: dict[object, int] = {label or "": i for i, label in enumerate(names)} if names is not None else {}
@@ -289,13 +236,7 @@ def read_loss(path: str | os.PathLike[str]) -> Tabulated:
 
 
 def parse_outputs(text: str) -> OutputSet | int:
-    """Return the allowed outputs: ``line``, ``grid:N``, ``interval:LOW:HIGH`` or ``values:`` and a set as of labels.
-
-    Examples
-    --------
-    >>> parse_outputs("line"), parse_outputs("grid:417"), parse_outputs("interval:-10:62.5")
-    (Line(), 417, Interval(low=-10.0, high=62.5))
-    """
+    """Return the allowed outputs: ``line``, ``grid:N``, ``interval:LOW:HIGH`` or ``values:`` and a set as of labels."""
     kind, *parts = text.split(":")
     if kind == "line" and not parts:
         return Line()
@@ -338,13 +279,7 @@ def _parse_from_zero(text: str, name: str, expected: str) -> float:
 
 
 def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> list[float]:
-    """Return numbers separated by commas, each parsed by `one`, and ranges ``LOW:HIGH:N`` of `N` evenly spaced ones.
-
-    Examples
-    --------
-    >>> parse_several("0,1:3:5,inf", "--bias-penalty", parse_penalty)
-    [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, inf]
-    """
+    """Return numbers separated by commas, each parsed by `one`, and ranges ``LOW:HIGH:N`` of `N` evenly spaced ones."""
     found: list[float] = []
     most = 10_000
     for part in text.split(","):
@@ -363,15 +298,7 @@ def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> lis
 
 
 def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
-    """Read a file by the format that it states, and verify it.
-
-    Raises
-    ------
-    InvalidInput
-        There is no such file.
-    InvalidFile
-        It is no file of optrand, or a damaged one.
-    """
+    """Read a file by the format that it states, and verify it."""
     from optrand.base._strict_json import read_format
     from optrand.mechanism._mechanism import Mechanism
     from optrand.programs._mechanism import ProgramMechanism
@@ -420,15 +347,15 @@ def record_facts(record: ReleaseRecord) -> dict[str, object]:
     parts = record.parts
     also(prior_epsilon=parts.prior, labels_epsilon=parts.labels)
     total = f"{record.epsilon!r}: prior {parts.prior!r}, labels {parts.labels!r}"
-    facts: dict[str, object] = {"total epsilon": Measured(record.epsilon, total), "rows": record.rows}
+    facts: dict[str, object] = {"total epsilon": (record.epsilon, total), "rows": record.rows}
     if record.groups:
         facts["groups"] = f"{len(record.mechanisms)} by {', '.join(record.groups)}"
     return facts
 
 
-def loss_by_groups(share: float) -> Measured:
+def loss_by_groups(share: float) -> tuple[float, str]:
     """Return the expected loss of a release by groups, relative to that of one randomizer for all."""
-    return Measured(share, f"{shown_above(share, 4)} of that of one randomizer for all groups")
+    return (share, f"{shown_above(share, 4)} of that of one randomizer for all groups")
 
 
 def tell_total(record: ReleaseRecord | None) -> None:

@@ -13,7 +13,6 @@ import typer
 from optrand.base._numerals import shown_above, shown_spent
 from optrand.cli._console import (
     WRONG_INPUT,
-    Measured,
     also,
     command_line,
     gap_words,
@@ -279,20 +278,20 @@ def _tell(record: ReleaseRecord) -> None:
     """Print the facts of a release; all of them are public."""
     facts = {
         **record_facts(record),
-        "labels": Measured(len(record.labels), f"{len(record.labels)} declared"),
+        "labels": (len(record.labels), f"{len(record.labels)} declared"),
         "prior": record.prior,
         "randomizer": record.randomizer,
     }
     if record.task == "regression":
-        facts["largest bias"] = Measured(record.bias, shown_above(record.bias, 3))
-    facts["verified gap"] = Measured(record.gap, gap_words(record.gap))
+        facts["largest bias"] = (record.bias, shown_above(record.bias, 3))
+    facts["verified gap"] = (record.gap, gap_words(record.gap))
     realised = f"{shown_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
-    facts["realised epsilon"] = Measured(record.realised_epsilon, realised)
+    facts["realised epsilon"] = (record.realised_epsilon, realised)
     lost = f"{shown_above(record.noisy_label_loss, 6)} (expected under the prior above)"
     if record.task == "regression":
-        facts["noisy label loss"] = Measured(record.noisy_label_loss, lost)
+        facts["noisy label loss"] = (record.noisy_label_loss, lost)
     else:
-        facts["label changes"] = Measured(record.noisy_label_loss, f"with probability {lost}")
+        facts["label changes"] = (record.noisy_label_loss, f"with probability {lost}")
     if record.relative_loss is not None:
         facts["expected loss"] = loss_by_groups(record.relative_loss)
     facts["estimates"] = record.estimates.words
@@ -362,7 +361,7 @@ def estimate(
             try:
                 found = mean(values, numbered, groups=groups)
                 error = shown_above(found.noise_error, 3)
-                facts["mean"] = Measured(found.value, f"{found.value:.6g} ± {error}")
+                facts["mean"] = (found.value, f"{found.value:.6g} ± {error}")
                 also(mean_error=found.noise_error)
             except InvalidInput as error:
                 facts["mean"] = f"not estimated: {error}"
@@ -374,14 +373,14 @@ def estimate(
                 (name or "", share, error)
                 for name, share, error in zip(names, shares.shares.tolist(), errors, strict=True)
             ]
-            facts["largest error"] = Measured(max(errors), f"{shown_above(max(errors), 3)} of a share")
+            facts["largest error"] = (max(errors), f"{shown_above(max(errors), 3)} of a share")
         except InvalidInput as error:
             facts["histogram"] = f"not estimated: {error}"
     show(facts)
     if counts:
         also(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
         lines("label,share,standard error", *[f"{n},{s:.6g},{shown_above(e, 3)}" for n, s, e in counts])
-    elif "mean" not in facts or str(facts["mean"]).startswith("not estimated"):
+    elif not isinstance(facts.get("mean"), tuple):
         raise InvalidInput("nothing can be estimated from this release")
 
 

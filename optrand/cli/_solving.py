@@ -113,17 +113,7 @@ def _read_problem(labels: str, prior: Path, epsilons: Sequence[float], bias_pena
 
 
 def _parse_placement(text: str) -> dict[str, float | int] | None:
-    """Parse ``adaptive:N`` or ``adaptive:SHARE`` as the argument of :func:`optrand.adaptive_outputs`, or return None.
-
-    Examples
-    --------
-    >>> (
-    ...     _parse_placement("adaptive:12"),
-    ...     _parse_placement("adaptive:0.01"),
-    ...     _parse_placement("line"),
-    ... )
-    ({'n': 12}, {'tolerance': 0.01}, None)
-    """
+    """Parse ``adaptive:N`` or ``adaptive:SHARE`` as an argument of :func:`optrand.adaptive_outputs`, or return None."""
     kind, _, amount = text.partition(":")
     if kind != "adaptive":
         return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base._numerals import shown_above, shown_below, shown_spent
-from optrand.cli._console import UNVERIFIED, Measured, also, command_line, gap_words, lines, progress, say, show
+from optrand.cli._console import UNVERIFIED, also, command_line, gap_words, lines, progress, say, show
 from optrand.cli._reading import (
     LABEL_FORMS,
     Epsilon,
@@ -95,27 +95,27 @@ def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
     facts: dict[str, object] = {
         "labels": mechanism.labels.size,
         "outputs": f"{mechanism.n}, {in_words(mechanism.problem.outputs)}",
-        "realised epsilon": Measured(
+        "realised epsilon": (
             proof.epsilon,
             f"{shown_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} (verified in integers)",
         ),
-        "largest bias": Measured(proof.bias, shown_above(proof.bias, 3)),
+        "largest bias": (proof.bias, shown_above(proof.bias, 3)),
         **_proven_bounds(proof),
         "value is the": found.value_name,
     }
     if found.deviation is not None and found.mean_deviation is not None:
         one = f"standard deviation {found.deviation:.6g}, in units of the labels"
-        facts["noise of one label"] = Measured(found.deviation, one)
+        facts["noise of one label"] = (found.deviation, one)
         of_mean = f"standard deviation {found.mean_deviation:.6g} over {found.rows:,} rows"
-        facts["noise of a mean"] = Measured(found.mean_deviation, of_mean)
+        facts["noise of a mean"] = (found.mean_deviation, of_mean)
     return facts
 
 
 def _proven_bounds(proof: Proof) -> dict[str, object]:
     between = f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)}"
     return {
-        "verified gap": Measured(proof.gap, gap_words(proof.gap)),
-        "optimal value": Measured([proof.lower, proof.upper], between),
+        "verified gap": (proof.gap, gap_words(proof.gap)),
+        "optimal value": ([proof.lower, proof.upper], between),
     }
 
 
@@ -124,7 +124,7 @@ def _program_facts(mechanism: ProgramMechanism) -> dict[str, object]:
     proof = mechanism.certificate
     facts: dict[str, object] = {"labels": mechanism.labels.size, "outputs": mechanism.outputs.size}
     for name, number in proof.realised:
-        facts[name] = Measured(number, f"kept, at most {shown_above(number, 10)} (verified in integers)")
+        facts[name] = (number, f"kept, at most {shown_above(number, 10)} (verified in integers)")
     return {**facts, **_proven_bounds(proof)}
 
 

@@ -6,11 +6,19 @@ All are post-processing of the outputs and of the :class:`~optrand.Mechanism` th
 from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
-from optrand.estimate._averages import average, mean, output_numbers
-from optrand.estimate._debiasing import Debiasing
+from optrand.estimate._averages import (
+    Estimate,
+    IntervalMethod,
+    Spread,
+    average,
+    empirical_bernstein,
+    hoeffding,
+    mean,
+    normal,
+    output_numbers,
+)
+from optrand.estimate._debiasing import Debiasing, loss_weights, top_k_loss_weights, unbiased_values
 from optrand.estimate._histograms import Histogram, histogram, project_to_simplex
-from optrand.estimate._intervals import Estimate, IntervalMethod, Spread, empirical_bernstein, hoeffding, normal
-from optrand.estimate._weights import loss_weights, top_k_loss_weights, unbiased_values
 
 __all__ = [
     "Debiasing",

@@ -19,6 +19,10 @@ whose edges are the arcs.
 / q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`; it sums to 1, and
 :math:`h^\top f = \hat c^\top w`.
 
+*Losses.* Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :math:`\ell(x, v)`: where
+:math:`\sum_v \Pr[v \mid y] \, w_{v y'} = [y = y']`, its expectation over the noise is :math:`\ell(x, y)`, and likewise
+for gradients. With `losses` of shape ``(batch, k)`` it is ``(weights[numbers] * losses).sum(axis=1)``.
+
 *Rank.* ``M`` must have rank ``k``. Arcs with an output of their own each have it if and only if no two neighbouring
 labels have equal rows: every arc lies on a path of arcs from node 0 to node ``k`` (masses are a flow), so every node
 that an arc touches is connected to those two ends, and a connected graph's Laplacian, its ends grounded, is
@@ -28,7 +32,7 @@ invertible. ∎
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -40,22 +44,22 @@ from scipy.linalg import qr, solve_triangular
 from scipy.sparse.linalg import norm, splu
 
 from optrand.base._arithmetic import places, quotient, scale_to_integers
-from optrand.base._validation import Floats, check_prior, frozen, rectangular
+from optrand.base._validation import Floats, check_classes, check_epsilon, check_prior, frozen, rectangular
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released, mechanism_of
 from optrand.model._table import Table
-
-LARGEST = 1 << 22
-"""Largest size of a dense table that is factored: 32 MB, and some 10 s for a square one."""
 
 
 @dataclass(frozen=True)
 class DebiasingOptions:
     """Sizes and tolerances of the factorisation."""
 
+    factored: int = 1 << 22  # entries of the largest dense table that is factored: 32 MB, some 10 s for a square one
+    weights: int = 1 << 24  # entries of the largest table of weights: 128 MB
     dense: int = 1 << 18  # entries of a table that is factored densely although sparse: detects dependent rows best
     dependent: float = 1e-12  # distance to the span of the others below which a row of length 1 depends on them
+    block: int = 1 << 21  # values of outputs that are held at a time while squares are computed
     sparse_dependent: float = 1e-11  # squared length of such a row, if a sparse matrix of products is factored
 
 
@@ -133,7 +137,8 @@ class Debiasing:
         ``O(k + n)`` integers and a sparse factorisation if the columns of the table have few steps; else a QR
         factorisation, ``O(k**2 n)``.
         """
-        mechanism = mechanism_of(mechanism)
+        if not isinstance(mechanism, Mechanism):
+            mechanism = mechanism_of(mechanism)
         table = mechanism.table
         given = mechanism.problem.prior if prior is None else check_prior(prior, table.k)
         weights = frozen(given / math.fsum(given))
@@ -176,6 +181,18 @@ class Debiasing:
             values = values + _refine(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
         return np.array(values).reshape(-1, *given.shape[1:])
 
+    def indicator_squares(self) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Yield labels, block by block, their indicators, and squares ``(n, m)`` of the unbiased values of these.
+
+        The values for all labels at once would be a table of ``k`` columns for each output.
+        """
+        k = self.mechanism.labels.size
+        step = max(1, OPTIONS.block // self.mechanism.outputs.size)
+        for start in range(0, k, step):
+            block = slice(start, min(start + step, k))
+            indicators = np.eye(k, block.stop - start, -start)
+            yield block, indicators, self.values(indicators) ** 2
+
     def expectations(self, values: Floats) -> Floats:
         """Compute ``M @ values`` for (n,) or (n, m) values of the outputs, by differences of rows."""
         columns = values.reshape(values.shape[0], -1)
@@ -213,12 +230,12 @@ def _is_dense(table: Table) -> bool:
     products = sum(len(column) ** 2 for column in table.columns)
     if size <= OPTIONS.dense:
         return True
-    if products <= LARGEST:
+    if products <= OPTIONS.factored:
         return False
-    if size > LARGEST:
+    if size > OPTIONS.factored:
         raise InvalidInput(
             f"the mechanism is a table of {table.k} labels and {table.n} outputs whose columns have many steps, "
-            f"expected at most {LARGEST} entries: use a mechanism of interval columns, such as that of "
+            f"expected at most {OPTIONS.factored} entries: use a mechanism of interval columns, such as that of "
             "solve(problem) on the line, or fewer labels"
         )
     return True
@@ -285,3 +302,140 @@ def _refine(solve: Callable[[Floats], Floats], matrix: Matrix, right: Floats) ->
     for _ in range(2):
         found = found + solve(right - matrix @ found)
     return found
+
+
+def unbiased_values(mechanism: Mechanism | Released, functions: ArrayLike, *, prior: ArrayLike | None = None) -> Floats:
+    """Compute unbiased values of the outputs, (n,) or (n, m): their expectation is a function of the label.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or ReleaseRecord
+        Its table must not be singular.
+    functions : (k,) or (k, m) array
+        One function of the label, or one per column.
+    prior : (k,) array, optional
+        Prior under which the variance is minimised; by default that of the mechanism's problem.
+
+    Raises
+    ------
+    InvalidInput
+        A singular mechanism.
+
+    Notes
+    -----
+    Squared loss ``(z - y)**2 / 2`` is linear in ``y`` and ``y**2``: their unbiased values replace a table of weights at
+    any number of labels.
+
+    Examples
+    --------
+    >>> import math, optrand
+    >>> mechanism = optrand.rr([0, 1], math.log(3))
+    >>> optrand.certify(mechanism).require(gap=1e-9).epsilon == math.log(3)
+    True
+    >>> unbiased_values(mechanism, [[0, 0], [1, 1]]).round(12).tolist()
+    [[-0.5, -0.5], [1.5, 1.5]]
+    """
+    return Debiasing.of(mechanism_of(mechanism), prior).values(functions)
+
+
+def loss_weights(mechanism: Mechanism | Released, *, prior: ArrayLike | None = None) -> Floats:
+    """Compute weights that make any loss unbiased under a mechanism's noise.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or ReleaseRecord
+        Its table must not be singular.
+    prior : (k,) array, optional
+        Prior under which the variance is minimised; by default that of the mechanism's problem.
+
+    Returns
+    -------
+    (n, k) array
+        The right inverse of the least variance; of a square table the inverse ([E22], Algorithm 1, line 30). Rows sum
+        to 1; ``loss_weights(m)[output_numbers(released, m)]`` has one row per released value.
+
+    Raises
+    ------
+    InvalidInput
+        A singular mechanism, or a table beyond 128 MB.
+
+    Examples
+    --------
+    Randomized response at ``exp(epsilon) = 3`` has the weights of [G21], eq. (7):
+
+    >>> import math, optrand
+    >>> mechanism = optrand.rr([0, 1, 2], math.log(3))
+    >>> optrand.certify(mechanism).epsilon == math.log(3)
+    True
+    >>> loss_weights(mechanism).round(12).tolist()
+    [[2.0, -0.5, -0.5], [-0.5, 2.0, -0.5], [-0.5, -0.5, 2.0]]
+    """
+    mechanism = mechanism_of(mechanism)
+    debiasing = Debiasing.of(mechanism, prior)
+    k, n = mechanism.labels.size, mechanism.outputs.size
+    if k * n > OPTIONS.weights:
+        raise InvalidInput(
+            f"the weights of {k} labels and {n} outputs have {k * n} entries, expected at most {OPTIONS.weights}: pass "
+            "the few functions of the label that the loss needs to unbiased_values(mechanism, functions)"
+        )
+    return debiasing.values(np.eye(k))
+
+
+def top_k_loss_weights(released: ArrayLike, kept: ArrayLike, epsilon: float) -> Floats:
+    r"""Compute weights (N, K) for RRTop-k and, with all labels kept, for randomized response.
+
+    .. math:: w_{j y} = \frac{[v_j = y] - p \, [y \text{ kept}]}{1 - k p}, \qquad p = \frac{1}{e^\epsilon + k - 1}.
+
+    Unbiased if the true label is kept ([G21], eq. (18), gives the probability of that). Otherwise the expectation is
+    the mean loss over the kept labels, which no weights can correct: the releases of all other labels have the same
+    distribution.
+
+    Parameters
+    ----------
+    released : (N,) array of int
+        Noisy labels, from 0 to ``K - 1``, each of them kept.
+    kept : (K,) or (N, K) array of bool
+        The ``k`` labels that can be released, for all examples or for each; ``k`` may differ between rows, as for
+        RRWithPrior.
+    epsilon : float
+        Privacy budget in nats.
+
+    Raises
+    ------
+    InvalidInput
+        Labels out of range or not kept, or rows that keep no label.
+
+    Examples
+    --------
+    >>> import math
+    >>> top_k_loss_weights([2, 0], [True, False, True], math.log(3)).round(12).tolist()
+    [[-0.5, 0.0, 1.5], [1.5, 0.0, -0.5]]
+    """
+    budget = check_epsilon(epsilon)
+    mask = rectangular(kept, "kept")
+    if mask.dtype != np.bool_ or mask.ndim not in (1, 2) or not mask.size:
+        raise InvalidInput(
+            f"kept is of type {mask.dtype} and shape {mask.shape}, expected booleans of shape (K,) or (N, K)"
+        )
+    counts = mask.sum(axis=-1, keepdims=True)
+    if not counts.all():
+        raise InvalidInput(f"{int((counts == 0).sum())} row(s) of kept hold no label, expected one per row or more")
+    numbers = rectangular(released, "released labels")
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise InvalidInput(
+            f"released labels are of type {numbers.dtype} and shape {numbers.shape}, expected a vector of integers"
+        )
+    if mask.ndim == 2 and mask.shape[0] != numbers.size:
+        raise InvalidInput(f"{mask.shape[0]} rows were given for {numbers.size} released labels, expected one each")
+    numbers = check_classes(numbers, mask.shape[-1])
+    each = np.arange(numbers.size)
+    strangers = int((~np.broadcast_to(mask, (numbers.size, mask.shape[-1]))[each, numbers]).sum())
+    if strangers:
+        raise InvalidInput(f"{strangers} released label(s) are not among those kept: RRTop-k cannot have released them")
+    # 1 - k p = (exp(epsilon) - 1) / (exp(epsilon) + k - 1), without cancellation.
+    gain = math.expm1(budget)
+    if math.isinf((gain + mask.shape[-1]) / gain):
+        raise InvalidInput(f"epsilon is {budget:g}, where weights of {mask.shape[-1]} classes overflow: raise it")
+    weights: Floats = np.broadcast_to(0.0 - mask / gain, (numbers.size, mask.shape[-1])).copy()
+    weights[each, numbers] += 1 + counts[..., 0] / gain
+    return weights

@@ -24,9 +24,6 @@ from optrand.estimate._debiasing import Debiasing
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released
 
-BLOCK = 1 << 21
-"""Values of outputs that are held at a time while standard errors are computed."""
-
 
 class Part(NamedTuple):
     """Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
@@ -42,16 +39,10 @@ class Part(NamedTuple):
     def moments(self, shares: Floats) -> tuple[Floats, Floats]:
         """Compute mean squares over the rows of the unbiased values of each label's indicator, and mean variances.
 
-        Variances are those given the row's label, kept between the least and the largest of a label. Memory does not
-        grow with the square of the number of labels.
+        Variances are those given the row's label, kept between the least and the largest of a label.
         """
-        k, n = shares.size, self.tallies.size
-        found, step = np.empty((3, k)), max(1, BLOCK // n)
-        # Indicators of some labels at a time: those of all are a table of k by n.
-        for start in range(0, k, step):
-            block = slice(start, min(start + step, k))
-            indicators = np.eye(k, block.stop - start, -start)
-            squares = self.debiasing.values(indicators) ** 2
+        found = np.empty((3, shares.size))
+        for block, indicators, squares in self.debiasing.indicator_squares():
             variances = self.debiasing.expectations(squares) - indicators
             found[:, block] = self.tallies @ squares / self.size, variances.min(axis=0), variances.max(axis=0)
         squares, low, high = found

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,26 +24,19 @@ from optrand.base._suggestions import same_but_spelling
 from optrand.base._validation import check_flag
 from optrand.errors import InputChanged, InvalidInput, SpentNote
 from optrand.release._cells import LabelColumn, refuse_labels
-from optrand.release._plan import Drawing, draw_histograms, find_mechanisms, rehearse
+from optrand.release._plan import draw_histograms, find_mechanisms, rehearse
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord
-from optrand.release._rows import Groups, Rows, RowSums, UniqueIds, column_ids, row_ids
+from optrand.release._rows import Groups, Rows, Sums, UniqueIds, column_ids, digest_of_sums, row_ids, sum_rows
 from optrand.sampling._keyed import KeyedEntropy, subkey
 
 
 @dataclass(frozen=True)
 class Listener:
-    """Callbacks of a release.
+    """Callbacks of a release: for the name of each stage, for the number of rows of a pass that are done, for warnings.
 
-    Attributes
-    ----------
-    stage : callable
-        Called with the name of each stage.
-    rows : callable
-        Called with the number of rows of a pass that are done.
-    warn : callable
-        Called with warnings for the owner of the labels alone: a table that looks damaged and, before anything is
-        drawn, estimates that the release will not admit.
+    Warnings are for the owner of the labels alone: a table that looks damaged, and before anything is drawn estimates
+    that the release will not admit.
     """
 
     stage: Callable[[str], object] = lambda _: None
@@ -120,14 +113,17 @@ class Account:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Reading and drawing of batches, with a column for each question. It can be pickled.
+    """Reading of batches, with a column for each question, and drawing once it has their records and keys of labels.
 
-    All questions have the same ids and groups. Row numbers are the ids if there are no columns of ids.
+    All questions have the same ids and groups. Row numbers are the ids if there are no columns of ids. A pickle of it
+    holds the keys.
     """
 
     columns: tuple[LabelColumn, ...]
     groups: Groups
     secret: bytes = field(repr=False)
+    records: tuple[ReleaseRecord, ...] = ()
+    keys: tuple[tuple[bytes, ...], ...] = field(default=(), repr=False)
 
     @property
     def questions(self) -> tuple[Question, ...]:
@@ -158,22 +154,20 @@ class Reader:
             ids = row_ids(first_row, batch.num_rows)
         dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
         kept = np.logical_and.reduce(dropping) if dropping else None
-        return Rows(tuple(places), ids, self.groups.codes(batch), None if kept is None or kept.all() else kept)
-
-    def sums(self, rows: Rows) -> tuple[RowSums, ...]:
-        """Return keyed sums over the rows of a batch, for each question."""
+        codes = self.groups.codes(batch)
         # Codes are 0 in a table of one group, and -1 is the place of a missing label.
-        return tuple(
-            RowSums.of(self.secret, rows.ids, rows.codes * (question.k + 1) + places)
-            for places, question in zip(rows.places, self.questions, strict=True)
-        )
+        sums = [
+            sum_rows(self.secret, ids, codes * (question.k + 1) + found)
+            for found, question in zip(places, self.questions, strict=True)
+        ]
+        return Rows(tuple(places), ids, codes, np.array(sums), None if kept is None or kept.all() else kept)
 
-    def draw(self, batch: Any, rows: Rows, drawings: Sequence[Drawing]) -> tuple[Any, list[Any]]:
+    def draw(self, batch: Any, rows: Rows) -> tuple[Any, list[Any]]:
         """Return the rows of a batch that are released, and their noisy labels, an Arrow array for each question."""
         noisy = []
         for number, column in enumerate(self.columns):
             places = rows.drawn_places(number)
-            drawn = drawings[number](places, rows.ids, rows.codes)
+            drawn = self.records[number].draw(self.keys[number], places, rows.ids, rows.codes)
             noisy.append(column.to_arrow(drawn, places < 0))
         if rows.kept is None:
             return batch, noisy
@@ -182,18 +176,10 @@ class Reader:
 
 
 class Sink:
-    """Place where noisy labels go.
+    """Place where noisy labels go, whose `output` recognises a retry.
 
-    Attributes
-    ----------
-    output : str
-        By which a retry is recognised.
-    checked : tuple of str
-        Columns with cells that it may not hold.
-    columns : tuple of str or None
-        Columns that the second pass reads beside those of the reader; None for all.
-    folder : Path or None
-        For temporary files; None for the system's.
+    It may have columns whose cells are checked in the first pass, and columns that the second pass reads beside those
+    of the reader (None: all). Temporary files are put into its folder (None: the system's).
     """
 
     output: str
@@ -222,56 +208,19 @@ class Sink:
         """Give the table its final name."""
 
 
-@dataclass
-class Scan:
-    """Counts of labels, shape ``(groups, k)``, and keyed sums over the rows of a table, for each question.
-
-    Private, except the numbers of rows.
-
-    Attributes
-    ----------
-    released : int
-        Number of rows that are released.
-    """
+class Scan(NamedTuple):
+    """Counts ``(groups, k)`` of labels and sums over rows, for each question; and the number of released rows."""
 
     counts: list[NDArray[np.intp]]
-    sums: list[RowSums]
-    released: int = 0
-
-    @classmethod
-    def empty(cls, reader: Reader) -> Scan:
-        """Return the scan of no rows."""
-        shapes = [(len(reader.groups), question.k) for question in reader.questions]
-        return cls([np.zeros(shape, dtype=np.intp) for shape in shapes], [RowSums() for _ in shapes])
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows."""
-        return self.sums[0].rows
-
-    def add(self, rows: Rows, sums: Sequence[RowSums]) -> None:
-        """Add the rows of a batch."""
-        self.released += rows.released
-        for number, counts in enumerate(self.counts):
-            counts += rows.counts(number, *counts.shape)
-            self.sums[number] = self.sums[number] + sums[number]
+    sums: Sums
+    released: int
 
 
 class Table:
-    """A private table that can be read as often as needed: columns in memory, or in files.
+    """A private table that can be read as often as needed: columns in memory (without a path), or in files.
 
-    Attributes
-    ----------
-    path : Path or None
-        None in memory.
-    files : tuple of Path
-    schema : pyarrow.Schema
-    decimal : str or None
-        The decimal point, if cells are text.
-    partitions : tuple of str
-        Columns in the names of folders (``state=CA/``) alone.
-    cut : bool
-        Whether the last line that was read lacked its end.
+    Text has a decimal point, and is `cut` if the last line that was read lacked its end. Partitions are columns in the
+    names of folders (``state=CA/``) alone.
     """
 
     path: Path | None = None
@@ -299,40 +248,41 @@ class Table:
 
     def scan(self, reader: Reader, sink: Sink, listener: Listener) -> Scan:
         """Make the first pass: count labels, check ids, sum rows."""
-        found = Scan.empty(reader)
+        counts = [np.zeros((len(reader.groups), question.k), dtype=np.intp) for question in reader.questions]
+        sums, released = np.zeros((len(counts), 3), dtype=np.uint64), 0
         columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
         with UniqueIds(sink.folder) as unique:
             for _, batch in self.batches(columns):
-                rows = reader.read(batch, found.rows)
+                rows = reader.read(batch, int(sums[0, 0]))
                 sink.check(batch, rows)
-                found.add(rows, reader.sums(rows))
+                for number, found in enumerate(counts):
+                    found += rows.counts(number, *found.shape)
+                sums += rows.sums
+                released += rows.released
                 if reader.id_columns:
                     unique.add(rows.ids)
-                listener.rows(found.rows)
+                listener.rows(int(sums[0, 0]))
             unique.check()
-        return found
+        return Scan(counts, sums, released)
 
-    def draw(self, reader: Reader, sink: Sink, found: Scan, drawings: Sequence[Drawing], listener: Listener) -> None:
+    def draw(self, reader: Reader, sink: Sink, found: Scan, listener: Listener) -> None:
         """Make the second pass: read again, draw and write."""
-        again = Scan.empty(reader)
+        again = np.zeros_like(found.sums)
         wanted = sink.columns
         columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
         for part, batch in self.batches(columns):
-            rows = reader.read(batch, again.rows)
-            again.add(rows, reader.sums(rows))
-            sink.write(part, *reader.draw(batch, rows, drawings))
-            listener.rows(again.rows)
-        if again.sums != found.sums:
+            rows = reader.read(batch, int(again[0, 0]))
+            again += rows.sums
+            sink.write(part, *reader.draw(batch, rows))
+            listener.rows(int(again[0, 0]))
+        if not np.array_equal(again, found.sums):
             raise InputChanged(
                 "the table was changed while it was read: nothing was released; start again once nobody writes to it"
             )
 
 
 def check_column(table: Table, name: str, *, public: bool = False) -> None:
-    """Refuse a name that no column of a table has, or more than one.
-
-    A `public` column may be in the names of folders.
-    """
+    """Refuse a name that no column has, or more than one. A `public` column may be in the names of folders."""
     names = table.schema.names
     if names.count(name) == 1 or (public and name in table.partitions):
         return
@@ -349,7 +299,7 @@ def check_column(table: Table, name: str, *, public: bool = False) -> None:
 
 
 def label_column(table: Table, question: Question) -> LabelColumn:
-    """Return the reader and writer of the labels of a table; errors as of :func:`check_column`, and of their type."""
+    """Return the reader and writer of the labels of a table."""
     check_column(table, question.column)
     return LabelColumn(question, table.schema.field(question.column).type, table.decimal)
 
@@ -373,14 +323,7 @@ def release(
 ) -> Sequence[ReleaseRecord]:
     """Release columns of a table with the same ids and groups, each charged for its epsilon before anything is drawn.
 
-    Raises
-    ------
-    InvalidInput
-        Something public or a label that cannot be released. Nothing was charged.
-    AlreadySpent, OverBudget, InputChanged
-        As from :meth:`.Ledger.begin`, or the table changed while it was read.
-    NotCertified
-        The gap of a mechanism is above that of its question. A note states the epsilon that was spent.
+    Errors are those of :func:`optrand.randomize`.
     """
     listener.stage("reading the table")
     # The first pass. Until the charge a refusal costs nothing, so everything public is checked before it.
@@ -397,14 +340,13 @@ def release(
     charges = begin_release(reader, found, sink.output, account)
     # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
     try:
-        planned = [
-            make_record(question, reader.groups, counts, charge, account, listener)
-            for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True)
-        ]
+        planned = []
+        for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True):
+            planned.append(make_record(question, reader.groups, counts, charge, account, listener))
         listener.stage("drawing labels")
         # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
-        drawings = [record.drawing(charge.key or b"") for record, charge in zip(planned, charges, strict=True)]
-        table.draw(reader, sink, found, drawings, listener)
+        keys = tuple(one.label_keys(charge.key or b"") for one, charge in zip(planned, charges, strict=True))
+        table.draw(replace(reader, records=tuple(planned), keys=keys), sink, found, listener)
         records = sink.close(planned, found.released)
         listener.stage("publishing")
         account.complete(charges, sink.publish)
@@ -443,7 +385,7 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
                 epsilon=decimal_value(question.epsilon if split.prior else split.labels),
                 prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
                 question=question.digest,
-                input=total.digest(account.secret, names),
+                input=digest_of_sums(total, account.secret, names),
                 output=output,
             )
         )

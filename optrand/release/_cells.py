@@ -1,11 +1,14 @@
-"""Cells of a column of labels: the place of each among the declared ones, and the column of noisy labels.
+"""Columns of arrays and frames as Arrow, the place of each label among the declared ones, and noisy labels as Arrow.
 
-Each distinct cell is read once. No message repeats the content of a cell.
+numpy, lists, pandas, polars and Arrow are known, and anything else that exports Arrow by the PyCapsule protocol. Each
+distinct cell is read once. No message repeats the content of a cell.
 """
 
 from __future__ import annotations
 
 import re
+import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -15,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from optrand.base._validation import MAX_INTEGER, Floats, as_declared, as_doubles
+from optrand.base._validation import MAX_INTEGER, Floats, as_declared, as_doubles, has_masked_cells
 from optrand.errors import InvalidInput
 from optrand.release._question import Question
 
@@ -24,6 +27,127 @@ MISSING, NO_LABEL, UNDECLARED = -1, -2, -3
 
 Places = NDArray[np.int32]
 """Index in the declared set, or one of the above."""
+
+ARRAYS: Any = np.ndarray | list | tuple | range
+ARROW: Any = pa.Array | pa.ChunkedArray
+PANDAS = ("Series", "Index", "ExtensionArray")
+"""Classes of pandas that are columns."""
+
+
+def is_frame(data: object) -> bool:
+    """Decide whether an object has columns, rather than being one."""
+    if is_of(data, "polars", "LazyFrame"):
+        raise InvalidInput("a LazyFrame is computed again at each use: collect it first")
+    if isinstance(data, ARRAYS | ARROW) or is_of(data, "pandas", *PANDAS) or is_of(data, "polars", "Series"):
+        return False
+    if isinstance(data, pa.RecordBatch) or is_of(data, "pandas", "DataFrame") or hasattr(data, "__arrow_c_stream__"):
+        return True
+    if hasattr(data, "__arrow_c_array__"):
+        return False
+    raise InvalidInput(
+        f"labels are of type {type(data).__name__}, expected an array, a list, a column or frame of pandas or polars, "
+        "or anything that exports Arrow"
+    )
+
+
+def arrow_column(data: Any, name: Any = None) -> Any:
+    """Return a column of a frame, or an object that is a column, as an Arrow array."""
+    if is_frame(data):
+        if name is None:
+            raise InvalidInput(f"labels are a column of a {type(data).__name__}: name it, column=...")
+        if is_of(data, "pandas", "DataFrame"):
+            return arrow_column(data.iloc[:, single_place(data.columns, name)])
+        if is_of(data, "polars", "DataFrame"):
+            return arrow_column(data.to_series(single_place(data.columns, name)))
+        table = as_table(data)
+        return _one_chunk(table.column(single_place(table.schema.names, name)))
+    if isinstance(data, ARRAYS):
+        return _from_array(array_of(data))
+    if is_of(data, "polars", "Series"):
+        return _from_polars(data)
+    if str(getattr(data, "dtype", "")).startswith("Sparse"):
+        data = data.astype(data.dtype.subtype)
+    return _one_chunk(data if isinstance(data, ARROW) else _import(pa.array, data))
+
+
+def as_table(data: Any) -> Any:
+    """Return a frame as an Arrow table."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    return _import(pa.table, data)
+
+
+def is_of(data: object, library: str, *names: str) -> bool:
+    """Decide whether an object is of a class of a library, which need not be there."""
+    known = ((base.__module__.partition(".")[0], base.__name__) for base in type(data).__mro__)
+    return any(module == library and name in names for module, name in known)
+
+
+def _import(make: Callable[..., Any], cells: Any, **options: Any) -> Any:
+    """Import cells or a frame to Arrow, UUIDs as bytes."""
+    objects = getattr(getattr(cells, "dtype", None), "kind", "") == "O"
+    if objects and len(cells) and all(isinstance(cell, uuid.UUID) for cell in cells):
+        return pa.array([cell.bytes for cell in cells], pa.binary(16))
+    try:
+        return make(cells, **options)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        # The message would quote a cell.
+        raise InvalidInput(
+            "the column mixes types, such as numbers and text, or holds what is neither: expected one type"
+        ) from None
+
+
+def _one_chunk(column: Any) -> Any:
+    """Return one array. Categories and their order may depend on the labels, so they are not taken as declared."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def single_place(columns: Sequence[Any], wanted: Any) -> int:
+    # A comparison with pandas.NA is NA, not a bool.
+    places = [place for place, name in enumerate(columns) if type(name == wanted) is bool and name == wanted]
+    if len(places) != 1:
+        raise InvalidInput(f"there are {len(places)} columns named {wanted!r} among {len(columns)}, expected one")
+    return places[0]
+
+
+def array_of(data: Any) -> Any:
+    if np.ma.isMaskedArray(data):
+        return np.ma.asarray(data)
+    if isinstance(data, range):
+        return np.arange(data.start, data.stop, data.step)
+    if has_masked_cells(data):
+        raise InvalidInput("labels are a list with masked cells: pass one masked array, or None in their place")
+    try:
+        cells = np.asarray(data)
+    except ValueError:
+        raise InvalidInput("labels are a ragged list: expected as many in each row") from None
+    # numpy would make one type of several in a list, such as 1 and 7 of True and 7.
+    return cells if isinstance(data, np.ndarray) else np.array(data, dtype=object)
+
+
+def _from_array(cells: Any) -> Any:
+    gaps = np.ma.getmaskarray(cells).ravel() if np.ma.isMaskedArray(cells) else None
+    flat = np.ma.getdata(cells).ravel()
+    if flat.dtype.kind not in "biufUOM" or flat.dtype == np.longdouble:
+        raise InvalidInput(f"labels are of type {flat.dtype}, expected numbers, booleans or text")
+    if not flat.dtype.isnative:
+        flat = flat.astype(flat.dtype.newbyteorder("="))
+    return _import(pa.array, flat, mask=gaps)
+
+
+def _from_polars(series: Any) -> Any:
+    try:
+        found = series.to_arrow()
+        if str(found.type).startswith("extension<_pl"):
+            raise pa.ArrowInvalid
+    except pa.ArrowException:
+        raise InvalidInput(f"a column is of type {series.dtype}, which Arrow does not have: cast it first") from None
+    return _one_chunk(found)
 
 
 @dataclass(frozen=True)
@@ -193,12 +317,6 @@ def contents(column: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return bytes that hold the cells of a column of bytes or text one behind the other, and where each begins.
 
     The last of the places, of which there is one more than cells, is the end of the last cell.
-
-    Examples
-    --------
-    >>> data, places = contents(pa.array([b"ab", b"", b"c"]))
-    >>> data.tobytes(), places.tolist()
-    (b'abc', [0, 2, 2, 3])
     """
     cells = column.cast(pa.large_binary())
     _, places, data = cells.buffers()
@@ -213,12 +331,6 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
     """Return the cells of a plain column without repetition, and the place among them of each row's, -1 if it is null.
 
     Integers that no row holds may be among them.
-
-    Examples
-    --------
-    >>> cells, places = distinct_cells(pa.array(["b", None, "a", "b"]))
-    >>> cells.to_pylist(), places.tolist()
-    (['b', 'a'], [0, -1, 1, 0])
     """
     if pa.types.is_integer(column.type) and len(column) and not column.null_count:
         integers = column.to_numpy()
@@ -266,20 +378,13 @@ def _read_decimals(texts: Any) -> Floats:
     A number with an exponent is read as a float, however large it is.
     """
     written = pc.fill_null(texts, "nan")
-    numbers: Floats = written.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    large = np.flatnonzero(np.abs(numbers) >= MAX_INTEGER)
-    if large.size:
-        numbers = numbers.copy()
+    numbers: Floats = np.array(written.cast(pa.float64()))
+    for row in np.flatnonzero(np.abs(numbers) >= MAX_INTEGER).tolist():
         # A float does not show whether a digit was lost.
-        lost = [_is_large_integer(text) for text in written.take(pa.array(large)).to_pylist()]
-        numbers[large[lost]] = np.nan
+        text = written[row].as_py()
+        if re.fullmatch(r"[+-]?[0-9]+\.?0*", text) and abs(Decimal(text)) > MAX_INTEGER:
+            numbers[row] = np.nan
     return numbers
-
-
-def _is_large_integer(text: str) -> bool:
-    """Decide whether digits are an integer beyond 2**53."""
-    whole = re.fullmatch(r"[+-]?[0-9]+\.?0*", text) is not None
-    return whole and not -MAX_INTEGER <= Decimal(text) <= MAX_INTEGER
 
 
 def _convert_numbers(cells: Any) -> Floats:

@@ -39,14 +39,9 @@ class CsvTable(Table):
     """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
 
     pyarrow reads a quote that is never closed up to the next one, so that labels would become part of a public cell.
-    The file is therefore cut into blocks of whole records, whose quotes are checked on the way.
-
-    Attributes
-    ----------
-    block : int
-        Bytes that are read at a time, if a record is not longer.
-    longest : int
-        Bytes of the longest record that is read: a quote that is never closed makes one of the rest of the file.
+    The file is therefore cut into blocks of whole records, whose quotes are checked on the way: of `block` bytes, or as
+    long as a record. A record is at most `longest` bytes: a quote that is never closed makes one of the rest of the
+    file.
     """
 
     path: Path

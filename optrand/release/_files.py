@@ -21,7 +21,7 @@ import pyarrow as pa
 from optrand.accounting._ledger import Charge
 from optrand.accounting._spent import Spent
 from optrand.base._suggestions import missing
-from optrand.base._validation import check_flag, suggest_parameters
+from optrand.base._validation import check_flag, expect, suggest_parameters
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release._batches import Account, Listener, Sink, Table, check_column, label_column, release
 from optrand.release._cells import MISSING, NO_LABEL, UNDECLARED
@@ -44,13 +44,7 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:
-    """Return the path of the record beside a released table.
-
-    Examples
-    --------
-    >>> record_path("out/census.csv").name
-    'census.csv.release.json'
-    """
+    """Return the path of the record beside a released table."""
     path = Path(target)
     return path.with_name(f"{path.name}.release.json")
 
@@ -127,13 +121,8 @@ def randomize_table(
     (20000, 1.0)
     """
     check_flag(force, "force")
-    kinds: tuple[tuple[str, object, Any], ...] = (
-        ("question", question, Question),
-        ("listener", listener, Listener | None),
-    )
-    for name, given, kind in kinds:
-        if not isinstance(given, kind):
-            raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a {name.capitalize()}")
+    expect(question, Question, "question", "a Question")
+    expect(listener, (Listener, type(None)), "listener", "a Listener")
     path = _check_path(source, "source") if isinstance(source, str | os.PathLike) else None
     output, listener = _check_path(target, "target"), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)
@@ -173,12 +162,8 @@ def check_output(
 ) -> tuple[bool, ReleaseRecord | None]:
     """Decide whether files of these names may be replaced, and find the record of a release that is published already.
 
-    A run that was stopped after it published its files, but before the ledger marked it complete, is completed.
-
-    Raises
-    ------
-    InvalidInput
-        A table, or the record of another release, has the name already.
+    A run that was stopped after it published its files, but before the ledger marked it complete, is completed. A
+    table, or the record of another release, that has the name already is refused.
     """
     path = record_path(output)
     # The ledger marks a release complete after it is published, so a run may have been stopped between the two.
@@ -248,27 +233,9 @@ def _is_parquet(path: Path) -> bool:
 def open_table(
     path: str | os.PathLike[str], *, separator: str | None = None, decimal: str | None = None
 ) -> CsvTable | ParquetTable:
-    """Open a table, to be read in batches.
+    """Open a CSV file with a header, a Parquet file, or a folder of Parquet files, to be read in batches.
 
-    Parameters
-    ----------
-    path : path
-        A CSV file with a header (``.csv``, ``.tsv``, ``.gz`` added to either), a Parquet file (``.parquet``), or a
-        folder of Parquet files.
-    separator, decimal : str, optional
-        Marks of separated text, if not those of its name.
-
-    Raises
-    ------
-    InvalidInput
-        No such file, another kind of file, or a damaged one.
-
-    Examples
-    --------
-    >>> from optrand.data import weeks_worked_path
-    >>> table = open_table(weeks_worked_path())
-    >>> sum(batch.num_rows for _, batch in table.batches(["weeks"])), table.schema.names[-1]
-    (20000, 'weeks')
+    Separated text has the marks of its name, unless others are given.
     """
     file = Path(path)
     signs = signs_of(file, separator, decimal)
@@ -283,11 +250,6 @@ class FileSink(Sink):
     """A table that is written to a staging folder, and published with its record.
 
     The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Columns of the released table, in their order.
     """
 
     def __init__(

@@ -1,14 +1,20 @@
-"""Releases in memory: an array, a column or a frame in, and the kind that went in comes out."""
+"""Releases in memory: an array, a column or a frame in, and the kind that went in comes out.
+
+What only exports Arrow (DuckDB, narwhals, Ibis, ...) comes back as an Arrow table. Public columns are kept as they are.
+Metadata of a frame and the label's own dictionary are not, since they may hold a figure of the true labels.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from optrand.accounting._ledger import Ledger
@@ -16,7 +22,7 @@ from optrand.accounting._spent import Spent
 from optrand.base._validation import suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.release._batches import Account, Listener, Reader, Sink, Table, release
-from optrand.release._frames import arrow_column, check_frame, is_frame, materialize, replace_labels
+from optrand.release._cells import ARRAYS, PANDAS, array_of, arrow_column, as_table, is_frame, is_of, single_place
 from optrand.release._question import Nulls, Question
 from optrand.release._record import FrameRecord, ReleaseRecord
 from optrand.release._rows import Rows
@@ -121,7 +127,7 @@ def randomize(
     >>> noisy.shape, record.epsilon, record.estimates.histogram
     ((3000,), 1.0, True)
     """
-    data, framed = materialize(data), is_frame(data)
+    data, framed = _materialize(data), is_frame(data)
     several = isinstance(column, list)
     chosen = column if several else [column]
     _check_columns(data, column, chosen, framed=framed)
@@ -153,14 +159,15 @@ def randomize(
         q.column: arrow_column(data, name if framed else None) for q, name in zip(questions, chosen, strict=True)
     }
     for name, cells in zip(chosen, private.values(), strict=True):
-        check_frame(data, name, cells)
+        _check_frame(data, name, cells)
     rows = len(next(iter(private.values())))
     for what, cells in {**id_columns, **group_columns}.items():
         if len(cells) != rows:
             raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
     table = Table(pa.table({**private, **id_columns, **group_columns}))
-    sink = _MemorySink(data, {q.column: name for q, name in zip(questions, chosen, strict=True)})
-    records = release(table, questions, sink, account, Listener(warn=_warn))
+    sink = _MemorySink(data, chosen)
+    # Above make_record, release, this function and its check of parameters stands the caller, whom the warning names.
+    records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=5)))
     by_name = dict(zip(chosen, records, strict=True))
     return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
 
@@ -213,27 +220,24 @@ class _MemorySink(Sink):
 
     output = "in memory"
 
-    def __init__(self, data: Any, names: Mapping[str, Any]) -> None:
+    def __init__(self, data: Any, names: Sequence[Any]) -> None:
         self.data, self.names = data, names
         self.table: Any = None
         self._kept: list[NDArray[np.bool_]] = []
-        self._dropped = False
         self._noisy: list[Sequence[Any]] = []
 
     def check(self, batch: Any, rows: Rows) -> None:
         """Note which rows are released."""
-        self._dropped = self._dropped or rows.kept is not None
         self._kept.append(np.ones(batch.num_rows, dtype=bool) if rows.kept is None else rows.kept)
 
-    @property
-    def kept(self) -> NDArray[np.bool_] | None:
-        """Return the rows that are released; None for all."""
-        return np.concatenate(self._kept) if self._dropped else None
+    def _put(self, labels: Sequence[Any]) -> Any:
+        """Return the object with other labels, Arrow arrays, in place of its own."""
+        kept = np.concatenate(self._kept)
+        return _replace_labels(self.data, dict(zip(self.names, labels, strict=True)), None if kept.all() else kept)
 
     def rehearse(self, reader: Reader) -> None:
         """Put cells that depend on no label in place of all labels, and forget the result."""
-        kept = self.kept
-        rows = sum(map(len, self._kept)) if kept is None else int(kept.sum())
+        rows = sum(int(kept.sum()) for kept in self._kept)
         most = max(question.k for question in reader.questions)
         gaps = any(question.nulls in ("pass", "class") for question in reader.questions)
         # Every label once, and a missing one if there may be any.
@@ -242,7 +246,7 @@ class _MemorySink(Sink):
             missing = (turn == most) & gaps
             cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
             try:
-                replace_labels(self.data, dict(zip(self.names.values(), cells, strict=True)), kept)
+                self._put(cells)
             except InvalidInput:
                 raise
             except Exception as error:
@@ -258,10 +262,133 @@ class _MemorySink(Sink):
 
     def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:  # noqa: ARG002
         """Put the noisy labels in place of the private ones."""
-        columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
-        self.table = replace_labels(self.data, dict(zip(self.names.values(), columns, strict=True)), self.kept)
+        self.table = self._put(
+            [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
+        )
         return records
 
 
-def _warn(words: str) -> None:
-    warnings.warn(words, stacklevel=5)
+def _check_frame(data: Any, column: Any, labels: Any) -> None:
+    """Refuse a frame of pandas whose index is named like the labels or equals them, since it would be released too."""
+    if not is_of(data, "pandas", "DataFrame", "Series"):
+        return
+    own = column if is_of(data, "pandas", "DataFrame") else data.name
+    for name in {column, own} - {None}:
+        if name in list(data.index.names):
+            raise InvalidInput(
+                f"the index is named {name!r}, like the labels, and would be released with them: reset_index(drop=True)"
+            )
+    for number in range(data.index.nlevels):
+        level = data.index.get_level_values(number)
+        # A range from 0 in steps of 1 numbers the rows; other ranges may be labels.
+        if type(level).__name__ == "RangeIndex" and (level.start, level.step) == (0, 1):
+            continue
+        if _are_equal(level, labels):
+            raise InvalidInput(
+                "the index equals the labels, cell by cell, and would be released with them: reset_index(drop=True)"
+            )
+
+
+def _are_equal(level: Any, labels: Any) -> bool:
+    """Decide whether a level of an index holds the labels, row by row."""
+    try:
+        held = arrow_column(level)
+        same = pc.all(pc.equal(held, labels)).as_py() is not False
+    except (InvalidInput, pa.ArrowException):
+        # The types do not compare.
+        return False
+    return bool(same and held.null_count < len(held) and held.is_null().equals(labels.is_null()))
+
+
+def _materialize(data: Any) -> Any:
+    """Return a frame that can be read more than once: an Arrow table in place of an object that only exports Arrow."""
+    known = isinstance(data, pa.Table | pa.RecordBatch) or is_of(data, "pandas", "DataFrame")
+    return as_table(data) if is_frame(data) and not (known or is_of(data, "polars", "DataFrame")) else data
+
+
+def _replace_labels(data: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None) -> Any:
+    """Return an object of the kind that was given, with noisy labels in place of the private ones.
+
+    They are Arrow arrays by the name of their column, None for an object that is a column: a cell for each `kept` row.
+    """
+    if is_frame(data):
+        if is_of(data, "pandas", "DataFrame"):
+            return _replace_in_pandas(data, noisy, kept)
+        if is_of(data, "polars", "DataFrame"):
+            rest = data if kept is None else data.filter(kept.tolist())
+            return rest.with_columns([_to_polars(labels, rest.get_column(name)) for name, labels in noisy.items()])
+        table = _replace_in_table(as_table(data), noisy, kept)
+        return table.combine_chunks().to_batches()[0] if isinstance(data, pa.RecordBatch) else table
+    (labels,) = noisy.values()
+    if is_of(data, "pandas", "Series"):
+        return _to_pandas(labels, data if kept is None else data[kept])
+    if is_of(data, "pandas", *PANDAS):
+        return labels.to_pandas().array
+    if is_of(data, "polars", "Series"):
+        return _to_polars(labels, data)
+    if isinstance(data, ARRAYS):
+        return _to_array(labels, data, kept)
+    return pa.chunked_array([labels]) if isinstance(data, pa.ChunkedArray) else labels
+
+
+def _replace_in_table(table: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None) -> Any:
+    rest = table if kept is None else table.filter(pa.array(kept))
+    for name, labels in noisy.items():
+        rest = rest.set_column(single_place(rest.schema.names, name), pa.field(name, labels.type), labels)
+    return rest.replace_schema_metadata(None)
+
+
+def _replace_in_pandas(data: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None) -> Any:
+    frame = data.copy() if kept is None else data[kept].copy()
+    frame.attrs = {}
+    for name, labels in noisy.items():
+        place = single_place(frame.columns, name)
+        frame.isetitem(place, _to_pandas(labels, frame.iloc[:, place]))
+    return frame
+
+
+def _to_array(labels: Any, data: Any, kept: NDArray[np.bool_] | None) -> Any:
+    given, gaps = array_of(data), np.asarray(labels.is_null())
+    masked = np.ma.isMaskedArray(given)
+    if masked and gaps.any() and not gaps.all():
+        # Masked cells get any drawn label, so that integers stay integers.
+        labels = labels.fill_null(labels.drop_null()[0])
+    if labels.null_count and not pa.types.is_floating(labels.type):
+        # numpy would convert integers to floats, which cannot represent large ones.
+        cells = np.array(labels.to_pylist(), dtype=object)
+    else:
+        cells = labels.to_numpy(zero_copy_only=False)
+    if given.dtype.kind == "U" and not labels.null_count:
+        cells = cells.astype(np.str_)
+    if masked:
+        cells = np.ma.array(cells, mask=gaps)
+    if kept is None or kept.all():
+        cells = cells.reshape(given.shape)
+    return cells if isinstance(data, np.ndarray | range) else cells.tolist()
+
+
+def _to_pandas(labels: Any, like: Any) -> Any:
+    """Return a Series with the index and the name of another, and its type unless labels are floats."""
+    cells = labels.to_pandas(integer_object_nulls=True)
+    kind = like.dtype
+    if str(kind) == "category":
+        cells = cells.astype("category")
+    elif not pa.types.is_floating(labels.type) and not (
+        labels.null_count and isinstance(kind, np.dtype) and kind.kind in "iub"
+    ):
+        cells = cells.astype(kind)
+    # Subclasses of Series construct themselves.
+    return like._constructor(cells.array, index=like.index, name=like.name)
+
+
+def _to_polars(labels: Any, like: Any) -> Any:
+    """Return a Series with the name of another, and its type unless labels are floats."""
+    noisy = type(like)(like.name, labels)
+    if pa.types.is_floating(labels.type):
+        return noisy
+    known = getattr(like.dtype, "categories", None)
+    if known is not None and type(like.dtype).__name__ == "Enum":
+        unknown = set(labels.drop_null().to_pylist()) - set(known.to_list())
+        if unknown:
+            raise InvalidInput("a declared class is not in the column's Enum: cast it to text first")
+    return noisy.cast(like.dtype)

@@ -98,21 +98,10 @@ def _partition(folders: Sequence[str]) -> dict[str, str | None]:
 
 
 class ParquetWriter:
-    """A Parquet file or folder that is being written, one file for each file of the table that is read.
+    """A Parquet file or folder that is being written: a new file for each part, which only its owner can read.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-        Columns of the batches.
-    paths : sequence of path
-        A new file for each part, which only its owner can read; folders are made.
-    distinct : tuple of str
-        Columns no two of whose cells are equal, as record ids: a dictionary of them would only cost time and space.
-
-    Attributes
-    ----------
-    group_rows, group_bytes : int
-        A row group ends as soon as it has as many rows, or as many bytes in memory: wide rows make groups of fewer.
+    A row group ends as soon as it has as many rows, or as many bytes in memory: wide rows make groups of fewer. No two
+    cells of `distinct` columns, such as record ids, are equal: a dictionary of them would only cost time and space.
     """
 
     group_rows = 1 << 18
@@ -187,9 +176,9 @@ def conform(batch: Any, schema: Any) -> Any:
 
 
 def make_schema(schema: Any, column: str, kind: Any) -> Any:
-    """Make the schema of a released table: the label's column of a new type, and no metadata of the true labels.
+    """Make the schema of a released table: the label's column of a new type, and no metadata but those of pandas.
 
-    It keeps the metadata of pandas on other columns, its index among them, and no other metadata.
+    Those describe the other columns, an index among them. All others may hold a statistic of the true labels.
     """
     fields = schema.set(schema.names.index(column), pa.field(column, kind)).with_metadata(None)
     notes, described = _pandas_notes(schema)
@@ -240,15 +229,7 @@ def _is_public_index(entry: Any, names: Sequence[str], column: str) -> bool:
 
 
 def columns_named_by_pandas(schema: Any, column: str) -> tuple[str, ...]:
-    """Return other columns that are named like the labels in the metadata of pandas, such as an index of their values.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> frame = pandas.DataFrame({"y": [1, 0, 1]}).set_index("y", drop=False)
-    >>> columns_named_by_pandas(pa.Table.from_pandas(frame).schema, "y")
-    ('__index_level_0__',)
-    """
+    """Return other columns that pandas names like the labels, such as an index of their values."""
     _, described = _pandas_notes(schema)
     return tuple(name for name in schema.names if name != column and described.get(name, {}).get("name") == column)
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -36,20 +36,16 @@ from optrand.base._arithmetic import float_above
 from optrand.base._validation import Floats, frozen
 from optrand.certificates._certificate import Certificate, certify
 from optrand.closed_forms import debiased_rr, gap_response, rr, rr_top_k
-from optrand.closed_forms._response import response_weights
 from optrand.errors import InvalidInput
 from optrand.estimate._averages import UNBIASED
-from optrand.estimate._debiasing import LARGEST as FACTORED
-from optrand.estimate._debiasing import Debiasing
+from optrand.estimate._debiasing import OPTIONS, Debiasing
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._mixtures import mixture
 from optrand.model._problem import Grid, Line, Problem
 from optrand.model._table import Table
-from optrand.release._cells import Places
 from optrand.release._question import Question
-from optrand.release._rows import Groups, Ids, Indices
+from optrand.release._rows import Groups, Indices
 from optrand.sampling._entropy import EntropySource
-from optrand.sampling._keyed import RecordStreams
 from optrand.sampling._priors import private_histogram, shrink_histograms
 from optrand.solvers import solve
 from optrand.studies import minimax
@@ -65,19 +61,10 @@ def rehearse(question: Question, rows: int) -> None:
 
 
 def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySource) -> NDArray[np.int64] | None:
-    """Draw the noisy histogram of each pool; None if the question buys no prior.
+    """Draw the noisy histogram of each pool from the private ``(groups, k)`` counts; None if no prior is bought.
 
-    Parameters
-    ----------
-    question : Question
-    counts : (groups, k) array of int
-        Rows of each label in each group. Private, except the sums of rows.
-    source : EntropySource
-
-    Notes
-    -----
-    *Proof of privacy.* Groups are public and a row is in one of them, so two tables that differ in one label differ in
-    one histogram, which is epsilon-DP (:func:`~optrand.sampling._priors.private_histogram`).
+    Groups are public and a row is in one of them, so two tables that differ in one label differ in one histogram, which
+    is epsilon-DP (:func:`~optrand.sampling._priors.private_histogram`).
     """
     if not question.buys_prior:
         return None
@@ -96,50 +83,30 @@ def find_mechanisms(
     noisy: NDArray[np.int64] | None,
     announce: Callable[[str], object] = lambda _: None,
 ) -> tuple[list[Conditioning], float | None]:
-    """Find the mechanism of each pool for noisy histograms. All of the result may be published.
+    """Find the mechanism of each pool of groups of some sizes, for the noisy histograms that were paid for.
 
-    Parameters
-    ----------
-    question : Question
-    groups : Groups
-    sizes : (groups,) array of int
-        Labels in each group, public.
-    noisy : (pools, k) array of int or None
-        The noisy histograms that were paid for.
-    announce : callable
-        Called with the name of each stage.
-
-    Returns
-    -------
-    fits : list of Conditioning
-        The mechanism of each pool, and its fitness for histograms.
-    relative_loss : float or None
-        Objective of a release by groups under the noisy priors, as a share of that of one mechanism for all.
-
-    Examples
-    --------
-    >>> question = Question(labels=range(4), epsilon=1.0)
-    >>> (fit,), _ = find_mechanisms(
-    ...     question, Groups(), np.array([3000]), np.array([[1500, 500, 500, 500]])
-    ... )
-    >>> fit.mechanism.labels.size, round(fit.multiple, 1)
-    (4, 1.9)
+    All of the result may be published: the mechanisms with their fitness for histograms, and the objective of a release
+    by groups under the noisy priors, as a share of that of one mechanism for all (None without groups).
     """
     # Sizes are public, so the split of the budget discloses nothing.
-    epsilon = question.split(int(sizes.sum())).labels
+    split = question.split(int(sizes.sum()))
     announce("solving")
     if not question.needs_prior:
-        return [Conditioning(_find_without_prior(question, epsilon))], None
+        return [Conditioning(_find_without_prior(question, split.labels))], None
+    rows = np.bincount(pools_of(question, sizes), sizes)
+    if noisy is not None:
+        of_each = shrink_histograms(noisy, rows, split.prior)
+    else:
+        of_each = np.atleast_2d(question.prior if isinstance(question.prior, np.ndarray) else 1.0)
     # Pools with the same prior share a mechanism.
-    priors, inverse = np.unique(_priors(question, sizes, noisy), axis=0, return_inverse=True)
+    priors, inverse = np.unique(of_each, axis=0, return_inverse=True)
     of_pools = inverse.ravel().tolist()
-    best = [_find_best(question, question.problem(epsilon, prior)) for prior in priors]
+    best = [_find_best(question, question.problem(split.labels, prior)) for prior in priors]
     announce("making it fit for histograms")
     fits = [Conditioning(one) if question.draws_optimum else condition(one) for one in best]
     relative = None
     if groups.columns and noisy is not None:
-        rows = np.bincount(pools_of(question, sizes), sizes)
-        relative = _relative_loss(question, epsilon, noisy, [best[place] for place in of_pools], rows)
+        relative = _relative_loss(question, split.labels, noisy, [best[place] for place in of_pools], rows)
     return [fits[place] for place in of_pools], relative
 
 
@@ -147,13 +114,8 @@ def pools_of(question: Question, sizes: Indices) -> Indices:
     """Return the pool of each group, from 0 on, by the public sizes of all; one pool if no prior is bought.
 
     A group has a pool of its own if its rows outnumber the noise on its counts, which adds up to about ``2 k`` over the
-    epsilon of the prior. All others share the last one.
-
-    Examples
-    --------
-    >>> question = Question(labels=range(53), epsilon=1.0, prior=0.05)
-    >>> pools_of(question, np.array([9_000, 40, 7_000, 300])).tolist()
-    [0, 2, 1, 2]
+    epsilon of the prior. All others share the last one: for 53 labels and a prior of 0.05, of groups of 9,000, 40,
+    7,000 and 300 rows the second and the fourth.
     """
     if not question.buys_prior:
         return np.zeros(sizes.size, dtype=np.intp)
@@ -183,54 +145,6 @@ def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] 
         return f"estimated privately for {len(noisy)} pool(s) of {len(groups)} group(s) of rows"
     empty = "; the noise left no count above 0, so it is uniform" if noisy.max() <= 0 else ""
     return f"estimated privately{empty}"
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """Draws noisy labels: a keyed function of a record's label, id and group.
-
-    It can be pickled, and then holds the keys of the labels.
-
-    Attributes
-    ----------
-    mechanisms : tuple of Mechanism
-    keys : tuple of bytes
-        One for each mechanism.
-    places : (groups,) array of int
-        Index of the mechanism of each group.
-    values : (k,) array
-        Declared labels.
-    """
-
-    mechanisms: tuple[Mechanism, ...]
-    keys: tuple[bytes, ...] = field(repr=False)
-    places: Indices
-    values: Floats
-
-    @cached_property
-    def _streams(self) -> tuple[RecordStreams, ...]:
-        return tuple(RecordStreams(key, private=True) for key in self.keys)
-
-    def __call__(self, places: Places, ids: Ids, groups: Indices) -> Floats:
-        """Draw for records with these places of labels, ids and groups, 0 for a missing label."""
-        if len(self.mechanisms) == 1 and places.min(initial=0) >= 0:
-            return self.mechanisms[0].sample_records(self.values[places], ids, self._streams[0])
-        noisy = np.zeros(places.size)
-        chosen = np.where(places >= 0, self.places[groups], -1)
-        for number, (mechanism, streams) in enumerate(zip(self.mechanisms, self._streams, strict=True)):
-            rows = np.flatnonzero(chosen == number)
-            if rows.size:
-                noisy[rows] = mechanism.sample_records(self.values[places[rows]], np.take(ids, rows, axis=0), streams)
-        return noisy
-
-
-def _priors(question: Question, sizes: NDArray[Any], noisy: NDArray[np.int64] | None) -> Floats:
-    """Return the prior of each pool."""
-    if noisy is None:
-        given = question.prior if isinstance(question.prior, np.ndarray) else np.ones(1)
-        return given[np.newaxis]
-    rows = np.bincount(pools_of(question, sizes), sizes, len(noisy))
-    return shrink_histograms(noisy, rows, question.split(int(sizes.sum())).prior)
 
 
 def _find_best(question: Question, problem: Any) -> Mechanism:
@@ -299,29 +213,16 @@ def expected_loss(mechanism: Mechanism, **changes: Any) -> float:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of mixing.
+    """Limits of mixing."""
 
-    Attributes
-    ----------
-    multiple : float
-        Standard deviation of a count, as a multiple of that of (debiased) randomized response, above which the two
-        are mixed.
-    cost : float
-        Largest share of the loss under the prior that mixing may cost. Together with the smoothing of the prior it is
-        at most 1 %.
-    class_cost : float
-        Share of the probability that a class stays, under the prior, that mixing costs.
-    labels : int
-        Most labels for which errors of counts are computed: as many solutions with a factored table.
-    block : int
-        Values of outputs that are held in memory at a time.
-    """
-
+    # Standard deviation of a count, in those of (debiased) randomized response, above which the two are mixed.
     multiple: float = 10.0
+    # Largest share of the loss under the prior that mixing may cost: with the smoothing of the prior at most 1 %.
     cost: float = 0.008
+    # Share of the probability that a class stays, under the prior, that mixing costs.
     class_cost: float = 0.01
+    # Most labels for which errors of counts are computed: as many solutions with a factored table.
     labels: int = 2001
-    block: int = 1 << 21
 
 
 LIMITS = Limits()
@@ -331,21 +232,8 @@ LIMITS = Limits()
 class Conditioning:
     """Fitness of a mechanism for histograms, and for losses whose noise is undone.
 
-    Attributes
-    ----------
-    mechanism : Mechanism
-    weight : float
-        Share of labels that (debiased) randomized response draws. 0 if nothing was mixed in.
-    cost : float
-        Share of the loss that this costs under the prior; of classes, of the probability that one stays.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> best = optrand.solve(optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0))
-    >>> found = Conditioning(best)
-    >>> found.possible, round(found.multiple, 3)
-    (True, 1.73)
+    The weight is the share of labels that (debiased) randomized response draws; its cost is a share of the loss under
+    the prior, of classes of the probability that one stays.
     """
 
     mechanism: Mechanism
@@ -370,30 +258,23 @@ class Conditioning:
     def count_errors(self) -> Floats | None:
         """Return the standard deviation of the noise on each count, ``(k,)``, for one row under the prior.
 
-        Times the root of the number of rows it is that of the whole count. None if there is no histogram, or too many
-        labels to compute it.
+        None if there is no histogram, or too many labels to compute it.
         """
-        k = self.mechanism.labels.size
-        if not self.possible or k > LIMITS.labels:
+        if not self.possible or self.mechanism.labels.size > LIMITS.labels:
             return None
-        prior, squares = self._debiasing.prior, np.empty(k)
-        # A block of labels at a time: the values of all of them would be a table of k columns for each output.
-        step = max(1, LIMITS.block // self.mechanism.outputs.size)
-        for start in range(0, k, step):
-            block = slice(start, min(start + step, k))
-            values = self._debiasing.values(np.eye(k, block.stop - start, -start))
-            squares[block] = self._debiasing.chances @ values**2
-        return frozen(np.sqrt(np.maximum(squares - prior, 0.0)))
+        squares = [self._debiasing.chances @ found for *_, found in self._debiasing.indicator_squares()]
+        return frozen(np.sqrt(np.maximum(np.concatenate(squares) - self._debiasing.prior, 0.0)))
 
     @cached_property
     def response_errors(self) -> Floats:
         """Return such standard deviations under debiased randomized response at the same epsilon."""
-        k, prior = self.mechanism.labels.size, self.mechanism.problem.prior
-        stay, other = response_weights(k, self.mechanism.epsilon)
-        # p - q without cancellation.
+        rest, prior = self.mechanism.labels.size - 1, self.mechanism.problem.prior
+        # In powers of 1 / E, which do not overflow, and p - q without cancellation.
+        shrink = math.exp(-self.mechanism.epsilon)
+        stay = 1 / (1 + rest * shrink)
+        other = stay * shrink
         apart = math.expm1(self.mechanism.epsilon) * other
-        rest = other * (k - 1)
-        return frozen(np.sqrt(prior * stay * rest + (1 - prior) * other * (1 - other)) / apart)
+        return frozen(np.sqrt(prior * stay * (other * rest) + (1 - prior) * other * (1 - other)) / apart)
 
     @property
     def multiple(self) -> float:
@@ -471,19 +352,11 @@ class Estimates:
 
 
 def condition(mechanism: Mechanism) -> Conditioning:
-    """Mix randomized response into an optimum if histograms need it.
+    """Mix randomized response into the optimum for a prior if histograms need it.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        The optimum for the prior of its problem. Any other than an unbiased one on the line, or one of classes, is left
-        as it is.
-
-    Returns
-    -------
-    Conditioning
-        Parts of the mechanism, with a weight just large enough for :attr:`Limits.multiple`, at a cost of at most
-        :attr:`Limits.cost`; of classes a weight that costs :attr:`Limits.class_cost`.
+    The weight is just large enough for :attr:`Limits.multiple`, at a cost of at most :attr:`Limits.cost`; of classes it
+    costs :attr:`Limits.class_cost`. Any other mechanism than an unbiased one on the line, or one of classes, is left as
+    it is.
     """
     found, problem = Conditioning(mechanism), mechanism.problem
     if problem.loss == losses.zero_one:
@@ -503,7 +376,7 @@ def _condition_classes(found: Conditioning) -> Conditioning:
     """Mix randomized response into a mechanism of classes, unless its table is too large to be debiased."""
     best = found.mechanism
     k, prior = best.labels.size, best.problem.prior
-    if k < 2 or k**2 > FACTORED or not found.multiple > LIMITS.multiple:
+    if k < 2 or k**2 > OPTIONS.factored or not found.multiple > LIMITS.multiple:
         return found
     response = rr(best.labels, best.epsilon)
     # A mixture is private at the larger ratio of the two, so both must have the same one.

@@ -23,20 +23,7 @@ from optrand.errors import Interrupted, InvalidInput
 
 
 def digest_of(path: str | os.PathLike[str]) -> str:
-    r"""Return the SHA-256 of a file; of a folder, that of the output of ``sha256sum`` on its files, sorted by path.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "a").write_bytes(b"abc")
-    ...     (
-    ...         digest_of(f"{folder}/a")[:8],
-    ...         digest_of(folder)
-    ...         == hashlib.sha256(f"{digest_of(f'{folder}/a')}  a\n".encode()).hexdigest(),
-    ...     )
-    ('ba7816bf', True)
-    """
+    """Return the SHA-256 of a file; of a folder, that of the output of ``sha256sum`` on its files, sorted by path."""
     target = Path(path)
     if target.is_dir():
         below = sorted(file for file in target.rglob("*") if file.is_file())
@@ -120,10 +107,7 @@ class Staging:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def publish(self, record: Path, content: bytes, *, replace: bool, like: Path | None = None) -> None:
-        """Give the record its name, then the table.
-
-        The permissions of the table do not exceed those of the file `like`.
-        """
+        """Give the record its name, then the table, whose permissions do not exceed those of the file `like`."""
         staged = self.folder / "record"
         with temporary_file(staged) as stream:
             stream.write(content)
@@ -163,14 +147,7 @@ class Signals:
     """SIGINT, SIGTERM and SIGHUP raise :class:`~optrand.errors.Interrupted` inside the block, once; later ones wait.
 
     Outside the main thread, which alone receives signals, the block changes nothing. A signal that was ignored before
-    it stays ignored.
-
-    Attributes
-    ----------
-    outcome : str
-        State of the release so far, for the message.
-    released : bool
-        Whether the release is complete.
+    it stays ignored. The message states the `outcome`: whether the release is complete, or what is left of it.
     """
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, get_args
@@ -31,13 +32,12 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released, refuse_groups
 from optrand.release import FORMAT
-from optrand.release._cells import LabelColumn
-from optrand.release._frames import arrow_column
-from optrand.release._plan import Conditioning, Drawing, Estimates, describe_prior, expected_loss, pools_of, prove
+from optrand.release._cells import LabelColumn, Places, arrow_column
+from optrand.release._plan import Conditioning, Estimates, describe_prior, expected_loss, pools_of, prove
 from optrand.release._publish import digest_of
 from optrand.release._question import Nulls, Question, Task
-from optrand.release._rows import Groups, Indices
-from optrand.sampling._keyed import subkey
+from optrand.release._rows import Groups, Ids, Indices
+from optrand.sampling._keyed import RecordStreams, subkey
 from optrand.sampling._priors import BudgetSplit
 
 
@@ -261,22 +261,35 @@ class ReleaseRecord(Released):
             )
         return distinct[0]
 
-    @property
+    @cached_property
     def distinct(self) -> list[Mechanism]:
         """Return the mechanisms without repetition."""
         return list({one.digest: one for one in self.mechanisms.values()}.values())
 
-    @property
+    @cached_property
     def places(self) -> Indices:
         """Return the index among the distinct mechanisms of that of each group."""
         digests = [one.digest for one in self.distinct]
         return np.array([digests.index(one.digest) for one in self.mechanisms.values()], dtype=np.intp)
 
-    def drawing(self, master_key: bytes) -> Drawing:
-        """Return the draws of this release under its master key."""
+    def label_keys(self, master_key: bytes) -> tuple[bytes, ...]:
+        """Return the key of the labels of each distinct mechanism."""
         names = {"release": self.release, "dataset": self.dataset or "", "column": self.column, "purpose": "labels"}
-        keys = tuple(subkey(master_key, **names, mechanism=one.digest) for one in self.distinct)
-        return Drawing(tuple(self.distinct), keys, self.places, np.array(self.values))
+        return tuple(subkey(master_key, **names, mechanism=one.digest) for one in self.distinct)
+
+    def draw(self, keys: Sequence[bytes], places: Places, ids: Ids, groups: Indices) -> Floats:
+        """Draw for records with these places of labels, ids and groups: a keyed function, 0 for a missing label."""
+        streams = [RecordStreams(key, private=True) for key in keys]
+        values = np.array(self.values)
+        if len(streams) == 1 and places.min(initial=0) >= 0:
+            return self.distinct[0].sample_records(values[places], ids, streams[0])
+        noisy = np.zeros(places.size)
+        chosen = np.where(places >= 0, self.places[groups], -1)
+        for number, (mechanism, stream) in enumerate(zip(self.distinct, streams, strict=True)):
+            rows = np.flatnonzero(chosen == number)
+            if rows.size:
+                noisy[rows] = mechanism.sample_records(values[places[rows]], np.take(ids, rows, axis=0), stream)
+        return noisy
 
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
         """Return the mechanisms, which of them drew each row, and the rows' outputs: see :class:`.Released`."""

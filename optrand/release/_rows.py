@@ -10,12 +10,11 @@ import hashlib
 import hmac
 import json
 import secrets
-import struct
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +22,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release._cells import Places, contents, is_bytes, plain
-from optrand.release._frames import arrow_column, as_table, is_frame
+from optrand.release._cells import Places, arrow_column, as_table, contents, is_bytes, is_frame, plain
 
 Ids = NDArray[np.uint64]
 """Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""
 
 Indices = NDArray[np.intp]
+
+Sums = NDArray[np.uint64]
+"""Shape ``(..., 3)``: a number of rows, and sums of both halves of their hashes, modulo 2**64."""
 
 
 def row_ids(first: int, count: int) -> Ids:
@@ -38,22 +39,10 @@ def row_ids(first: int, count: int) -> Ids:
 
 
 def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> Ids:
-    """Return the ids of the records that the cells of some columns identify together.
+    """Return the ids of the records that the cells of some named columns identify together.
 
-    Parameters
-    ----------
-    columns : sequence of pyarrow arrays
-        Integers, text, bytes, UUIDs, dates or times. Text that writes an integer of up to 18 digits stands for it:
-        ``7``, not ``007``.
-    names : sequence of str
-        For errors.
-    key : bytes
-        At most 64 bytes, of the hash to 127 bits of everything that is no integer.
-
-    Raises
-    ------
-    InvalidInput
-        A cell is missing, or a column is of another type.
+    Text that writes an integer of up to 18 digits stands for it: ``7``, not ``007``. The key, of at most 64 bytes, is
+    that of the hash to 127 bits of everything that is no integer.
 
     Examples
     --------
@@ -148,13 +137,9 @@ def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> I
 
 @dataclass(frozen=True)
 class Groups:
-    """Partition of a table by public columns. Without columns there is one group.
+    """Partition of a table by public columns; without columns there is one group.
 
-    Parameters
-    ----------
-    columns : tuple of str
-    names : tuple of str
-        Each group's values as text, a JSON list. A missing value, null, is one of its own.
+    Names are each group's values as text, a JSON list. A missing value, null, is one of its own.
 
     Examples
     --------
@@ -249,22 +234,15 @@ def _as_json(cells: Any, name: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a batch. Private.
+    """Rows of a batch: places of labels and keyed sums for each question, ids, groups, and which are released.
 
-    Attributes
-    ----------
-    places : tuple of (rows,) arrays
-        For each question, of the labels in the declared set, negative for a missing one.
-    ids : (rows, 2) array
-    codes : (rows,) array
-        Groups of the rows.
-    kept : (rows,) array of bool or None
-        Rows that are released; None for all.
+    Private. If all are released, `kept` is None.
     """
 
     places: tuple[Places, ...] = field(repr=False)
     ids: Ids = field(repr=False)
     codes: Indices = field(repr=False)
+    sums: Sums = field(repr=False)
     kept: NDArray[np.bool_] | None = None
 
     @property
@@ -286,53 +264,33 @@ class Rows:
         return found
 
 
-@dataclass(frozen=True)
-class RowSums:
-    """Sums of keyed hashes of rows, a multiset hash: they do not depend on batches, order or partitions.
+def sum_rows(key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Sums:
+    """Return the number of rows, and sums of keyed hashes of their ids, with the codes of their labels if given.
 
-    Attributes
-    ----------
-    rows : int
-    halves : tuple of two int
-        Sums of both halves of the hashes, modulo 2**64.
-
-    Notes
-    -----
-    An id is hashed by AES-256, a pseudorandom permutation, and a row by its CBC-MAC of two blocks, the id and the code,
-    under another key. If tables differ and ids occur once in each, the difference of sums contains a hash with factor 1
-    or -1, which is uniform for whoever does not have the key.
+    A multiset hash: sums over batches add up, in any order. An id is hashed by AES-256, a pseudorandom permutation, and
+    a row by its CBC-MAC of two blocks, the id and the code, under another key. If tables differ and ids occur once in
+    each, the difference of sums contains a hash with factor 1 or -1, which is uniform for whoever does not have the
+    key.
 
     Examples
     --------
     >>> codes = np.array([2, 0, -1])
-    >>> whole = RowSums.of(bytes(32), row_ids(0, 3), codes)
-    >>> parts = [RowSums.of(bytes(32), row_ids(i, 1), codes[i : i + 1]) for i in (2, 0, 1)]
-    >>> whole == sum(parts, RowSums())
+    >>> whole = sum_rows(bytes(32), row_ids(0, 3), codes)
+    >>> parts = [sum_rows(bytes(32), row_ids(i, 1), codes[i : i + 1]) for i in (2, 0, 1)]
+    >>> np.array_equal(whole, sum(parts))
     True
     """
+    purpose = b"ids" if codes is None else b"rows"
+    hashes = _encrypt(key, purpose, ids)
+    if codes is not None:
+        hashes[:, 0] ^= codes.astype(np.int64).view(np.uint64)
+        hashes = _encrypt(key, purpose, hashes)
+    return np.array([len(ids), *hashes.sum(axis=0, dtype=np.uint64)], dtype=np.uint64)
 
-    rows: int = 0
-    halves: tuple[int, int] = (0, 0)
 
-    @classmethod
-    def of(cls, key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Self:
-        """Return the sums of some rows: of their ids, with the codes of their labels if they are given."""
-        if codes is None:
-            hashes = _encrypt(key, b"ids", ids)
-        else:
-            blocks = _encrypt(key, b"rows", ids)
-            blocks[:, 0] ^= codes.astype(np.int64).view(np.uint64)
-            hashes = _encrypt(key, b"rows", blocks)
-        low, high = (int(hashes[:, half].sum(dtype=np.uint64)) for half in (0, 1))
-        return cls(len(ids), (low, high))
-
-    def __add__(self, other: RowSums) -> RowSums:
-        low, high = ((mine + theirs) % 2**64 for mine, theirs in zip(self.halves, other.halves, strict=True))
-        return RowSums(self.rows + other.rows, (low, high))
-
-    def digest(self, key: bytes, more: bytes = b"") -> str:
-        """Return the digest of all rows, and of something else about the table, in hexadecimal."""
-        return hmac.digest(key, struct.pack("<3Q", self.rows, *self.halves) + more, "sha256").hex()
+def digest_of_sums(sums: Sums, key: bytes, more: bytes) -> str:
+    """Return the digest of all rows, and of something else about the table, in hexadecimal."""
+    return hmac.digest(key, sums.astype("<u8").tobytes() + more, "sha256").hex()
 
 
 def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -349,20 +307,9 @@ def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[
 class UniqueIds:
     """Exact check that no id occurs twice, in some ten megabytes of memory for any number of ids.
 
-    Runs of consecutive integers are kept as their ends. All others are hashed into temporary files that only their
-    owner can read, 16 bytes an id; each file is sorted in memory.
-
-    Parameters
-    ----------
-    folder : path, optional
-        For temporary files; the system's by default.
-    buffered : int
-        Ids that are held in memory before they are written to files.
-
-    Attributes
-    ----------
-    bits : int
-        Logarithm of the number of files. A billion ids leave 125 MB in each of 128.
+    Runs of consecutive integers are kept as their ends. All others are hashed into 128 temporary files that only their
+    owner can read, 16 bytes an id, as soon as `buffered` of them are held. Each file is sorted in memory: a billion ids
+    leave 125 MB in each.
 
     Examples
     --------

@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 import sys
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,32 +30,24 @@ from optrand.base._files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, OptrandError
 from optrand.release._batches import Listener, Reader, Scan, Table
 from optrand.release._parquet_tables import ParquetWriter
-from optrand.release._plan import Drawing
 from optrand.release._question import Question
-from optrand.release._rows import Rows, RowSums, column_ids
+from optrand.release._rows import Rows, Sums, column_ids, sum_rows
 
 Batches = Iterable[Any]
-Work = partial["_Report"]
+Report = dict[str, list[Any]]
+"""Result of a partition, or of several: sums over the rows with their labels (`sums`) or of ids alone (`ids`), counts
+of labels, numbers of released rows, reasons to refuse the table, and files. Private, except `released`."""
+
+Work = partial[Report]
 
 
 @contextmanager
 def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
     """Open a Spark frame as a table, whose jobs and broadcast variables end with the block.
 
-    Parameters
-    ----------
-    frame : pyspark.sql.DataFrame
-        Computed three times: for its labels, for its ids, and to be written. Cache it if that is slow.
-    target : path
-        Absolute path of a folder on a disk that the driver and all workers share.
-    question : Question
-        With `ids`: frames have no order, so row numbers do not identify records.
-    listener : Listener
-
-    Raises
-    ------
-    InvalidInput
-        Another kind of table or target, or a session of Spark Connect, which has no broadcast variables.
+    The target is an absolute path of a folder on a disk that the driver and all workers share. The frame is computed
+    three times: for its labels, for its ids, and to be written. Sessions of Spark Connect, which has no broadcast
+    variables, are refused.
     """
     classic = sys.modules.get("pyspark.sql.classic.dataframe")
     if classic is None or not isinstance(frame, classic.DataFrame):
@@ -122,93 +114,74 @@ class _SparkTable(Table):
     def scan(self, reader: Reader, sink: Any, listener: Listener) -> Scan:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
         found = self._collect(self.select(reader.needed), partial(_count_labels, reader))
-        if found.refused is not None:
-            raise InvalidInput(found.refused)
+        _refuse(found)
         ids = self._collect(self.distinct_ids(reader.id_columns), partial(_check_ids, reader))
-        if ids.refused is not None:
-            raise InvalidInput(ids.refused)
-        if ids.ids != found.ids:
+        _refuse(ids)
+        if not np.array_equal(_total(ids["ids"]), _total(found["ids"])):
             raise _describe_change()
-        counts = np.array(found.counts, dtype=np.intp).reshape(len(reader.groups), reader.questions[0].k)
-        return Scan([counts], [found.rows], found.released)
+        counts = np.sum(np.array(found["counts"], dtype=np.intp), axis=0)
+        return Scan([counts], _total(found["sums"])[np.newaxis], sum(found["released"]))
 
-    def draw(
-        self,
-        reader: Reader,
-        sink: Any,
-        found: Scan,
-        drawings: Sequence[Drawing],
-        listener: Listener,  # noqa: ARG002
-    ) -> None:
+    def draw(self, reader: Reader, sink: Any, found: Scan, listener: Listener) -> None:  # noqa: ARG002
         """Make the second pass: a file for each partition, under its hidden name."""
         names, staged = sink.names, sink.staging.table
         attempts = sink.staging.folder / "attempts"
         attempts.mkdir(mode=0o700)
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
-        written = self._collect(frame, partial(_write_labels, reader, names, tuple(drawings), attempts))
-        if written.refused is not None or written.rows != found.sums[0]:
+        written = self._collect(frame, partial(_write_labels, reader, names, attempts))
+        if written["refused"] or not np.array_equal(_total(written["sums"]), found.sums[0]):
             raise _describe_change()
         staged.mkdir(mode=0o700)
-        for number, file in enumerate(sorted(written.files)):
+        for number, file in enumerate(sorted(written["files"])):
             if not (attempts / file).is_file():
                 raise InvalidInput("a worker wrote its part elsewhere: name a folder on a disk that all machines share")
             (attempts / file).rename(staged / f"part-{number:05}.parquet")
         sync_directory(staged)
 
-    def _collect(self, frame: Any, work: Work) -> _Report:
-        """Do some work on all partitions, and add the reports up.
+    def _collect(self, frame: Any, work: Work) -> Report:
+        """Do some work on all partitions, and put the reports together.
 
         The work is broadcast, since plans and logs show the objects that a function holds itself.
         """
         task = _task(self.broadcast(work), work.func.__name__)
-        reports = [_Report.of_row(row.report) for row in frame.mapInArrow(task, "report string").collect()]
-        counts = [np.array(each.counts, dtype=np.int64) for each in reports if each.counts]
-        return _Report(
-            rows=sum((each.rows for each in reports), RowSums()),
-            ids=sum((each.ids for each in reports), RowSums()),
-            released=sum(each.released for each in reports),
-            counts=np.sum(counts, axis=0).tolist() if counts else [],
-            refused=min((each.refused for each in reports if each.refused is not None), default=None),
-            files=[file for each in reports for file in each.files],
-        )
+        found: Report = defaultdict(list)
+        for row in frame.mapInArrow(task, "report string").collect():
+            for name, parts in json.loads(row.report).items():
+                found[name] += parts
+        return found
 
 
 def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-@dataclass
-class _Report:
-    """Result of a partition, or of several. Private, except the number of rows and `released`.
+def _refuse(found: Report) -> None:
+    if found["refused"]:
+        raise InvalidInput(min(found["refused"]))
 
-    `rows` are sums over ids with labels, `ids` over ids alone.
-    """
 
-    rows: RowSums = field(default_factory=RowSums)
-    ids: RowSums = field(default_factory=RowSums)
-    released: int = 0
-    counts: list[int] = field(default_factory=list, repr=False)
-    refused: str | None = None
-    files: list[str] = field(default_factory=list)
+def _total(sums: Sequence[Any]) -> Sums:
+    """Add sums over rows, which wrap around."""
+    total: Sums = np.array(sums, dtype=np.uint64).reshape(-1, 3).sum(axis=0)
+    return total
 
-    def read(self, reader: Reader, batches: Batches) -> Iterator[tuple[Any, Rows]]:
-        """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
-        for batch in batches:
-            try:
-                rows = reader.read(batch)
-            except InvalidInput as error:
-                self.refused = self.refused or str(error)
-                continue
-            self.rows += reader.sums(rows)[0]
-            self.released += rows.released
-            yield batch, rows
 
-    @classmethod
-    def of_row(cls, text: str) -> _Report:
-        """Read the report of a task."""
-        found = json.loads(text)
-        rows, ids = (RowSums(each["rows"], tuple(each["halves"])) for each in (found.pop("rows"), found.pop("ids")))
-        return cls(rows, ids, **found)
+def _add(report: Report, name: str, sums: Sums) -> None:
+    """Add those of another batch, so that the report of a partition does not grow."""
+    report[name] = [_total([*report[name], sums]).tolist()]
+
+
+def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[Any, Rows]]:
+    """Yield batches and their rows, and sum them up. All are read, whether or not one of them is refused."""
+    for batch in batches:
+        try:
+            rows = reader.read(batch)
+        except InvalidInput as error:
+            report["refused"].append(str(error))
+            continue
+        _add(report, "sums", rows.sums[0])
+        report["released"] = [sum(report["released"]) + rows.released]
+        yield batch, rows
 
 
 def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
@@ -216,7 +189,7 @@ def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
 
     def run(batches: Batches) -> Iterator[Any]:
         try:
-            yield pa.record_batch({"report": [json.dumps(asdict(held.value(batches)))]})
+            yield pa.record_batch({"report": [json.dumps(held.value(batches))]})
         except (OptrandError, OSError, MemoryError, GeneratorExit):
             raise
         except Exception as error:
@@ -228,44 +201,43 @@ def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
     return run
 
 
-def _count_labels(reader: Reader, batches: Batches) -> _Report:
-    report, groups, k = _Report(), len(reader.groups), reader.questions[0].k
-    counts = np.zeros((groups, k), dtype=np.int64)
-    for _, rows in report.read(reader, batches):
-        counts += rows.counts(0, groups, k)
-        report.ids += RowSums.of(reader.secret, rows.ids)
-    report.counts = counts.ravel().tolist()
+def _count_labels(reader: Reader, batches: Batches) -> Report:
+    report: Report = defaultdict(list)
+    counts = np.zeros((len(reader.groups), reader.questions[0].k), dtype=np.int64)
+    for _, rows in _read(reader, batches, report):
+        counts += rows.counts(0, *counts.shape)
+        _add(report, "ids", sum_rows(reader.secret, rows.ids))
+    report["counts"] = [counts.tolist()]
     return report
 
 
-def _check_ids(reader: Reader, batches: Batches) -> _Report:
+def _check_ids(reader: Reader, batches: Batches) -> Report:
     """Sum distinct ids, whose batches have a column ``count`` of how often each occurs."""
-    report, names = _Report(), reader.id_columns
+    report: Report = defaultdict(list)
+    names = reader.id_columns
     for batch in batches:
         if int(np.max(batch.column("count").to_numpy(zero_copy_only=False), initial=0)) > 1:
-            report.refused = "at least two records have the same id: ids must be unique over the whole table"
+            report["refused"].append("at least two records have the same id: ids must be unique over the whole table")
         try:
             ids = column_ids([batch.column(i) for i in range(len(names))], names, key=reader.secret)
         except InvalidInput as error:
-            report.refused = str(error)
+            report["refused"].append(str(error))
             continue
-        report.ids += RowSums.of(reader.secret, ids)
+        _add(report, "ids", sum_rows(reader.secret, ids))
     return report
 
 
-def _write_labels(
-    reader: Reader, names: Sequence[str], drawings: Sequence[Drawing], folder: Path, batches: Batches
-) -> _Report:
+def _write_labels(reader: Reader, names: Sequence[str], folder: Path, batches: Batches) -> Report:
     """Write a partition to a file of its own in a folder that all machines see.
 
     A task may run twice: each attempt writes another file, and only those count whose report is collected.
     """
-    report = _Report()
+    report: Report = defaultdict(list)
     path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
     writer = None
     try:
-        for batch, rows in report.read(reader, batches):
-            kept, (noisy,) = reader.draw(batch, rows, drawings)
+        for batch, rows in _read(reader, batches, report):
+            kept, (noisy,) = reader.draw(batch, rows)
             if kept.num_rows == 0:
                 continue
             column = reader.questions[0].column
@@ -278,7 +250,7 @@ def _write_labels(
             writer.write(0, table)
         if writer is not None:
             writer.close()
-            report.files = [path.name]
+            report["files"] = [path.name]
     except BaseException:
         if writer is not None:
             writer.abandon()
