@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, xlog1py, xlogy
+from scipy import stats
 
 from optrand.base._validation import Floats
 
@@ -71,10 +71,7 @@ def push_forward(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Ima
 
 def binomial(n: int, chance: float) -> Floats:
     """Return the probabilities of ``0 ... n`` successes, in floats."""
-    j = np.arange(n + 1)
-    found: Floats = np.exp(
-        gammaln(n + 1) - gammaln(j + 1) - gammaln(n - j + 1) + xlogy(j, chance) + xlog1py(n - j, -chance)
-    )
+    found: Floats = stats.binom.pmf(np.arange(n + 1), n, chance)
     return found
 
 

@@ -1,24 +1,19 @@
-"""Descent with a biased oracle ([B23], Lemma 15), and mechanisms as defined (Appendix F, Definitions 17 to 23)."""
+"""Descent with a biased oracle ([B23], Lemma 15), and mechanisms as defined (Appendix F, Definitions 19 and 20)."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import product
 from random import Random
 from typing import Any
 
-import numpy as np
-
-from optrand.base._arithmetic import exp_bracket
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, prior
-from optrand.theory._sums import largest_ratio, total
-from optrand.theory.b23.predictors import Law, Noise, bins, debiased, response
+from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
+from optrand.theory._instances import RATIOS
+from optrand.theory._sums import total
 
 
 @dataclass(frozen=True)
@@ -87,45 +82,6 @@ def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
     return at_most(descent.excess, descent.root / descent.steps + share * descent.bias)
 
 
-@cache
-def walk(dimensions: int, bias: float, sigma: float, time: int, runs: int = 200) -> tuple[float, float]:
-    """Return the mean excess loss of the mean of all places, over runs, and its standard error.
-
-    Descent of ``|w - c|`` in the ball of diameter 1 around 0, from opposite to `c`, with Gaussian noise and a bias
-    that points away from `c`.
-    """
-    rng = np.random.default_rng([82, dimensions, time])
-    target = np.eye(dimensions)[0] / 2
-    place = np.tile(-target, (runs, 1))
-    passed = place.copy()
-    rate = math.sqrt(((1 + bias) ** 2 + sigma**2) / time)
-    for _ in range(time - 1):
-        away = place - target
-        direction = away / np.maximum(np.linalg.norm(away, axis=1, keepdims=True), 1e-300)
-        noise = rng.normal(0, sigma / math.sqrt(dimensions), place.shape)
-        place = place - ((1 - bias) * direction + noise) / (time * rate)
-        place /= np.maximum(2 * np.linalg.norm(place, axis=1, keepdims=True), 1)
-        passed += place
-    losses = np.linalg.norm(passed / time - target, axis=1)
-    return float(losses.mean()), float(losses.std(ddof=1) / math.sqrt(runs))
-
-
-@claim(
-    "B23 Lemma 15: simulation",
-    time=(1, 25, 100),
-    bias=(0.0, 0.5, 1.5),
-    dimensions=(1, 3),
-    sigma=(0.0, 1.0, 4.0),
-    given="in a ball, L = R = 1, harmful biases, 5 standard errors of 200 runs",
-)
-@false("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
-def walks_come_near(time: int, bias: float, dimensions: int, sigma: float, share: int = 1) -> Comparison:
-    """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
-    mean, error = walk(dimensions, bias, sigma, time)
-    bound = math.sqrt(((1 + bias) ** 2 + sigma**2) / time) + share * bias
-    return at_most(mean - 5 * error, bound, tolerance=1e-12)
-
-
 def _draw_place(draw: Random) -> dict[str, Any]:
     reach, part = Fraction(draw.randint(1, 50), 7), Fraction(draw.randint(0, 100), 100)
     return {"alpha": Fraction(draw.randint(1, 50), 3), "R": reach, "w": reach * part}
@@ -144,42 +100,6 @@ def tightness(
 ) -> Comparison:
     """Anywhere the smaller of the two excess losses is at least alpha R / 4."""
     return at_most(eighths * alpha * R / 8, which(w, R - w) * alpha / 2)
-
-
-Vector = tuple[int, ...]
-
-
-QUERIES = (
-    cases("answer other", ((1, 0), (0, 0)), ((1, 1), (0, 0)), ((2, -1), (0, 0))),
-    Draws(60, lambda draw: {name: tuple(draw.randint(-9, 9) for _ in range(3)) for name in ("answer", "other")}),
-)
-ANSWERS = (
-    "answers of a query on two datasets, two or three coordinates that differ; logarithms of ratios of densities, as "
-    "shares of epsilon, which are largest beyond both answers"
-)
-
-
-def _hide(answer: Vector, other: Vector, norm: Callable[[Iterable[int]], int]) -> Comparison:
-    """Compare the logarithm of the largest ratio with epsilon: each change over the sensitivity, in all coordinates."""
-    changes = [abs(a - b) for a, b in zip(answer, other, strict=True)]
-    return at_most(sum(Fraction(change, norm(changes)) for change in changes), 1)
-
-
-@claim("B23 Definition 17", *QUERIES, given=ANSWERS, where=lambda answer, other: answer != other)
-@false("The same with the largest change of a coordinate.", norm=max)
-def discrete_laplace_hides(answer: Vector, other: Vector, norm: Callable[[Iterable[int]], int] = sum) -> Comparison:
-    """Discrete Laplace noise of scale sensitivity over epsilon makes a vector of integers epsilon-DP.
-
-    The sensitivity is the sum of the changes of all coordinates.
-    """
-    return _hide(answer, other, norm)
-
-
-@claim("B23 Definition 18", *QUERIES, given=ANSWERS, where=lambda answer, other: answer != other)
-@false("The same with the largest change of a coordinate.", norm=max)
-def laplace_hides(answer: Vector, other: Vector, norm: Callable[[Iterable[int]], int] = sum) -> Comparison:
-    """Laplace noise of scale sensitivity over epsilon makes a vector epsilon-DP, by the sum of all changes."""
-    return _hide(answer, other, norm)
 
 
 @dataclass(frozen=True)
@@ -278,63 +198,3 @@ def steps_are_private(stairs: Stairs, times: Fraction = Fraction(1)) -> Comparis
 def steps_integrate_to_one(stairs: Stairs) -> Comparison:
     """The continuous staircase integrates to 1."""
     return equal(stairs.total, 1)
-
-
-def _answer(release: Callable[[Noise], Law]) -> list[Noise]:
-    draw = Random(64)  # noqa: S311
-    labels = {k: tuple(sorted(draw.sample(range(1, 40), k))) for k in (2, 3, 5, 9)}
-    return [Noise(y, prior(draw, k), e, release) for e in (0.5, 1.0, 1e-3, 5.0) for k, y in labels.items()]
-
-
-def _say_own(noise: Noise, less: int = 1) -> Comparison:
-    """Compare the rows of a release with exp(epsilon) for the own answer against 1 for each of the others."""
-    rows, rise = np.array(noise.law[1], dtype=float), math.exp(noise.epsilon)
-    printed = np.ones_like(rows)
-    printed[np.arange(len(rows)), rows.argmax(axis=1)] = rise
-    return equal(rows, printed / (rise + rows.shape[1] - less), tolerance=TOLERANCE.table)
-
-
-EXACT = "any epsilon above 0; the released table of the package, exactly"
-
-
-@claim("B23 Definition 21", _answer(response), given=f"labels of any number; {EXACT}")
-@false("The same with exp(epsilon) + q.", less=0)
-def response_as_defined(noise: Noise, less: int = 1) -> Comparison:
-    """Randomized response says the label with probability exp(epsilon) / (exp(epsilon) + q - 1)."""
-    return _say_own(noise, less)
-
-
-@claim("B23 Definition 22", _answer(bins), given=f"the best bins under some prior, at least two; {EXACT}")
-@false("The same with exp(epsilon) + |bins|.", less=0)
-def bins_as_defined(noise: Noise, less: int = 1) -> Comparison:
-    """Randomized response on bins says the own bin with probability exp(epsilon) / (exp(epsilon) + |bins| - 1)."""
-    return _say_own(noise, less)
-
-
-@claim("B23 Definition 23", _answer(debiased), given=f"two labels or more; {EXACT}")
-@false("The same with exp(epsilon) + k.", less=0)
-def response_is_debiased(noise: Noise, less: int = 1) -> Comparison:
-    """The outputs are ((exp(epsilon) + k - 1) y - sum) / (exp(epsilon) - 1)."""
-    labels, rise = np.array(noise.labels), math.exp(noise.epsilon)
-    outputs = ((rise + labels.size - less) * labels - labels.sum()) / math.expm1(noise.epsilon)
-    # An exact mean may need two neighbouring floats for an output.
-    made = np.array(noise.law[0], dtype=float)
-    nearest = abs(made[:, np.newaxis] - outputs).argmin(axis=1)
-    return equal(made, outputs[nearest], tolerance=TOLERANCE.table, scale=np.ptp(outputs))
-
-
-@claim("B23 Definition 23: unbiased", _answer(debiased), given=f"two labels or more; {EXACT}")
-@false(
-    "Its mean is the middle of the labels.",
-    lambda noise: equal(noise.means, Fraction(sum(noise.labels), len(noise.labels))),
-)
-def response_is_unbiased(noise: Noise) -> Comparison:
-    """Debiased randomized response is unbiased."""
-    return equal(noise.means, noise.labels)
-
-
-@claim("B23 Definition 21: privacy", *map(_answer, (response, bins, debiased)), given=EXACT)
-@false("They are 9/10 epsilon-DP.", share=0.9)
-def tables_are_private(noise: Noise, share: float = 1.0) -> Comparison:
-    """Randomized response, on bins and debiased too (Definitions 22 and 23), is epsilon-DP."""
-    return at_most(largest_ratio(noise.law[1]), exp_bracket(share * noise.epsilon)[0])

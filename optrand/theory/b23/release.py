@@ -16,7 +16,7 @@ from optrand.sampling._entropy import SeededEntropy
 from optrand.sampling._priors import private_prior
 from optrand.theory._engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
 from optrand.theory._instances import Row
-from optrand.theory._sums import largest_ratio, push_forward, times, total
+from optrand.theory._sums import largest_ratio, times, total
 from optrand.theory.b23.optima import exact_law
 
 Counts = tuple[int, ...]
@@ -72,47 +72,6 @@ def variance_shrinks(value: Fraction, gaps: int) -> Comparison:
 def _randomize(labels: Row | Counts, counts: Counts, epsilon: float) -> tuple[Row, tuple[Row, ...]]:
     prior = [count / sum(counts) for count in counts] if any(counts) else [1 / len(counts)] * len(counts)
     return exact_law(optrand.solve(optrand.unbiased_regression([float(y) for y in labels], prior, epsilon)))
-
-
-def _compose(knots: Row, weights: Counts, epsilon: float, *, nearest: bool) -> dict[Fraction, dict[Any, Fraction]]:
-    """Return, for labels at eighths of each gap, the law of the randomizer applied to the rounded label."""
-    outputs, rows = _randomize(knots, weights, epsilon)
-    laws = {}
-    for value in (a + (b - a) * i / 8 for a, b in pairwise(knots) for i in (0, 1, 4, 7)):
-        closest = min(knots, key=lambda knot, value=value: abs(knot - value))  # type: ignore[misc]
-        rounded = {closest: Fraction(1)} if nearest else round_label(value, knots)
-        pairs = ((knots.index(knot), share) for knot, share in rounded.items())
-        laws[value] = push_forward(
-            ((v, s * p) for i, s in pairs for v, p in zip(outputs, rows[i], strict=True)), Fraction
-        )
-    return laws
-
-
-KNOTS = cases(
-    "knots weights epsilon",
-    *(
-        (tuple(map(Fraction, knots)), weights, epsilon)
-        for knots, weights in (((0, 8), (1, 1)), ((0, 1, 3), (3, 1, 2)), ((0, 2, 3, 9), (1, 1, 1, 1)))
-        for epsilon in (1.0, 0.25, 3.0)
-    ),
-)
-OPTIMAL = "optimal unbiased randomizers of the package for the knots, labels at eighths of each gap"
-
-
-@claim("B23 Section 3.1: continuous labels", KNOTS, given=OPTIMAL)
-@false("The same with labels rounded to the nearest knot.", nearest=True)
-def rounding_keeps_the_mean(knots: Row, weights: Counts, epsilon: float, *, nearest: bool = False) -> Comparison:
-    """`E[M(URR(y))] = y` for every label between the knots."""
-    laws = _compose(knots, weights, epsilon, nearest=nearest)
-    return equal([total(v * p for v, p in law.items()) for law in laws.values()], list(laws))
-
-
-@claim("B23 Section 3.1: privacy of continuous labels", KNOTS, given=OPTIMAL)
-@false("The two together are 9/10 epsilon-DP.", share=0.9)
-def rounding_keeps_epsilon(knots: Row, weights: Counts, epsilon: float, share: float = 1.0) -> Comparison:
-    """Rounding and randomizer together are epsilon-DP."""
-    laws = _compose(knots, weights, epsilon, nearest=False)
-    return at_most(largest_ratio(list(laws.values())), exp_bracket(share * epsilon)[0])
 
 
 def _noise(epsilon: float) -> Fraction:

@@ -123,18 +123,10 @@ def columns_sum_to_root_2_k(q: Row, beta: Fraction, square: int | None = None) -
     return at_most(sums, Fraction(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
 
 
-@claim("E22 Lemma 4", *CHANNELS, given=IN_ONE)
-@false("It is at most (1 - beta / K) / (1 - beta), its size where all labels are drawn alike.", alike=True)
-def losses_are_bounded_by_root_2_k(q: Row, beta: Fraction, *, alike: bool = False) -> Comparison:
-    """The modified loss is at most sqrt(2) K / (1 - beta) in absolute value; compared in squares."""
-    square = (1 - beta / len(q)) ** 2 if alike else Fraction(2 * len(q) ** 2)
-    return at_most(largest_modified_loss(q, beta) ** 2, square / (1 - beta) ** 2)
-
-
 @claim("E22 Equation 1", *CHANNELS, given=IN_ONE)
 @false("The same without 1 - beta.", power=0)
 def losses_are_bounded_by_k(q: Row, beta: Fraction, power: int = 1) -> Comparison:
-    """The modified loss is at most K / (1 - beta) in absolute value."""
+    """The modified loss is at most K / (1 - beta), and so sqrt(2) K / (1 - beta) (Lemma 4), in absolute value."""
     return at_most(largest_modified_loss(q, beta), len(q) / (1 - beta) ** power)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import islice, product
@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from optrand.base._arithmetic import exp_bracket, log_bracket, privacy_ratio
+from optrand.base._arithmetic import exp_bracket, log_bracket
 from optrand.base._validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
 from optrand.theory._instances import RATIOS, Table, prior
-from optrand.theory._sums import largest_ratio, push_forward, ratio_of_neighbours, total
+from optrand.theory._sums import push_forward, ratio_of_neighbours, total
 from optrand.theory.g21.response import Rows, TopK, table, top_k_rows, top_ks
 
 UNNAMED = "the constant is not named, and all convex losses and distributions are meant"
@@ -92,22 +92,12 @@ def estimate_is_unbiased(vectors: Table, ratio: Fraction, *, plain: bool = False
     return equal(response_rows(len(vectors), ratio) @ estimates(vectors, ratio, plain=plain), vectors)
 
 
-def _bound(vectors: Table, ratio: Fraction, *, factor: int = 36, power: int = 2) -> Fraction:
-    return Fraction(factor * len(vectors) ** power * max(_square(vectors))) / log_bracket(ratio)[1] ** 2
-
-
-@claim("G21 Theorem 9: variance", *BOUNDED, given=SMALL)
-@false("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1)
-def variance_is_bounded(vectors: Table, ratio: Fraction, *, power: int = 2) -> Comparison:
-    """The estimate of eq. (7) has a variance of at most ``36 K**2 L**2 / epsilon**2``."""
-    return at_most(max(mean_squares(vectors, ratio) - _square(vectors)), _bound(vectors, ratio, power=power))
-
-
 @claim("G21 Theorem 9: mean square", *BOUNDED, given=SMALL)
 @false("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)
 def mean_square_is_bounded(vectors: Table, ratio: Fraction, *, factor: int = 36) -> Comparison:
-    """The estimate itself has a mean square of at most ``36 K**2 L**2 / epsilon**2``."""
-    return at_most(max(mean_squares(vectors, ratio)), _bound(vectors, ratio, factor=factor))
+    """The estimate of eq. (7) has a mean square, and so a variance, of at most ``36 K**2 L**2 / epsilon**2``."""
+    bound = Fraction(factor * len(vectors) ** 2 * max(_square(vectors))) / log_bracket(ratio)[1] ** 2
+    return at_most(max(mean_squares(vectors, ratio)), bound)
 
 
 # ------------------------------------------------------------------------------------------------------------ privacy
@@ -237,23 +227,6 @@ def excess_is_bounded(descent: Descent, epsilon: float, plus: int = 0, power: in
     return _compare_rate(descent, epsilon, len(descent.law), plus, power=power)
 
 
-@claim(
-    "G21 Theorem 9: trend",
-    descent=[Descent((0.0, 1.0), (0.75, 0.25), 512), Descent((0.0, 0.5, 1.0), (0.8, 0.1, 0.1), 128)],
-    given="as for the rate, epsilon 0.99, rows enough to come near the least risk; a statement of ours",
-    undecided=UNNAMED,
-)
-@false("They divide it by 4: the rate with n in place of sqrt(n).", by=4)
-def four_times_the_rows_halve_the_excess(descent: Descent, by: int = 2) -> Comparison:
-    """The rate as a trend: four times the rows divide the distance from the least risk by 2, logarithms apart."""
-    n, k = descent.steps, len(descent.law)
-    (before, error), (after, other) = (
-        with_responses(replace(descent, steps=steps), 0.99, k, runs=500) for steps in (n, 4 * n)
-    )
-    share = math.log(4 * n) / (by * math.log(n))
-    return at_most(after, share * before + 5 * math.hypot(other, share * error))
-
-
 # -------------------------------------------------------------------------------------------- the likeliest labels only
 
 
@@ -273,14 +246,6 @@ def replaced_labels_are_top_k(given: TopK, *, uniform: bool = True) -> Compariso
     """Replacing a label by one of those kept, then randomized response on these, is RRTop-k."""
     drawn = [Fraction(1) if uniform else given.prior[v] for v in given.kept]
     return equal(_replace_labels(given, drawn), [[row[v] for v in given.kept] for row in given.rows])
-
-
-@claim("G21 Corollary 10: privacy", *REPLACED, given="any prior, any number of labels kept, epsilon above 0")
-@false("At 9/10 epsilon.", share=0.9)
-def replaced_labels_are_private(given: TopK, share: float = 1.0) -> Comparison:
-    """Replacing a label, then randomized response on those kept, is epsilon-DP."""
-    inner = _replace_labels(given, [Fraction(1, given.k)] * given.k)
-    return at_most(largest_ratio(inner), given.ratio if share == 1 else privacy_ratio(share * math.log(given.ratio)))
 
 
 @dataclass(frozen=True, eq=False)

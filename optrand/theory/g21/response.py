@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.mechanism._mechanism import Mechanism
 from optrand.programs import lp1, lp2
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
@@ -233,20 +232,6 @@ def _keep_by_another_rule(prior: Row, ratio: Fraction) -> Comparison:
 def nothing_is_better(prior: Row, ratio: Fraction) -> Comparison:
     """No epsilon-DP randomizer keeps the label more often than RRWithPrior."""
     return at_most(bounds(prior, ratio)[0], objective(prior, with_prior_rows(prior, ratio)))
-
-
-@claim(
-    "G21 Theorem 3: closed form", *ANY, given=f"{ANY_PRIOR}; values that the package states, of one prior and a batch"
-)
-@false("The same of the labels that are at least as likely as the average one.", average=True)
-def closed_form_is_best(prior: Row, ratio: Fraction, *, average: bool = False) -> Comparison:
-    """RRWithPrior keeps the label as often as the best subset of labels."""
-    above = [y for y, p in enumerate(prior) if p * len(prior) >= 1]
-    weights, epsilon = _floats(prior, ratio)
-    one = rr_with_prior(weights, epsilon).value
-    batch = float(rr_with_prior_batch([weights], epsilon).objective[0])
-    best = kept_by(prior, ratio, above) if average else best_subset(prior, ratio)
-    return equal([one, batch], best, tolerance=1e-12)
 
 
 def _floats(prior: Row, ratio: Fraction) -> tuple[list[float], float]:
