@@ -277,14 +277,7 @@ class LatticeStaircase(_Stairs):
 
 
 def draw_uniforms(source: EntropySource, count: int) -> Floats:
-    """Draw floats strictly between 0 and 1, each from at least 53 bits, the length of a significand.
-
-    Examples
-    --------
-    >>> from optrand.sampling import SeededEntropy
-    >>> draw_uniforms(SeededEntropy(0), 3).round(3).tolist()
-    [0.85, 0.555, 0.076]
-    """
+    """Draw floats strictly between 0 and 1, each from at least 53 bits, the length of a significand."""
     width = check_width(source)
     each = -(-53 // width)
     words = check_words(source, each * count).reshape(count, each).astype(np.float64)

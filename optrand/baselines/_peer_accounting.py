@@ -45,15 +45,7 @@ SUMS = Sums()
 
 @dataclass(frozen=True, eq=False)
 class PeerPair:
-    """Distributions of a learner's view of one cluster, if a user's label is 0 and if it is 1.
-
-    Examples
-    --------
-    >>> pair = PeerPair.of(50, 0.2, 0.5, ones=0)
-    >>> low, high = pair.delta(0.5)
-    >>> f"{high:.3e}", low <= high
-    ('1.628e-08', True)
-    """
+    """Distributions of a learner's view of one cluster, if a user's label is 0 and if it is 1."""
 
     numbers: tuple[int, ...]  # of copies, increasing
     masses: Floats  # probability that the number of copies is at most each number and above the one before it
@@ -61,23 +53,11 @@ class PeerPair:
 
     @classmethod
     def of(cls, size: int, flip: float, rate: float, *, ones: int) -> PeerPair:
-        """Sum over the flips of all users.
+        """Sum over the flips of all users, of whom `ones` others have the label 1.
 
-        Parameters
-        ----------
-        size : int
-            Users in the cluster, at least 1.
-        flip : float
-            The probability of a flip, from 0 to 1/2.
-        rate : float
-            The probability that a copy is sent to the learner.
-        ones : int
-            Number of the other users with the label 1, from 0 to ``size - 1``.
-
-        Notes
-        -----
-        Each factor of the sums is cut about 12 standard deviations from its mean, so that the cost is ``O(size)`` for
-        each of at most 128 numbers of copies. Probabilities are floats with relative errors of about 1e-11.
+        `flip` is at most 1/2, and `rate` the probability that a copy is sent to the learner. Each factor of the sums
+        is cut about 12 standard deviations from its mean, so that the cost is ``O(size)`` for each of at most 128
+        numbers of copies. Probabilities are floats with relative errors of about 1e-11.
         """
         start, copies = _binomial(size, rate)
         edges = _edges(start, copies, size, rate)
@@ -106,18 +86,10 @@ class PeerPair:
         return float(low.max()), float((self.masses @ deltas).max()) + SUMS.omitted
 
     def epsilon(self, delta: float, most: float, least: float = 0.0) -> float:
-        """Find the least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`, or `most` if less.
+        """Find the least epsilon, to 1e-9 and rounded up, at which the upper end is at most `delta`.
 
-        Infinite if no epsilon is large enough.
-
-        Parameters
-        ----------
-        delta : float
-            At least :data:`LEAST_DELTA`.
-        most : float
-            An epsilon that needs no delta; infinity if it is not known.
-        least : float
-            Returned in place of a smaller epsilon, without a search.
+        It is at most `most`, an epsilon that needs no delta, and infinite if none is large enough. `least` is returned
+        in place of a smaller one, without a search. `delta` is at least :data:`LEAST_DELTA`.
         """
         if self.delta(least)[1] <= delta:
             return least

@@ -275,12 +275,6 @@ def lemma9_at(mechanism: PeerToPeer, xi: float, size: int) -> tuple[float, float
     r"""Compute epsilon and delta of [E22], Lemma 9, at a :math:`\xi`, whether or not its hypotheses hold.
 
     The larger :math:`\xi \geq 0`, the larger is epsilon, and the smaller delta. The flip is above 0 and below 1.
-
-    Examples
-    --------
-    >>> epsilon, delta = lemma9_at(PeerToPeer(0.4, 1.0), 3.7, 20)
-    >>> round(epsilon, 3), round(delta, 4)
-    (3.804, 0.0063)
     """
     flip, rate = mechanism.flip, mechanism.rate
     least = size * flip

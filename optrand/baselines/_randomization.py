@@ -228,13 +228,7 @@ class UniformRR(LabelRandomization):
 
 
 def check_fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:
-    """Return the exact value of a float or fraction. Raise if it is not from 0 to `most`, if that is given.
-
-    Examples
-    --------
-    >>> check_fraction(0.75, "resampling", most=1)
-    Fraction(3, 4)
-    """
+    """Return the exact value of a float or fraction. Raise if it is not from 0 to `most`, if that is given."""
     exact = Fraction(given if isinstance(given, Fraction) else check_real(given, name))
     if most is not None and not 0 <= exact <= most:
         raise InvalidInput(f"{name} is {float(exact):g}, expected a probability from 0 to {most}")

@@ -31,17 +31,7 @@ Releases = Sequence[LabelRelease]
 
 
 class Start(NamedTuple):
-    """Knowledge of the labels before a model of the releases is trained.
-
-    Attributes
-    ----------
-    beliefs : (n, K) array, optional
-        Probabilities of labels, by an earlier model or priors that were paid for.
-    model : classifier, optional
-        Model of an earlier stage.
-    informed : bool
-        True if the first beliefs come from cluster priors, which the likelihood table does not contain.
-    """
+    """Knowledge of the labels before a model of the releases is trained."""
 
     beliefs: Floats | None = None
     model: Any = None
@@ -177,14 +167,7 @@ class BinaryBits(Target):
 
 @dataclass(frozen=True)
 class BitModel:
-    """Model of labels by expected noisy bits: debiased, and projected to the nearest distribution.
-
-    Attributes
-    ----------
-    predict_bits : callable
-        Maps features to the expected noisy bits, shape ``(n, K)``.
-    randomizer : UnaryBits
-    """
+    """Model of labels by expected noisy bits, shape ``(n, K)``: debiased, and projected to the nearest distribution."""
 
     predict_bits: Callable[[Any], Floats]
     randomizer: UnaryBits

@@ -18,27 +18,10 @@ from optrand.base._validation import Floats
 
 
 def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[Any] | None = None) -> Floats:
-    """Compute the distribution over labels of each predicted mean, shape ``(m, K)``.
+    """Compute the distribution over increasing labels of each predicted mean, shape ``(m, K)``.
 
-    Parameters
-    ----------
-    prior : (K,) array
-        Positive, of all rows together.
-    labels : (K,) array
-        Increasing.
-    means : (m,) array
-        Predicted means. Those outside the labels, or nearly at an end, are moved inside.
-    weights : (m,) array, optional
-        Number of rows of each mean, by default 1.
-
-    Examples
-    --------
-    >>> prior, labels = np.array([0.25, 0.5, 0.25]), np.array([0.0, 1.0, 2.0])
-    >>> tilt_priors(prior, labels, np.array([1.0, 1.0])).round(3).tolist()
-    [[0.25, 0.5, 0.25], [0.25, 0.5, 0.25]]
-    >>> rows = tilt_priors(prior, labels, np.array([0.5, 1.5]))
-    >>> (rows @ labels).round(9).tolist(), rows.round(3).tolist()
-    ([0.5, 1.5], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+    The prior of all rows together is positive. Means outside the labels, or nearly at an end, are moved inside;
+    `weights` are the numbers of rows of each, by default 1.
     """
     scale = labels[-1] - labels[0]
     places = (labels - labels[0]) / scale

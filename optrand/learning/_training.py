@@ -117,16 +117,10 @@ class Training:
         return clip_to_range(model.predict(self.features(rows)), self.numbers)
 
     def learn(self, releases: Sequence[LabelRelease], *, before: Any = None, beliefs: Floats | None = None) -> Any:
-        """Train a classifier on releases.
+        """Train a classifier on releases, with `beliefs`, the priors of all their rows, if there is no earlier model.
 
-        Parameters
-        ----------
-        releases : sequence of LabelRelease
-        before : classifier, optional
-            Model of an earlier stage. Training starts from its predictions, and from the model itself if the estimator
-            has `warm_start`.
-        beliefs : (n, K) array, optional
-            Priors of all rows of the releases, if there is no earlier model.
+        Otherwise training starts from the predictions of the model `before`, and from the model itself if the estimator
+        has `warm_start`.
         """
         rows = np.concatenate([release.rows for release in releases])
         known = beliefs if before is None else self.beliefs(before, rows)
@@ -136,17 +130,10 @@ class Training:
     def learn_numbers(
         self, stages: Sequence[Sequence[LabelRelease]], *, spread: float = 0.0, estimator: Any = None
     ) -> Any:
-        """Train a regressor on the noisy numbers of some stages, by mechanisms.
+        """Train a regressor, by default that of the fit, on the noisy numbers of some stages, by mechanisms.
 
-        Parameters
-        ----------
-        stages : sequence of sequences of LabelRelease
-            All rows of a stage weigh the same: the inverse of their mean noise plus `spread`. As a stage is a random
-            part of all rows, its weight does not move the model away from the one of all rows.
-        spread : float
-            Variance of the labels.
-        estimator : regressor, optional
-            By default that of the fit.
+        All rows of a stage weigh the same: the inverse of their mean noise plus `spread`, the variance of the labels.
+        As a stage is a random part of all rows, its weight does not move the model away from the one of all rows.
         """
         releases = [release for stage in stages for release in stage]
         rows = np.concatenate([release.rows for release in releases])

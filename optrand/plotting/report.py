@@ -172,16 +172,7 @@ def _picture(drawn: FigureBase | str) -> Picture:
 
 
 def verdict(proof: Certificate) -> tuple[bool, str]:
-    """Return whether all guarantees are proven, and a sentence about it.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> ok, sentence = verdict(optrand.certify(optrand.solve(problem)))
-    >>> ok, sentence[:31]
-    (True, 'Verified: private and feasible,')
-    """
+    """Return whether all guarantees are proven, and a sentence about it."""
     if proof.findings:
         return False, f"Not certified: {'; '.join(proof.findings)}."
     if not math.isfinite(proof.gap):

@@ -230,19 +230,8 @@ def _weaker(problem: Problem, limit: float) -> Mechanism:
 def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, float]:
     """Find a table of nearly maximal utility within both limits, inputs that attain its capacity, and a bound.
 
-    The bound is certified and holds for the utility of all tables within both limits.
-
-    Parameters
-    ----------
-    problem : Problem
-        On a grid, its loss minus the utility.
-    capacity : float
-        Bits, above 0.
-
-    Raises
-    ------
-    SolverFailed
-        The engine has no answer.
+    The bound is certified and holds for the utility of all tables within both limits. The problem is on a grid, its
+    loss minus the utility, and the capacity in bits, above 0.
     """
     worth = _worth(problem)
     raw, inputs, multiplier = _solve_cones(worth, math.exp(problem.epsilon), capacity)
@@ -262,16 +251,9 @@ def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, fl
 
 
 def bound_utility(problem: Problem, capacity: float, cut: Floats, multiplier: float) -> float:
-    r"""Bound the utility of every private randomizer within the capacity from above, by any multiplier.
+    r"""Bound the utility of every private randomizer within the capacity from above, by any multiplier of at least 0.
 
-    Parameters
-    ----------
-    problem : Problem
-    capacity : float
-    cut : (k, n) array
-        Numbers ``r_y b_yi`` with :math:`\sum_y r_y 2^{b_{y i}} \leq 1` at each output.
-    multiplier : float
-        At least 0.
+    The cut has numbers :math:`r_y b_{y i}` with :math:`\sum_y r_y 2^{b_{y i}} \leq 1` at each output.
     """
     worth, k = _worth(problem), problem.k
     noise = NOISE * (np.abs(worth) + multiplier * np.abs(cut))

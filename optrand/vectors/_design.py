@@ -148,28 +148,11 @@ def best_design(
     total: int,
     epsilon: float,
 ) -> Design:
-    """Compute a nearly optimal design.
+    """Compute a nearly optimal design of the types of subsets in `counts`, whose priors are ``chances / total``.
 
-    Parameters
-    ----------
-    sizes : tuple of int
-        Number of classes of each group.
-    counts : (n, m) array
-        Types of subsets.
-    chances : (n,) array of Python integers
-        Prior of a subset of each type, times `total`.
-    total : int
-    epsilon : float
-
-    Notes
-    -----
     At large budgets floats cannot distinguish designs. The cone program is then solved at a smaller one, from which
-    Newton's method follows the optimum upwards.
-
-    Raises
-    ------
-    SolverFailed
-        The numbers leave the range of floats, or the types found do not distinguish all classes.
+    Newton's method follows the optimum upwards. Raise :class:`SolverFailed` if the numbers leave the range of floats,
+    or the types found do not distinguish all classes.
     """
     budget = min(OPTIONS.start, epsilon)
     with ctx.workprec(digits_for(epsilon)):

@@ -42,16 +42,7 @@ class ClassGroups(Record):
 
     @classmethod
     def of_prior(cls, prior: Floats) -> ClassGroups:
-        """Group equal priors, and join the nearest groups as long as there are too many types.
-
-        Examples
-        --------
-        >>> groups = ClassGroups.of_prior(np.array([0.1, 0.4, 0.1, 0.4]))
-        >>> [members.tolist() for members in groups.members], groups.alike
-        ([[1, 3], [0, 2]], True)
-        >>> len(groups.counts)
-        7
-        """
+        """Group equal priors, and join the nearest groups as long as there are too many types."""
         order = np.argsort(prior, kind="stable")[::-1]
         cuts = np.flatnonzero(np.diff(prior[order])) + 1
         found = _join(np.split(order, cuts), prior)

@@ -188,14 +188,9 @@ def finer_is_better(mesh: Mesh) -> Comparison:
 
 @cache
 def weeks_loss(lowest: int, n: int) -> float:
-    """Return the least halved squared loss of weeks worked at epsilon 1.
+    """Return the least halved squared loss of weeks worked at epsilon 1, from a lowest label to 52, on `n` outputs.
 
-    Parameters
-    ----------
-    lowest
-        The lowest label; the highest is 52.
-    n
-        The number of outputs of the grid, or 0 for randomized response on bins.
+    With no outputs, that of randomized response on bins.
     """
     table = np.loadtxt(weeks_worked_counts_path(), delimiter=",", skiprows=1)[lowest:]
     labels, prior = table[:, 0], table[:, 1] / table[:, 1].sum()

@@ -30,14 +30,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @cache
 def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Row, Fraction]:
-    """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`.
-
-    Examples
-    --------
-    >>> law = noisy_law((1, 0), Fraction(1, 4), Fraction(2))
-    >>> {tuple(map(str, q)): str(mass) for q, mass in law.items()}
-    {('1/2', '1/2'): '4/9', ('1/4', '3/4'): '1/9', ('3/4', '1/4'): '4/9'}
-    """
+    """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`."""
     size = sum(histogram)
     noisy = product(*(_clip_count(count, math.floor(threshold * size), size, ratio).items() for count in histogram))
     counts = ((tuple(count for count, _ in each), times(mass for _, mass in each)) for each in noisy)
@@ -151,14 +144,7 @@ class Examples:
 
     @cached_property
     def heterogeneity(self) -> Fraction:
-        """`phi`, by Definition 1: how far labels are distributed from those of their cluster.
-
-        Examples
-        --------
-        >>> half, sure = np.array([Fraction(1, 2)] * 2), np.array([[1, 0], [0, 1]])
-        >>> [str(Examples(half, np.array([0, c]), sure).heterogeneity) for c in (0, 1)]
-        ['1', '0']
-        """
+        """`phi`, by Definition 1: how far labels are distributed from those of their cluster."""
         return total(self.weights @ abs(self.labels - self.shares))
 
     def mean(self, values: Table, counted: Table) -> Fraction:
