@@ -28,7 +28,7 @@ from optrand.plotting._comparisons import (
 from optrand.plotting._style import LIMITS
 from optrand.sampling._entropy import SeededEntropy
 from optrand.solvers import design
-from optrand.studies._sweeps import Sweep
+from optrand.studies._many import Sweep
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
 PENALTIES = [0.0, 0.1, 1.0, 10.0, math.inf]

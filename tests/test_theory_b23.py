@@ -12,11 +12,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-import optrand
 from optrand.baselines._noise import ContinuousStaircase, LatticeStaircase
 from optrand.errors import Infeasible, InvalidInput
-from optrand.programs import algorithm1
-from optrand.theory._instances import Setting, label_set, prior
+from optrand.theory._shared import Setting, label_set, prior
 from optrand.theory.b23.grids import smallest_ratio, weeks_loss
 from optrand.theory.b23.noise import Descent, Stairs
 from optrand.theory.b23.optima import (
@@ -24,7 +22,6 @@ from optrand.theory.b23.optima import (
     AbsoluteLoss,
     Column,
     best_on_grid,
-    evenly_spaced,
     half_square,
     minimise,
     response_ends,
@@ -66,21 +63,6 @@ def test_programs_without_a_point_or_an_optimum_are_refused_and_repeated_rows_ar
         minimise([ONE], [[ONE]], [-ONE])
     with pytest.raises(InvalidInput, match="no lower bound"):
         minimise([-2 * ONE, ONE], [[ONE], [-ONE]], [ONE])
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_optimum_on_a_grid_is_that_of_the_program_as_printed(seed: int) -> None:
-    setting = posed_at(seed)
-    outputs = evenly_spaced(setting, 6)
-    wider = [outputs[0] - 1, *outputs, outputs[-1] + 1]
-    problem = optrand.unbiased_regression(
-        [float(y) for y in setting.labels],
-        [float(p) for p in setting.prior],
-        math.log(setting.ratio),
-        outputs=[float(v) for v in wider],
-    )
-    found = algorithm1(problem.labels, problem.prior, problem.epsilon, problem.outputs.values).solve()
-    assert float(best_on_grid(setting, wider, half_square)[0]) == pytest.approx(found.value, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

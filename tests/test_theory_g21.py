@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from optrand.theory._instances import RATIOS, prior
+from optrand.theory._shared import RATIOS, prior
 from optrand.theory.g21.debiased import Debiased, rademacher, samples
 from optrand.theory.g21.descent import (
     Descent,

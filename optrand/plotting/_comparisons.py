@@ -37,7 +37,7 @@ from optrand.plotting._style import (
     spread,
     write_count,
 )
-from optrand.studies._sweeps import SweepRow
+from optrand.studies._many import SweepRow
 
 # Bias against variance
 

@@ -12,8 +12,7 @@
 from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
-from optrand.states._channel import capacity, channel_capacity, noise_rate
-from optrand.states._optimum import BestRandomizer, best
+from optrand.states._optimum import BestRandomizer, best, capacity, channel_capacity, noise_rate
 from optrand.states._trigger import TriggerStates, trigger_states
 
 __all__ = [

@@ -18,7 +18,7 @@ from optrand.closed_forms import debiased_rr, two_ends
 from optrand.data import weeks_worked_counts_path
 from optrand.model._outputs import feasible_output_set
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Row, Setting, label_set, settings, shares
+from optrand.theory._shared import RATIOS, Row, Setting, label_set, settings, shares
 from optrand.theory.b23.optima import (
     THREE,
     AbsoluteLoss,
@@ -198,19 +198,6 @@ def weeks_loss(lowest: int, n: int) -> float:
         return optrand.certify(optrand.rr_on_bins(labels, prior, 1.0)).require(TOLERANCE.proven).upper
     outputs = optrand.feasible_output_set(labels, 1.0, n)
     return prove(optrand.unbiased_regression(labels, prior, 1.0, outputs=outputs))[1].upper
-
-
-@claim(
-    "B23 Appendix G.3: trend",
-    grid(lowest=(0, 1), n=[52]),
-    given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper and those of the data, 0 to 52",
-    undecided="the figures are of the 1940 census, which cannot be had here: only the trend is tried",
-)
-@false("It falls by at most one in a hundred.", least=0.99)
-def finer_meshes_lose_less(lowest: int, n: int, least: float = 0.94) -> Comparison:
-    """On weeks worked the least loss falls as the mesh gets finer by a factor of eight, by less than 6 in a hundred."""
-    coarse, fine = (weeks_loss(lowest, count) for count in (n, 8 * n))
-    return at_most([least * coarse, fine], [fine, coarse])
 
 
 @claim(

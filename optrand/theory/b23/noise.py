@@ -12,8 +12,7 @@ from random import Random
 from typing import Any
 
 from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS
-from optrand.theory._sums import total
+from optrand.theory._shared import RATIOS, total
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ import numpy as np
 import optrand
 from optrand.solvers import design
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import Row, Setting, prior, shares
-from optrand.theory._sums import dot
+from optrand.theory._shared import Row, Setting, dot, prior, shares
 from optrand.theory.b23.optima import Cost, absolute, exact_law, half_square, pose, prove
 
 Law = tuple[Row, tuple[Row, ...]]

@@ -8,15 +8,10 @@ from functools import lru_cache
 from itertools import pairwise, permutations, product
 from typing import Any
 
-import numpy as np
-
 import optrand
 from optrand.base._arithmetic import exp_bracket
-from optrand.sampling._entropy import SeededEntropy
-from optrand.sampling._priors import private_prior
-from optrand.theory._engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import Row
-from optrand.theory._sums import largest_ratio, times, total
+from optrand.theory._engine import Comparison, at_most, cases, claim, corrected, false, grid
+from optrand.theory._shared import Row, largest_ratio, times, total
 from optrand.theory.b23.optima import exact_law
 
 Counts = tuple[int, ...]
@@ -41,18 +36,12 @@ def variance(value: Fraction, gaps: int) -> Fraction:
     return total(p * (knot - value) ** 2 for knot, p in round_label(value, _space_evenly(gaps)).items())
 
 
-ROUNDED = grid(gaps=(1, 2, 3, 4, 6, 12, 24), value=[Fraction(24), *(Fraction(n, 2) for n in range(0, 97, 5))])
-
-
-@claim("B23 Section 3.1: rounding", ROUNDED, given="labels of an interval, even knots")
-@false("The same with the two probabilities exchanged.", order=-1)
-def rounding_is_unbiased(value: Fraction, gaps: int, order: int = 1) -> Comparison:
-    """A label is rounded to one of its two neighbours, right on average."""
-    law = round_label(value, _space_evenly(gaps))
-    return equal(total(knot * p for knot, p in zip(law, list(law.values())[::order], strict=True)), value)
-
-
-@claim("B23 Section 3.1: variance of rounding", ROUNDED, given="labels of an interval, even knots; knots are added")
+@claim(
+    "B23 Section 3.1: variance of rounding",
+    gaps=(1, 2, 3, 4, 6, 12, 24),
+    value=[Fraction(24), *(Fraction(n, 2) for n in range(0, 97, 5))],
+    given="labels of an interval, even knots; knots are added",
+)
 @corrected(
     "It does not grow as knots are added to others, and is at most a quarter of the squared gap.",
     lambda value, gaps: at_most(
@@ -133,27 +122,6 @@ def release_is_private(
     """The prior and the noisy labels together are (epsilon_1 + epsilon_2)-DP."""
     laws = [_release(labels, each, first, second) for each in (table, changed)]
     return at_most(largest_ratio(laws), exp_bracket(share * first + second)[1])
-
-
-@claim(
-    "B23 Appendix C: error",
-    n=(400, 10_000),
-    k=(2, 5),
-    power=range(-1, 4),
-    given="discrete noise in place of the continuous one; half of the labels are the first; epsilon_1 is 2**power "
-    "sqrt(k / n); 60 seeded runs",
-    undecided="the paper says small and names no distance: the one tried is ours",
-)
-@false("It is on average within k / (4 n epsilon_1).", factor=0.25)
-def the_error_is_small(n: int, k: int, power: int, factor: float = 2.0) -> Comparison:
-    """The estimate is near: on average within 2 k / (n epsilon_1) in total variation, 2 sqrt(k / n) at sqrt(k / n)."""
-    counts = np.array([n // 2] + [n // (2 * (k - 1))] * (k - 1))
-    epsilon = round(math.sqrt(k / n) * 2**power, 4)
-    source = SeededEntropy(7)
-    made = [private_prior(counts.tolist(), epsilon, source=source).probabilities for _ in range(60)]
-    found = np.abs(np.array(made) - counts / counts.sum()).sum(axis=1) / 2
-    least = float(found.mean()) - 5 * float(found.std(ddof=1) / math.sqrt(60))
-    return at_most(least, factor * k / (epsilon * int(counts.sum())))
 
 
 def _lose_labels(first: float, epsilon: float) -> float:

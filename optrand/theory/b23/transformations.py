@@ -17,8 +17,18 @@ import numpy as np
 
 from optrand.baselines import Staircase
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
-from optrand.theory._instances import RATIOS, Row, Setting, draw_setting, label_set, prior, shares
-from optrand.theory._sums import dot, push_forward, total
+from optrand.theory._shared import (
+    RATIOS,
+    Row,
+    Setting,
+    dot,
+    draw_setting,
+    label_set,
+    prior,
+    push_forward,
+    shares,
+    total,
+)
 from optrand.theory.b23.optima import (
     Column,
     Cost,

@@ -21,8 +21,7 @@ from optrand.base._validation import Floats
 from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, equal, false, grid
-from optrand.theory._instances import Row, Table, prior, shares
-from optrand.theory._sums import push_forward, times, total
+from optrand.theory._shared import Row, Table, prior, push_forward, shares, times, total
 
 Histogram = tuple[int, ...]
 Key = TypeVar("Key", bound=Hashable)

@@ -17,12 +17,10 @@ from optrand.base._arithmetic import exp_bracket
 from optrand.base._validation import Floats
 from optrand.baselines import ClusterRR, PeerToPeer
 from optrand.baselines._groups import Groups
-from optrand.baselines._peer_accounting import PeerPair
-from optrand.baselines._peer_to_peer import lemma9_at, theorem3, theorem3_flip
+from optrand.baselines._peer_to_peer import PeerPair, lemma9_at, theorem3, theorem3_flip
 from optrand.sampling._entropy import SeededEntropy
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS
-from optrand.theory._sums import binomial, bit_sums, largest_ratio, total
+from optrand.theory._shared import RATIOS, binomial, bit_sums, largest_ratio, total
 from optrand.theory.e22.losses import Contest, draw_contest
 from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
 

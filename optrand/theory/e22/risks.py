@@ -20,8 +20,7 @@ from scipy.special import bdtr, bdtrc, smirnovi
 from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Row
-from optrand.theory._sums import total
+from optrand.theory._shared import RATIOS, Row, total
 from optrand.theory.e22.losses import (
     TEMPTING,
     Contest,

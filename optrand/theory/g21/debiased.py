@@ -21,8 +21,7 @@ import numpy as np
 
 from optrand.base._arithmetic import log_bracket
 from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Row, Table, prior, shares
-from optrand.theory._sums import times, total
+from optrand.theory._shared import RATIOS, Row, Table, prior, shares, times, total
 from optrand.theory.g21.response import Rows, TopK
 
 

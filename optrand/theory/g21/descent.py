@@ -24,8 +24,7 @@ from optrand.base._validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Table, prior
-from optrand.theory._sums import push_forward, ratio_of_neighbours, total
+from optrand.theory._shared import RATIOS, Table, prior, push_forward, ratio_of_neighbours, total
 from optrand.theory.g21.response import Rows, TopK, table, top_k_rows, top_ks
 
 UNNAMED = "the constant is not named, and all convex losses and distributions are meant"

@@ -25,8 +25,7 @@ import numpy as np
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.programs import Approximate, Program
 from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS
-from optrand.theory._sums import binomial, total
+from optrand.theory._shared import RATIOS, binomial, total
 
 Real = TypeVar("Real", Fraction, float)
 

@@ -23,8 +23,7 @@ from flint import fmpq, fmpq_mat
 from optrand.mechanism._mechanism import Mechanism
 from optrand.programs import lp1, lp2
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
-from optrand.theory._instances import RATIOS, Row, Setting, settings, shares
-from optrand.theory._sums import largest_ratio, total
+from optrand.theory._shared import RATIOS, Row, Setting, largest_ratio, settings, shares, total
 
 Rows = tuple[Row, ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
@@ -94,7 +93,7 @@ class TopK:
 
 
 def tasks(count: int, *, most: int) -> tuple[list[dict[str, Any]], Draws]:
-    """Return priors and ratios of :func:`~optrand.theory._instances.settings`."""
+    """Return priors and ratios of :func:`~optrand.theory._shared.settings`."""
     edges, random = settings(count, most=most)
     return [_prior_and_ratio(each) for each in edges], Draws(count, lambda draw: _prior_and_ratio(random.draw(draw)))
 

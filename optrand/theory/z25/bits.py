@@ -17,8 +17,7 @@ import numpy as np
 from optrand.base._arithmetic import exp_bracket
 from optrand.baselines import Alibi, UnaryBits
 from optrand.theory._engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import Row, Table, prior, shares
-from optrand.theory._sums import largest_ratio, push_forward, times, total
+from optrand.theory._shared import Row, Table, largest_ratio, prior, push_forward, shares, times, total
 from optrand.theory.g21.response import CHANNELS
 
 Vector = tuple[int, ...]
