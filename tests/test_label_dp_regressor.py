@@ -36,7 +36,7 @@ from optrand.learning import (
     Stages,
     TwoStages,
 )
-from optrand.learning._plans import (
+from optrand.learning._number_plans import (
     GROUP,
     coarse_bins,
     default_plan,

@@ -15,8 +15,7 @@ from optrand.baselines._additive import Additive
 from optrand.errors import InvalidInput
 from optrand.estimate._averages import UNBIASED, output_numbers
 from optrand.learning._domain import Domain
-from optrand.learning._likelihoods import label_inputs
-from optrand.learning._private_labels import LabelRelease
+from optrand.learning._likelihoods import LabelRelease, label_inputs
 from optrand.learning._targets import likelihood_of, posterior
 from optrand.learning._tilting import tilt_priors
 from optrand.learning._training import clip_to_range

@@ -24,8 +24,7 @@ from optrand.base._validation import Floats, check_integer, check_real
 from optrand.baselines._vector import UnaryBits
 from optrand.errors import InvalidInput
 from optrand.estimate._histograms import project_to_simplex
-from optrand.learning._likelihoods import label_inputs
-from optrand.learning._private_labels import LabelRelease
+from optrand.learning._likelihoods import LabelRelease, label_inputs
 
 Releases = Sequence[LabelRelease]
 

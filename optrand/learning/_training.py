@@ -15,12 +15,11 @@ from sklearn.utils import _safe_indexing
 from optrand.base._validation import Floats
 from optrand.baselines._groups import Groups
 from optrand.learning._domain import Domain
-from optrand.learning._private_labels import LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning._likelihoods import LabelRelease, PriorRelease, Rows
+from optrand.learning._private_labels import PrivateLabels
 from optrand.learning._targets import Likelihood, Start, Target, probabilities
 from optrand.model._problem import regression
 from optrand.studies._many import solve_many
-
-Rows = NDArray[np.intp]
 
 
 class RowGroup(NamedTuple):
