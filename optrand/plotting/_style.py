@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import NDArray
 
 from optrand.base._numerals import shown_above, shown_below
-from optrand.base._validation import Floats
+from optrand.base._validation import Floats, check_epsilon, expect
 from optrand.errors import InvalidInput
 
 Place = Axes | FigureBase | None
@@ -210,6 +210,14 @@ def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
 
 
 # Curves
+
+
+def check_epsilons(epsilons: Iterable[float]) -> list[float]:
+    expect(epsilons, Iterable, "epsilons", "a list of numbers")
+    budgets = [check_epsilon(epsilon) for epsilon in epsilons]
+    if not budgets:
+        raise InvalidInput("epsilons is empty, expected at least one number")
+    return budgets
 
 
 MARKERS = "os^DvPX*<>ph"

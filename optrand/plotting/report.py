@@ -21,7 +21,7 @@ from optrand.errors import missing_extra
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._outputs import in_words
 from optrand.model._problem import Problem
-from optrand.plotting._randomizer import find_distinct, groups_figure
+from optrand.plotting._releases import find_distinct, groups_figure
 from optrand.plotting._saving import DRAWINGS, draw, render, whole_figure
 from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count
 from optrand.plotting._table import chances_to_keep
