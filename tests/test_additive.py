@@ -14,8 +14,7 @@ from scipy import stats
 
 import optrand
 from optrand.baselines import DiscreteLaplace, DiscreteStaircase, ExactRandomizer, FloatRandomizer, Laplace, Staircase
-from optrand.baselines._additive import best_gamma, best_rise
-from optrand.baselines._noise import draw_uniforms
+from optrand.baselines._noise import best_gamma, best_rise, draw_uniforms
 from optrand.errors import InvalidInput
 from optrand.model._outputs import Interval
 from optrand.model._randomizer import Randomizer

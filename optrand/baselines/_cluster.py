@@ -169,9 +169,7 @@ class ClusterRR:
                 f"{name} is 1: the label-randomization matrix would be singular, since all of its columns are the "
                 "distribution of the cluster; pass bias_correction below 1"
             )
-        fields = {"k": size, "threshold": floor, "noise_scale": scale, "resampling": share, "bias_correction": beta}
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(k=size, threshold=floor, noise_scale=scale, resampling=share, bias_correction=beta)
 
     @classmethod
     def for_budget(
