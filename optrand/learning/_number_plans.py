@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from optrand.base._validation import Floats, check_integer
 from optrand.baselines._groups import Groups
 from optrand.errors import InvalidInput
-from optrand.learning._likelihoods import LabelRelease
+from optrand.learning._likelihoods import LabelRelease, Rows
 from optrand.learning._plans import Ids, InClusters, Plan, check_share, members_of, pool_small_groups
 from optrand.learning._tilting import tilt_priors
-from optrand.learning._training import RowGroup, Rows, Training
+from optrand.learning._training import RowGroup, Training
 from optrand.sampling._priors import split_at, split_budget
 
 

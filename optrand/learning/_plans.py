@@ -26,9 +26,9 @@ from optrand.baselines._vector import Alibi as LaplaceAlibi
 from optrand.baselines._vector import LatticeAlibi, UnaryBits
 from optrand.closed_forms._batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
-from optrand.learning._likelihoods import LabelRelease
+from optrand.learning._likelihoods import LabelRelease, Rows
 from optrand.learning._targets import BitModel
-from optrand.learning._training import Rows, Training
+from optrand.learning._training import Training
 from optrand.sampling._priors import split_at
 
 Ids = int | Callable[[Any], Any]
