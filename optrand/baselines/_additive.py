@@ -276,12 +276,10 @@ class LatticeAdditive(Additive):
 
     @property
     def unit(self) -> float:
-        """One step."""
         return self.step
 
     @property
     def steps(self) -> int:
-        """The sensitivity in steps."""
         return int(decimal_value(self.sensitivity) / decimal_value(self.step))
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:

@@ -48,7 +48,6 @@ class ClusterRelease:
     mechanism: ClusterRR
 
     def __post_init__(self) -> None:
-        """Copy the labels, and freeze the copy."""
         freeze(self, "labels")
 
     def channel(self, cluster: int) -> LabelRandomization:
@@ -288,7 +287,6 @@ class ClusterPriors:
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Copy the arrays, and freeze the copies."""
         object.__setattr__(self, "probabilities", frozen(self.probabilities))
         freeze(self, "uniform")
 
@@ -352,7 +350,6 @@ class ClusterPriorRelease:
     split: BudgetSplit
 
     def __post_init__(self) -> None:
-        """Copy the labels, and freeze the copy."""
         freeze(self, "labels")
 
     @property
@@ -395,7 +392,6 @@ class ClusterPriorRR:
     split: BudgetSplit
 
     def __post_init__(self) -> None:
-        """Check both."""
         check_integer(self.k, "k", 1)
         check_epsilon(self.split.prior, "the budget of the priors")
         check_epsilon(self.split.labels, "the budget of the labels")

@@ -214,7 +214,6 @@ class PeerRelease:
     labels: NDArray[np.int64]
 
     def __post_init__(self) -> None:
-        """Copy the arrays, and freeze the copies."""
         freeze(self, "rows", "labels")
 
 
@@ -264,7 +263,6 @@ class PeerToPeer:
     rate: float
 
     def __post_init__(self) -> None:
-        """Check both."""
         for name in ("flip", "rate"):
             object.__setattr__(self, name, float(check_fraction(getattr(self, name), name, most=1)))
 

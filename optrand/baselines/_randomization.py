@@ -63,7 +63,6 @@ class LabelRandomization(Record):
     resampling: Fraction
 
     def __post_init__(self) -> None:
-        """Check the probabilities."""
         entries = tuple(check_fraction(q, "an entry of the distribution", most=1) for q in self.distribution)
         if sum(entries) != 1:
             raise InvalidInput(
@@ -223,7 +222,6 @@ class UniformRR(LabelRandomization):
         return {"k": self.k, "epsilon": self.epsilon}
 
     def __repr__(self) -> str:
-        """Return the call that makes it."""
         return f"UniformRR(k={self.k}, epsilon={self.epsilon})"
 
 

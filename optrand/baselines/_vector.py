@@ -48,7 +48,6 @@ class OneHot(Record, ABC):
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Check both numbers."""
         object.__setattr__(self, "k", check_integer(self.k, "k", 2))
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         # Below this the variance of an estimate leaves the range of floats.
@@ -378,7 +377,6 @@ class LatticeAlibi(OneHot):
     steps: int = 16
 
     def __post_init__(self) -> None:
-        """Check all three."""
         super().__post_init__()
         check_integer(self.steps, "steps", 1, 256)
 

@@ -56,7 +56,6 @@ class Clusters(InClusters):
     pilot: float = 0.2
 
     def __post_init__(self) -> None:
-        """Check all five."""
         check_share(self.share)
         self._check_clusters()
         if self.heterogeneity is not None and check_real(self.heterogeneity, "heterogeneity") <= 0:
@@ -142,7 +141,6 @@ class Peers(InClusters):
     smallest: int = 50
 
     def __post_init__(self) -> None:
-        """Check all three."""
         self._check_clusters()
         if not 0 < check_real(self.rate, "rate") <= 1:
             raise InvalidInput(f"rate is {self.rate:g}, expected a share above 0 and at most 1")
@@ -162,7 +160,6 @@ class Peers(InClusters):
         return made
 
     def train(self, training: Training) -> Any:
-        """Train on one exchange of all rows."""
         rows = np.arange(training.rows)
         groups = self.groups(training, rows)
         return training.learn([training.release(rows, self.mechanism(training.epsilon), groups=groups)])

@@ -162,7 +162,6 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there is a model."""
         return hasattr(self, "estimator_")
 
 

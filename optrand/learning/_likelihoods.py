@@ -77,7 +77,6 @@ class LabelRelease:
     groups: Groups | None = None
 
     def __post_init__(self) -> None:
-        """Copy the arrays, and freeze the copies."""
         freeze(self, "rows", "values")
 
     def __len__(self) -> int:

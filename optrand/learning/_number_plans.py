@@ -92,11 +92,9 @@ class OnePrior(Plan):
     share: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the share."""
         check_share(self.share)
 
     def train(self, training: Training) -> Any:
-        """Train on one release of all rows."""
         rows = np.arange(training.rows)
         return training.learn_numbers([_release_with_priors(training, [rows], self.share, training.bias_penalty)])
 
@@ -129,12 +127,10 @@ class PublicClusters(InClusters):
     smallest: int = 200
 
     def __post_init__(self) -> None:
-        """Check all three."""
         check_share(self.share)
         self._check_clusters()
 
     def train(self, training: Training) -> Any:
-        """Train on one release of all rows."""
         rows = np.arange(training.rows)
         members = members_of(self.groups(training, rows), rows)
         return training.learn_numbers([_release_with_priors(training, members, self.share, training.bias_penalty)])
@@ -219,7 +215,6 @@ class TwoStages(TwoStagePlan):
     smallest: int = 200
 
     def __post_init__(self) -> None:
-        """Check the parameters that need no rows."""
         check_share(self.group_share, "group_share")
         self._check_stages()
         if self.groups is not None:
@@ -302,7 +297,6 @@ class RowPriors(TwoStagePlan):
     smallest: int = 200
 
     def __post_init__(self) -> None:
-        """Check the parameters that need no rows."""
         self._check_stages()
         check_integer(self.levels, "levels", 1)
 

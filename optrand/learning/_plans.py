@@ -113,7 +113,6 @@ class InClusters(Plan):
         return groups
 
     def groups(self, training: Training, rows: Rows) -> Groups:
-        """Return the public clusters of some rows, small ones pooled."""
         return pool_small_groups(self.ids(training, rows), self.smallest)
 
 
@@ -178,7 +177,6 @@ class DomainPrior(InClusters):
     least: int = 2
 
     def __post_init__(self) -> None:
-        """Check all four."""
         check_share(self.share)
         self._check_clusters()
         check_integer(self.least, "least", 1, 2)
@@ -193,7 +191,6 @@ class DomainPrior(InClusters):
         return table, split.labels
 
     def train(self, training: Training) -> Any:
-        """Train in one stage, with the priors of the clusters."""
         return Stages(domain_prior=self).train(training)
 
 
@@ -240,7 +237,6 @@ class Stages(Plan):
     domain_prior: DomainPrior | None = None
 
     def __post_init__(self) -> None:
-        """Check the parameters that need no rows."""
         check_integer(self.n, "the number of stages", 1)
         check_integer(self.least, "least", 1, 2)
         if check_real(self.temperature, "temperature") <= 0:
@@ -278,7 +274,6 @@ class Stages(Plan):
             self.domain_prior.check(int(self.shares[0] * rows), k)
 
     def train(self, training: Training) -> Any:
-        """Train stage after stage."""
         model: Any = None
         held: list[LabelRelease] = []
         for rows in self.parts(training.rows, training.generator):
@@ -346,15 +341,12 @@ class _OneRandomizer(Plan):
     vectors: ClassVar[bool] = True
 
     def randomizer(self, k: int, epsilon: float) -> Any:
-        """Return the randomizer of `k` classes."""
         raise NotImplementedError
 
     def release(self, training: Training) -> LabelRelease:
-        """Release the labels of all rows."""
         return training.release(np.arange(training.rows), self.randomizer(training.k, training.epsilon))
 
     def train(self, training: Training) -> Any:
-        """Train on one release of all rows."""
         return training.learn([self.release(training)])
 
 
@@ -363,7 +355,6 @@ class Bits(_OneRandomizer):
     """Random bits of the one-hot vector of every label ([Z25])."""
 
     def randomizer(self, k: int, epsilon: float) -> UnaryBits:
-        """Return the bits of `k` classes."""
         return UnaryBits(k, epsilon)
 
 
@@ -380,12 +371,10 @@ class Alibi(_OneRandomizer):
     steps: int | None = 16
 
     def __post_init__(self) -> None:
-        """Check the steps."""
         if self.steps is not None:
             check_integer(self.steps, "steps", 1, 256)
 
     def randomizer(self, k: int, epsilon: float) -> LaplaceAlibi | LatticeAlibi:
-        """Return the noise on vectors of `k` classes."""
         return LaplaceAlibi(k, epsilon) if self.steps is None else LatticeAlibi(k, epsilon, self.steps)
 
 
@@ -404,7 +393,6 @@ class NearestNeighbour(Bits):
     neighbours: int = 200
 
     def __post_init__(self) -> None:
-        """Check the number."""
         check_integer(self.neighbours, "neighbours", 1)
 
     def check(self, rows: int, k: int) -> None:  # noqa: ARG002

@@ -53,7 +53,6 @@ def releases_of(y: Any, rows: int) -> list[LabelRelease]:
 
 
 def account_of(releases: Sequence[LabelRelease], rows: int) -> Spent:
-    """Return the most that a row has paid for some releases."""
     odometer = Odometer(rows)
     for release in releases:
         odometer.charge(release.rows, release.spent)

@@ -69,17 +69,14 @@ class Training:
     priors: list[PriorRelease] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin the public random choices."""
         self.generator = np.random.default_rng(self.seed)
 
     @property
     def k(self) -> int:
-        """Number of labels."""
         return len(self.domain)
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return len(self.labels)
 
     @property
@@ -88,7 +85,6 @@ class Training:
         return np.array(self.domain.labels, dtype=np.float64)
 
     def features(self, rows: Rows) -> Any:
-        """Return the features of some rows."""
         return _safe_indexing(self.X, rows)
 
     def release(self, rows: Rows, randomizer: Any, *, groups: Groups | None = None) -> LabelRelease:
@@ -108,7 +104,6 @@ class Training:
         return self.priors[-1]
 
     def beliefs(self, model: Any, rows: Rows) -> Floats:
-        """Return the probabilities of labels by a classifier, shape ``(m, K)``."""
         return probabilities(model, self.features(rows), self.k)
 
     def predict(self, model: Any, rows: Rows) -> Floats:
@@ -158,6 +153,5 @@ def stage_weights(stages: Sequence[Sequence[LabelRelease]], spread: float) -> Fl
 
 
 def clip_to_range(predictions: Any, labels: Floats) -> Floats:
-    """Clip predictions to the range of increasing labels."""
     found: Floats = np.clip(np.asarray(predictions, dtype=np.float64), labels[0], labels[-1])
     return found

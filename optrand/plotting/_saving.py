@@ -70,7 +70,6 @@ def render(figure: FigureBase, ending: str) -> bytes:
 
 
 def whole_figure(figure: FigureBase) -> Figure:
-    """Return the figure that a picture is, or is a part of."""
     whole = figure.canvas.figure if isinstance(figure, SubFigure) else figure
     if not isinstance(whole, Figure):
         raise InvalidInput(f"figure is of type {type(figure).__name__}, expected a figure of matplotlib")

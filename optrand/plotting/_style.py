@@ -163,7 +163,6 @@ def _figure_at(ax: object) -> FigureBase:
 
 
 def inches(figure: FigureBase) -> tuple[float, float]:
-    """Return the width and the height of a figure or of a part of one."""
     # The stubs do not know that a part of a figure has a box.
     part: Any = figure
     return float(part.bbox.width / part.dpi), float(part.bbox.height / part.dpi)
@@ -255,7 +254,6 @@ def set_logarithmic(axis: Axis, ticks: Sequence[float] = ()) -> None:
 
 
 def set_integer_ticks(axis: Axis) -> None:
-    """Put ticks at integers only."""
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
@@ -290,12 +288,10 @@ def number_texts(numbers: Floats, apart: float = 0.0) -> list[str]:
 
 
 def below(number: float, digits: int) -> str:
-    """Write a number rounded down, in exactly `digits` digits."""
     return _pad(shown_below(number, digits), digits)
 
 
 def above(number: float, digits: int) -> str:
-    """Write a number rounded up, in exactly `digits` digits."""
     return _pad(shown_above(number, digits), digits)
 
 

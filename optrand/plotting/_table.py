@@ -61,7 +61,6 @@ def _round_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
 
 
 def problem_of(subject: object) -> Problem:
-    """Return the problem that a mechanism answers."""
     if not isinstance(subject, Mechanism):
         raise InvalidInput(f"this picture shows a prior too: it needs a mechanism, not a {type(subject).__name__}")
     return subject.problem

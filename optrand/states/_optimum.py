@@ -232,7 +232,6 @@ class BestRandomizer:
         return self.columns[drawn.astype(np.intp)]
 
     def __str__(self) -> str:
-        """Return a summary in one line."""
         return (
             f"expected utility at least {shown_below(self.lower, 8)}, of any at most {shown_above(self.upper, 8)}; "
             f"epsilon {shown_above(self.epsilon, 6)}, capacity {shown_above(self.capacity, 6)} bits"

@@ -277,7 +277,6 @@ class _Search:
         return found
 
     def _prune(self, best: AdaptiveOutputs) -> AdaptiveOutputs:
-        """Leave out single outputs as long as the tolerance holds."""
         while (fewer := self._leave_one_out(best)) is not None:
             best = fewer
         return best

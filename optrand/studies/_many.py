@@ -330,11 +330,9 @@ class Sweep(Sequence[SweepRow]):
         return Sweep(self.rows[index], self.results[index]) if isinstance(index, slice) else self.rows[index]
 
     def __len__(self) -> int:
-        """Return the number of rows."""
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """Return one line, without the rows."""
         proven = sum(row.status == "certified" for row in self.rows)
         return f"<Sweep: {len(self.rows)} rows, {proven} certified>"
 

@@ -129,7 +129,6 @@ class Paths:
     leaving: tuple[tuple[int, ...], ...]
 
     def __len__(self) -> int:
-        """Count the paths."""
         return len(self.phases) - 1
 
     def __getitem__(self, number: int) -> Path:
@@ -149,7 +148,6 @@ class Paths:
         return Path(np.array(arcs), first, last, outputs, self.masses[number % count], self.ratio)
 
     def __iter__(self) -> Iterator[Path]:
-        """Return the paths one after the other."""
         return (self[number] for number in range(len(self)))
 
     @property

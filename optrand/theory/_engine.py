@@ -189,7 +189,6 @@ class Form:
     where: Hypothesis | None = None
 
     def speaks_of(self, instance: Any) -> bool:
-        """Return whether the instance fulfils the hypothesis."""
         return self.where is None or bool(_apply(self.where, instance))
 
 

@@ -45,7 +45,6 @@ class Setting:
 
     @property
     def k(self) -> int:
-        """The number of labels."""
         return len(self.labels)
 
     @property
@@ -66,7 +65,6 @@ def _edge_cases(most: int) -> Iterator[Setting]:
 
 
 def draw_setting(draw: Random, most: int) -> Setting:
-    """Return a random setting of at most `most` labels."""
     k = draw.randint(2, most)
     ratio = 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
     return Setting(label_set(draw, k), prior(draw, k), ratio)
@@ -94,7 +92,6 @@ def prior(draw: Random, k: int) -> tuple[Fraction, ...]:
 
 
 def shares(weights: Sequence[Fraction | int]) -> tuple[Fraction, ...]:
-    """Return weights as parts of their sum."""
     whole = sum(weights)
     return tuple(Fraction(weight, whole) for weight in weights)
 
@@ -105,7 +102,6 @@ def total(numbers: Iterable[Fraction]) -> Fraction:
 
 
 def dot(first: Iterable[Fraction | int], second: Iterable[Fraction | int]) -> Fraction:
-    """Return the sum of products."""
     pairs = zip(first, second, strict=True)
     return _sum_quotients([(a.numerator * b.numerator, a.denominator * b.denominator) for a, b in pairs])
 

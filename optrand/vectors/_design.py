@@ -103,7 +103,6 @@ class _Program:
         return cls(sizes, means, one / ((least + (one - least) * prior) * means), x[:, :1] - x[:, 1:], within)
 
     def keep(self, used: Used) -> _Program:
-        """Keep some of the types."""
         return _Program(self.sizes, self.means[used], self.weights[used], self.between[used], self.within[used])
 
     @cached_property
@@ -412,7 +411,6 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
 
 
 def _selection(prior: Floats, epsilon: float, whole: ClassGroups, size: int) -> UnbiasedVectors:
-    """Build subset selection of one size, which is randomized response for size 1."""
     counts, masses = np.array([[size]]), np.array([1], dtype=object)
     return UnbiasedVectors(prior, epsilon, whole, counts, masses, privacy_ratio(epsilon))
 

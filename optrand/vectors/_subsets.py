@@ -117,12 +117,10 @@ class UnbiasedVectors(Record):
     dual: VectorDual | None = field(repr=False, default=None)
 
     def __repr__(self) -> str:
-        """Return one line, without the subsets."""
         size = f"{self.prior.size:,} classes, {len(self.masses):,} types of subsets"
         return f"<UnbiasedVectors: {size}, epsilon {self.epsilon:g}>"
 
     def __post_init__(self) -> None:
-        """Prove privacy in integers."""
         # A subclass could override comparisons. Below 1 the classes outside of a subset would be the likelier ones.
         if type(self.ratio) is not Fraction or self.ratio <= 1:
             raise InvalidInput(f"ratio is {self.ratio!r}, expected a fractions.Fraction above 1")

@@ -48,12 +48,10 @@ def sets(k: int) -> list[Members]:
 
 
 def half_square(output: Fraction, label: Fraction) -> Fraction:
-    """Return the halved squared loss."""
     return (output - label) ** 2 / 2
 
 
 def absolute(output: Fraction, label: Fraction) -> Fraction:
-    """Return the absolute loss."""
     return abs(output - label)
 
 

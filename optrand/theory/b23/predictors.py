@@ -74,12 +74,10 @@ def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Slope
 
 
 def debiased(noise: Noise) -> Law:
-    """Return debiased randomized response."""
     return exact_law(optrand.debiased_rr(noise.labels, noise.epsilon))
 
 
 def response(noise: Noise) -> Law:
-    """Return randomized response."""
     return exact_law(optrand.rr(noise.labels, noise.epsilon))
 
 

@@ -132,7 +132,6 @@ class Examples:
 
     @property
     def k(self) -> int:
-        """The number of labels."""
         return len(self.labels[0])
 
     @cached_property

@@ -128,7 +128,6 @@ class Learning:
 
     @cached_property
     def risks(self) -> Table:
-        """Mean loss of each function on true labels."""
         risks: Table = (self.losses * np.array(self.joint)).sum(axis=(1, 2))
         return risks
 
@@ -146,7 +145,6 @@ class Learning:
 
     @cached_property
     def noisy(self) -> list[tuple[Table, Fraction]]:
-        """Noisy empirical risks of the functions, with probabilities."""
         return [(self.debiased @ counts / self.size, p) for counts, p in samples(self.released, self.size)]
 
     @cached_property
@@ -156,7 +154,6 @@ class Learning:
 
     @cached_property
     def outside(self) -> Fraction:
-        """Probability of a label that is not kept."""
         return 1 - total(p[y] for p, each in zip(self.joint, self.responses, strict=True) for y in each.kept)
 
     def near(self, off: Deviations, *, spread: bool, outside: int = 1, times: int = 1) -> Comparison:

@@ -35,7 +35,6 @@ UNNAMED = "the constant is not named, and all convex losses and distributions ar
 
 @cache
 def response_rows(k: int, ratio: Fraction) -> Table:
-    """Return randomized response on `k` labels."""
     return np.array(top_k_rows((Fraction(1, k),) * k, k, ratio))
 
 

@@ -57,7 +57,6 @@ def with_prior_rows(prior: Row, ratio: Fraction) -> Rows:
 
 
 def objective(prior: Row, rows: Rows) -> Fraction:
-    """Return the probability that the output is the label, where labels follow the prior."""
     return total(share * rows[y][y] for y, share in enumerate(prior))
 
 
@@ -78,12 +77,10 @@ class TopK:
 
     @property
     def size(self) -> int:
-        """Number of labels."""
         return len(self.prior)
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
-        """The labels that are kept."""
         return kept_labels(self.prior, self.k)
 
     @cached_property
@@ -175,7 +172,6 @@ SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
 
 
 def kept_by(prior: Row, ratio: Fraction, kept: Sequence[int], *, others: int = -1) -> Fraction:
-    """Return the probability that randomized response on some labels keeps the label."""
     return ratio * total(prior[y] for y in kept) / (ratio + len(kept) + others)
 
 

@@ -65,7 +65,6 @@ def two_bits(k: int, epsilon: float, share: int = 1) -> Comparison:
 
 
 def everything(vectors: tuple[Vector, ...]) -> object:
-    """Return all vectors."""
     return vectors
 
 
@@ -159,7 +158,6 @@ class Task:
 
     @cached_property
     def named(self) -> Table:
-        """The class that each model names at each point."""
         return self.outputs.argmax(axis=2)
 
     @cached_property
