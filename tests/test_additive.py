@@ -154,6 +154,7 @@ def test_densities_differ_by_a_factor_of_exp_epsilon_and_no_more(kind, epsilon):
     loss = np.log(table.max(axis=0) / table.min(axis=0))
     assert loss.max() <= epsilon * (1 + 1e-12)
     assert loss.max() > epsilon * (1 - 1e-12)
+    assert mechanism.noise.mass(np.array([-np.inf]), np.array([np.inf]))[0] == pytest.approx(1, rel=1e-12)
     # And the densities are those of the paper, up to one factor.
     shape = np.array([[printed(mechanism, z) for z in row] for row in (outputs - LABELS[:, np.newaxis]).tolist()])
     np.testing.assert_allclose(table / mechanism.noise.density(np.zeros(1)), shape, rtol=1e-12)

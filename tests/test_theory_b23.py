@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from optrand.baselines._noise import ContinuousStaircase, LatticeStaircase
+from optrand.baselines._noise import LatticeStaircase
 from optrand.errors import Infeasible, InvalidInput
 from optrand.theory._shared import Setting, label_set, prior
 from optrand.theory.b23.grids import smallest_ratio, weeks_loss
@@ -128,21 +128,9 @@ def test_descent_by_its_paths_one_by_one(curved: bool, away: bool) -> None:
 
 
 def test_stairs_sum_to_one_term_by_term() -> None:
-    stairs = Stairs(Fraction(5), Fraction(3), Fraction(2), whole=True)
-    assert float(sum(stairs.density(Fraction(i)) for i in range(-300, 301))) == pytest.approx(1, abs=1e-12)
+    stairs = Stairs(5, 3, Fraction(2))
+    assert float(sum(map(stairs.probability, range(-300, 301)))) == pytest.approx(1, abs=1e-12)
     assert stairs.total == 1
-
-
-def test_steps_of_a_staircase_are_as_high_as_defined() -> None:
-    steps = Stairs(Fraction(2), ONE, Fraction(3), whole=False)
-    # (1 - 1/3) / (4 (1/2 + 1/6)) = 1/4 on [0, 1), a third of it on [1, 3), a ninth on [3, 5).
-    assert [steps.density(Fraction(x)) * 4 for x in (0, -1, 2, 3)] == [
-        1,
-        Fraction(1, 3),
-        Fraction(1, 3),
-        Fraction(1, 9),
-    ]
-    assert steps.total == 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -165,14 +153,7 @@ def test_weeks_worked_lose_what_was_measured_before() -> None:
 
 
 @pytest.mark.parametrize(("length", "rise"), [(1, 1), (3, 2), (7, 3)])
-def test_densities_of_the_package_are_those_of_the_definitions(length: int, rise: int) -> None:
-    ratio = Fraction(5, 2)
-    lattice = LatticeStaircase(math.log(ratio), length, rise)
-    whole = Stairs(Fraction(length), Fraction(rise), ratio, whole=True)
-    expected = [float(whole.density(Fraction(i))) for i in range(20)]
+def test_probabilities_of_the_package_are_those_of_the_definition(length: int, rise: int) -> None:
+    lattice, stairs = LatticeStaircase(math.log(2.5), length, rise), Stairs(length, rise, Fraction(5, 2))
+    expected = [float(stairs.probability(i)) for i in range(20)]
     assert lattice.density(np.arange(20.0)).tolist() == pytest.approx(expected, rel=1e-11)
-    steps = Stairs(Fraction(length), Fraction(length) * Fraction(3, 10), ratio, whole=False)
-    places = [length * Fraction(125 * i + 1, 1_000) for i in range(20)]
-    continuous = ContinuousStaircase(math.log(ratio), float(length), 0.3)
-    expected = [float(steps.density(x)) for x in places]
-    assert continuous.density(np.array(places, dtype=float)).tolist() == pytest.approx(expected, rel=1e-11)

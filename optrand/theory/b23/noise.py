@@ -1,4 +1,4 @@
-"""Descent with a biased oracle ([B23], Lemma 15), and mechanisms as defined (Appendix F, Definitions 19 and 20)."""
+"""Descent with a biased oracle ([B23], Lemma 15), and mechanisms as defined (Appendix F, Definition 19)."""
 
 from __future__ import annotations
 
@@ -103,97 +103,55 @@ def tightness(
 
 @dataclass(frozen=True)
 class Stairs:
-    """The staircase: two levels on each stair of length `length`, the upper one as far as the jump."""
+    """The discrete staircase: two levels on each stair of `length` integers, the upper one as far as the jump."""
 
-    length: Fraction
-    jump: Fraction
+    length: int
+    jump: int
     ratio: Fraction
-    whole: bool
 
-    def level(self, x: Fraction) -> int:
-        """Return the number of factors `b` by which the density is below its height."""
-        return int(abs(x) // self.length) + (abs(x) % self.length >= self.jump)
+    def level(self, i: int) -> int:
+        """Return the number of factors `b` by which an integer is less likely than 0."""
+        return abs(i) // self.length + (abs(i) % self.length >= self.jump)
 
-    def density(self, x: Fraction) -> Fraction:
-        """Return the density by the definition, with ``b = 1/E``; in integers the probability."""
+    def probability(self, i: int) -> Fraction:
+        """Return the probability by the definition, with ``b = 1/E``."""
         b = 1 / self.ratio
-        height = (1 - b) / (2 * self.jump + 2 * b * (self.length - self.jump) - (1 - b) * self.whole)
-        return height * b ** self.level(x)
+        height = (1 - b) / (2 * self.jump + 2 * b * (self.length - self.jump) - (1 - b))
+        return height * b ** self.level(i)
 
     @property
     def total(self) -> Fraction:
-        """The sum or the integral: both sides, each a geometric series of stairs; of integers 0 counts once."""
-        if self.whole:
-            stair = total(self.density(Fraction(i)) for i in range(int(self.length)))
-        else:
-            stair = self.density(Fraction(0)) * self.jump + self.density(self.jump) * (self.length - self.jump)
-        return 2 * stair / (1 - 1 / self.ratio) - self.density(Fraction(0)) * self.whole
+        """The sum: both sides, each a geometric series of stairs, where 0 counts once."""
+        return 2 * total(map(self.probability, range(self.length))) / (1 - 1 / self.ratio) - self.probability(0)
 
-    def largest_ratio(self, reach: Fraction) -> Fraction:
-        """Return the largest ratio of densities at most `reach` apart, at integers near 0, or beside steps near it."""
-        steps = [side * (i * self.length + part) for i in range(2) for part in (0, self.jump) for side in (-1, 1)]
-        beside = min(self.jump, self.length - self.jump) / 8
-        near = map(Fraction, range(-2 * int(self.length) - 1, 2 * int(self.length) + 2))
-        places = set(near) if self.whole else {step + side for step in steps for side in (-beside, 0, beside)}
+    def largest_ratio(self, reach: int) -> Fraction:
+        """Return the largest ratio of two probabilities at most `reach` apart, near 0."""
+        near = range(-2 * self.length - 1, 2 * self.length + 2)
         # The level grows with the distance from 0, so that it is largest at an end of the reach.
-        most: int = max(self.level(x + side * reach) - self.level(x) for x in places for side in (-1, 1))
-        return self.ratio**most
+        return self.ratio ** max(self.level(x + side * reach) - self.level(x) for x in near for side in (-1, 1))
 
 
-def _draw_ratio(draw: Random) -> Fraction:
-    return 1 + Fraction(draw.randint(1, 99), draw.choice((1, 10, 100)))
-
-
-def _draw_discrete(draw: Random) -> Stairs:
+def _draw_stairs(draw: Random) -> Stairs:
     length = draw.randint(2, 10)
-    return Stairs(Fraction(length), Fraction(draw.randint(1, length)), _draw_ratio(draw), whole=True)
+    return Stairs(length, draw.randint(1, length), 1 + Fraction(draw.randint(1, 99), draw.choice((1, 10, 100))))
 
 
-def _draw_continuous(draw: Random) -> Stairs:
-    length = Fraction(draw.randint(1, 50), draw.choice((1, 7)))
-    return Stairs(length, length * Fraction(draw.randint(1, 19), 20), _draw_ratio(draw), whole=False)
-
-
-DISCRETE = (
-    [
-        Stairs(Fraction(length), Fraction(jump), ratio, whole=True)
-        for ratio in RATIOS
-        for length in (1, 2, 3)
-        for jump in range(1, length + 1)
-    ],
-    Draws(40, _draw_discrete),
-)
-CONTINUOUS = (
-    [Stairs(Fraction(1), Fraction(1, 2), ratio, whole=False) for ratio in RATIOS],
-    Draws(12, _draw_continuous),
+STAIRS = (
+    [Stairs(length, jump, ratio) for ratio in RATIOS for length in (1, 2, 3) for jump in range(1, length + 1)],
+    Draws(40, _draw_stairs),
 )
 ANY_DELTA = "any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)"
-ANY_GAMMA = "any Delta above 0, gamma strictly between 0 and 1, any epsilon above 0"
 
 
-@claim("B23 Definition 19", *DISCRETE, given=ANY_DELTA)
+@claim("B23 Definition 19", *STAIRS, given=ANY_DELTA)
 @false("It is epsilon-DP on a query of sensitivity Delta + 1.", more=1)
 def discrete_stairs_are_private(stairs: Stairs, more: int = 0) -> Comparison:
     """The discrete staircase is epsilon-DP on a query of sensitivity Delta."""
     return at_most(stairs.largest_ratio(stairs.length + more), stairs.ratio)
 
 
-@claim("B23 Definition 19: total", *DISCRETE, given=ANY_DELTA)
-@false("Its values sum to 1 without the term that counts 0 once.", lambda s: equal(s.total + s.density(Fraction(0)), 1))
+@claim("B23 Definition 19: total", *STAIRS, given=ANY_DELTA)
+@false("Its values sum to 1 without the term that counts 0 once.", lambda s: equal(s.total + s.probability(0), 1))
 def discrete_stairs_sum_to_one(stairs: Stairs) -> Comparison:
     """The discrete staircase sums to 1."""
-    return equal(stairs.total, 1)
-
-
-@claim("B23 Definition 20", *CONTINUOUS, given=ANY_GAMMA)
-@false("It is epsilon-DP on one of 9/8 of Delta.", times=Fraction(9, 8))
-def steps_are_private(stairs: Stairs, times: Fraction = Fraction(1)) -> Comparison:
-    """The continuous staircase is epsilon-DP on a query of sensitivity Delta."""
-    return at_most(stairs.largest_ratio(times * stairs.length), stairs.ratio)
-
-
-@claim("B23 Definition 20: total", *CONTINUOUS, given=ANY_GAMMA)
-@false("The integral without the first step is 1.", lambda s: equal(s.total - s.jump * s.density(Fraction(0)), 1))
-def steps_integrate_to_one(stairs: Stairs) -> Comparison:
-    """The continuous staircase integrates to 1."""
     return equal(stairs.total, 1)

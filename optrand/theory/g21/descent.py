@@ -175,29 +175,19 @@ class Descent:
 
 
 @cache
-def with_responses(descent: Descent, epsilon: float, k: int, *, runs: int = 400) -> tuple[float, float]:
-    """Return the mean excess risk of [G21], Algorithm 5, and its standard error, if the `k` first labels are kept."""
+def with_responses(descent: Descent, epsilon: float, *, runs: int = 400) -> tuple[float, float]:
+    """Return the mean excess risk of [G21], Algorithm 5, and its standard error."""
+    k = len(descent.law)
     size, random = math.expm1(epsilon) + k, np.random.default_rng(0)
-    kept, rest = np.array(descent.law[:k]), sum(descent.law[k:])
-    below = np.cumsum((kept * math.expm1(epsilon) + kept.sum()) / size + rest / k)[:-1]
+    below = np.cumsum((np.array(descent.law) * math.expm1(epsilon) + 1) / size)[:-1]
 
     def estimate(w: Floats) -> Floats:
-        own = descent.gradients(w)[:, :k]
+        own = descent.gradients(w)
         drawn = own[np.arange(runs), below.searchsorted(random.random(runs))]
         found: Floats = (drawn - own.sum(axis=1) / size) * size / math.expm1(epsilon)
         return found
 
     return descent.follow(descent.diameter * epsilon / (6 * k * descent.lipschitz), estimate, runs)
-
-
-def _compare_rate(
-    descent: Descent, epsilon: float, k: int, plus: int = 0, factor: float = 2.0, power: int = 1
-) -> Comparison:
-    """Compare the excess risk with ``D L (k (plus + log(n)) / (epsilon sqrt(n)) + factor Pr[label not kept])``."""
-    mean, error = with_responses(descent, epsilon, k)
-    slow = k / epsilon**power * (plus + math.log(descent.steps)) * descent.unit
-    lost = descent.diameter * descent.lipschitz * max(0.0, 1 - math.fsum(descent.law[:k]))
-    return at_most(mean - 5 * error, slow + factor * lost, tolerance=TOLERANCE.floats)
 
 
 LAWS: tuple[tuple[Path, Path], ...] = (
@@ -222,7 +212,9 @@ def _learnings() -> Iterator[dict[str, Any]]:
 @false("The same with 1 + log(n), and without 1 / epsilon.", plus=1, power=0)
 def excess_is_bounded(descent: Descent, epsilon: float, plus: int = 0, power: int = 1) -> Comparison:
     """Algorithm 5 is within a constant (1 is tried) times ``D L K log(n) / (epsilon sqrt(n))`` of the least risk."""
-    return _compare_rate(descent, epsilon, len(descent.law), plus, power=power)
+    mean, error = with_responses(descent, epsilon)
+    bound = len(descent.law) / epsilon**power * (plus + math.log(descent.steps)) * descent.unit
+    return at_most(mean - 5 * error, bound, tolerance=TOLERANCE.floats)
 
 
 # -------------------------------------------------------------------------------------------- the likeliest labels only
@@ -306,23 +298,6 @@ def excess_grows_by_two(given: Replaced, factor: int = 2) -> Comparison:
     """Replacing labels hides at most ``2 D L Pr[label not kept]`` of any point's distance from the least risk."""
     risks, replaced = given.risks
     return at_most(max(risks - replaced) - min(risks) + min(replaced), factor * given.unit)
-
-
-def _top_k_learnings() -> Iterator[dict[str, Any]]:
-    for steps, law, k in product((1, 2, 3, 6), ((0.5, 0.3, 0.2), (0.0, 0.5, 0.5)), (1, 2, 3)):
-        yield {"descent": Descent((0.5, 0.0, 1.0), law, steps), "epsilon": 0.99, "k": k}
-        yield {"descent": Descent((0.0, 1.0, 1.0), law, steps, 2.0, 3.0), "epsilon": 0.1, "k": k}
-    for steps in (2**8, 2**10):
-        yield {"descent": Descent((0.0, 1.0, 0.5), (0.7, 0.2, 0.1), steps), "epsilon": 0.99, "k": 2}
-    yield {"descent": Descent((0.0, 1.0), (0.0, 1.0), 2**8), "epsilon": 0.99, "k": 1}
-
-
-@claim("G21 Corollary 10: rate", _top_k_learnings, given=f"{CONVEX}, its steps for `k` labels", undecided=UNNAMED)
-@corrected("The same with 1 + log(n) for log(n), which is 0 for one row.", plus=1)
-@false("The same with 1 + log(n), and a half for the 2.", plus=1, factor=0.5)
-def top_k_excess_is_bounded(descent: Descent, epsilon: float, k: int, plus: int = 0, factor: float = 2.0) -> Comparison:
-    """With `k` labels kept, the excess risk is ``O(D L (k log(n) / (epsilon sqrt(n)) + Pr[label not kept]))``."""
-    return _compare_rate(descent, epsilon, k, plus, factor)
 
 
 # ------------------------------------------------------------------------------------------------------ Gaussian noise
