@@ -15,8 +15,7 @@ from optrand.baselines._groups import Groups
 from optrand.errors import InvalidInput
 from optrand.learning._likelihoods import LabelRelease, Rows
 from optrand.learning._plans import Ids, InClusters, Plan, check_share, members_of, pool_small_groups
-from optrand.learning._tilting import tilt_priors
-from optrand.learning._training import RowGroup, Training
+from optrand.learning._training import RowGroup, Training, tilt_priors
 from optrand.sampling._priors import split_at, split_budget
 
 
@@ -276,8 +275,8 @@ class RowPriors(TwoStagePlan):
     Notes
     -----
     Stage 1 is that of :class:`TwoStages`: a private prior of its rows, and unbiased labels. The predicted distribution
-    of another row is that prior, tilted to the row's prediction (:mod:`optrand.learning._tilting`), with a small share
-    of the prior itself. So rows with like predictions share a randomizer, and all of these are solved together.
+    of another row is that prior, tilted exponentially to the row's prediction, with a small share of the prior itself.
+    So rows with like predictions share a randomizer, and all of these are solved together.
 
     *Privacy.* A row of stage 2 pays epsilon for its label and for nothing else: its prior is computed from its public
     features and from what stage 1 released, which other rows have paid for.

@@ -17,8 +17,7 @@ from optrand.estimate._averages import UNBIASED, output_numbers
 from optrand.learning._domain import Domain
 from optrand.learning._likelihoods import LabelRelease, label_inputs
 from optrand.learning._targets import likelihood_of, posterior
-from optrand.learning._tilting import tilt_priors
-from optrand.learning._training import clip_to_range
+from optrand.learning._training import clip_to_range, tilt_priors
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released
 
@@ -83,8 +82,8 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
               \rho = \frac{\sum_i (E[y \mid z_i, m_i] - m_i)^2}{\sum_i \operatorname{Var}[y \mid m_i]},
 
     where :math:`m_i` is the prediction of the round before, and a label is distributed as the mechanism's prior, tilted
-    to that mean (:mod:`optrand.learning._tilting`). A fixed point is one of expectation maximisation, which would take
-    a share :math:`\rho` of each step: the part of a label's variance that is left in a released one.
+    to that mean. A fixed point is one of expectation maximisation, which would take a share :math:`\rho` of each step:
+    the part of a label's variance that is left in a released one.
     """
     features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
     if all(_is_unbiased(release.randomizer) for release in releases):
