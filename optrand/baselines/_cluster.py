@@ -172,12 +172,7 @@ class ClusterRR:
 
     @classmethod
     def for_budget(
-        cls,
-        k: int,
-        split: BudgetSplit,
-        *,
-        threshold: float | Fraction,
-        bias_correction: float | Fraction | None = None,
+        cls, k: int, split: BudgetSplit, *, threshold: float | Fraction, bias_correction: float | Fraction | None = None
     ) -> ClusterRR:
         r"""Spend ``split.prior`` on the distributions and ``split.labels`` on the labels.
 

@@ -20,17 +20,7 @@ from optrand.errors import Infeasible, InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._randomizer import Randomizer
 from optrand.plotting import _style as style
-from optrand.plotting._style import (
-    INK,
-    LIMITS,
-    Place,
-    canvas,
-    check_epsilons,
-    inches,
-    looks,
-    spread,
-    write_count,
-)
+from optrand.plotting._style import INK, LIMITS, Place, canvas, check_epsilons, inches, looks, spread, write_count
 from optrand.studies._many import SweepRow
 
 # Bias against variance

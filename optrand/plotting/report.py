@@ -59,11 +59,7 @@ class Picture(NamedTuple):
 
 
 def report_page(
-    mechanism: Mechanism,
-    certificate: Certificate,
-    *,
-    name: str = "mechanism.json",
-    parts: BudgetSplit | None = None,
+    mechanism: Mechanism, certificate: Certificate, *, name: str = "mechanism.json", parts: BudgetSplit | None = None
 ) -> str:
     """Write the page of one mechanism, a whole HTML document: certificate, budget, labels and pictures.
 

@@ -208,11 +208,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import FigureBase
 
 
-@suggest_attributes(
-    {
-        "sweep.results": "mechanism randomizer solution",
-    }
-)
+@suggest_attributes({"sweep.results": "mechanism randomizer solution"})
 @dataclass(frozen=True)
 class SweepRow:
     """One problem of a sweep: its parameters, and the certificate of its exact mechanism.

@@ -257,12 +257,7 @@ class Claim:
 
 
 def claim(
-    name: str,
-    *spaces: Space,
-    given: str,
-    where: Hypothesis | None = None,
-    undecided: str = "",
-    **values: Iterable[Any],
+    name: str, *spaces: Space, given: str, where: Hypothesis | None = None, undecided: str = "", **values: Iterable[Any]
 ) -> Callable[[Statement], Claim]:
     """Declare a claim by the function that compares its two sides, whose docstring is the printed wording.
 

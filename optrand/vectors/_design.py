@@ -144,13 +144,7 @@ class _Program:
         return hessian
 
 
-def best_design(
-    sizes: tuple[int, ...],
-    counts: Counts,
-    chances: Integers,
-    total: int,
-    epsilon: float,
-) -> Design:
+def best_design(sizes: tuple[int, ...], counts: Counts, chances: Integers, total: int, epsilon: float) -> Design:
     """Compute a nearly optimal design of the types of subsets in `counts`, whose priors are ``chances / total``.
 
     At large budgets floats cannot distinguish designs. The cone program is then solved at a smaller one, from which

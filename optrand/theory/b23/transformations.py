@@ -29,14 +29,7 @@ from optrand.theory._shared import (
     shares,
     total,
 )
-from optrand.theory.b23.optima import (
-    Column,
-    Cost,
-    Members,
-    absolute,
-    half_square,
-    sets,
-)
+from optrand.theory.b23.optima import Column, Cost, Members, absolute, half_square, sets
 
 
 @dataclass(frozen=True)

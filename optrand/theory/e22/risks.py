@@ -21,14 +21,7 @@ from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
 from optrand.theory._shared import RATIOS, Row, total
-from optrand.theory.e22.losses import (
-    TEMPTING,
-    Contest,
-    Histogram,
-    draw_contest,
-    histograms,
-    noisy_law,
-)
+from optrand.theory.e22.losses import TEMPTING, Contest, Histogram, draw_contest, histograms, noisy_law
 from optrand.theory.g21.debiased import correlation
 
 ANY = "any class of hypotheses and population, gamma of at most 1/2"
@@ -194,13 +187,7 @@ def _find_largest_gap(looks: Looks, risks: Row) -> Fraction:
 )
 @false("They are at most that average once.", of_means=False, times=1)
 def means_are_bounded_by_means(
-    ones: Fraction,
-    counts: Histogram,
-    noisy: Histogram,
-    beta: Fraction,
-    *,
-    of_means: bool = True,
-    times: int = 2,
+    ones: Fraction, counts: Histogram, noisy: Histogram, beta: Fraction, *, of_means: bool = True, times: int = 2
 ) -> Comparison:
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
     risks, looks = (ones, 1 - ones), look(counts, noisy, beta)
