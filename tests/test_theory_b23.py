@@ -17,15 +17,7 @@ from optrand.errors import Infeasible, InvalidInput
 from optrand.theory._shared import Setting, label_set, prior
 from optrand.theory.b23.grids import smallest_ratio, weeks_loss
 from optrand.theory.b23.noise import Descent, Stairs
-from optrand.theory.b23.optima import (
-    FAR,
-    AbsoluteLoss,
-    Column,
-    best_on_grid,
-    half_square,
-    minimise,
-    response_ends,
-)
+from optrand.theory.b23.optima import FAR, AbsoluteLoss, Column, best_on_grid, half_square, minimise, response_ends
 from optrand.theory.b23.predictors import predict, predictor_loss, table_1
 from optrand.theory.b23.transformations import move_forward, staircases
 
