@@ -392,13 +392,6 @@ ASSOCIATIONS = [
 ]
 
 
-@claim("E22 Theorem 5", *ASSOCIATIONS, given="epsilon and s fixed", undecided="as s / K tends to 0")
-@false("The best product of precision and recall falls to a third when K doubles.", share=Fraction(1, 3))
-def more_labels_are_harder(k: int, size: int, ratio: Fraction, share: Fraction = Fraction(1)) -> Comparison:
-    """At a constant epsilon and s = o(K), precision and recall cannot both be constant."""
-    return at_most(best_association(2 * k, size, ratio), share * best_association(k, size, ratio))
-
-
 @claim("E22 Theorem 5: inequality", *ASSOCIATIONS, given="1 <= s < K")
 @false("Without exp(epsilon).", power=0)
 def precision_times_recall_is_bounded(k: int, size: int, ratio: Fraction, power: int = 1) -> Comparison:

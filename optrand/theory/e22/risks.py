@@ -20,7 +20,7 @@ from scipy.special import bdtr, bdtrc, smirnovi
 from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._shared import RATIOS, Row, total
+from optrand.theory._shared import Row, total
 from optrand.theory.e22.losses import TEMPTING, Contest, Histogram, draw_contest, histograms, noisy_law
 from optrand.theory.g21.debiased import correlation
 
@@ -252,19 +252,3 @@ def bias_is_heterogeneity_and_threshold(
     """With any number of rows, the excess risk is at most 8 K |beta - lambda| / (1 - beta) (phi + K tau)."""
     lost = _lose_by_means(contest, part / contest.k, beta, share)
     return at_most(lost, 8 * contest.k * abs(beta - share) / (1 - beta) * (kinds * contest.heterogeneity + part))
-
-
-@claim(
-    "E22 Corollary 2",
-    grid(contest=TEMPTING, ratio=[Fraction(11, 10)]),
-    Draws(80, lambda draw: {"contest": draw_contest(draw, 4), "ratio": draw.choice((Fraction(11, 10), *RATIOS))}),
-    given="clusters of at least 1 / (epsilon phi) rows; C = 16",
-    undecided=CONSTANT,
-)
-@false("In such clusters the excess risk is at most phi / 2 / (1 + (exp(epsilon) - 1) phi).", half=True)
-def clusters_cost_their_heterogeneity(contest: Contest, ratio: Fraction, *, half: bool = False) -> Comparison:
-    """Excess risk is at most C (K sqrt(dim log(1/gamma) / n) + K**2 phi / (1 + (exp(epsilon) - 1) phi))."""
-    tau = min(contest.heterogeneity, Fraction(1, contest.k))
-    share = 1 / (1 + (ratio - 1) * tau)
-    factor = Fraction(1, 2) if half else 16 * contest.k**2
-    return at_most(_lose_by_means(contest, tau, Fraction(0), share), factor * contest.heterogeneity * share)
