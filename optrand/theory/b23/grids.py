@@ -147,21 +147,6 @@ def _squared_excess(mesh: Mesh) -> float:
 
 
 @claim(
-    "B23 Lemma 8: squared loss",
-    *meshes(6, 3),
-    given="halved squared loss; outputs between the ends of debiased randomized response; slopes and loss",
-)
-@false("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2))
-def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(1)) -> Comparison:
-    """Halved squared loss has slopes of at most U - L: a grid of mesh Delta costs at most (U - L) Delta more."""
-    width = share * (mesh.ends[1] - mesh.ends[0])
-    slopes = [abs(end - y) for end in mesh.ends for y in mesh.setting.labels]
-    return at_most(
-        [*slopes, _squared_excess(mesh)], [width] * len(slopes) + [width * mesh.size], tolerance=TOLERANCE.proven
-    )
-
-
-@claim(
     "B23 Lemma 8: how loose",
     *meshes(6, 3),
     given="halved squared loss; a statement of ours, sharper than the paper, whose bound is linear in the mesh",
