@@ -26,7 +26,7 @@ MODULES: Mapping[str, str] = {
     "G21": "response parallel descent lower_bounds debiased",
     "E22": "curator losses risks peers",
     "Z25": "bits neighbours",
-    "B23": "predictors optima transformations grids release noise",
+    "B23": "predictors optima transformations grids release",
 }
 """Modules that declare claims, in the order of each paper."""
 
