@@ -1,4 +1,4 @@
-"""Labels rounded, and released with a noisy prior; descents on them; and the staircase ([B23], 3.1, Appendices C to F)."""
+"""Labels rounded, and released with a noisy prior; descents on them; the staircase ([B23], 3.1, Appendices C to F)."""
 
 from __future__ import annotations
 
