@@ -47,26 +47,18 @@ Used = NDArray[np.intp]
 class DesignOptions:
     """Tuning numbers of :func:`best_design`."""
 
-    tolerance: float = 1e-13
-    """Relative tolerance for Clarabel, which stalls before it reaches it."""
-    cones: int = 800
-    """Largest number of types, each a cone, of the first program, and of violated types that each later one adds."""
-    rounds: int = 20
-    """Largest number of cone programs."""
-    violated: float = 1e-7
-    """Relative reduced cost from which a type joins the cone program; the rest is left to exchanges."""
-    ridge: int = 70
-    """Curvature of ``2**-ridge`` times the largest is added, since optimal masses may not be unique."""
-    steps: int = 40
-    """Largest number of Newton steps for one set of types."""
-    converged: int = 120
-    """Newton's method ends at a residual of ``2**-converged`` times the largest gain."""
-    exchanges: int = 24
-    """Largest number of types that join after Clarabel."""
-    start: float = 5.0
-    """Largest epsilon of a cone program. Beyond it floats may not distinguish designs."""
-    growth: float = 1.5
-    """Factor between epsilons on the way up: masses move by ``exp(-epsilon)``, whose square is then negligible."""
+    tolerance: float = 1e-13  # relative, for Clarabel, which stalls before it reaches it
+    cones: int = (
+        800  # largest number of types, each a cone, of the first program, and of those that each later one adds
+    )
+    rounds: int = 20  # largest number of cone programs
+    violated: float = 1e-7  # relative reduced cost from which a type joins them; the rest is left to exchanges
+    ridge: int = 70  # curvature of 2**-ridge times the largest is added, since optimal masses may not be unique
+    steps: int = 40  # largest number of Newton steps for one set of types
+    converged: int = 120  # Newton's method ends at a residual of 2**-converged times the largest gain
+    exchanges: int = 24  # largest number of types that join after Clarabel
+    start: float = 5.0  # largest epsilon of a cone program: beyond it floats may not distinguish designs
+    growth: float = 1.5  # between epsilons on the way up: masses move by exp(-epsilon), whose square is then negligible
 
 
 OPTIONS = DesignOptions()
