@@ -90,11 +90,11 @@ class Additive(ABC):
         declared = _declare(labels)
         hidden = _check_sensitivity(options.get("sensitivity"), declared)
         budget = check_epsilon(epsilon)
-        # Beyond these 1 / epsilon, or the scale of the noise, leaves the range of floats. Integers have any size.
-        if budget < 1e-300 or (hidden / budget > 1e300 and not self.exact):
+        # Beyond these the variance leaves the range of floats.
+        if budget < 1e-100 or hidden / budget > 1e100:
             raise InvalidInput(
-                f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where noise is no float: raise epsilon, or "
-                "rescale the labels"
+                f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where the variance of noise is no float: "
+                "raise epsilon, or rescale the labels"
             )
         vars(self).update(labels=declared, epsilon=budget, clip=clip, sensitivity=hidden)
 

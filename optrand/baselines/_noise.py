@@ -99,10 +99,7 @@ class LaplaceNoise(Noise):
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
         """Integrate ``Pr[Z > s]`` and ``2 s Pr[Z > s]`` up to the reach; the latter is an incomplete gamma."""
         x = reach / self.scale
-        # The square of the scale may overflow where that of the reach does not, and an incomplete gamma may vanish.
-        near = reach * reach / 2 * special.hyp1f1(2, 3, -np.minimum(x, 1.0))
-        far = self.scale * self.scale * special.gammainc(2, np.maximum(x, 1.0))
-        return -self.scale / 2 * np.expm1(-x), np.where(x < 1, near, far)
+        return -self.scale / 2 * np.expm1(-x), self.scale**2 * special.gammainc(2, x)
 
 
 class _Stairs(Noise):
@@ -229,9 +226,7 @@ class ContinuousStaircase(_Stairs):
         return noise
 
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Integrate; lengths are not cubed, which may leave the range of floats."""
-        share = level * reach
-        return share * reach / 2, share * reach * reach / 3
+        return level * reach**2 / 2, level * reach**3 / 3
 
 
 @dataclass(frozen=True)
