@@ -35,7 +35,7 @@ from optrand.model._table import Table
 from optrand.plotting import _saving, report
 from optrand.programs._mechanism import load
 from optrand.release import load_release
-from optrand.studies._sweeps import Sweep
+from optrand.studies._many import Sweep
 
 GAP = 1e-9
 """What every small problem must verify."""

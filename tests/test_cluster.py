@@ -133,9 +133,7 @@ def test_releases_follow_the_law_that_was_enumerated():
         matrix = LabelRandomization(distribution, mechanism.resampling).matrix
         for noisy in itertools.product(range(2), repeat=3):
             law[distribution, noisy] += mass * math.prod(matrix[v, y] for v, y in zip(noisy, labels, strict=True))
-    drawn = Counter(
-        zip(release.distributions, map(tuple, release.labels.reshape(-1, 3).tolist()), strict=True),
-    )
+    drawn = Counter(zip(release.distributions, map(tuple, release.labels.reshape(-1, 3).tolist()), strict=True))
     assert drawn.keys() <= law.keys()
     expected = np.array(list(law.values())) * copies
     observed = np.array([drawn[outcome] for outcome in law])
@@ -143,8 +141,7 @@ def test_releases_follow_the_law_that_was_enumerated():
 
 
 @given(
-    st.lists(st.fractions(-3, 3, max_denominator=20), min_size=2, max_size=6),
-    st.fractions(0, 1, max_denominator=50),
+    st.lists(st.fractions(-3, 3, max_denominator=20), min_size=2, max_size=6), st.fractions(0, 1, max_denominator=50)
 )
 def test_distributions_are_what_theorem_6_says(shares, share):
     threshold = share / len(shares)

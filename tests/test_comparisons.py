@@ -18,17 +18,12 @@ from optrand import Mechanism
 from optrand.baselines import Moments
 from optrand.closed_forms import rr_top_k, rr_with_prior
 from optrand.errors import Infeasible, InvalidInput, NotCertified
-from optrand.plotting._comparisons import (
-    frontier_figure,
-    moments_figure,
-    rr_with_prior_figure,
-    shares_figure,
-    times_figure,
-)
+from optrand.plotting._comparisons import frontier_figure, moments_figure, times_figure
+from optrand.plotting._releases import rr_with_prior_figure, shares_figure
 from optrand.plotting._style import LIMITS
 from optrand.sampling._entropy import SeededEntropy
 from optrand.solvers import design
-from optrand.studies._sweeps import Sweep
+from optrand.studies._many import Sweep
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
 PENALTIES = [0.0, 0.1, 1.0, 10.0, math.inf]

@@ -20,9 +20,9 @@ from words import ExhaustedError, GivenWords, SpelledIds, numbered
 
 from optrand.base._arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.model._table import IntegerArcs, Table
+from optrand.model._table import IntegerArcs, Table, split_column
 from optrand.sampling import Sampler
-from optrand.sampling._draw import BLOCK, DENSE, Weights, split_column
+from optrand.sampling._draw import BLOCK, DENSE, Weights
 from optrand.sampling._entropy import SeededEntropy
 
 LAYOUTS = {"rows": Weights.of_rows, "columns": Weights.of_columns}

@@ -13,7 +13,8 @@ from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import regression
 from optrand.solvers import ColumnGeneration, GridDual, LinearProgram
 from optrand.solvers._gaps import decide_gap
-from optrand.solvers.grid._dual import Candidate, Columns, GridOptions, GridProblem
+from optrand.solvers.grid._dual import Columns, GridOptions, GridProblem
+from optrand.solvers.reduced_dual._answers import Candidate
 
 ALONE = GridDual(fallback=None)
 

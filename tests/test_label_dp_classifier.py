@@ -46,7 +46,8 @@ from optrand.learning import (
     Stages,
     TwoStages,
 )
-from optrand.learning._plans import heterogeneity, keep_two_labels, pool_small_groups, select_rows, temper
+from optrand.learning._cluster_plans import heterogeneity
+from optrand.learning._plans import keep_two_labels, pool_small_groups, select_rows, temper
 from optrand.learning._targets import posterior
 from optrand.sampling._entropy import SeededEntropy
 

@@ -36,13 +36,7 @@ from optrand.learning import (
     Stages,
     TwoStages,
 )
-from optrand.learning._plans import (
-    GROUP,
-    coarse_bins,
-    default_plan,
-    group_prior,
-    prediction_groups,
-)
+from optrand.learning._number_plans import GROUP, coarse_bins, default_plan, group_prior, prediction_groups
 from optrand.sampling._entropy import SeededEntropy
 
 LABELS = range(21)

@@ -13,8 +13,7 @@ import pytest
 from scipy import stats
 
 from optrand.baselines._groups import Groups
-from optrand.baselines._peer_accounting import SUMS, PeerPair, Sums
-from optrand.baselines._peer_to_peer import PeerToPeer, lemma9, lemma9_at, theorem3, theorem3_flip
+from optrand.baselines._peer_to_peer import SUMS, PeerPair, PeerToPeer, Sums, lemma9, lemma9_at, theorem3, theorem3_flip
 from optrand.errors import InvalidInput
 from optrand.sampling._entropy import SeededEntropy
 
@@ -107,7 +106,7 @@ def test_laws_are_those_of_a_plain_sum():
 
 def test_numbers_of_copies_that_are_taken_together_bracket_the_sum(monkeypatch):
     apart = PeerPair.of(120, 0.1, 0.5, ones=0)
-    monkeypatch.setattr("optrand.baselines._peer_accounting.SUMS", Sums(single=0))
+    monkeypatch.setattr("optrand.baselines._peer_to_peer.SUMS", Sums(single=0))
     together = PeerPair.of(120, 0.1, 0.5, ones=0)
     assert len(together.numbers) <= len(SUMS.offsets) < SUMS.single
     assert len(together.numbers) < len(apart.numbers)

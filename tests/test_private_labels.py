@@ -211,11 +211,7 @@ def test_strange_numbers_domains_and_budgets_are_refused() -> None:
 
 
 def test_the_domain_is_the_declared_one_whatever_kind_the_labels_are() -> None:
-    for kind in (
-        ["no", "yes"],
-        pd.Series(["no", "yes"]),
-        pd.Categorical(["no", "yes"], categories=["yes", "no", "x"]),
-    ):
+    for kind in (["no", "yes"], pd.Series(["no", "yes"]), pd.Categorical(["no", "yes"], categories=["yes", "no", "x"])):
         labels = PrivateLabels(kind, 40.0, CLASSES)
         assert labels.domain.labels == tuple(CLASSES)
         assert labels.release([0, 1], UniformRR(3, 40.0)).values.tolist() == [1, 2]

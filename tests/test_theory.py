@@ -30,8 +30,8 @@ from optrand.theory import (
     equal,
     find,
 )
+from optrand.theory._catalogue import details, one_line, page, tally
 from optrand.theory._engine import Draws, cases, claim, corrected, false, grid, write_value
-from optrand.theory._writing import details, one_line, page, tally
 
 ROOT = Path(__file__).parent.parent
 

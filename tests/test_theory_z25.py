@@ -12,7 +12,7 @@ from scipy.integrate import quad
 
 from optrand.baselines import Alibi, UnaryBits
 from optrand.sampling._entropy import SeededEntropy
-from optrand.theory._sums import bit_sums
+from optrand.theory._shared import bit_sums
 from optrand.theory.z25.bits import Task, everything, law, learn, mean_soft_label, votes
 from optrand.theory.z25.neighbours import (
     balance_errors,

@@ -94,6 +94,14 @@ def test_coins_fall_independently_at_their_rate(rate):
         assert stats.binomtest(both, drawn.size - distance, float(rate) ** 2).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("k", [2, 10, 1_000])
+def test_labels_cost_less_than_five_random_octets_for_each_octet_that_is_sent(k):
+    """[Z25], Section 4.3: the time of N labels is of the order of N K."""
+    tape = GivenWords(8, SeededEntropy(1).words(700_000).astype(np.uint8).tolist())
+    sent = UnaryBits(k, 1.0).sample_packed(np.zeros(1_000, dtype=np.intp), source=tape)
+    assert 700_000 - len(tape.left) < 5 * sent.size
+
+
 # Unary bits: privacy, from both sides
 
 

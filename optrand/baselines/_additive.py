@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, TypedDict, Unpack
@@ -29,13 +28,8 @@ from optrand.base._validation import (
     frozen,
     rectangular,
 )
-from optrand.baselines._noise import (
-    ContinuousStaircase,
-    Drawn,
-    LaplaceNoise,
-    LatticeStaircase,
-    Noise,
-)
+from optrand.baselines import _noise as noises
+from optrand.baselines._noise import ContinuousStaircase, Drawn, LaplaceNoise, LatticeStaircase, Noise
 from optrand.errors import InvalidInput
 from optrand.model._problem import Interval
 from optrand.model._protocol import Moments
@@ -96,15 +90,13 @@ class Additive(ABC):
         declared = _declare(labels)
         hidden = _check_sensitivity(options.get("sensitivity"), declared)
         budget = check_epsilon(epsilon)
-        # Beyond these 1 / epsilon, or the scale of the noise, leaves the range of floats. Integers have any size.
-        if budget < 1e-300 or (hidden / budget > 1e300 and not self.exact):
+        # Beyond these the variance leaves the range of floats.
+        if budget < 1e-100 or hidden / budget > 1e100:
             raise InvalidInput(
-                f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where noise is no float: raise epsilon, or "
-                "rescale the labels"
+                f"epsilon is {budget:g} at a sensitivity of {hidden:g}, where the variance of noise is no float: "
+                "raise epsilon, or rescale the labels"
             )
-        fields = {"labels": declared, "epsilon": budget, "clip": clip, "sensitivity": hidden}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(labels=declared, epsilon=budget, clip=clip, sensitivity=hidden)
 
     @property
     @abstractmethod
@@ -134,15 +126,9 @@ class Additive(ABC):
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
         """Draw one noisy label for every record, the same whatever the batch, order or partition.
 
-        Each record has a stream of random words of its own; some 35 microseconds a draw.
-
-        Parameters
-        ----------
-        values : (n,) array of integers or floats
-        ids : (n, 2) array of uint64
-            Ids of the records, distinct over the whole release.
-        streams : RecordEntropy
-            Such as :class:`~optrand.sampling._keyed.RecordStreams`.
+        Each record has a stream of random words of its own, of a key such as
+        :class:`~optrand.sampling._keyed.RecordStreams`, by its id, a row of `ids` that is distinct over the whole
+        release. Some 35 microseconds a draw.
         """
         array, ids = check_records(values, ids)
         private = self._check_inside(array.astype(np.float64))
@@ -154,7 +140,7 @@ class Additive(ABC):
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
         noisy: Floats = values + np.asarray(noise, dtype=np.float64)
-        return noisy if self.clip is None else np.clip(noisy, self.clip.low, self.clip.high)
+        return noisy if self.clip is None else noisy.clip(self.clip.low, self.clip.high)
 
     def positions(self, values: Floats, name: str) -> Floats:  # noqa: ARG002
         """Convert numbers to units of the noise. `name` is the word for them in an error message."""
@@ -290,12 +276,10 @@ class LatticeAdditive(Additive):
 
     @property
     def unit(self) -> float:
-        """One step."""
         return self.step
 
     @property
     def steps(self) -> int:
-        """The sensitivity in steps."""
         return int(decimal_value(self.sensitivity) / decimal_value(self.step))
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
@@ -307,13 +291,7 @@ class LatticeAdditive(Additive):
         return np.array(self._to_floats(noisy), dtype=np.float64)
 
     def channel(self, labels: ArrayLike) -> Randomizer:
-        """Build the whole finite channel of a clipped mechanism from some labels, which strictly increase.
-
-        Raises
-        ------
-        InvalidInput
-            Releases are not clipped, so that there are infinitely many of them.
-        """
+        """Build the whole finite channel of clipped releases from some labels, which strictly increase."""
         if self.clip is None:
             raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
         low, high = map(int, self._clip_positions(self.clip))
@@ -432,7 +410,7 @@ class Staircase(Additive):
         self, labels: Interval | ArrayLike, epsilon: float, *, gamma: float | None = None, **options: Unpack[Reach]
     ) -> None:
         super().__init__(labels, epsilon, **options)
-        share = best_gamma(self.epsilon) if gamma is None else check_real(gamma, "gamma")
+        share = noises.best_gamma(self.epsilon) if gamma is None else check_real(gamma, "gamma")
         if not 0 < share < 1:
             raise InvalidInput(f"gamma is {share:g}, expected a share strictly between 0 and 1")
         object.__setattr__(self, "gamma", share)
@@ -478,58 +456,13 @@ class DiscreteStaircase(LatticeAdditive):
     ) -> None:
         super().__init__(labels, epsilon, step=step, **options)
         if rise is None:
-            rise = best_rise(self.epsilon, self.steps)
+            rise = noises.best_rise(self.epsilon, self.steps)
         object.__setattr__(self, "rise", check_integer(rise, "rise", 1, self.steps, why=", the steps of a stair"))
 
     @property
     def noise(self) -> LatticeStaircase:
         """Stairs as long as the sensitivity, in steps."""
         return LatticeStaircase(self.epsilon, self.steps, self.rise)
-
-
-def best_gamma(epsilon: float) -> float:
-    r"""Compute the share of the upper level that makes the variance of the staircase least.
-
-    .. math:: \gamma = \frac{(b (1 + b) / 2)^{1/3} - b}{1 - b}, \qquad b = e^{-\varepsilon}
-
-    It is below 1/2, its limit at 0, and about ``exp(-epsilon / 3) / 2**(1 / 3)`` at large epsilon. [GV14] prints
-    :math:`-b / (1 - b) + (b - 2 b^2 + 2 b^4 - b^5)^{1/3} / (2^{1/3} (1 - b)^2)`, whose radicand is :math:`b (1 + b)
-    (1 - b)^3`. Here no near numbers are subtracted.
-
-    Examples
-    --------
-    >>> round(best_gamma(1e-9), 6), round(best_gamma(1.0), 6)
-    (0.5, 0.416737)
-    """
-    budget = check_epsilon(epsilon)
-    fall = -math.expm1(-budget)
-    return math.exp(-budget) * math.expm1((2 * budget + math.log1p(-fall / 2)) / 3) / fall
-
-
-def best_rise(epsilon: float, length: int) -> int:
-    r"""Compute the number of integers on the upper level that makes the variance of the discrete staircase least.
-
-    Raising the integer :math:`r` of every stair to the upper level adds mass whose mean square is
-    :math:`(1 - e^{-\varepsilon}) \sum_j e^{-j \varepsilon} (r + j D)^2`, and the new variance is a mean of that and of
-    the old one. The former grows with :math:`r`: once it is above the variance it stays above, so that the variance
-    falls and then rises. Bisection finds the minimum in ``O(log(length))`` steps.
-
-    Examples
-    --------
-    >>> [best_rise(epsilon, 52) for epsilon in (0.1, 1.0, 4.0)]
-    [26, 22, 11]
-    """
-    budget = check_epsilon(epsilon)
-    if length < 1:
-        raise InvalidInput(f"a stair of {length} integer(s), expected at least one")
-    growth = 1 / math.expm1(budget)
-
-    def is_enough(rise: int) -> bool:
-        # The moments of a geometric number of stairs, whose mean is `growth`.
-        added = rise**2 + 2 * rise * length * growth + length**2 * growth * (1 + 2 * growth)
-        return added >= LatticeStaircase(budget, length, rise).variance
-
-    return 1 + bisect_left(range(1, length), True, key=is_enough)
 
 
 def _declare(labels: Interval | ArrayLike) -> Interval:

@@ -48,7 +48,6 @@ class ClusterRelease:
     mechanism: ClusterRR
 
     def __post_init__(self) -> None:
-        """Copy the labels, and freeze the copy."""
         freeze(self, "labels")
 
     def channel(self, cluster: int) -> LabelRandomization:
@@ -169,18 +168,11 @@ class ClusterRR:
                 f"{name} is 1: the label-randomization matrix would be singular, since all of its columns are the "
                 "distribution of the cluster; pass bias_correction below 1"
             )
-        fields = {"k": size, "threshold": floor, "noise_scale": scale, "resampling": share, "bias_correction": beta}
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        vars(self).update(k=size, threshold=floor, noise_scale=scale, resampling=share, bias_correction=beta)
 
     @classmethod
     def for_budget(
-        cls,
-        k: int,
-        split: BudgetSplit,
-        *,
-        threshold: float | Fraction,
-        bias_correction: float | Fraction | None = None,
+        cls, k: int, split: BudgetSplit, *, threshold: float | Fraction, bias_correction: float | Fraction | None = None
     ) -> ClusterRR:
         r"""Spend ``split.prior`` on the distributions and ``split.labels`` on the labels.
 
@@ -290,7 +282,6 @@ class ClusterPriors:
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Copy the arrays, and freeze the copies."""
         object.__setattr__(self, "probabilities", frozen(self.probabilities))
         freeze(self, "uniform")
 
@@ -354,7 +345,6 @@ class ClusterPriorRelease:
     split: BudgetSplit
 
     def __post_init__(self) -> None:
-        """Copy the labels, and freeze the copy."""
         freeze(self, "labels")
 
     @property
@@ -397,7 +387,6 @@ class ClusterPriorRR:
     split: BudgetSplit
 
     def __post_init__(self) -> None:
-        """Check both."""
         check_integer(self.k, "k", 1)
         check_epsilon(self.split.prior, "the budget of the priors")
         check_epsilon(self.split.labels, "the budget of the labels")

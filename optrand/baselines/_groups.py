@@ -48,7 +48,6 @@ class Groups(Record):
     names: NDArray[Any]
 
     def __post_init__(self) -> None:
-        """Check that the two fit together, and freeze them."""
         index, names = np.array(self.index), np.array(self.names)
         if index.ndim != 1 or names.ndim != 1:
             raise InvalidInput(

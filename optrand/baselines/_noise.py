@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +22,8 @@ import numpy as np
 from scipy import special
 
 from optrand.base._arithmetic import decimal_value, float_below
-from optrand.base._validation import Floats
+from optrand.base._validation import Floats, check_epsilon
+from optrand.errors import InvalidInput
 from optrand.sampling._discrete_noise import discrete_staircase
 from optrand.sampling._entropy import EntropySource, check_width, check_words
 
@@ -97,10 +99,7 @@ class LaplaceNoise(Noise):
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
         """Integrate ``Pr[Z > s]`` and ``2 s Pr[Z > s]`` up to the reach; the latter is an incomplete gamma."""
         x = reach / self.scale
-        # The square of the scale may overflow where that of the reach does not, and an incomplete gamma may vanish.
-        near = reach * reach / 2 * special.hyp1f1(2, 3, -np.minimum(x, 1.0))
-        far = self.scale * self.scale * special.gammainc(2, np.maximum(x, 1.0))
-        return -self.scale / 2 * np.expm1(-x), np.where(x < 1, near, far)
+        return -self.scale / 2 * np.expm1(-x), self.scale**2 * special.gammainc(2, x)
 
 
 class _Stairs(Noise):
@@ -227,9 +226,7 @@ class ContinuousStaircase(_Stairs):
         return noise
 
     def sums(self, reach: Floats, level: float) -> tuple[Floats, Floats]:
-        """Integrate; lengths are not cubed, which may leave the range of floats."""
-        share = level * reach
-        return share * reach / 2, share * reach * reach / 3
+        return level * reach**2 / 2, level * reach**3 / 3
 
 
 @dataclass(frozen=True)
@@ -276,15 +273,53 @@ class LatticeStaircase(_Stairs):
         return super().between(np.floor(low), np.floor(high))
 
 
-def draw_uniforms(source: EntropySource, count: int) -> Floats:
-    """Draw floats strictly between 0 and 1, each from at least 53 bits, the length of a significand.
+def best_gamma(epsilon: float) -> float:
+    r"""Compute the share of the upper level that makes the variance of the staircase least.
+
+    .. math:: \gamma = \frac{(b (1 + b) / 2)^{1/3} - b}{1 - b}, \qquad b = e^{-\varepsilon}
+
+    It is below 1/2, its limit at 0, and about ``exp(-epsilon / 3) / 2**(1 / 3)`` at large epsilon. [GV14] prints
+    :math:`-b / (1 - b) + (b - 2 b^2 + 2 b^4 - b^5)^{1/3} / (2^{1/3} (1 - b)^2)`, whose radicand is :math:`b (1 + b)
+    (1 - b)^3`. Here no near numbers are subtracted.
 
     Examples
     --------
-    >>> from optrand.sampling import SeededEntropy
-    >>> draw_uniforms(SeededEntropy(0), 3).round(3).tolist()
-    [0.85, 0.555, 0.076]
+    >>> round(best_gamma(1e-9), 6), round(best_gamma(1.0), 6)
+    (0.5, 0.416737)
     """
+    budget = check_epsilon(epsilon)
+    fall = -math.expm1(-budget)
+    return math.exp(-budget) * math.expm1((2 * budget + math.log1p(-fall / 2)) / 3) / fall
+
+
+def best_rise(epsilon: float, length: int) -> int:
+    r"""Compute the number of integers on the upper level that makes the variance of the discrete staircase least.
+
+    Raising the integer :math:`r` of every stair to the upper level adds mass whose mean square is
+    :math:`(1 - e^{-\varepsilon}) \sum_j e^{-j \varepsilon} (r + j D)^2`, and the new variance is a mean of that and of
+    the old one. The former grows with :math:`r`: once it is above the variance it stays above, so that the variance
+    falls and then rises. Bisection finds the minimum in ``O(log(length))`` steps.
+
+    Examples
+    --------
+    >>> [best_rise(epsilon, 52) for epsilon in (0.1, 1.0, 4.0)]
+    [26, 22, 11]
+    """
+    budget = check_epsilon(epsilon)
+    if length < 1:
+        raise InvalidInput(f"a stair of {length} integer(s), expected at least one")
+    growth = 1 / math.expm1(budget)
+
+    def is_enough(rise: int) -> bool:
+        # The moments of a geometric number of stairs, whose mean is `growth`.
+        added = rise**2 + 2 * rise * length * growth + length**2 * growth * (1 + 2 * growth)
+        return added >= LatticeStaircase(budget, length, rise).variance
+
+    return 1 + bisect_left(range(1, length), True, key=is_enough)
+
+
+def draw_uniforms(source: EntropySource, count: int) -> Floats:
+    """Draw floats strictly between 0 and 1, each from at least 53 bits, the length of a significand."""
     width = check_width(source)
     each = -(-53 // width)
     words = check_words(source, each * count).reshape(count, each).astype(np.float64)

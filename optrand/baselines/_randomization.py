@@ -63,7 +63,6 @@ class LabelRandomization(Record):
     resampling: Fraction
 
     def __post_init__(self) -> None:
-        """Check the probabilities."""
         entries = tuple(check_fraction(q, "an entry of the distribution", most=1) for q in self.distribution)
         if sum(entries) != 1:
             raise InvalidInput(
@@ -223,18 +222,11 @@ class UniformRR(LabelRandomization):
         return {"k": self.k, "epsilon": self.epsilon}
 
     def __repr__(self) -> str:
-        """Return the call that makes it."""
         return f"UniformRR(k={self.k}, epsilon={self.epsilon})"
 
 
 def check_fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:
-    """Return the exact value of a float or fraction. Raise if it is not from 0 to `most`, if that is given.
-
-    Examples
-    --------
-    >>> check_fraction(0.75, "resampling", most=1)
-    Fraction(3, 4)
-    """
+    """Return the exact value of a float or fraction. Raise if it is not from 0 to `most`, if that is given."""
     exact = Fraction(given if isinstance(given, Fraction) else check_real(given, name))
     if most is not None and not 0 <= exact <= most:
         raise InvalidInput(f"{name} is {float(exact):g}, expected a probability from 0 to {most}")

@@ -48,7 +48,6 @@ class OneHot(Record, ABC):
     epsilon: float
 
     def __post_init__(self) -> None:
-        """Check both numbers."""
         object.__setattr__(self, "k", check_integer(self.k, "k", 2))
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         # Below this the variance of an estimate leaves the range of floats.
@@ -378,7 +377,6 @@ class LatticeAlibi(OneHot):
     steps: int = 16
 
     def __post_init__(self) -> None:
-        """Check all three."""
         super().__post_init__()
         check_integer(self.steps, "steps", 1, 256)
 
@@ -440,8 +438,6 @@ def octets(source: EntropySource, count: int) -> Octets:
 def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
     """Draw `count` octets of eight independent coins: each bit is 1 with exactly the given probability, below 1.
 
-    Notes
-    -----
     A coin shows heads where a uniform number in ``[0, 1)`` lies below the probability `q`: at the first binary digit in
     which the two differ, the number must have the 0.
 
@@ -450,13 +446,6 @@ def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
     Heads has probability ``sum of 2**-t`` over the digits 1 of `q`, which is `q`. The digits come from long division in
     integers, so nothing is rounded. An octet is open after ``t`` rounds with probability ``1 - (1 - 2**-t)**8``, whose
     sum over ``t`` is 4.4: the mean number of random octets for eight coins.
-
-    Examples
-    --------
-    >>> from optrand.sampling import SeededEntropy
-    >>> drawn = coins(Fraction(1, 3), 100_000, SeededEntropy(0))
-    >>> round(float(np.unpackbits(drawn).mean()), 3)
-    0.333
     """
     heads = np.zeros(count, dtype=np.uint8)
     at, undecided = np.arange(count), np.full(count, 255, dtype=np.uint8)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from optrand.mechanism._mechanism import Mechanism
     from optrand.model._problem import Problem
     from optrand.release._record import ReleaseRecord
-    from optrand.studies._sweeps import Sweep
+    from optrand.studies._many import Sweep
 
 SEVERAL = "One or more: a list such as 0.5,1,2, or LOW:HIGH:N for N evenly spaced ones, or both."
 
@@ -178,7 +178,7 @@ def sweep(
     all other rows are computed first.
     """
     from optrand.base._files import check_target, write_atomically
-    from optrand.studies._sweeps import sweep as run_sweep
+    from optrand.studies._many import sweep as run_sweep
 
     budgets = parse_several(epsilons, "--epsilon", parse_epsilon)
     penalties = parse_several(bias_penalties, "--bias-penalty", parse_penalty)

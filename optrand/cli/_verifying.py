@@ -239,7 +239,7 @@ def theory(
     one of its quantifiers. Every test must also refute a deliberately false variant of its claim.
     """
     from optrand.base._files import check_folder, refuse_target, write_atomically
-    from optrand.theory import BlindCheck, Finding, _writing, check, find
+    from optrand.theory import BlindCheck, Finding, _catalogue, check, find
 
     chosen = find(paper=paper, number=claim)
     if listed:
@@ -261,11 +261,11 @@ def theory(
                 continue
             failed = failed or finding.verdict is not each.verdict
             findings.append(finding)
-            say(_writing.one_line(finding) if claim is None else f"{_writing.details(finding)}\n")
+            say(_catalogue.one_line(finding) if claim is None else f"{_catalogue.details(finding)}\n")
     if findings:
-        say(f"{_writing.tally(findings)}")
+        say(f"{_catalogue.tally(findings)}")
     if failed:
         say("at least one claim has another verdict than its code declares, or could not be tried")
         raise typer.Exit(UNVERIFIED)
     if page is not None:
-        write_atomically(page, _writing.page(findings).encode(), overwrite=force)
+        write_atomically(page, _catalogue.page(findings).encode(), overwrite=force)

@@ -26,23 +26,13 @@ try:
 except ImportError as error:
     raise MissingExtra("optrand.learning needs scikit-learn: pip install 'optrand[learning]'") from error
 
+from optrand.learning._cluster_plans import Clusters, Peers
 from optrand.learning._domain import Domain
 from optrand.learning._estimators import LabelDPClassifier, LabelDPRegressor
-from optrand.learning._plans import (
-    Alibi,
-    Bits,
-    Clusters,
-    DomainPrior,
-    NearestNeighbour,
-    OnePrior,
-    Peers,
-    Plan,
-    PublicClusters,
-    RowPriors,
-    Stages,
-    TwoStages,
-)
-from optrand.learning._private_labels import LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning._likelihoods import LabelRelease, PriorRelease
+from optrand.learning._number_plans import OnePrior, PublicClusters, RowPriors, TwoStages
+from optrand.learning._plans import Alibi, Bits, DomainPrior, NearestNeighbour, Plan, Stages
+from optrand.learning._private_labels import PrivateLabels
 from optrand.learning._targets import BinaryBits, Debiased, Likelihood, NoisyLabels, SoftLabels, Target
 
 __all__ = [

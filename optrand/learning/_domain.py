@@ -50,7 +50,6 @@ class Domain:
     nominal: bool = False
 
     def __post_init__(self) -> None:
-        """Check that labels can be told apart."""
         if not all(isinstance(label, Hashable) for label in self.labels) or any(
             label is None or label != label for label in self.labels
         ):

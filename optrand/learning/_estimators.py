@@ -18,8 +18,10 @@ from optrand.base._arithmetic import float_above
 from optrand.base._validation import Floats, check_epsilon, check_integer, check_real, expect, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.learning._domain import Domain
-from optrand.learning._plans import Bits, Plan, Stages, TwoStagePlan, default_plan
-from optrand.learning._private_labels import LabelRelease, PrivateLabels
+from optrand.learning._likelihoods import LabelRelease
+from optrand.learning._number_plans import TwoStagePlan, default_plan
+from optrand.learning._plans import Bits, Plan, Stages
+from optrand.learning._private_labels import PrivateLabels
 from optrand.learning._released import account_of, fit_numbers, is_release, priors_of, releases_of
 from optrand.learning._targets import (
     BinaryBits,
@@ -159,7 +161,6 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there is a model."""
         return hasattr(self, "estimator_")
 
 

@@ -1,4 +1,4 @@
-r"""Likelihood of released values, and weights of losses, for every kind of randomizer.
+r"""Releases, the likelihood of their values, and weights of losses, for every kind of randomizer.
 
 ========================  ==================================================  =======================================
 randomizer                likelihood of label `y`, up to one factor per row   weights of losses
@@ -21,24 +21,158 @@ weighted loss is a linear function of the scores, plus the logarithm of the sum 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optrand.accounting._spent import Spent
 from optrand.base._arithmetic import quotient
+from optrand.base._records import freeze
 from optrand.base._validation import Floats
 from optrand.baselines._additive import Additive
 from optrand.baselines._cluster import ClusterPriorRelease, ClusterRelease
+from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerToPeer
 from optrand.closed_forms._batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.estimate._averages import output_numbers
 from optrand.estimate._debiasing import loss_weights, top_k_loss_weights
+from optrand.estimate._histograms import project_to_simplex
 from optrand.learning._domain import Domain
 from optrand.mechanism._mechanism import Mechanism
+from optrand.sampling._priors import EstimatedPrior, smoothed_prior
 
+Rows = NDArray[np.intp]
 Values = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelRelease:
+    """Noisy labels of some rows. All that is computed from it is post-processing.
+
+    Attributes
+    ----------
+    rows : (n,) array of int
+        Rows of the table that the values belong to.
+    values : (n,) or (n, m) array
+        Drawn by the randomizer: outputs, class numbers, bits or noisy vectors.
+    randomizer : object
+        The randomizer that drew them; of a cluster randomizer its release, which has the noisy distributions.
+    domain : Domain
+        The declared labels. Its order is that of the columns of :attr:`likelihood` and :attr:`loss_weights`.
+    spent : Spent
+        Charge of each row for it.
+    groups : Groups, optional
+        Public clusters of all rows that took part, if the randomizer learned from clusters.
+    """
+
+    rows: Rows
+    values: NDArray[Any]
+    randomizer: Any
+    domain: Domain
+    spent: Spent
+    groups: Groups | None = None
+
+    def __post_init__(self) -> None:
+        freeze(self, "rows", "values")
+
+    def __len__(self) -> int:
+        return int(self.rows.size)
+
+    @property
+    def trust(self) -> Literal["local", "central"]:
+        """Whom a row has to trust: "local" is nobody but itself, "central" a curator who sees all true labels."""
+        return "central" if isinstance(self.randomizer, (ClusterRelease, ClusterPriorRelease)) else "local"
+
+    @cached_property
+    def likelihood(self) -> Floats:
+        """``Pr[values[i] | label y]`` up to one factor per row, whose largest entry is 1; shape ``(n, K)``.
+
+        Notes
+        -----
+        Training minimises ``-log sum_y likelihood[i, y] p(y | x_i)``: the factor of a row changes no minimiser. Labels
+        that peers exchanged have the likelihood of the label that was copied.
+
+        Examples
+        --------
+        >>> from optrand.baselines import UnaryBits
+        >>> from optrand.learning import PrivateLabels
+        >>> from optrand.sampling import SeededEntropy
+        >>> labels = PrivateLabels(["b", "a"], 4.0, ["a", "b", "c"], source=SeededEntropy(1))
+        >>> release = labels.release([0, 1], UnaryBits(3, 4.0))
+        >>> release.values.tolist(), release.likelihood.round(3).tolist()
+        ([[0, 1, 0], [1, 0, 0]], [[0.018, 1.0, 0.018], [1.0, 0.018, 0.018]])
+        """
+        table = likelihood_table(self.randomizer, self.values, self.domain)
+        table.flags.writeable = False
+        return table
+
+    @cached_property
+    def loss_weights(self) -> Floats:
+        r"""Weights :math:`w_{iy}` with the mean :math:`[y = y_i]` over the noise, shape ``(n, K)``.
+
+        The sum of weight times loss over all labels is an unbiased estimate of the loss at the true label ([G21],
+        equations 7 and 17; [E22], Algorithm 1, line 30). If RRTop-k or RRWithPrior did not keep the true label, its
+        expectation is the mean loss over the labels that it kept.
+
+        Raises
+        ------
+        InvalidInput
+            A randomizer that cannot be inverted, or is of a kind that is not known.
+
+        Examples
+        --------
+        >>> import math
+        >>> from optrand.baselines import UniformRR
+        >>> from optrand.learning import PrivateLabels
+        >>> from optrand.sampling import SeededEntropy
+        >>> labels = PrivateLabels([0, 1], 2.0, [0, 1, 2], source=SeededEntropy(0))
+        >>> labels.release([0, 1], UniformRR(3, math.log(3))).loss_weights.round(9).tolist()
+        [[-0.5, -0.5, 2.0], [-0.5, 2.0, -0.5]]
+        """
+        return loss_weight_table(self.randomizer, self.values, self.domain)
+
+
+@dataclass(frozen=True, eq=False)
+class PriorRelease:
+    """Histogram of some rows with exact discrete Laplace noise of scale ``2 / epsilon``.
+
+    Attributes
+    ----------
+    rows : (n,) array of int
+        That were counted.
+    counts : tuple of int
+        Noisy counts, which may be negative, of each label or bin.
+    epsilon : float
+        Charge of each counted row, in nats.
+    trust : "central"
+        The labels were counted by somebody who saw them.
+    """
+
+    rows: Rows
+    counts: tuple[int, ...]
+    epsilon: float
+
+    trust: ClassVar[Literal["local", "central"]] = "central"
+
+    @property
+    def clipped(self) -> EstimatedPrior:
+        """Counts clipped at zero, as [B23], Algorithm 4, has them. With a price on bias they serve badly."""
+        return EstimatedPrior(tuple(max(count, 0) for count in self.counts), self.epsilon)
+
+    @cached_property
+    def probabilities(self) -> Floats:
+        """Posterior mean of the shares, none of them zero (:func:`~optrand.sampling._priors.smoothed_prior`)."""
+        return smoothed_prior(self.clipped, self.rows.size)
+
+    @cached_property
+    def projected(self) -> Floats:
+        """Nearest distribution to the noisy shares, with zeros: unbiased before it is projected."""
+        shares: Floats = project_to_simplex(np.array([float(count) for count in self.counts]) / self.rows.size)
+        return shares
 
 
 def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:

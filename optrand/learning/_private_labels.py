@@ -1,168 +1,29 @@
-"""Private labels: the only object that sees them, and their releases.
-
-=======================  =========================================================================
-:class:`PrivateLabels`   holds the true labels and an exact account of the charges of each row
-:class:`LabelRelease`    noisy labels, with their likelihood and their weights of losses
-:class:`PriorRelease`    a noisy histogram
-=======================  =========================================================================
-"""
+"""Private labels: the only object that sees them, with an exact account of the charges of each row."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar, Literal, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.accounting._spent import Odometer, Spent
-from optrand.base._records import freeze
 from optrand.base._suggestions import suggest_attributes
-from optrand.base._validation import Floats, check_epsilon, rectangular, suggest_parameters
-from optrand.baselines._cluster import ClusterPriorRelease, ClusterPriorRR, ClusterRelease, ClusterRR
+from optrand.base._validation import check_epsilon, rectangular, suggest_parameters
+from optrand.baselines._cluster import ClusterPriorRR, ClusterRR
 from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerToPeer
 from optrand.errors import DrawFailed, InvalidInput, OptrandError, OverBudget
-from optrand.estimate._histograms import project_to_simplex
 from optrand.learning._domain import Codes, Domain
-from optrand.learning._likelihoods import label_inputs, likelihood_table, loss_weight_table
+from optrand.learning._likelihoods import LabelRelease, PriorRelease, Rows, label_inputs
 from optrand.sampling._entropy import EntropySource, SystemEntropy
-from optrand.sampling._priors import EstimatedPrior, private_histogram, smoothed_prior
+from optrand.sampling._priors import private_histogram
 
-Rows = NDArray[np.intp]
 Drawn = TypeVar("Drawn")
-
-
-@dataclass(frozen=True, eq=False)
-class LabelRelease:
-    """Noisy labels of some rows. All that is computed from it is post-processing.
-
-    Attributes
-    ----------
-    rows : (n,) array of int
-        Rows of the table that the values belong to.
-    values : (n,) or (n, m) array
-        Drawn by the randomizer: outputs, class numbers, bits or noisy vectors.
-    randomizer : object
-        The randomizer that drew them; of a cluster randomizer its release, which has the noisy distributions.
-    domain : Domain
-        The declared labels. Its order is that of the columns of :attr:`likelihood` and :attr:`loss_weights`.
-    spent : Spent
-        Charge of each row for it.
-    groups : Groups, optional
-        Public clusters of all rows that took part, if the randomizer learned from clusters.
-    """
-
-    rows: Rows
-    values: NDArray[Any]
-    randomizer: Any
-    domain: Domain
-    spent: Spent
-    groups: Groups | None = None
-
-    def __post_init__(self) -> None:
-        """Copy the arrays, and freeze the copies."""
-        freeze(self, "rows", "values")
-
-    def __len__(self) -> int:
-        return int(self.rows.size)
-
-    @property
-    def trust(self) -> Literal["local", "central"]:
-        """Whom a row has to trust: "local" is nobody but itself, "central" a curator who sees all true labels."""
-        return "central" if isinstance(self.randomizer, (ClusterRelease, ClusterPriorRelease)) else "local"
-
-    @cached_property
-    def likelihood(self) -> Floats:
-        """``Pr[values[i] | label y]`` up to one factor per row, whose largest entry is 1; shape ``(n, K)``.
-
-        Notes
-        -----
-        Training minimises ``-log sum_y likelihood[i, y] p(y | x_i)``: the factor of a row changes no minimiser. Labels
-        that peers exchanged have the likelihood of the label that was copied.
-
-        Examples
-        --------
-        >>> from optrand.baselines import UnaryBits
-        >>> from optrand.learning import PrivateLabels
-        >>> from optrand.sampling import SeededEntropy
-        >>> labels = PrivateLabels(["b", "a"], 4.0, ["a", "b", "c"], source=SeededEntropy(1))
-        >>> release = labels.release([0, 1], UnaryBits(3, 4.0))
-        >>> release.values.tolist(), release.likelihood.round(3).tolist()
-        ([[0, 1, 0], [1, 0, 0]], [[0.018, 1.0, 0.018], [1.0, 0.018, 0.018]])
-        """
-        table = likelihood_table(self.randomizer, self.values, self.domain)
-        table.flags.writeable = False
-        return table
-
-    @cached_property
-    def loss_weights(self) -> Floats:
-        r"""Weights :math:`w_{iy}` with the mean :math:`[y = y_i]` over the noise, shape ``(n, K)``.
-
-        The sum of weight times loss over all labels is an unbiased estimate of the loss at the true label ([G21],
-        equations 7 and 17; [E22], Algorithm 1, line 30). If RRTop-k or RRWithPrior did not keep the true label, its
-        expectation is the mean loss over the labels that it kept.
-
-        Raises
-        ------
-        InvalidInput
-            A randomizer that cannot be inverted, or is of a kind that is not known.
-
-        Examples
-        --------
-        >>> import math
-        >>> from optrand.baselines import UniformRR
-        >>> from optrand.learning import PrivateLabels
-        >>> from optrand.sampling import SeededEntropy
-        >>> labels = PrivateLabels([0, 1], 2.0, [0, 1, 2], source=SeededEntropy(0))
-        >>> labels.release([0, 1], UniformRR(3, math.log(3))).loss_weights.round(9).tolist()
-        [[-0.5, -0.5, 2.0], [-0.5, 2.0, -0.5]]
-        """
-        return loss_weight_table(self.randomizer, self.values, self.domain)
-
-
-@dataclass(frozen=True, eq=False)
-class PriorRelease:
-    """Histogram of some rows with exact discrete Laplace noise of scale ``2 / epsilon``.
-
-    Attributes
-    ----------
-    rows : (n,) array of int
-        That were counted.
-    counts : tuple of int
-        Noisy counts, which may be negative, of each label or bin.
-    epsilon : float
-        Charge of each counted row, in nats.
-    trust : "central"
-        The labels were counted by somebody who saw them.
-    """
-
-    rows: Rows
-    counts: tuple[int, ...]
-    epsilon: float
-
-    trust: ClassVar[Literal["local", "central"]] = "central"
-
-    @property
-    def clipped(self) -> EstimatedPrior:
-        """Counts clipped at zero, as [B23], Algorithm 4, has them. With a price on bias they serve badly."""
-        return EstimatedPrior(tuple(max(count, 0) for count in self.counts), self.epsilon)
-
-    @cached_property
-    def probabilities(self) -> Floats:
-        """Posterior mean of the shares, none of them zero (:func:`~optrand.sampling._priors.smoothed_prior`)."""
-        return smoothed_prior(self.clipped, self.rows.size)
-
-    @cached_property
-    def projected(self) -> Floats:
-        """Nearest distribution to the noisy shares, with zeros: unbiased before it is projected."""
-        shares: Floats = project_to_simplex(np.array([float(count) for count in self.counts]) / self.rows.size)
-        return shares
 
 
 _LEARN_FROM_CLUSTERS = (ClusterRR, ClusterPriorRR, PeerToPeer)

@@ -15,11 +15,9 @@ from optrand.baselines._additive import Additive
 from optrand.errors import InvalidInput
 from optrand.estimate._averages import UNBIASED, output_numbers
 from optrand.learning._domain import Domain
-from optrand.learning._likelihoods import label_inputs
-from optrand.learning._private_labels import LabelRelease
+from optrand.learning._likelihoods import LabelRelease, label_inputs
 from optrand.learning._targets import likelihood_of, posterior
-from optrand.learning._tilting import tilt_priors
-from optrand.learning._training import clip_to_range
+from optrand.learning._training import clip_to_range, tilt_priors
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released
 
@@ -38,17 +36,8 @@ def is_release(y: Any) -> bool:
 def releases_of(y: Any, rows: int) -> list[LabelRelease]:
     """Return released labels as one release for each mechanism, without rows whose label is missing.
 
-    Parameters
-    ----------
-    y : LabelRelease, sequence of them, ``(noisy, record)`` or ``(noisy, record, groups)``
-        The record may also be the mechanism that drew the labels.
-    rows : int
-        Rows of the features.
-
-    Raises
-    ------
-    InvalidInput
-        Labels of other rows, or values that the mechanism cannot have drawn.
+    `y` is as in :meth:`LabelDPClassifier.fit`; in a pair the record may also be the mechanism that drew the labels.
+    Raise if labels are of other rows, or values cannot have been drawn by the mechanism.
     """
     releases = _of_record(*y) if isinstance(y, tuple) and not isinstance(y[0], LabelRelease) else _of_holder(y)
     if any(release.domain.labels != releases[0].domain.labels for release in releases):
@@ -63,7 +52,6 @@ def releases_of(y: Any, rows: int) -> list[LabelRelease]:
 
 
 def account_of(releases: Sequence[LabelRelease], rows: int) -> Spent:
-    """Return the most that a row has paid for some releases."""
     odometer = Odometer(rows)
     for release in releases:
         odometer.charge(release.rows, release.spent)
@@ -94,8 +82,8 @@ def fit_numbers(estimator: Any, X: Any, releases: Sequence[LabelRelease]) -> Any
               \rho = \frac{\sum_i (E[y \mid z_i, m_i] - m_i)^2}{\sum_i \operatorname{Var}[y \mid m_i]},
 
     where :math:`m_i` is the prediction of the round before, and a label is distributed as the mechanism's prior, tilted
-    to that mean (:mod:`optrand.learning._tilting`). A fixed point is one of expectation maximisation, which would take
-    a share :math:`\rho` of each step: the part of a label's variance that is left in a released one.
+    to that mean. A fixed point is one of expectation maximisation, which would take a share :math:`\rho` of each step:
+    the part of a label's variance that is left in a released one.
     """
     features = _safe_indexing(X, np.concatenate([release.rows for release in releases]))
     if all(_is_unbiased(release.randomizer) for release in releases):

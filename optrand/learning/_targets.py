@@ -24,24 +24,13 @@ from optrand.base._validation import Floats, check_integer, check_real
 from optrand.baselines._vector import UnaryBits
 from optrand.errors import InvalidInput
 from optrand.estimate._histograms import project_to_simplex
-from optrand.learning._likelihoods import label_inputs
-from optrand.learning._private_labels import LabelRelease
+from optrand.learning._likelihoods import LabelRelease, label_inputs
 
 Releases = Sequence[LabelRelease]
 
 
 class Start(NamedTuple):
-    """Knowledge of the labels before a model of the releases is trained.
-
-    Attributes
-    ----------
-    beliefs : (n, K) array, optional
-        Probabilities of labels, by an earlier model or priors that were paid for.
-    model : classifier, optional
-        Model of an earlier stage.
-    informed : bool
-        True if the first beliefs come from cluster priors, which the likelihood table does not contain.
-    """
+    """Knowledge of the labels before a model of the releases is trained."""
 
     beliefs: Floats | None = None
     model: Any = None
@@ -99,7 +88,6 @@ class Likelihood(Target):
     smallest: float = 1e-3
 
     def __post_init__(self) -> None:
-        """Check both."""
         check_integer(self.rounds, "rounds", 1)
         if not 0 <= check_real(self.smallest, "smallest") <= 0.5:
             raise InvalidInput(f"smallest is {self.smallest:g}, expected a weight from 0 to 0.5")
@@ -109,7 +97,6 @@ class Likelihood(Target):
         return hasattr(estimator, "fit_likelihood") and not informed
 
     def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
-        """Train a clone, as :meth:`Target.fit`."""
         table = likelihood_of(releases)
         if self.descends(estimator, informed=start.informed):
             return continue_from(estimator, start.model).fit_likelihood(X, table)
@@ -132,7 +119,6 @@ class NoisyLabels(Target):
     weighted: ClassVar[bool] = False
 
     def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
-        """Train a clone, as :meth:`Target.fit`."""
         values = np.concatenate([_class_numbers(release) for release in releases])
         return fit_classes(continue_from(estimator, start.model), X, values)
 
@@ -142,7 +128,6 @@ class Debiased(Target):
     """Unbiased losses, whose weights may be negative: the estimator has to take these."""
 
     def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
-        """Train a clone, as :meth:`Target.fit`."""
         weights = np.concatenate([release.loss_weights for release in releases])
         return fit_weighted(estimator, X, weights, before=start.model)
 
@@ -152,7 +137,6 @@ class SoftLabels(Target):
     """Posterior of the label under the uniform prior, as weights: one round, and no model in it."""
 
     def fit(self, estimator: Any, X: Any, releases: Releases, start: Start = START) -> Any:
-        """Train a clone, as :meth:`Target.fit`."""
         table = likelihood_of(releases)
         return fit_weighted(estimator, X, posterior(table, np.ones_like(table)), before=start.model)
 
@@ -177,25 +161,16 @@ class BinaryBits(Target):
 
 @dataclass(frozen=True)
 class BitModel:
-    """Model of labels by expected noisy bits: debiased, and projected to the nearest distribution.
-
-    Attributes
-    ----------
-    predict_bits : callable
-        Maps features to the expected noisy bits, shape ``(n, K)``.
-    randomizer : UnaryBits
-    """
+    """Model of labels by expected noisy bits, shape ``(n, K)``: debiased, and projected to the nearest distribution."""
 
     predict_bits: Callable[[Any], Floats]
     randomizer: UnaryBits
 
     @property
     def classes_(self) -> NDArray[np.intp]:
-        """Numbers of all labels."""
         return np.arange(self.randomizer.k)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Return the distribution of labels of each row, shape ``(n, K)``."""
         return np.array([project_to_simplex(self.randomizer.estimate(row)) for row in self.predict_bits(X)])
 
 
@@ -243,7 +218,6 @@ def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = Fal
 
 
 def likelihood_of(releases: Releases) -> Floats:
-    """Return the likelihoods of releases, one below the other."""
     return np.concatenate([release.likelihood for release in releases])
 
 

@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from optrand.base._validation import Floats
 from optrand.baselines._groups import Groups
 from optrand.learning._domain import Domain
-from optrand.learning._private_labels import LabelRelease, PriorRelease, PrivateLabels
+from optrand.learning._likelihoods import LabelRelease, PriorRelease, Rows
+from optrand.learning._private_labels import PrivateLabels
 from optrand.learning._targets import Likelihood, Start, Target, probabilities
 from optrand.model._problem import regression
 from optrand.studies._many import solve_many
-
-Rows = NDArray[np.intp]
 
 
 class RowGroup(NamedTuple):
@@ -70,17 +70,14 @@ class Training:
     priors: list[PriorRelease] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin the public random choices."""
         self.generator = np.random.default_rng(self.seed)
 
     @property
     def k(self) -> int:
-        """Number of labels."""
         return len(self.domain)
 
     @property
     def rows(self) -> int:
-        """Number of rows."""
         return len(self.labels)
 
     @property
@@ -89,7 +86,6 @@ class Training:
         return np.array(self.domain.labels, dtype=np.float64)
 
     def features(self, rows: Rows) -> Any:
-        """Return the features of some rows."""
         return _safe_indexing(self.X, rows)
 
     def release(self, rows: Rows, randomizer: Any, *, groups: Groups | None = None) -> LabelRelease:
@@ -109,7 +105,6 @@ class Training:
         return self.priors[-1]
 
     def beliefs(self, model: Any, rows: Rows) -> Floats:
-        """Return the probabilities of labels by a classifier, shape ``(m, K)``."""
         return probabilities(model, self.features(rows), self.k)
 
     def predict(self, model: Any, rows: Rows) -> Floats:
@@ -117,16 +112,10 @@ class Training:
         return clip_to_range(model.predict(self.features(rows)), self.numbers)
 
     def learn(self, releases: Sequence[LabelRelease], *, before: Any = None, beliefs: Floats | None = None) -> Any:
-        """Train a classifier on releases.
+        """Train a classifier on releases, with `beliefs`, the priors of all their rows, if there is no earlier model.
 
-        Parameters
-        ----------
-        releases : sequence of LabelRelease
-        before : classifier, optional
-            Model of an earlier stage. Training starts from its predictions, and from the model itself if the estimator
-            has `warm_start`.
-        beliefs : (n, K) array, optional
-            Priors of all rows of the releases, if there is no earlier model.
+        Otherwise training starts from the predictions of the model `before`, and from the model itself if the estimator
+        has `warm_start`.
         """
         rows = np.concatenate([release.rows for release in releases])
         known = beliefs if before is None else self.beliefs(before, rows)
@@ -136,17 +125,10 @@ class Training:
     def learn_numbers(
         self, stages: Sequence[Sequence[LabelRelease]], *, spread: float = 0.0, estimator: Any = None
     ) -> Any:
-        """Train a regressor on the noisy numbers of some stages, by mechanisms.
+        """Train a regressor, by default that of the fit, on the noisy numbers of some stages, by mechanisms.
 
-        Parameters
-        ----------
-        stages : sequence of sequences of LabelRelease
-            All rows of a stage weigh the same: the inverse of their mean noise plus `spread`. As a stage is a random
-            part of all rows, its weight does not move the model away from the one of all rows.
-        spread : float
-            Variance of the labels.
-        estimator : regressor, optional
-            By default that of the fit.
+        All rows of a stage weigh the same: the inverse of their mean noise plus `spread`, the variance of the labels.
+        As a stage is a random part of all rows, its weight does not move the model away from the one of all rows.
         """
         releases = [release for stage in stages for release in stage]
         rows = np.concatenate([release.rows for release in releases])
@@ -172,6 +154,54 @@ def stage_weights(stages: Sequence[Sequence[LabelRelease]], spread: float) -> Fl
 
 
 def clip_to_range(predictions: Any, labels: Floats) -> Floats:
-    """Clip predictions to the range of increasing labels."""
     found: Floats = np.clip(np.asarray(predictions, dtype=np.float64), labels[0], labels[-1])
     return found
+
+
+def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[Any] | None = None) -> Floats:
+    r"""Compute the distribution over increasing labels of each predicted mean, by exponential tilting of a prior.
+
+    .. math:: p_i(y) \propto p(y) \, e^{\theta_i y - \tau y^2 / 2}
+
+    The tilt :math:`\theta_i` gives row `i` its mean. One :math:`\tau \geq 0` for all rows takes from the prior's
+    variance the part that the predictions explain, so that the rows' distributions have, together, the variance of the
+    prior, which is positive everywhere. Means outside the labels, or nearly at an end, are moved inside; `weights` are
+    the numbers of rows of each, by default 1. Shape ``(m, K)``.
+    """
+    scale = labels[-1] - labels[0]
+    places = (labels - labels[0]) / scale
+    # At the very ends a tilt would be infinite, and the prior of the randomizer have no second label.
+    wanted = np.clip((means - labels[0]) / scale, 1e-3, 1 - 1e-3)
+    shares = np.full(means.size, 1 / means.size) if weights is None else weights / weights.sum()
+    total = float(prior @ (places - prior @ places) ** 2)
+    left = total - float(shares @ (wanted - shares @ wanted) ** 2)
+
+    def excess(tau: float) -> float:
+        rows = _tilt(prior, places, wanted, tau)
+        return float(shares @ (rows @ places**2 - (rows @ places) ** 2)) - left
+
+    # The variance within rows falls as tau grows. At 1e4 a row is as narrow as a hundredth of the range.
+    narrowest = 1e4
+    if excess(0.0) <= 0:
+        return _tilt(prior, places, wanted, 0.0)
+    if excess(narrowest) >= 0:
+        return _tilt(prior, places, wanted, narrowest)
+    return _tilt(prior, places, wanted, float(brentq(excess, 0.0, narrowest, rtol=1e-6)))
+
+
+def _tilt(prior: Floats, places: Floats, means: Floats, tau: float) -> Floats:
+    """Tilt a narrowed prior to each mean, by bisection; means increase with the tilt."""
+    logs = np.log(prior) - tau * places**2 / 2
+    low, high = np.full(means.size, -1e4), np.full(means.size, 1e4)
+    # 60 halvings bring a tilt to the precision of floats.
+    for _ in range(60):
+        middle = (low + high) / 2
+        above = _normalize(logs + middle[:, np.newaxis] * places) @ places > means
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return _normalize(logs + ((low + high) / 2)[:, np.newaxis] * places)
+
+
+def _normalize(logs: Floats) -> Floats:
+    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
+    rows: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return rows

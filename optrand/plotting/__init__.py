@@ -29,15 +29,9 @@ Examples
 from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
-from optrand.plotting._comparisons import (
-    composition_figure,
-    frontier_figure,
-    moments_figure,
-    rr_with_prior_figure,
-    shares_figure,
-    times_figure,
-)
-from optrand.plotting._randomizer import groups_figure, joint_figure, matrix_figure, pmf_figure
+from optrand.plotting._comparisons import frontier_figure, moments_figure, times_figure
+from optrand.plotting._randomizer import joint_figure, matrix_figure, pmf_figure
+from optrand.plotting._releases import composition_figure, groups_figure, rr_with_prior_figure, shares_figure
 from optrand.plotting._saving import save_figure
 from optrand.plotting._structure import chord_figure, dual_figure, flow_figure, phases_figure
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -18,18 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
 from optrand.base._numerals import shown_above
-from optrand.base._validation import Floats, expect, suggest_parameters
+from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._randomizer import Randomizer
 from optrand.plotting import _style as style
-from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, inches, number_texts, spread, write_count
+from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, inches, number_texts, write_count
 from optrand.plotting._table import (
     Cells,
     Drawable,
     Indices,
     Ranks,
-    chances_to_keep,
     choose_ranks,
     drawn_table,
     edges_of,
@@ -337,79 +335,3 @@ def _write_error(mechanism: Mechanism) -> str:
     """Write the exact mean squared error, whatever the loss of the mechanism's problem is."""
     errors = zip(mechanism.prior.tolist(), mechanism.table.squared_errors, strict=True)
     return f"mean squared error {shown_above(sum(Fraction(p) * error for p, error in errors), 6)}"
-
-
-# Groups
-
-
-def find_distinct(mechanisms: Mapping[str, Mechanism]) -> list[tuple[Mechanism, list[str]]]:
-    """Find the distinct mechanisms, each with the names of the groups that share it."""
-    found: dict[str, tuple[Mechanism, list[str]]] = {}
-    for name, mechanism in mechanisms.items():
-        found.setdefault(mechanism.digest, (mechanism, []))[1].append(name)
-    return list(found.values())
-
-
-@suggest_parameters
-def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = None, ax: Place = None) -> FigureBase:
-    """Draw a row for each mechanism of a release by groups: its prior to the left, its noise to the right.
-
-    The noise is the standard deviation of the output of a label, in label units, or, for classes, the probability that
-    a label becomes another one.
-
-    Parameters
-    ----------
-    mechanisms : mapping of str to Mechanism
-        By their groups, such as :attr:`.ReleaseRecord.mechanisms`; groups that share one are in one row.
-    total : float, optional
-        Budget of the whole release, in nats.
-
-    Raises
-    ------
-    InvalidInput
-        There are no groups.
-
-    Examples
-    --------
-    >>> from optrand import rr
-    >>> figure = groups_figure({"a": rr([0, 1], 1.0), "b": rr([0, 1], 1.0)}, total=1.0)
-    >>> figure.get_suptitle(), len(figure.axes)
-    ('2 groups, 1 mechanism, total ε = 1', 2)
-    """
-    expect(mechanisms, Mapping, "mechanisms", "a dict of mechanisms by group")
-    distinct = find_distinct(mechanisms)
-    if not distinct:
-        raise InvalidInput("there are no groups to draw, expected a mechanism for each")
-    rows = [distinct[place] for place in spread(len(distinct), LIMITS.panels)]
-    with canvas(ax, (6.4, 0.8 + 1.2 * len(rows))) as figure:
-        panels = figure.subplots(len(rows), 2, sharex=True, sharey="col", squeeze=False)
-        classes = rows[0][0].problem.loss == losses.zero_one
-        for (left, right), (mechanism, names) in zip(panels, rows, strict=True):
-            labels, noise = mechanism.labels, _noise(mechanism)
-            left.vlines(labels, 0, mechanism.problem.prior, color=INK, linewidth=1.2, label="prior")
-            right.vlines(labels, 0, noise, color=style.LIGHT, linewidth=1.2)
-            right.plot(labels, noise, color=INK, linestyle="", marker=".", label="noise")
-            left.set_title(_shorten(names, int(8 * inches(figure)[0])), loc="left")
-            left.set_ylabel("prior")
-            right.set_ylabel("P(another class)" if classes else "std. dev.")
-        for axes in panels[-1]:
-            axes.set_xlabel("class" if classes else "label (label units)")
-            # Twice: the margin above the highest mark is that of the data, the axis begins at zero.
-            axes.margins(y=0.08)
-            axes.set_ylim(bottom=0)
-        parts = [write_count(len(mechanisms), "group"), write_count(len(distinct), "mechanism")]
-        parts[-1] += f", {len(rows)} of them shown" if len(rows) < len(distinct) else ""
-        parts += [] if total is None else [f"total ε = {shown_above(total, 6)}"]
-        style.set_title(figure, ", ".join(parts))
-    return figure
-
-
-def _noise(mechanism: Mechanism) -> Floats:
-    if mechanism.problem.loss != losses.zero_one:
-        return np.sqrt(np.maximum(mechanism.moments(mechanism.labels).variances, 0.0))
-    return 1 - chances_to_keep(mechanism.randomizer)
-
-
-def _shorten(names: list[str], longest: int) -> str:
-    text = ", ".join(names)
-    return text if len(text) <= longest else f"{text[: longest - 1]}… ({write_count(len(names), 'group')})"

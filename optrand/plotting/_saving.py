@@ -70,7 +70,6 @@ def render(figure: FigureBase, ending: str) -> bytes:
 
 
 def whole_figure(figure: FigureBase) -> Figure:
-    """Return the figure that a picture is, or is a part of."""
     whole = figure.canvas.figure if isinstance(figure, SubFigure) else figure
     if not isinstance(whole, Figure):
         raise InvalidInput(f"figure is of type {type(figure).__name__}, expected a figure of matplotlib")
@@ -78,18 +77,7 @@ def whole_figure(figure: FigureBase) -> Figure:
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:
-    """Return the ending of a picture's name, in lower case.
-
-    Raises
-    ------
-    InvalidInput
-        It is neither ``.png``, ``.svg`` nor ``.pdf``.
-
-    Examples
-    --------
-    >>> check_ending("weeks.PNG")
-    '.png'
-    """
+    """Return the ending of a picture's name, in lower case. Raise if no picture can be written with it."""
     suffix = Path(path).suffix.lower()
     if suffix not in UNDATED:
         ending = f"as {suffix}" if suffix else "without an ending to its name"
@@ -113,39 +101,11 @@ def gallery(
     overwrite: bool = False,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Gallery:
-    """Draw every picture of a mechanism, all of them before the first is written.
+    """Draw every picture of a mechanism into a folder, which is made if its parent exists.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    directory : path
-        Made if it does not exist; its parent must exist.
-    endings : tuple of str
-        Formats, of ``.png``, ``.svg`` and ``.pdf``; by default one of pixels and one of lines.
-    overwrite : bool
-        Whether existing pictures may be replaced.
-    announce : callable
-        Called with the name of each picture before it is drawn.
-
-    Raises
-    ------
-    InvalidInput
-        The path is neither a folder nor the name of a new one, a picture exists and `overwrite` is false, or an ending
-        is not one of these. Then nothing is written.
-    OSError
-        As from the operating system.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import optrand
-    >>> mechanism = optrand.solve(optrand.classification([0.5, 0.3, 0.2], 1.0))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     made = gallery(mechanism, folder, endings=(".svg",))
-    >>> [path.name for path in made.pictures]
-    ['pmf.svg', 'matrix.svg', 'dual.svg']
-    >>> dict(made.left_out)["joint"]
-    'classes have no distance, and so no mean squared error: draw a pmf or the matrix'
+    All are drawn before the first is written, and `announce` is called with the name of each before. Raise
+    :class:`InvalidInput`, with nothing written, if the path cannot be a folder, a picture exists and `overwrite` is
+    false, or no picture has one of the endings.
     """
     folder = Path(directory)
     _refuse(folder, endings, overwrite=overwrite)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 from numpy.typing import NDArray
 
 from optrand.base._numerals import shown_above, shown_below
-from optrand.base._validation import Floats
+from optrand.base._validation import Floats, check_epsilon, expect
 from optrand.errors import InvalidInput
 
 Place = Axes | FigureBase | None
@@ -145,13 +145,7 @@ LIMITS = Limits()
 
 @contextmanager
 def canvas(ax: Place, size: tuple[float, float]) -> Iterator[FigureBase]:
-    """Open a figure of `size` inches in :data:`STYLE`, or the figure that takes the place of `ax`.
-
-    Raises
-    ------
-    InvalidInput
-        `ax` is neither axes nor a figure, or axes outside a grid.
-    """
+    """Open a figure of `size` inches in :data:`STYLE`, or the figure that takes the place of `ax`."""
     with matplotlib.rc_context(STYLE):
         yield Figure(figsize=size, layout="constrained") if ax is None else _figure_at(ax)
 
@@ -169,7 +163,6 @@ def _figure_at(ax: object) -> FigureBase:
 
 
 def inches(figure: FigureBase) -> tuple[float, float]:
-    """Return the width and the height of a figure or of a part of one."""
     # The stubs do not know that a part of a figure has a box.
     part: Any = figure
     return float(part.bbox.width / part.dpi), float(part.bbox.height / part.dpi)
@@ -218,22 +211,19 @@ def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
 # Curves
 
 
+def check_epsilons(epsilons: Iterable[float]) -> list[float]:
+    expect(epsilons, Iterable, "epsilons", "a list of numbers")
+    budgets = [check_epsilon(epsilon) for epsilon in epsilons]
+    if not budgets:
+        raise InvalidInput("epsilons is empty, expected at least one number")
+    return budgets
+
+
 MARKERS = "os^DvPX*<>ph"
 
 
 def looks(names: Collection[object], kind: str) -> list[dict[str, Any]]:
-    """Return one look per curve, no two with the same marker, so that they are distinguishable without colour.
-
-    Raises
-    ------
-    InvalidInput
-        There is no curve, or there are more than markers.
-
-    Examples
-    --------
-    >>> [(look["marker"], look["linestyle"]) for look in looks(["a", "b", "c"], "randomizers")]
-    [('o', '-'), ('s', '--'), ('^', '-.')]
-    """
+    """Return one look per curve, no two with the same marker, so that they are distinguishable without colour."""
     if not 1 <= len(names) <= len(MARKERS):
         raise InvalidInput(f"{len(names)} {kind} for one picture, expected 1 to {len(MARKERS)}: draw several pictures")
     # Shades of cividis, neighbours far apart in lightness.
@@ -264,7 +254,6 @@ def set_logarithmic(axis: Axis, ticks: Sequence[float] = ()) -> None:
 
 
 def set_integer_ticks(axis: Axis) -> None:
-    """Put ticks at integers only."""
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
@@ -272,13 +261,7 @@ def set_integer_ticks(axis: Axis) -> None:
 
 
 def plain(value: float) -> str:
-    """Write a number as on paper: without an exponent of ten, or with one that is raised.
-
-    Examples
-    --------
-    >>> plain(1e-6), plain(2.5e-7), plain(0.05), plain(12000.0), plain(-3.0)
-    ('10⁻⁶', '2.5·10⁻⁷', '0.05', '12,000', '−3')
-    """
+    """Write a number as on paper: without an exponent of ten, or with one that is raised."""
     return _typeset(f"{value:,.10g}" if 1e-4 < abs(value) < 1e7 else f"{value:g}")
 
 
@@ -289,26 +272,11 @@ def _typeset(numeral: str) -> str:
 
 
 def write_count(count: int, noun: str) -> str:
-    """Write a number and its noun, in the singular or the plural.
-
-    Examples
-    --------
-    >>> write_count(1, "label"), write_count(10_000, "label")
-    ('1 label', '10,000 labels')
-    """
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def number_texts(numbers: Floats, apart: float = 0.0) -> list[str]:
-    """Write increasing numbers in the fewest digits, at least three, that distinguish them if they differ by `apart`.
-
-    Examples
-    --------
-    >>> number_texts(np.array([0.0, 1 / 3, 20.0])), number_texts(np.array([1e9, 1e9 + 1]))
-    (['0', '0.333', '20'], ['1000000000', '1000000001'])
-    >>> number_texts(np.array([0.0, 5000.0, 1e4, 1e8]))
-    ['0', '5000', '10000', '1e+08']
-    """
+    """Write increasing numbers in the fewest digits, at least three, that tell those apart that differ by `apart`."""
     gap = max(apart, float(np.diff(numbers).min(initial=math.inf)))
     for digits in range(3, 18):
         texts = [f"{number:.{digits}g}" for number in numbers]
@@ -320,24 +288,10 @@ def number_texts(numbers: Floats, apart: float = 0.0) -> list[str]:
 
 
 def below(number: float, digits: int) -> str:
-    """Write a number rounded down, in exactly `digits` digits.
-
-    Examples
-    --------
-    >>> (
-    ...     below(2.71828, 3),
-    ...     above(2.71828, 3),
-    ...     below(-1e-17, 2),
-    ...     above(1348.3746, 7),
-    ...     above(0.5, 3),
-    ... )
-    ('2.71', '2.72', '−1.1·10⁻¹⁷', '1348.375', '0.500')
-    """
     return _pad(shown_below(number, digits), digits)
 
 
 def above(number: float, digits: int) -> str:
-    """Write a number rounded up, in exactly `digits` digits."""
     return _pad(shown_above(number, digits), digits)
 
 
@@ -350,13 +304,7 @@ def _pad(numeral: str, digits: int) -> str:
 
 
 def spread(count: int, most: int) -> NDArray[np.intp]:
-    """Return at most `most` positions out of `count`, with the first and the last, at equal steps if possible.
-
-    Examples
-    --------
-    >>> spread(53, 6).tolist(), spread(54, 6).tolist(), spread(3, 6).tolist()
-    ([0, 13, 26, 39, 52], [0, 11, 21, 32, 42, 53], [0, 1, 2])
-    """
+    """Return at most `most` positions out of `count`, with the first and the last, at equal steps if possible."""
     even = [size for size in range(4, most + 1) if (count - 1) % (size - 1) == 0]
     size = max(even, default=most) if count > most else count
     return np.linspace(0, count - 1, size).round().astype(np.intp)
@@ -378,13 +326,7 @@ def tick_labels(axis: Axis, labels: Floats, length: float) -> None:
 
 
 def line_edges(numbers: Floats) -> Floats:
-    """Return the edges of the cells around increasing numbers: halfway, and as far beyond both ends.
-
-    Examples
-    --------
-    >>> line_edges(np.array([0.0, 1.0, 3.0])).tolist(), line_edges(np.array([5.0])).tolist()
-    ([-0.5, 0.5, 2.0, 4.0], [4.5, 5.5])
-    """
+    """Return the edges of the cells around increasing numbers: halfway, and as far beyond both ends."""
     if numbers.size == 1:
         return np.array([numbers[0] - 0.5, numbers[0] + 0.5])
     middles = (numbers[1:] + numbers[:-1]) / 2

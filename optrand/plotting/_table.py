@@ -61,7 +61,6 @@ def _round_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
 
 
 def problem_of(subject: object) -> Problem:
-    """Return the problem that a mechanism answers."""
     if not isinstance(subject, Mechanism):
         raise InvalidInput(f"this picture shows a prior too: it needs a mechanism, not a {type(subject).__name__}")
     return subject.problem
@@ -74,21 +73,7 @@ def has_means(subject: object) -> bool:
 
 
 def choose_ranks(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices:
-    """Return the ranks of the wanted labels, or of at most `most` labels, evenly spread.
-
-    Raises
-    ------
-    InvalidInput
-        A wanted number is not one of the labels.
-
-    Examples
-    --------
-    >>> (
-    ...     choose_ranks(np.arange(10.0), [7, 2], 4).tolist(),
-    ...     choose_ranks(np.arange(10.0), None, 4).tolist(),
-    ... )
-    ([2, 7], [0, 3, 6, 9])
-    """
+    """Return the ranks of the wanted labels, all of which must exist, or of `most` labels, evenly spread."""
     if wanted is None:
         return spread(labels.size, most)
     numbers = np.unique(check_values(wanted, "labels"))
@@ -130,13 +115,7 @@ class Cells:
 
 
 def group_edges(count: int, most: int) -> Indices:
-    """Return the edges of at most `most` groups of neighbours, nearly equally large, with the end of the last one.
-
-    Examples
-    --------
-    >>> group_edges(3, 5).tolist(), group_edges(10, 4).tolist()
-    ([0, 1, 2, 3], [0, 2, 5, 8, 10])
-    """
+    """Return the edges of at most `most` groups of neighbours, nearly equally large, with the end of the last one."""
     return np.linspace(0, count, min(count, most) + 1).round().astype(np.intp)
 
 
@@ -182,16 +161,7 @@ def letters_of(table: Randomizer, columns: Indices) -> NDArray[np.str_]:
 
 
 def wide_gaps(outputs: Floats) -> Indices:
-    """Return the ranks after which outputs lie far apart, at most three, the widest.
-
-    Examples
-    --------
-    >>> (
-    ...     wide_gaps(np.array([0.0, 0.1, 0.2, 0.3, 8, 8.1, 8.2])).tolist(),
-    ...     wide_gaps(np.arange(4.0)).tolist(),
-    ... )
-    ([3], [])
-    """
+    """Return the ranks after which outputs lie far apart, at most three, the widest."""
     steps = np.diff(outputs)
     if steps.size < 2:
         return np.array([], dtype=np.intp)

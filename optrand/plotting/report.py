@@ -20,7 +20,7 @@ from optrand.certificates._certificate import Certificate, certify
 from optrand.errors import missing_extra
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Problem, in_words
-from optrand.plotting._randomizer import find_distinct, groups_figure
+from optrand.plotting._releases import find_distinct, groups_figure
 from optrand.plotting._saving import DRAWINGS, draw, render, whole_figure
 from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count
 from optrand.plotting._table import chances_to_keep
@@ -58,11 +58,7 @@ class Picture(NamedTuple):
 
 
 def report_page(
-    mechanism: Mechanism,
-    certificate: Certificate,
-    *,
-    name: str = "mechanism.json",
-    parts: BudgetSplit | None = None,
+    mechanism: Mechanism, certificate: Certificate, *, name: str = "mechanism.json", parts: BudgetSplit | None = None
 ) -> str:
     """Write the page of one mechanism, a whole HTML document: certificate, budget, labels and pictures.
 
@@ -171,16 +167,7 @@ def _picture(drawn: FigureBase | str) -> Picture:
 
 
 def verdict(proof: Certificate) -> tuple[bool, str]:
-    """Return whether all guarantees are proven, and a sentence about it.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> ok, sentence = verdict(optrand.certify(optrand.solve(problem)))
-    >>> ok, sentence[:31]
-    (True, 'Verified: private and feasible,')
-    """
+    """Return whether all guarantees are proven, and a sentence about it."""
     if proof.findings:
         return False, f"Not certified: {'; '.join(proof.findings)}."
     if not math.isfinite(proof.gap):

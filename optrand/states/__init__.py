@@ -12,19 +12,10 @@
 from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
-from optrand.states._channel import capacity, channel_capacity, noise_rate
-from optrand.states._optimum import BestRandomizer, best
+from optrand.states._optimum import BestRandomizer, best, capacity, channel_capacity, noise_rate
 from optrand.states._trigger import TriggerStates, trigger_states
 
-__all__ = [
-    "BestRandomizer",
-    "TriggerStates",
-    "best",
-    "capacity",
-    "channel_capacity",
-    "noise_rate",
-    "trigger_states",
-]
+__all__ = ["BestRandomizer", "TriggerStates", "best", "capacity", "channel_capacity", "noise_rate", "trigger_states"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_names(__name__, __all__)

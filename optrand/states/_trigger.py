@@ -46,7 +46,6 @@ class TriggerStates(Sequence[State]):
     _cells: tuple[Report, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check every number."""
         check_integer(self.max_reports, "max_reports", 1, MOST)
         if not 1 <= len(self.windows) <= MOST:
             raise InvalidInput(f"there are {len(self.windows)} trigger data, expected from 1 to {MOST}")

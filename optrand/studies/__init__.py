@@ -27,9 +27,8 @@ from optrand.studies._continuous import (
     place_knots,
 )
 from optrand.studies._inverse import EpsilonBracket, smallest_epsilon
-from optrand.studies._many import solve_many
+from optrand.studies._many import Sweep, SweepRow, solve_many, sweep
 from optrand.studies._paths import Path, Paths, count_outputs, decompose_paths
-from optrand.studies._sweeps import Sweep, SweepRow, sweep
 from optrand.studies._worst_case import minimax
 
 __all__ = [

@@ -275,7 +275,6 @@ class _Search:
         return found
 
     def _prune(self, best: AdaptiveOutputs) -> AdaptiveOutputs:
-        """Leave out single outputs as long as the tolerance holds."""
         while (fewer := self._leave_one_out(best)) is not None:
             best = fewer
         return best
@@ -299,11 +298,6 @@ def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Float
     """Return the values ``origin + i * step`` next to each position: at or below it, and above it.
 
     All numbers count as the decimals that they are written as: the float 0.35 is slightly below 35 hundredths.
-
-    Examples
-    --------
-    >>> lattice_around(np.array([0.347, 2.0]), 0.01).tolist()
-    [0.34, 0.35, 2.0, 2.01]
     """
     stride, zero = decimal_value(step), decimal_value(origin)
     below = {math.floor((decimal_value(position) - zero) / stride) for position in positions.tolist()}
@@ -311,18 +305,7 @@ def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Float
 
 
 def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
-    """Solve on these outputs, and again without those that the optimum does not use. Return None if it is infeasible.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> (
-    ...     optimum_on(problem, [0, 1]) is None,
-    ...     optimum_on(problem, [-4, -1, 2, 5]).randomizer.outputs.tolist(),
-    ... )
-    (True, [-1.0, 2.0])
-    """
+    """Solve on these outputs, and again without those that the optimum does not use. Return None if infeasible."""
     grid = Grid(np.unique(rectangular(positions, "positions")))
     # For tables of up to 1,000 entries one linear program is quicker than an interior point. At an epsilon below 1e-4
     # its tolerance admits answers that are biased, whose outputs allow no solution.
@@ -341,17 +324,7 @@ def _solve_on(problem: Problem, grid: Grid, solver: Solver | None) -> Solution:
 
 
 def slopes(solution: Solution, positions: Floats) -> Floats:
-    r"""Compute the slope of the optimal value in each output; 0 for a position that the solution does not use.
-
-    Examples
-    --------
-    Two outputs have the loss :math:`\sum_y p_y (v_1 - y)(y - v_0) / 2`:
-
-    >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> slopes(optimum_on(problem, [-1, 2]), np.array([-1.0, 2.0])).round(9).tolist()
-    [-0.75, 0.75]
-    """
+    """Compute the slope of the optimal value in each output; 0 for a position that the solution does not use."""
     problem, found = solution.problem, solution.randomizer
     if solution.dual is None:
         return np.zeros(positions.size)
@@ -365,28 +338,8 @@ def slopes(solution: Solution, positions: Floats) -> Floats:
 def descend(problem: Problem, start: Floats, *, until: float = -math.inf) -> Solution | None:
     """Move outputs until the optimal value is at most `until`, or no small move improves it.
 
-    Parameters
-    ----------
-    problem : Problem
-        Squared loss, outputs on the line or an interval.
-    start : (n,) array
-        For an unbiased problem the outermost are first moved outward until it is feasible.
-    until : float
-        A loss that is good enough.
-
-    Returns
-    -------
-    Solution or None
-        The best that was found, on at most `n` outputs.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> found = descend(problem, np.array([-4.0, 5.0]))
-    >>> optimum = optrand.certify(optrand.solve(problem)).require()
-    >>> round(found.value, 6), round(optimum.lower, 6)
-    (0.460337, 0.460337)
+    The loss is squared, and outputs are on the line or an interval. For an unbiased problem the outermost outputs are
+    first moved outward until it is feasible.
     """
     from scipy.optimize import minimize
 

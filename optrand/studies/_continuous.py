@@ -148,7 +148,6 @@ class Knots:
     values: Floats
 
     def __post_init__(self) -> None:
-        """Refuse knots that do not span the interval."""
         _check_prior(self.prior)
         object.__setattr__(self, "values", check_knots(self.values))
         if (self.values[0], self.values[-1]) != (self.prior.low, self.prior.high):
@@ -250,7 +249,6 @@ class ContinuousMechanism:
     mechanism: Mechanism
 
     def __post_init__(self) -> None:
-        """Raise unless the mechanism has an interval between its labels."""
         expect(self.mechanism, Mechanism, "mechanism", "a Mechanism")
         if self.mechanism.labels.size < 2:
             raise InvalidInput("the mechanism has one label, expected at least two: the ends of an interval")
@@ -333,7 +331,6 @@ class ContinuousMechanism:
         return total / 2
 
     def __repr__(self) -> str:
-        """Return one line, without the tables."""
         return (
             f"<ContinuousMechanism: labels from {self.low:g} to {self.high:g}, {self.knots.size} knots, "
             f"{self.mechanism.n} outputs, epsilon {self.epsilon:g}>"

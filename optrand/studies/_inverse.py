@@ -49,7 +49,6 @@ class EpsilonBracket:
     excluded: Mechanism | None = field(repr=False)
 
     def __post_init__(self) -> None:
-        """Verify both ends."""
         target = _target(self.mechanism.problem, self.loss)
         if not _reaches(self.mechanism, target):
             raise NotCertified(f"the mechanism at epsilon {self.high!r} does not reach a loss of {self.loss:g}")

@@ -1,21 +1,30 @@
-"""Many problems at once: each distinct one is solved once, on the workers of an executor."""
+"""Many problems at once: each distinct one is solved once, on the workers of an executor. Sweeps are tables of them."""
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import closing
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import check_real, expect, suggest_parameters
-from optrand.errors import InvalidInput, OptrandError, OutOfTime, SomeFailed
+from optrand.certificates._certificate import Certificate
+from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError, OutOfTime, SomeFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Problem
 from optrand.solvers import Solver, solve
-from optrand.solvers._dispatch import check_solver
+from optrand.solvers._dispatch import USEFUL_GAP, check_solver
+from optrand.studies._paths import count_outputs
 
 ProgressCallback = Callable[[int, int], object]
 """Function of the number of problems done and that of all."""
@@ -193,3 +202,242 @@ def _answer(problem: Problem, solver: Solver | None) -> Answer:
         return solve(problem, solver)
     except OptrandError as error:
         return error
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import FigureBase
+
+
+@suggest_attributes({"sweep.results": "mechanism randomizer solution"})
+@dataclass(frozen=True)
+class SweepRow:
+    """One problem of a sweep: its parameters, and the certificate of its exact mechanism.
+
+    Attributes
+    ----------
+    epsilon, bias_penalty : float
+    value : float
+        Objective of the mechanism; NaN without a mechanism.
+    lower, upper : float
+        Proven bounds of the optimal value.
+    gap : float
+        ``upper - lower`` relative to the value.
+    realised_epsilon : float
+        Privacy loss of the mechanism, rounded up.
+    bias : float
+        Largest ``|E[M(y)] - y|`` over the labels.
+    variance, squared_bias : float
+        Means under the prior, in floats. Half their sum is the mean half squared error.
+    outputs : int
+        Number of outputs in use; 0 without a mechanism.
+    status : str
+        ``certified``; ``infeasible`` if no randomizer meets the constraints; ``failed`` without a certificate.
+    reason : str
+        Why a row is not certified; else empty.
+    """
+
+    epsilon: float
+    bias_penalty: float
+    value: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    gap: float = math.nan
+    realised_epsilon: float = math.nan
+    bias: float = math.nan
+    variance: float = math.nan
+    squared_bias: float = math.nan
+    outputs: int = 0
+    status: str = "certified"
+    reason: str = ""
+
+    @classmethod
+    def of(cls, epsilon: float, penalty: float, result: Mechanism | OptrandError) -> SweepRow:
+        """Describe a mechanism, or the error in its place."""
+        given = cls(float(epsilon), float(penalty))
+        try:
+            if isinstance(result, OptrandError):
+                raise result
+            proof = result.certificate.require(gap=USEFUL_GAP)
+        except OptrandError as error:
+            status = "infeasible" if isinstance(error, Infeasible) else "failed"
+            known = error.certificate if isinstance(error, NotCertified) else None
+            return replace(given, **_bounds(known), status=status, reason=str(error))
+        biases = np.array(result.exact_biases, dtype=float)
+        return replace(
+            given,
+            # The bound that is the value of the mechanism itself, the other one being that of its dual.
+            value=proof.lower if proof.maximised else proof.upper,
+            **_bounds(proof),
+            variance=float(result.prior @ result.table.variances),
+            squared_bias=float(result.prior @ biases**2),
+            outputs=count_outputs(result),
+        )
+
+
+@suggest_attributes(
+    {
+        "pandas.DataFrame(sweep.records())": "to_csv to_frame to_pandas",
+        "results": "mechanisms solutions",
+        "arrays()": "values",
+    }
+)
+@dataclass(frozen=True)
+class Sweep(Sequence[SweepRow]):
+    """Rows in the order of the parameters; ``pandas.DataFrame(sweep)`` is the table.
+
+    Attributes
+    ----------
+    rows : tuple of SweepRow
+    results : tuple of Mechanism or OptrandError
+        The mechanism of each row, or the error in its place.
+    """
+
+    rows: tuple[SweepRow, ...]
+    results: tuple[Mechanism | OptrandError, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in fields(SweepRow))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one dict for each row."""
+        return [asdict(row) for row in self.rows]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return one array for each column."""
+        return {name: np.array([getattr(row, name) for row in self.rows]) for name in self.columns}
+
+    def plot(self, **options: Any) -> FigureBase:
+        """Draw variance against bias by :func:`optrand.plotting.frontier_figure`, on the axes `ax`.
+
+        Loads matplotlib.
+        """
+        # Import by name, since plotting is a higher layer.
+        drawn: FigureBase = importlib.import_module("optrand.plotting").frontier_figure(self, **options)
+        return drawn
+
+    @overload
+    def __getitem__(self, index: int) -> SweepRow: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sweep: ...
+    def __getitem__(self, index: int | slice) -> SweepRow | Sweep:
+        """Return one row, or a sweep of a slice."""
+        return Sweep(self.rows[index], self.results[index]) if isinstance(index, slice) else self.rows[index]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        proven = sum(row.status == "certified" for row in self.rows)
+        return f"<Sweep: {len(self.rows)} rows, {proven} certified>"
+
+
+@suggest_parameters
+def sweep(
+    problem: Problem,
+    *,
+    epsilons: Iterable[float] | None = None,
+    bias_penalties: Iterable[float] | None = None,
+    solver: Solver | None = None,
+    executor: Executor | None = None,
+    progress: ProgressCallback | None = None,
+) -> Sweep:
+    """Answer a problem at every pair of an epsilon and a bias penalty.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its labels, prior, loss and outputs are those of every row.
+    epsilons : iterable of float, optional
+        In nats; by default the problem's own.
+    bias_penalties : iterable of float, optional
+        From 0 to ``math.inf``; by default the problem's own.
+    solver : Solver, optional
+        As for :func:`optrand.solve`.
+    executor : concurrent.futures.Executor, optional
+        As for :func:`optrand.solve_many`. By default problems are solved here, in turn.
+    progress : callable, optional
+        Called with the number of problems done and that of all, before the first and after each task.
+
+    Returns
+    -------
+    Sweep
+        One row for each problem, penalties varying fastest, and its mechanism. A problem that is infeasible or not
+        proven makes a row with that status.
+
+    Raises
+    ------
+    InvalidInput
+        An invalid parameter. It is raised before anything is solved.
+
+    Notes
+    -----
+    Rows are those of the exact mechanism. Equal problems are answered once. An exception of a task or of the callable,
+    or an interrupt, cancels the tasks that have not begun.
+
+    Examples
+    --------
+    Variance against bias, from the least loss to none:
+
+    >>> import math
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)
+    >>> frontier = sweep(problem, bias_penalties=[0.0, 1.0, 10.0, math.inf])
+    >>> for row in frontier:
+    ...     print(
+    ...         f"{row.bias_penalty:4} {row.variance:.3f} {row.squared_bias:.3f} {row.gap < 1e-9}"
+    ...     )
+     0.0 0.082 0.423 True
+     1.0 0.224 0.326 True
+    10.0 1.470 0.084 True
+     inf 3.891 0.000 True
+    """
+    expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
+    check_solver(solver)
+    budgets = _list_numbers(epsilons, problem.epsilon, "epsilons")
+    pairs = list(itertools.product(budgets, _list_numbers(bias_penalties, problem.bias_penalty, "bias_penalties")))
+    cases = [_case(problem, epsilon, penalty) for epsilon, penalty in pairs]
+    # An infeasible problem has its row, but there is nothing to solve.
+    posed = [case for case in cases if isinstance(case, Problem)]
+    # Equal problems are solved once.
+    done, report = len(cases) - len(set(posed)), progress or (lambda *_: None)
+    found = iter(
+        solve_many(
+            posed,
+            solver,
+            executor=executor,
+            on_error="return",
+            progress=lambda solved, _: report(done + solved, len(cases)),
+        )
+    )
+    results = tuple(next(found) if isinstance(case, Problem) else case for case in cases)
+    rows = tuple(SweepRow.of(*pair, result) for pair, result in zip(pairs, results, strict=True))
+    return Sweep(rows, results)
+
+
+def _list_numbers(given: object, own: float, name: str) -> list[float]:
+    if given is None:
+        return [own]
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected a list of numbers")
+    numbers = list(given)
+    if not numbers:
+        raise InvalidInput(f"{name} is empty, expected at least one number")
+    return numbers
+
+
+def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | Infeasible:
+    try:
+        return replace(problem, epsilon=epsilon, bias_penalty=penalty)
+    except Infeasible as error:
+        return error
+
+
+def _bounds(proof: Certificate | None) -> dict[str, Any]:
+    if proof is None:
+        return {}
+    return {
+        "realised_epsilon": proof.epsilon,
+        **{name: getattr(proof, name) for name in ("lower", "upper", "gap", "bias")},
+    }

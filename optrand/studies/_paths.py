@@ -129,7 +129,6 @@ class Paths:
     leaving: tuple[tuple[int, ...], ...]
 
     def __len__(self) -> int:
-        """Count the paths."""
         return len(self.phases) - 1
 
     def __getitem__(self, number: int) -> Path:
@@ -149,7 +148,6 @@ class Paths:
         return Path(np.array(arcs), first, last, outputs, self.masses[number % count], self.ratio)
 
     def __iter__(self) -> Iterator[Path]:
-        """Return the paths one after the other."""
         return (self[number] for number in range(len(self)))
 
     @property
@@ -242,18 +240,6 @@ def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
 
     For pictures and for counts of columns: tabulation splits an output between two floats, and this is the design
     before that, up to rounding. It is not the mechanism that is drawn. A grid is left as it is.
-
-    Raises
-    ------
-    InvalidInput
-        The mechanism is a table.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> mechanism = optrand.debiased_rr([0, 1, 2], 1.0)
-    >>> mechanism.n, merge_neighbours(mechanism)[0].round(3).tolist()
-    (5, [-1.746, 1.0, 3.746])
     """
     arcs, outputs = mechanism.arcs, mechanism.outputs
     if arcs is None:

@@ -31,25 +31,10 @@ Cost = Callable[[Places, Places], Floats]
 
 
 class Placements:
-    """Best two, three, ... points of a weighted set, computed on demand.
+    """Best two, three, ... of at least two increasing points with weights, computed on demand.
 
-    Parameters
-    ----------
-    points : (m,) array
-        Strictly increasing, at least two.
-    weights : (m,) array
-        At least 0, not all of them.
-
-    Notes
-    -----
     ``O(m log m)`` time and ``O(m)`` memory for each further point. Ties and differences below about 1e-15 of the total
     weight times the squared range are decided by rounding.
-
-    Examples
-    --------
-    >>> best = Placements(np.array([0.0, 1.0, 2.0, 10.0]), np.ones(4))
-    >>> best.places(3).tolist(), round(best.compute_variance(3), 12)
-    ([0, 2, 3], 1.0)
     """
 
     def __init__(self, points: Floats, weights: Floats) -> None:

@@ -189,7 +189,6 @@ class Form:
     where: Hypothesis | None = None
 
     def speaks_of(self, instance: Any) -> bool:
-        """Return whether the instance fulfils the hypothesis."""
         return self.where is None or bool(_apply(self.where, instance))
 
 
@@ -258,29 +257,13 @@ class Claim:
 
 
 def claim(
-    name: str,
-    *spaces: Space,
-    given: str,
-    where: Hypothesis | None = None,
-    undecided: str = "",
-    **values: Iterable[Any],
+    name: str, *spaces: Space, given: str, where: Hypothesis | None = None, undecided: str = "", **values: Iterable[Any]
 ) -> Callable[[Statement], Claim]:
     """Declare a claim by the function that compares its two sides, whose docstring is the printed wording.
 
-    Parameters
-    ----------
-    name
-        Paper, number and part, as in ``"G21 Theorem 9: variance"``.
-    *spaces
-        Spaces of instances, the small ones first.
-    given
-        Hypothesis in words.
-    where
-        Hypothesis as code: other instances are not tried.
-    undecided
-        A quantifier that no computation settles.
-    **values
-        A grid of values, tried after the spaces.
+    The name is paper, number and part, as in ``"G21 Theorem 9: variance"``. Spaces of instances come small ones first,
+    and a grid of `values` last. `given` is the hypothesis in words, and `where` as code: other instances are not tried.
+    `undecided` names a quantifier that no computation settles.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
 from optrand.vectors._decoders import Decoder, best_decoder
-from optrand.vectors._optimum import unbiased_vectors
+from optrand.vectors._design import unbiased_vectors
 from optrand.vectors._subsets import UnbiasedVectors
 
 __all__ = ["Decoder", "UnbiasedVectors", "best_decoder", "unbiased_vectors"]

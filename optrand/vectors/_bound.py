@@ -24,20 +24,13 @@ from optrand.vectors._groups import ClassGroups
 
 @dataclass(frozen=True, eq=False)
 class VectorDual:
-    r"""Multipliers of a bound, symmetric within groups of classes; integers up to common factors.
+    r"""Multipliers of a bound, symmetric within groups of classes; Python integers up to common factors.
 
     With ``x_g = d_g / K_g`` and ``t_g = x_0 - x_g``, ``g = 1 ... m-1``, and ``y = between @ t``,
 
     .. math:: |Z 1_S|^2 = \frac{(\sum_g y_g)^2}{K_0} + \sum_{g \geq 1} \frac{y_g^2}{K_g}
               + \sum_g \mathtt{within}_g^2 K_g x_g (1 - x_g),
               \qquad \ell(S) = \mathtt{level} \Big( 1 + (E - 1) \frac{|S|}{K} \Big) + \mathtt{slopes} \cdot t
-
-    Attributes
-    ----------
-    between : (m - 1, m - 1) array of Python integers
-    within : (m,) array of Python integers
-    level : int
-    slopes : (m - 1,) array of Python integers
     """
 
     between: Integers
@@ -51,14 +44,6 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
 
     In ball arithmetic. Within a group of unequal priors each type is priced at its least likely subset. Cost
     ``O(n m**2)`` for `n` types.
-
-    Examples
-    --------
-    >>> groups = ClassGroups.of_prior(np.full(4, 0.25))
-    >>> none = np.zeros((0, 0), dtype=object)
-    >>> dual = VectorDual(none, np.array([1], dtype=object), 1, none[0:0].reshape(-1))
-    >>> lower_bound(groups, 1.0, dual) <= subset_selection_loss(4, exp_bracket(1.0)[0], 1)
-    True
     """
     with ctx.workprec(digits_for(epsilon) + _length(dual)):
         more = arb(epsilon).expm1()
@@ -84,13 +69,7 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
 
 
 def digits_for(epsilon: float) -> int:
-    """Return binary digits to compute with: five per nat, as the loss is a difference that falls by ``exp(-epsilon)``.
-
-    Examples
-    --------
-    >>> digits_for(1.0)
-    205
-    """
+    """Return binary digits to compute with: five per nat, as the loss falls by ``exp(-epsilon)``."""
     return 200 + 5 * int(epsilon)
 
 
@@ -105,47 +84,22 @@ def _exact(number: arb) -> Fraction:
 
 
 def exp_above(epsilon: float) -> Fraction:
-    """Return a rational above ``exp(epsilon)``, so near that bounds lose no digit of a float.
-
-    Examples
-    --------
-    >>> exp_above(1.0) > exp_bracket(1.0)[0], float(exp_above(1.0))
-    (True, 2.718281828459045)
-    """
+    """Return a rational above ``exp(epsilon)``, so near that bounds lose no digit of a float."""
     return exp_bracket(epsilon, DIGITS + int(epsilon) if epsilon > 1e-9 else 400)[1]
 
 
 def subset_selection_loss(k: int, ratio: Fraction, d: int) -> Fraction:
-    r"""Compute the loss of the best unbiased decoder of subset selection under the uniform prior.
+    r"""Compute the loss of the best decoder of subset selection under the uniform prior; `ratio` is ``E > 1``.
 
-    .. math:: \frac12 \Big( \frac{(K - 1)^2 (d E + K - d)^2}{K d (K - d) (E - 1)^2} - \frac{K - 1}{K} \Big)
-
-    Parameters
-    ----------
-    k : int
-        Number of classes.
-    ratio : Fraction
-        ``E``, above 1.
-    d : int
-        Size of the subsets, from 1 to ``k - 1``.
-
-    Examples
-    --------
-    >>> subset_selection_loss(4, Fraction(3), 1)
-    Fraction(3, 1)
+    .. math:: \frac12 \Big( \frac{(K - 1)^2 (d E + K - d)^2}{K d (K - d) (E - 1)^2} - \frac{K - 1}{K} \Big),
+              \qquad 1 \leq d < K
     """
     spread = Fraction((k - 1) ** 2, k * d * (k - d)) * ((d * ratio + k - d) / (ratio - 1)) ** 2
     return (spread - Fraction(k - 1, k)) / 2
 
 
 def subset_size(k: int, ratio: Fraction) -> int:
-    """Choose the size of subsets under the uniform prior: one of the two integers next to ``K / (E + 1)``, at least 1.
-
-    Examples
-    --------
-    >>> subset_size(10, Fraction(2)), subset_size(10, Fraction(30))
-    (3, 1)
-    """
+    """Choose the size of subsets under the uniform prior: an integer next to ``K / (E + 1)``, at least 1."""
     below = max(1, int(k / (ratio + 1)))
     return min((below, min(below + 1, k - 1)), key=lambda d: (subset_selection_loss(k, ratio, d), d))
 
@@ -162,18 +116,6 @@ def response_is_best(weights: tuple[int, ...], ratio: Fraction) -> bool:
     with equality at single classes. While ``d - 1 < sigma / 2`` it falls with `a`. If `y` is the likeliest class of the
     set and `z` the least likely of all, ``(P - P_z)(P_y - P) >= 0`` for the others bounds `a` from above by a line in
     `w`, on which the left side is a parabola. Cost ``O(K**2)``; False proves nothing.
-
-    Parameters
-    ----------
-    weights : tuple of int
-        Prior of the classes times any number.
-    ratio : Fraction
-        ``E``, above 1.
-
-    Examples
-    --------
-    >>> response_is_best((5, 3, 2), Fraction(20)), response_is_best((98, 1, 1), Fraction(3))
-    (True, False)
     """
     # Everything is in integers: P_y times `unit`, and the condition times unit**4, as each of its terms has four
     # factors.

@@ -29,7 +29,6 @@ class Decoder:
     value: float
 
     def __post_init__(self) -> None:
-        """Freeze."""
         object.__setattr__(self, "vectors", frozen(self.vectors))
 
 

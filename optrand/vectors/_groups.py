@@ -42,16 +42,7 @@ class ClassGroups(Record):
 
     @classmethod
     def of_prior(cls, prior: Floats) -> ClassGroups:
-        """Group equal priors, and join the nearest groups as long as there are too many types.
-
-        Examples
-        --------
-        >>> groups = ClassGroups.of_prior(np.array([0.1, 0.4, 0.1, 0.4]))
-        >>> [members.tolist() for members in groups.members], groups.alike
-        ([[1, 3], [0, 2]], True)
-        >>> len(groups.counts)
-        7
-        """
+        """Group equal priors, and join the nearest groups as long as there are too many types."""
         order = np.argsort(prior, kind="stable")[::-1]
         cuts = np.flatnonzero(np.diff(prior[order])) + 1
         found = _join(np.split(order, cuts), prior)
@@ -59,22 +50,18 @@ class ClassGroups(Record):
 
     @property
     def k(self) -> int:
-        """Number of classes."""
         return len(self.weights)
 
     @property
     def m(self) -> int:
-        """Number of groups."""
         return len(self.members)
 
     @property
     def total(self) -> int:
-        """Sum of the weights."""
         return sum(self.weights)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """Number of classes of each group."""
         return tuple(part.size for part in self.members)
 
     @cached_property
@@ -92,17 +79,14 @@ class ClassGroups(Record):
 
     @property
     def uniform(self) -> bool:
-        """Whether all classes have one prior."""
         return self.m == 1 and self.alike
 
     @cached_property
     def group_weights(self) -> tuple[int, ...]:
-        """Weight of each group."""
         return tuple(sum(self.weights[y] for y in part.tolist()) for part in self.members)
 
     @cached_property
     def squares(self) -> int:
-        """Sum of the squared weights."""
         return sum(weight * weight for weight in self.weights)
 
     @cached_property

@@ -18,7 +18,7 @@ from optrand.closed_forms import debiased_rr, two_ends
 from optrand.data import weeks_worked_counts_path
 from optrand.model._meshes import feasible_output_set
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Row, Setting, label_set, settings, shares
+from optrand.theory._shared import RATIOS, Row, Setting, label_set, settings, shares
 from optrand.theory.b23.optima import (
     THREE,
     AbsoluteLoss,
@@ -147,21 +147,6 @@ def _squared_excess(mesh: Mesh) -> float:
 
 
 @claim(
-    "B23 Lemma 8: squared loss",
-    *meshes(6, 3),
-    given="halved squared loss; outputs between the ends of debiased randomized response; slopes and loss",
-)
-@false("The same with (U - L) / 2 for `U - L`.", share=Fraction(1, 2))
-def squared_loss_grows_by_range_and_mesh(mesh: Mesh, share: Fraction = Fraction(1)) -> Comparison:
-    """Halved squared loss has slopes of at most U - L: a grid of mesh Delta costs at most (U - L) Delta more."""
-    width = share * (mesh.ends[1] - mesh.ends[0])
-    slopes = [abs(end - y) for end in mesh.ends for y in mesh.setting.labels]
-    return at_most(
-        [*slopes, _squared_excess(mesh)], [width] * len(slopes) + [width * mesh.size], tolerance=TOLERANCE.proven
-    )
-
-
-@claim(
     "B23 Lemma 8: how loose",
     *meshes(6, 3),
     given="halved squared loss; a statement of ours, sharper than the paper, whose bound is linear in the mesh",
@@ -188,14 +173,9 @@ def finer_is_better(mesh: Mesh) -> Comparison:
 
 @cache
 def weeks_loss(lowest: int, n: int) -> float:
-    """Return the least halved squared loss of weeks worked at epsilon 1.
+    """Return the least halved squared loss of weeks worked at epsilon 1, from a lowest label to 52, on `n` outputs.
 
-    Parameters
-    ----------
-    lowest
-        The lowest label; the highest is 52.
-    n
-        The number of outputs of the grid, or 0 for randomized response on bins.
+    With no outputs, that of randomized response on bins.
     """
     table = np.loadtxt(weeks_worked_counts_path(), delimiter=",", skiprows=1)[lowest:]
     labels, prior = table[:, 0], table[:, 1] / table[:, 1].sum()
@@ -203,19 +183,6 @@ def weeks_loss(lowest: int, n: int) -> float:
         return optrand.certify(optrand.rr_on_bins(labels, prior, 1.0)).require(TOLERANCE.proven).upper
     outputs = optrand.feasible_output_set(labels, 1.0, n)
     return prove(optrand.unbiased_regression(labels, prior, 1.0, outputs=outputs))[1].upper
-
-
-@claim(
-    "B23 Appendix G.3: trend",
-    grid(lowest=(0, 1), n=[52]),
-    given="weeks worked of another census, epsilon 1, the labels 1 to 52 of the paper and those of the data, 0 to 52",
-    undecided="the figures are of the 1940 census, which cannot be had here: only the trend is tried",
-)
-@false("It falls by at most one in a hundred.", least=0.99)
-def finer_meshes_lose_less(lowest: int, n: int, least: float = 0.94) -> Comparison:
-    """On weeks worked the least loss falls as the mesh gets finer by a factor of eight, by less than 6 in a hundred."""
-    coarse, fine = (weeks_loss(lowest, count) for count in (n, 8 * n))
-    return at_most([least * coarse, fine], [fine, coarse])
 
 
 @claim(

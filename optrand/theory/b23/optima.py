@@ -24,8 +24,7 @@ from optrand.model._problem import OutputSet, Problem
 from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies._paths import count_outputs
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false
-from optrand.theory._instances import RATIOS, Row, Setting, label_set, prior, settings, shares
-from optrand.theory._sums import dot, total
+from optrand.theory._shared import RATIOS, Row, Setting, dot, label_set, prior, settings, shares, total
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
@@ -48,12 +47,10 @@ def sets(k: int) -> list[Members]:
 
 
 def half_square(output: Fraction, label: Fraction) -> Fraction:
-    """Return the halved squared loss."""
     return (output - label) ** 2 / 2
 
 
 def absolute(output: Fraction, label: Fraction) -> Fraction:
-    """Return the absolute loss."""
     return abs(output - label)
 
 

@@ -19,8 +19,7 @@ import numpy as np
 import optrand
 from optrand.solvers import design
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import Row, Setting, prior, shares
-from optrand.theory._sums import dot
+from optrand.theory._shared import Row, Setting, dot, prior, shares
 from optrand.theory.b23.optima import Cost, absolute, exact_law, half_square, pose, prove
 
 Law = tuple[Row, tuple[Row, ...]]
@@ -75,12 +74,10 @@ def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Slope
 
 
 def debiased(noise: Noise) -> Law:
-    """Return debiased randomized response."""
     return exact_law(optrand.debiased_rr(noise.labels, noise.epsilon))
 
 
 def response(noise: Noise) -> Law:
-    """Return randomized response."""
     return exact_law(optrand.rr(noise.labels, noise.epsilon))
 
 

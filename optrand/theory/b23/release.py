@@ -1,63 +1,41 @@
-"""Labels rounded without bias ([B23], Section 3.1), and released with a noisy prior (Algorithms 3, 4, Appendix C)."""
+"""Labels rounded, and released with a noisy prior; descents on them; the staircase ([B23], 3.1, Appendices C to F)."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from itertools import pairwise, permutations, product
+from functools import cached_property, lru_cache
+from itertools import permutations, product
+from random import Random
 from typing import Any
-
-import numpy as np
 
 import optrand
 from optrand.base._arithmetic import exp_bracket
-from optrand.sampling._entropy import SeededEntropy
-from optrand.sampling._priors import private_prior
-from optrand.theory._engine import Comparison, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import Row
-from optrand.theory._sums import largest_ratio, push_forward, times, total
+from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._shared import RATIOS, Row, largest_ratio, times, total
 from optrand.theory.b23.optima import exact_law
 
 Counts = tuple[int, ...]
 
-LENGTH = 48
-"""Labels lie between 0 and this."""
-
-
-def round_label(value: Fraction, knots: Row) -> dict[Fraction, Fraction]:
-    """Return the law of unbiased randomized rounding of a label to its neighbours among increasing knots."""
-    low, high = next((low, high) for low, high in pairwise(knots) if low <= value <= high)
-    up = (value - low) / (high - low)
-    return {knot: chance for knot, chance in ((low, 1 - up), (high, up)) if chance}
-
-
-def _space_evenly(gaps: int) -> Row:
-    return tuple(Fraction(LENGTH * i, gaps) for i in range(gaps + 1))
-
 
 def variance(value: Fraction, gaps: int) -> Fraction:
-    """Return the variance of a label rounded to evenly spaced knots."""
-    return total(p * (knot - value) ** 2 for knot, p in round_label(value, _space_evenly(gaps)).items())
+    """Return the variance of a label rounded to even knots from 0 to 48: the product of its distances from both."""
+    gap = Fraction(48, gaps)
+    return value % gap * (gap - value % gap)
 
 
-ROUNDED = grid(gaps=(1, 2, 3, 4, 6, 12, 24), value=[Fraction(24), *(Fraction(n, 2) for n in range(0, 97, 5))])
-
-
-@claim("B23 Section 3.1: rounding", ROUNDED, given="labels of an interval, even knots")
-@false("The same with the two probabilities exchanged.", order=-1)
-def rounding_is_unbiased(value: Fraction, gaps: int, order: int = 1) -> Comparison:
-    """A label is rounded to one of its two neighbours, right on average."""
-    law = round_label(value, _space_evenly(gaps))
-    return equal(total(knot * p for knot, p in zip(law, list(law.values())[::order], strict=True)), value)
-
-
-@claim("B23 Section 3.1: variance of rounding", ROUNDED, given="labels of an interval, even knots; knots are added")
+@claim(
+    "B23 Section 3.1: variance of rounding",
+    gaps=(1, 2, 3, 4, 6, 12, 24),
+    value=[Fraction(24), *(Fraction(n, 2) for n in range(0, 97, 5))],
+    given="labels of an interval, even knots; knots are added",
+)
 @corrected(
     "It does not grow as knots are added to others, and is at most a quarter of the squared gap.",
-    lambda value, gaps: at_most(
-        variance(value, 2 * gaps), [variance(value, gaps), Fraction(LENGTH, 2 * gaps) ** 2 / 4]
-    ),
+    lambda value, gaps: at_most(variance(value, 2 * gaps), [variance(value, gaps), Fraction(48, 2 * gaps) ** 2 / 4]),
 )
 @false(
     "Of each label it becomes a quarter as the gap is halved.",
@@ -72,47 +50,6 @@ def variance_shrinks(value: Fraction, gaps: int) -> Comparison:
 def _randomize(labels: Row | Counts, counts: Counts, epsilon: float) -> tuple[Row, tuple[Row, ...]]:
     prior = [count / sum(counts) for count in counts] if any(counts) else [1 / len(counts)] * len(counts)
     return exact_law(optrand.solve(optrand.unbiased_regression([float(y) for y in labels], prior, epsilon)))
-
-
-def _compose(knots: Row, weights: Counts, epsilon: float, *, nearest: bool) -> dict[Fraction, dict[Any, Fraction]]:
-    """Return, for labels at eighths of each gap, the law of the randomizer applied to the rounded label."""
-    outputs, rows = _randomize(knots, weights, epsilon)
-    laws = {}
-    for value in (a + (b - a) * i / 8 for a, b in pairwise(knots) for i in (0, 1, 4, 7)):
-        closest = min(knots, key=lambda knot, value=value: abs(knot - value))  # type: ignore[misc]
-        rounded = {closest: Fraction(1)} if nearest else round_label(value, knots)
-        pairs = ((knots.index(knot), share) for knot, share in rounded.items())
-        laws[value] = push_forward(
-            ((v, s * p) for i, s in pairs for v, p in zip(outputs, rows[i], strict=True)), Fraction
-        )
-    return laws
-
-
-KNOTS = cases(
-    "knots weights epsilon",
-    *(
-        (tuple(map(Fraction, knots)), weights, epsilon)
-        for knots, weights in (((0, 8), (1, 1)), ((0, 1, 3), (3, 1, 2)), ((0, 2, 3, 9), (1, 1, 1, 1)))
-        for epsilon in (1.0, 0.25, 3.0)
-    ),
-)
-OPTIMAL = "optimal unbiased randomizers of the package for the knots, labels at eighths of each gap"
-
-
-@claim("B23 Section 3.1: continuous labels", KNOTS, given=OPTIMAL)
-@false("The same with labels rounded to the nearest knot.", nearest=True)
-def rounding_keeps_the_mean(knots: Row, weights: Counts, epsilon: float, *, nearest: bool = False) -> Comparison:
-    """`E[M(URR(y))] = y` for every label between the knots."""
-    laws = _compose(knots, weights, epsilon, nearest=nearest)
-    return equal([total(v * p for v, p in law.items()) for law in laws.values()], list(laws))
-
-
-@claim("B23 Section 3.1: privacy of continuous labels", KNOTS, given=OPTIMAL)
-@false("The two together are 9/10 epsilon-DP.", share=0.9)
-def rounding_keeps_epsilon(knots: Row, weights: Counts, epsilon: float, share: float = 1.0) -> Comparison:
-    """Rounding and randomizer together are epsilon-DP."""
-    laws = _compose(knots, weights, epsilon, nearest=False)
-    return at_most(largest_ratio(list(laws.values())), exp_bracket(share * epsilon)[0])
 
 
 def _noise(epsilon: float) -> Fraction:
@@ -176,27 +113,6 @@ def release_is_private(
     return at_most(largest_ratio(laws), exp_bracket(share * first + second)[1])
 
 
-@claim(
-    "B23 Appendix C: error",
-    n=(400, 10_000),
-    k=(2, 5),
-    power=range(-1, 4),
-    given="discrete noise in place of the continuous one; half of the labels are the first; epsilon_1 is 2**power "
-    "sqrt(k / n); 60 seeded runs",
-    undecided="the paper says small and names no distance: the one tried is ours",
-)
-@false("It is on average within k / (4 n epsilon_1).", factor=0.25)
-def the_error_is_small(n: int, k: int, power: int, factor: float = 2.0) -> Comparison:
-    """The estimate is near: on average within 2 k / (n epsilon_1) in total variation, 2 sqrt(k / n) at sqrt(k / n)."""
-    counts = np.array([n // 2] + [n // (2 * (k - 1))] * (k - 1))
-    epsilon = round(math.sqrt(k / n) * 2**power, 4)
-    source = SeededEntropy(7)
-    made = [private_prior(counts.tolist(), epsilon, source=source).probabilities for _ in range(60)]
-    found = np.abs(np.array(made) - counts / counts.sum()).sum(axis=1) / 2
-    least = float(found.mean()) - 5 * float(found.std(ddof=1) / math.sqrt(60))
-    return at_most(least, factor * k / (epsilon * int(counts.sum())))
-
-
 def _lose_labels(first: float, epsilon: float) -> float:
     """Return the expected loss of two labels, which leave the prior unused, after its budget is spent."""
     gain = math.expm1(epsilon - first)
@@ -218,3 +134,145 @@ def _lose_labels(first: float, epsilon: float) -> float:
 def the_root_is_best_for_the_bound(root: Fraction, factor: Fraction) -> Comparison:
     """No other budget of the prior makes the bound epsilon_1 + k / (n epsilon_1) smaller than sqrt(k / n) does."""
     return at_most(root + root**2 / root, factor * root + root**2 / (factor * root))
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Descent of ``L |w - c|`` on ``[0, 1]`` from the end that is farther from `c`; noise is plus or minus `sigma`.
+
+    If `curved`, the loss is ``L (w - c)**2 / 2``; the bias points away from `c` or, if not `away`, up. `root` is
+    ``sqrt((L + alpha)**2 + sigma**2)``, and there are ``steps**2`` places.
+    """
+
+    slope: Fraction
+    bias: Fraction
+    sigma: Fraction
+    root: Fraction
+    steps: int
+    target: Fraction
+    curved: bool = False
+    away: bool = True
+
+    def loss(self, w: Fraction) -> Fraction:
+        """Return the loss, convex with slopes of at most `L` on the interval."""
+        return self.slope * ((w - self.target) ** 2 / 2 if self.curved else abs(w - self.target))
+
+    def gradient(self, w: Fraction) -> Fraction:
+        """Return the gradient of the loss, with the bias."""
+        side = (w > self.target) - (w < self.target)
+        return self.slope * (w - self.target if self.curved else side) - self.bias * (side or 1 if self.away else 1)
+
+    @cached_property
+    def excess(self) -> Fraction:
+        """The expected loss of the mean of all `T` places, over all paths; the least loss is 0."""
+        start, step = Fraction(int(2 * self.target <= 1)), 1 / (self.root * self.steps)
+        paths: Counter[tuple[Fraction, Fraction]] = Counter({(start, start): 1})
+        for _ in range(self.steps**2 - 1):
+            before, paths = paths, Counter()
+            for ((w, passed), count), noise in product(before.items(), {-self.sigma, self.sigma}):
+                moved = min(max(w - step * (self.gradient(w) + noise), Fraction(0)), Fraction(1))
+                paths[moved, passed + moved] += count
+        return total(self.loss(passed / self.steps**2) * n for (_, passed), n in paths.items()) / paths.total()
+
+
+def _plain_descents() -> Iterator[Descent]:
+    zero, one = Fraction(0), Fraction(1)
+    yield Descent(one, zero, zero, one, 1, zero)
+    yield from (Descent(one, 2 * one, zero, 3 * one, steps, zero) for steps in (1, 2, 10, 30))
+
+
+def _draw_descent(draw: Random) -> Descent:
+    # Whole numbers with a**2 + b**2 == c**2, so that the printed step size is a rational.
+    whole, sigma, root = draw.choice(((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17)))
+    bias = Fraction(draw.randint(0, 4 * whole - 1), 4)
+    steps, target = draw.randint(1, 3 if sigma else 12), Fraction(draw.randint(0, 4), 4)
+    shape = {"curved": draw.random() < 0.5, "away": draw.random() < 0.5}
+    return Descent(whole - bias, bias, Fraction(sigma), Fraction(root), steps, target, **shape)
+
+
+@claim(
+    "B23 Lemma 15",
+    _plain_descents,
+    Draws(30, _draw_descent),
+    given="one dimension, R = 1, harmful biases, two-valued noise",
+)
+@false("It is at most R sqrt(((L + alpha)^2 + sigma^2) / T).", share=0)
+def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
+    """The expected excess loss is at most R sqrt(((L + alpha)^2 + sigma^2) / T) + alpha R."""
+    return at_most(descent.excess, descent.root / descent.steps + share * descent.bias)
+
+
+def _draw_place(draw: Random) -> dict[str, Any]:
+    reach, part = Fraction(draw.randint(1, 50), 7), Fraction(draw.randint(0, 100), 100)
+    return {"alpha": Fraction(draw.randint(1, 50), 3), "R": reach, "w": reach * part}
+
+
+@claim(
+    "B23 Lemma 15: tightness",
+    grid(alpha=[Fraction(1)], R=[Fraction(1)], w=[Fraction(i, 4) for i in range(5)]),
+    Draws(100, _draw_place),
+    given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",
+)
+@corrected("Anywhere the larger of the two excess losses is at least alpha R / 4.", which=max)
+@false("Anywhere the larger of the two excess losses is at least 3 alpha R / 8.", which=max, eighths=3)
+def tightness(
+    alpha: Fraction, R: Fraction, w: Fraction, which: Callable[..., Fraction] = min, eighths: int = 2
+) -> Comparison:
+    """Anywhere the smaller of the two excess losses is at least alpha R / 4."""
+    return at_most(eighths * alpha * R / 8, which(w, R - w) * alpha / 2)
+
+
+@dataclass(frozen=True)
+class Stairs:
+    """The discrete staircase: two levels on each stair of `length` integers, the upper one as far as the jump."""
+
+    length: int
+    jump: int
+    ratio: Fraction
+
+    def level(self, i: int) -> int:
+        """Return the number of factors `b` by which an integer is less likely than 0."""
+        return abs(i) // self.length + (abs(i) % self.length >= self.jump)
+
+    def probability(self, i: int) -> Fraction:
+        """Return the probability by the definition, with ``b = 1/E``."""
+        b = 1 / self.ratio
+        height = (1 - b) / (2 * self.jump + 2 * b * (self.length - self.jump) - (1 - b))
+        return height * b ** self.level(i)
+
+    @property
+    def total(self) -> Fraction:
+        """The sum: both sides, each a geometric series of stairs, where 0 counts once."""
+        return 2 * total(map(self.probability, range(self.length))) / (1 - 1 / self.ratio) - self.probability(0)
+
+    def largest_ratio(self, reach: int) -> Fraction:
+        """Return the largest ratio of two probabilities at most `reach` apart, near 0."""
+        near = range(-2 * self.length - 1, 2 * self.length + 2)
+        # The level grows with the distance from 0, so that it is largest at an end of the reach.
+        return self.ratio ** max(self.level(x + side * reach) - self.level(x) for x in near for side in (-1, 1))
+
+
+def _draw_stairs(draw: Random) -> Stairs:
+    length = draw.randint(2, 10)
+    return Stairs(length, draw.randint(1, length), 1 + Fraction(draw.randint(1, 99), draw.choice((1, 10, 100))))
+
+
+STAIRS = (
+    [Stairs(length, jump, ratio) for ratio in RATIOS for length in (1, 2, 3) for jump in range(1, length + 1)],
+    Draws(40, _draw_stairs),
+)
+ANY_DELTA = "any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)"
+
+
+@claim("B23 Definition 19", *STAIRS, given=ANY_DELTA)
+@false("It is epsilon-DP on a query of sensitivity Delta + 1.", more=1)
+def discrete_stairs_are_private(stairs: Stairs, more: int = 0) -> Comparison:
+    """The discrete staircase is epsilon-DP on a query of sensitivity Delta."""
+    return at_most(stairs.largest_ratio(stairs.length + more), stairs.ratio)
+
+
+@claim("B23 Definition 19: total", *STAIRS, given=ANY_DELTA)
+@false("Its values sum to 1 without the term that counts 0 once.", lambda s: equal(s.total + s.probability(0), 1))
+def discrete_stairs_sum_to_one(stairs: Stairs) -> Comparison:
+    """The discrete staircase sums to 1."""
+    return equal(stairs.total, 1)

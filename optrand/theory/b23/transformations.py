@@ -17,16 +17,19 @@ import numpy as np
 
 from optrand.baselines import Staircase
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
-from optrand.theory._instances import RATIOS, Row, Setting, draw_setting, label_set, prior, shares
-from optrand.theory._sums import dot, push_forward, total
-from optrand.theory.b23.optima import (
-    Column,
-    Cost,
-    Members,
-    absolute,
-    half_square,
-    sets,
+from optrand.theory._shared import (
+    RATIOS,
+    Row,
+    Setting,
+    dot,
+    draw_setting,
+    label_set,
+    prior,
+    push_forward,
+    shares,
+    total,
 )
+from optrand.theory.b23.optima import Column, Cost, Members, absolute, half_square, sets
 
 
 @dataclass(frozen=True)
@@ -39,17 +42,14 @@ class Channel:
 
     @staticmethod
     def of(setting: Setting, columns: Sequence[Column]) -> Channel:
-        """Return the randomizer of some columns."""
         rows = ([Fraction(c.mass) * (setting.ratio if c.members[y] else 1) for c in columns] for y in range(setting.k))
         return Channel(setting, tuple(Fraction(c.output) for c in columns), tuple(map(tuple, rows)))
 
     @property
     def means(self) -> list[Fraction]:
-        """The expected output of each label."""
         return [dot(row, self.outputs) for row in self.rows]
 
     def loss(self, cost: Cost) -> Fraction:
-        """Return the expected loss."""
         losses = ([cost(output, y) for output in self.outputs] for y in self.setting.labels)
         return dot(self.setting.prior, [dot(*pair) for pair in zip(self.rows, losses, strict=True)])
 

@@ -15,16 +15,8 @@ import numpy as np
 from optrand.base._validation import Floats
 from optrand.baselines._cluster import cluster_distribution
 from optrand.theory._engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Row, prior
-from optrand.theory._sums import largest_ratio, times, total
-from optrand.theory.e22.losses import (
-    Histogram,
-    channel,
-    histograms,
-    inverse_columns,
-    label_laws,
-    renormalize,
-)
+from optrand.theory._shared import RATIOS, Row, largest_ratio, prior, times, total
+from optrand.theory.e22.losses import Histogram, channel, histograms, inverse_columns, label_laws, renormalize
 
 
 def weigh_corner(counts: Histogram, low: int, noise: Fraction, top: int) -> Fraction:

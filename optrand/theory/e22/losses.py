@@ -21,8 +21,7 @@ from optrand.base._validation import Floats
 from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, equal, false, grid
-from optrand.theory._instances import Row, Table, prior, shares
-from optrand.theory._sums import push_forward, times, total
+from optrand.theory._shared import Row, Table, prior, push_forward, shares, times, total
 
 Histogram = tuple[int, ...]
 Key = TypeVar("Key", bound=Hashable)
@@ -30,14 +29,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @cache
 def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Row, Fraction]:
-    """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`.
-
-    Examples
-    --------
-    >>> law = noisy_law((1, 0), Fraction(1, 4), Fraction(2))
-    >>> {tuple(map(str, q)): str(mass) for q, mass in law.items()}
-    {('1/2', '1/2'): '4/9', ('1/4', '3/4'): '1/9', ('3/4', '1/4'): '4/9'}
-    """
+    """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`."""
     size = sum(histogram)
     noisy = product(*(_clip_count(count, math.floor(threshold * size), size, ratio).items() for count in histogram))
     counts = ((tuple(count for count, _ in each), times(mass for _, mass in each)) for each in noisy)
@@ -123,18 +115,10 @@ def columns_sum_to_root_2_k(q: Row, beta: Fraction, square: int | None = None) -
     return at_most(sums, Fraction(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
 
 
-@claim("E22 Lemma 4", *CHANNELS, given=IN_ONE)
-@false("It is at most (1 - beta / K) / (1 - beta), its size where all labels are drawn alike.", alike=True)
-def losses_are_bounded_by_root_2_k(q: Row, beta: Fraction, *, alike: bool = False) -> Comparison:
-    """The modified loss is at most sqrt(2) K / (1 - beta) in absolute value; compared in squares."""
-    square = (1 - beta / len(q)) ** 2 if alike else Fraction(2 * len(q) ** 2)
-    return at_most(largest_modified_loss(q, beta) ** 2, square / (1 - beta) ** 2)
-
-
 @claim("E22 Equation 1", *CHANNELS, given=IN_ONE)
 @false("The same without 1 - beta.", power=0)
 def losses_are_bounded_by_k(q: Row, beta: Fraction, power: int = 1) -> Comparison:
-    """The modified loss is at most K / (1 - beta) in absolute value."""
+    """The modified loss is at most K / (1 - beta), and so sqrt(2) K / (1 - beta) (Lemma 4), in absolute value."""
     return at_most(largest_modified_loss(q, beta), len(q) / (1 - beta) ** power)
 
 
@@ -148,7 +132,6 @@ class Examples:
 
     @property
     def k(self) -> int:
-        """The number of labels."""
         return len(self.labels[0])
 
     @cached_property
@@ -159,14 +142,7 @@ class Examples:
 
     @cached_property
     def heterogeneity(self) -> Fraction:
-        """`phi`, by Definition 1: how far labels are distributed from those of their cluster.
-
-        Examples
-        --------
-        >>> half, sure = np.array([Fraction(1, 2)] * 2), np.array([[1, 0], [0, 1]])
-        >>> [str(Examples(half, np.array([0, c]), sure).heterogeneity) for c in (0, 1)]
-        ['1', '0']
-        """
+        """`phi`, by Definition 1: how far labels are distributed from those of their cluster."""
         return total(self.weights @ abs(self.labels - self.shares))
 
     def mean(self, values: Table, counted: Table) -> Fraction:

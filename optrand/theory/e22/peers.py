@@ -17,12 +17,10 @@ from optrand.base._arithmetic import exp_bracket
 from optrand.base._validation import Floats
 from optrand.baselines import ClusterRR, PeerToPeer
 from optrand.baselines._groups import Groups
-from optrand.baselines._peer_accounting import PeerPair
-from optrand.baselines._peer_to_peer import lemma9_at, theorem3, theorem3_flip
+from optrand.baselines._peer_to_peer import PeerPair, lemma9_at, theorem3, theorem3_flip
 from optrand.sampling._entropy import SeededEntropy
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS
-from optrand.theory._sums import binomial, bit_sums, largest_ratio, total
+from optrand.theory._shared import RATIOS, binomial, bit_sums, largest_ratio, total
 from optrand.theory.e22.losses import Contest, draw_contest
 from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
 
@@ -392,13 +390,6 @@ def best_association(k: int, size: int, ratio: Fraction) -> Fraction:
 ASSOCIATIONS = [
     grid(k=[k], size=[size], ratio=RATIOS) for k, size in ((2, 1), (3, 1), (3, 2), (6, 2), (20, 3), (38, 5))
 ]
-
-
-@claim("E22 Theorem 5", *ASSOCIATIONS, given="epsilon and s fixed", undecided="as s / K tends to 0")
-@false("The best product of precision and recall falls to a third when K doubles.", share=Fraction(1, 3))
-def more_labels_are_harder(k: int, size: int, ratio: Fraction, share: Fraction = Fraction(1)) -> Comparison:
-    """At a constant epsilon and s = o(K), precision and recall cannot both be constant."""
-    return at_most(best_association(2 * k, size, ratio), share * best_association(k, size, ratio))
 
 
 @claim("E22 Theorem 5: inequality", *ASSOCIATIONS, given="1 <= s < K")

@@ -20,16 +20,8 @@ from scipy.special import bdtr, bdtrc, smirnovi
 from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Row
-from optrand.theory._sums import total
-from optrand.theory.e22.losses import (
-    TEMPTING,
-    Contest,
-    Histogram,
-    draw_contest,
-    histograms,
-    noisy_law,
-)
+from optrand.theory._shared import Row, total
+from optrand.theory.e22.losses import TEMPTING, Contest, Histogram, draw_contest, histograms, noisy_law
 from optrand.theory.g21.debiased import correlation
 
 ANY = "any class of hypotheses and population, gamma of at most 1/2"
@@ -195,13 +187,7 @@ def _find_largest_gap(looks: Looks, risks: Row) -> Fraction:
 )
 @false("They are at most that average once.", of_means=False, times=1)
 def means_are_bounded_by_means(
-    ones: Fraction,
-    counts: Histogram,
-    noisy: Histogram,
-    beta: Fraction,
-    *,
-    of_means: bool = True,
-    times: int = 2,
+    ones: Fraction, counts: Histogram, noisy: Histogram, beta: Fraction, *, of_means: bool = True, times: int = 2
 ) -> Comparison:
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
     risks, looks = (ones, 1 - ones), look(counts, noisy, beta)
@@ -266,19 +252,3 @@ def bias_is_heterogeneity_and_threshold(
     """With any number of rows, the excess risk is at most 8 K |beta - lambda| / (1 - beta) (phi + K tau)."""
     lost = _lose_by_means(contest, part / contest.k, beta, share)
     return at_most(lost, 8 * contest.k * abs(beta - share) / (1 - beta) * (kinds * contest.heterogeneity + part))
-
-
-@claim(
-    "E22 Corollary 2",
-    grid(contest=TEMPTING, ratio=[Fraction(11, 10)]),
-    Draws(80, lambda draw: {"contest": draw_contest(draw, 4), "ratio": draw.choice((Fraction(11, 10), *RATIOS))}),
-    given="clusters of at least 1 / (epsilon phi) rows; C = 16",
-    undecided=CONSTANT,
-)
-@false("In such clusters the excess risk is at most phi / 2 / (1 + (exp(epsilon) - 1) phi).", half=True)
-def clusters_cost_their_heterogeneity(contest: Contest, ratio: Fraction, *, half: bool = False) -> Comparison:
-    """Excess risk is at most C (K sqrt(dim log(1/gamma) / n) + K**2 phi / (1 + (exp(epsilon) - 1) phi))."""
-    tau = min(contest.heterogeneity, Fraction(1, contest.k))
-    share = 1 / (1 + (ratio - 1) * tau)
-    factor = Fraction(1, 2) if half else 16 * contest.k**2
-    return at_most(_lose_by_means(contest, tau, Fraction(0), share), factor * contest.heterogeneity * share)

@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 
 from optrand.base._arithmetic import log_bracket
-from optrand.estimate import top_k_loss_weights
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Row, Table, prior, shares
-from optrand.theory._sums import times, total
+from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._shared import RATIOS, Row, Table, prior, shares, times, total
 from optrand.theory.g21.response import Rows, TopK
 
 
@@ -81,6 +79,9 @@ def rademacher(functions: Rows | Table, chances: Sequence[Fraction], size: int) 
     return total(chance * correlation(functions, counts) for counts, chance in samples(chances, size))
 
 
+_complexity = lru_cache(maxsize=1_000)(rademacher)
+
+
 def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int]) -> Fraction:
     """Return equation 20. Points that occur more than once share their sum of signs, whose weights are binomial."""
     scale = math.lcm(*(value.denominator for row in functions for value in row))
@@ -127,7 +128,6 @@ class Learning:
 
     @cached_property
     def risks(self) -> Table:
-        """Mean loss of each function on true labels."""
         risks: Table = (self.losses * np.array(self.joint)).sum(axis=(1, 2))
         return risks
 
@@ -145,7 +145,6 @@ class Learning:
 
     @cached_property
     def noisy(self) -> list[tuple[Table, Fraction]]:
-        """Noisy empirical risks of the functions, with probabilities."""
         return [(self.debiased @ counts / self.size, p) for counts, p in samples(self.released, self.size)]
 
     @cached_property
@@ -155,7 +154,6 @@ class Learning:
 
     @cached_property
     def outside(self) -> Fraction:
-        """Probability of a label that is not kept."""
         return 1 - total(p[y] for p, each in zip(self.joint, self.responses, strict=True) for y in each.kept)
 
     def near(self, off: Deviations, *, spread: bool, outside: int = 1, times: int = 1) -> Comparison:
@@ -285,38 +283,15 @@ CLASSES = _all_subsets, Draws(40, _draw_class)
 SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
 
 
-def _compare_averages(
-    functions: Rows, chances: Row, size: int, beta: Fraction, root: int, complexities: int
-) -> Comparison:
-    """Compare the probability of ``complexities R + sqrt(root log(2 / beta) / (2 n))`` with beta."""
-    off, complexity = _deviations(functions, chances, size)
-    return at_most(sum_tail(off, complexities * complexity, root * log_term(beta, size)), beta)
-
-
-@lru_cache(maxsize=1_000)
-def _deviations(functions: Rows, chances: Row, size: int) -> tuple[Deviations, Fraction]:
-    """Return the largest deviations of averages from means, with probabilities, and the complexity `R`."""
-    rows, law = np.array(functions), samples(chances, size)
-    off = [(max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law]
-    return off, rademacher(functions, chances, size)
-
-
-@claim("G21 Lemma 21", *CLASSES, given=SAMPLES)
-@false("The same without ``2 R``.", complexities=0)
-def averages_are_near_means(
-    functions: Rows, chances: Row, size: int, beta: Fraction, complexities: int = 2
-) -> Comparison:
-    """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / n)`` of their means."""
-    return _compare_averages(functions, chances, size, beta, 2, complexities)
-
-
-@claim("G21 Lemma 21: as Theorem 17 uses it", *CLASSES, given=f"{SAMPLES}; sharper than the lemma")
+@claim("G21 Lemma 21: as Theorem 17 uses it", *CLASSES, given=f"{SAMPLES}; sharper than as printed, with n for 2 n")
 @false("The same without ``2 R``.", complexities=0)
 def averages_are_nearer_means(
     functions: Rows, chances: Row, size: int, beta: Fraction, complexities: int = 2
 ) -> Comparison:
     """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / (2 n))`` of their means."""
-    return _compare_averages(functions, chances, size, beta, 1, complexities)
+    rows, law = np.array(functions), samples(chances, size)
+    off = ((max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law)
+    return at_most(sum_tail(off, complexities * _complexity(functions, chances, size), log_term(beta, size)), beta)
 
 
 CURVES: dict[str, Callable[[Fraction], Fraction]] = {
@@ -380,16 +355,6 @@ LOSSES = (
     [{"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors()],
     Draws(60, _draw_losses),
 )
-
-
-@claim("G21 Equation 17", *LOSSES, given="a label that can be released; weights of the package")
-@false("The same with the losses of all labels.", all_labels=True)
-def weights_are_those_of_the_paper(response: Debiased, losses: Row, *, all_labels: bool = False) -> Comparison:
-    """A loss is debiased as printed: less ``p`` times the sum of those of kept labels, over ``1 - k p``."""
-    mask = np.array([all_labels or y in response.kept for y in range(response.size)])
-    weights = top_k_loss_weights(response.kept, mask, math.log1p(response.ratio - 1))
-    printed = [response.loss(losses, v) for v in response.kept]
-    return equal(weights @ np.array(losses, float), printed, tolerance=TOLERANCE.proven, scale=response.spread)
 
 
 @claim("G21 Lemma 18", *LOSSES, given="a label among the likeliest k of its prior")

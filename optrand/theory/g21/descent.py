@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import islice, product
@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from optrand.base._arithmetic import exp_bracket, log_bracket, privacy_ratio
+from optrand.base._arithmetic import exp_bracket, log_bracket
 from optrand.base._validation import Floats
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS, Table, prior
-from optrand.theory._sums import largest_ratio, push_forward, ratio_of_neighbours, total
+from optrand.theory._shared import RATIOS, Table, prior, push_forward, ratio_of_neighbours, total
 from optrand.theory.g21.response import Rows, TopK, table, top_k_rows, top_ks
 
 UNNAMED = "the constant is not named, and all convex losses and distributions are meant"
@@ -36,7 +35,6 @@ UNNAMED = "the constant is not named, and all convex losses and distributions ar
 
 @cache
 def response_rows(k: int, ratio: Fraction) -> Table:
-    """Return randomized response on `k` labels."""
     return np.array(top_k_rows((Fraction(1, k),) * k, k, ratio))
 
 
@@ -92,22 +90,12 @@ def estimate_is_unbiased(vectors: Table, ratio: Fraction, *, plain: bool = False
     return equal(response_rows(len(vectors), ratio) @ estimates(vectors, ratio, plain=plain), vectors)
 
 
-def _bound(vectors: Table, ratio: Fraction, *, factor: int = 36, power: int = 2) -> Fraction:
-    return Fraction(factor * len(vectors) ** power * max(_square(vectors))) / log_bracket(ratio)[1] ** 2
-
-
-@claim("G21 Theorem 9: variance", *BOUNDED, given=SMALL)
-@false("It has a variance of at most ``36 K L**2 / epsilon**2``.", power=1)
-def variance_is_bounded(vectors: Table, ratio: Fraction, *, power: int = 2) -> Comparison:
-    """The estimate of eq. (7) has a variance of at most ``36 K**2 L**2 / epsilon**2``."""
-    return at_most(max(mean_squares(vectors, ratio) - _square(vectors)), _bound(vectors, ratio, power=power))
-
-
 @claim("G21 Theorem 9: mean square", *BOUNDED, given=SMALL)
 @false("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)
 def mean_square_is_bounded(vectors: Table, ratio: Fraction, *, factor: int = 36) -> Comparison:
-    """The estimate itself has a mean square of at most ``36 K**2 L**2 / epsilon**2``."""
-    return at_most(max(mean_squares(vectors, ratio)), _bound(vectors, ratio, factor=factor))
+    """The estimate of eq. (7) has a mean square, and so a variance, of at most ``36 K**2 L**2 / epsilon**2``."""
+    bound = Fraction(factor * len(vectors) ** 2 * max(_square(vectors))) / log_bracket(ratio)[1] ** 2
+    return at_most(max(mean_squares(vectors, ratio)), bound)
 
 
 # ------------------------------------------------------------------------------------------------------------ privacy
@@ -187,29 +175,19 @@ class Descent:
 
 
 @cache
-def with_responses(descent: Descent, epsilon: float, k: int, *, runs: int = 400) -> tuple[float, float]:
-    """Return the mean excess risk of [G21], Algorithm 5, and its standard error, if the `k` first labels are kept."""
+def with_responses(descent: Descent, epsilon: float, *, runs: int = 400) -> tuple[float, float]:
+    """Return the mean excess risk of [G21], Algorithm 5, and its standard error."""
+    k = len(descent.law)
     size, random = math.expm1(epsilon) + k, np.random.default_rng(0)
-    kept, rest = np.array(descent.law[:k]), sum(descent.law[k:])
-    below = np.cumsum((kept * math.expm1(epsilon) + kept.sum()) / size + rest / k)[:-1]
+    below = np.cumsum((np.array(descent.law) * math.expm1(epsilon) + 1) / size)[:-1]
 
     def estimate(w: Floats) -> Floats:
-        own = descent.gradients(w)[:, :k]
+        own = descent.gradients(w)
         drawn = own[np.arange(runs), below.searchsorted(random.random(runs))]
         found: Floats = (drawn - own.sum(axis=1) / size) * size / math.expm1(epsilon)
         return found
 
     return descent.follow(descent.diameter * epsilon / (6 * k * descent.lipschitz), estimate, runs)
-
-
-def _compare_rate(
-    descent: Descent, epsilon: float, k: int, plus: int = 0, factor: float = 2.0, power: int = 1
-) -> Comparison:
-    """Compare the excess risk with ``D L (k (plus + log(n)) / (epsilon sqrt(n)) + factor Pr[label not kept])``."""
-    mean, error = with_responses(descent, epsilon, k)
-    slow = k / epsilon**power * (plus + math.log(descent.steps)) * descent.unit
-    lost = descent.diameter * descent.lipschitz * max(0.0, 1 - math.fsum(descent.law[:k]))
-    return at_most(mean - 5 * error, slow + factor * lost, tolerance=TOLERANCE.floats)
 
 
 LAWS: tuple[tuple[Path, Path], ...] = (
@@ -234,24 +212,9 @@ def _learnings() -> Iterator[dict[str, Any]]:
 @false("The same with 1 + log(n), and without 1 / epsilon.", plus=1, power=0)
 def excess_is_bounded(descent: Descent, epsilon: float, plus: int = 0, power: int = 1) -> Comparison:
     """Algorithm 5 is within a constant (1 is tried) times ``D L K log(n) / (epsilon sqrt(n))`` of the least risk."""
-    return _compare_rate(descent, epsilon, len(descent.law), plus, power=power)
-
-
-@claim(
-    "G21 Theorem 9: trend",
-    descent=[Descent((0.0, 1.0), (0.75, 0.25), 512), Descent((0.0, 0.5, 1.0), (0.8, 0.1, 0.1), 128)],
-    given="as for the rate, epsilon 0.99, rows enough to come near the least risk; a statement of ours",
-    undecided=UNNAMED,
-)
-@false("They divide it by 4: the rate with n in place of sqrt(n).", by=4)
-def four_times_the_rows_halve_the_excess(descent: Descent, by: int = 2) -> Comparison:
-    """The rate as a trend: four times the rows divide the distance from the least risk by 2, logarithms apart."""
-    n, k = descent.steps, len(descent.law)
-    (before, error), (after, other) = (
-        with_responses(replace(descent, steps=steps), 0.99, k, runs=500) for steps in (n, 4 * n)
-    )
-    share = math.log(4 * n) / (by * math.log(n))
-    return at_most(after, share * before + 5 * math.hypot(other, share * error))
+    mean, error = with_responses(descent, epsilon)
+    bound = len(descent.law) / epsilon**power * (plus + math.log(descent.steps)) * descent.unit
+    return at_most(mean - 5 * error, bound, tolerance=TOLERANCE.floats)
 
 
 # -------------------------------------------------------------------------------------------- the likeliest labels only
@@ -273,14 +236,6 @@ def replaced_labels_are_top_k(given: TopK, *, uniform: bool = True) -> Compariso
     """Replacing a label by one of those kept, then randomized response on these, is RRTop-k."""
     drawn = [Fraction(1) if uniform else given.prior[v] for v in given.kept]
     return equal(_replace_labels(given, drawn), [[row[v] for v in given.kept] for row in given.rows])
-
-
-@claim("G21 Corollary 10: privacy", *REPLACED, given="any prior, any number of labels kept, epsilon above 0")
-@false("At 9/10 epsilon.", share=0.9)
-def replaced_labels_are_private(given: TopK, share: float = 1.0) -> Comparison:
-    """Replacing a label, then randomized response on those kept, is epsilon-DP."""
-    inner = _replace_labels(given, [Fraction(1, given.k)] * given.k)
-    return at_most(largest_ratio(inner), given.ratio if share == 1 else privacy_ratio(share * math.log(given.ratio)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,34 +287,12 @@ FINITE = "convex L-Lipschitz losses on an interval of length D, any labels kept"
 @claim("G21 Corollary 10: eq. 9", *EXAMPLES, given=FINITE)
 @false("The same with ``D L Pr[label not kept]``.", factor=1)
 def differences_change_by_two(given: Replaced, factor: int = 2) -> Comparison:
-    """With labels replaced, the difference of two points' risks changes by at most ``2 D L Pr[label not kept]``."""
+    """With labels replaced, the difference of two points' risks changes by at most ``2 D L Pr[label not kept]``.
+
+    So replacing labels hides no more than that of any point's distance from the least risk (eq. 10).
+    """
     risks, replaced = given.risks
     return at_most(max(risks - replaced) - min(risks - replaced), factor * given.unit)
-
-
-@claim("G21 Corollary 10: eq. 10", *EXAMPLES, given=FINITE)
-@false("The same with ``D L Pr[label not kept]``.", factor=1)
-def excess_grows_by_two(given: Replaced, factor: int = 2) -> Comparison:
-    """Replacing labels hides at most ``2 D L Pr[label not kept]`` of any point's distance from the least risk."""
-    risks, replaced = given.risks
-    return at_most(max(risks - replaced) - min(risks) + min(replaced), factor * given.unit)
-
-
-def _top_k_learnings() -> Iterator[dict[str, Any]]:
-    for steps, law, k in product((1, 2, 3, 6), ((0.5, 0.3, 0.2), (0.0, 0.5, 0.5)), (1, 2, 3)):
-        yield {"descent": Descent((0.5, 0.0, 1.0), law, steps), "epsilon": 0.99, "k": k}
-        yield {"descent": Descent((0.0, 1.0, 1.0), law, steps, 2.0, 3.0), "epsilon": 0.1, "k": k}
-    for steps in (2**8, 2**10):
-        yield {"descent": Descent((0.0, 1.0, 0.5), (0.7, 0.2, 0.1), steps), "epsilon": 0.99, "k": 2}
-    yield {"descent": Descent((0.0, 1.0), (0.0, 1.0), 2**8), "epsilon": 0.99, "k": 1}
-
-
-@claim("G21 Corollary 10: rate", _top_k_learnings, given=f"{CONVEX}, its steps for `k` labels", undecided=UNNAMED)
-@corrected("The same with 1 + log(n) for log(n), which is 0 for one row.", plus=1)
-@false("The same with 1 + log(n), and a half for the 2.", plus=1, factor=0.5)
-def top_k_excess_is_bounded(descent: Descent, epsilon: float, k: int, plus: int = 0, factor: float = 2.0) -> Comparison:
-    """With `k` labels kept, the excess risk is ``O(D L (k log(n) / (epsilon sqrt(n)) + Pr[label not kept]))``."""
-    return _compare_rate(descent, epsilon, k, plus, factor)
 
 
 # ------------------------------------------------------------------------------------------------------ Gaussian noise
@@ -407,12 +340,6 @@ def gaussian_tails(distance: float, sigma: float, epsilon: float) -> tuple[float
 
     .. math:: \Phi\Big(\frac\mu2 - \frac\epsilon\mu\Big) - e^\epsilon \, \Phi\Big(-\frac\mu2 -
               \frac\epsilon\mu\Big) \leq \delta.
-
-    Examples
-    --------
-    >>> near, far = gaussian_tails(1.0, 3.73063, 1.0)
-    >>> round(near - far, 9)
-    1e-05
     """
     mu = distance / sigma
     return float(ndtr(mu / 2 - epsilon / mu)), math.exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)))

@@ -25,8 +25,7 @@ import numpy as np
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.programs import Approximate, Program
 from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import RATIOS
-from optrand.theory._sums import binomial, total
+from optrand.theory._shared import RATIOS, binomial, total
 
 Real = TypeVar("Real", Fraction, float)
 
@@ -249,18 +248,6 @@ def resampling_is_private(n: int, delta: Fraction, epsilon: float, *, full: bool
     return at_most(resampled_delta(n, epsilon / copies, inner, epsilon, copies), float(delta), tolerance=1e-9)
 
 
-@claim(
-    "G21 Lemma 16: draws",
-    n=(1, 2, 3, 10, 300),
-    delta=map(Fraction, ("49/100", "1/10", "1/1000", "1/1000000")),
-    given="delta below 1/2; a step of the proof, in our words",
-)
-@false("The same with ``log(2 / delta)``.", factor=1)
-def examples_are_drawn_seldom(n: int, delta: Fraction, factor: int = 4) -> Comparison:
-    """An example is drawn more than ``4 log(2 / delta)`` times with probability at most ``delta / 2``."""
-    return at_most(1 - total(occurrences(n, math.floor(factor * math.log(2 / delta)))), delta / 2)
-
-
 CONSTANT = Fraction(1, 10)
 """Constant of Lemma 15 and Proposition 12."""
 
@@ -363,41 +350,8 @@ def lose_by_majority(n: int, epsilon: Fraction, directions: int) -> float:
     return _lose(directions, float(chances @ known))
 
 
-def _follow_the_proof(epsilon: Fraction, directions: int) -> tuple[int, float]:
-    """Return the number of examples and the bound of the paper's own proof, under the delta that Lemma 16 leaves.
-
-    That is Lemma 16 with a delta of epsilon, Lemma 15, and the last line of Proposition 13.
-    """
-    spent = 4 * float(epsilon) * math.log(2 / epsilon)
-    copies = math.floor(1 / spent)
-    together, grown = math.exp(copies * spent), group_delta(math.exp(spent), float(epsilon), labels=copies)
-    return directions * copies, _lose(directions, math.sqrt((together + grown) / (together + 1)))
-
-
-STEEPER = "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population."
-
-
 def _steeper(n: int, epsilon: Fraction, directions: int) -> Comparison:
     return at_most(_rate(epsilon, n, power=2), lose_by_majority(n, epsilon, directions))
-
-
-@claim(
-    "G21 Proposition 12",
-    epsilon=map(Fraction, ("1/20", "3/80", "1/40", "1/60", "1/100")),
-    directions=(100, 300),
-    given="epsilon at most 1/20; all (epsilon, delta)-LabelDP algorithms",
-    undecided="the constant and the powers of logarithms in the bound; how large n, how small delta must be",
-)
-@false(STEEPER, lambda epsilon, directions: _steeper(_follow_the_proof(epsilon, directions)[0], epsilon, directions))
-def the_route_is_within_a_logarithm(epsilon: Fraction, directions: int) -> Comparison:
-    """Any algorithm loses at least ``D L / sqrt(epsilon n)`` on some population, up to a constant and logarithms.
-
-    Tried is the paper's proof, with a constant of 1/100 and ``sqrt(log(2 / epsilon))``: what it gives is at least that,
-    and at most what randomized response attains. For larger epsilon its budget for empirical risk is above 1.
-    """
-    n, bound = _follow_the_proof(epsilon, directions)
-    claimed = _rate(epsilon, n, Fraction(1, 100)) / math.sqrt(math.log(2 / epsilon))
-    return at_most([claimed, bound], [bound, lose_by_majority(n, epsilon, directions)])
 
 
 def _populations() -> Iterator[dict[str, Any]]:
@@ -414,7 +368,7 @@ def _populations() -> Iterator[dict[str, Any]]:
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms; sharper than "
     "the paper, a statement of ours",
 )
-@false(STEEPER, _steeper)
+@false("Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population.", _steeper)
 def a_constant_is_enough(n: int, epsilon: Fraction, delta: Fraction, directions: int) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population."""
     least = lose_population(n, epsilon, delta, directions)

@@ -25,8 +25,7 @@ from optrand.baselines._groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.sampling._priors import EstimatedPrior
 from optrand.theory._engine import Comparison, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import Row, prior
-from optrand.theory._sums import ratio_of_neighbours, times, total
+from optrand.theory._shared import Row, prior, ratio_of_neighbours, times, total
 from optrand.theory.g21.response import Rows, table
 
 Integers = NDArray[np.int64]

@@ -20,12 +20,10 @@ from typing import Any
 import numpy as np
 from flint import fmpq, fmpq_mat
 
-from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.mechanism._mechanism import Mechanism
 from optrand.programs import lp1, lp2
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
-from optrand.theory._instances import RATIOS, Row, Setting, settings, shares
-from optrand.theory._sums import largest_ratio, total
+from optrand.theory._shared import RATIOS, Row, Setting, largest_ratio, settings, shares, total
 
 Rows = tuple[Row, ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
@@ -59,7 +57,6 @@ def with_prior_rows(prior: Row, ratio: Fraction) -> Rows:
 
 
 def objective(prior: Row, rows: Rows) -> Fraction:
-    """Return the probability that the output is the label, where labels follow the prior."""
     return total(share * rows[y][y] for y, share in enumerate(prior))
 
 
@@ -80,12 +77,10 @@ class TopK:
 
     @property
     def size(self) -> int:
-        """Number of labels."""
         return len(self.prior)
 
     @cached_property
     def kept(self) -> tuple[int, ...]:
-        """The labels that are kept."""
         return kept_labels(self.prior, self.k)
 
     @cached_property
@@ -95,7 +90,7 @@ class TopK:
 
 
 def tasks(count: int, *, most: int) -> tuple[list[dict[str, Any]], Draws]:
-    """Return priors and ratios of :func:`~optrand.theory._instances.settings`."""
+    """Return priors and ratios of :func:`~optrand.theory._shared.settings`."""
     edges, random = settings(count, most=most)
     return [_prior_and_ratio(each) for each in edges], Draws(count, lambda draw: _prior_and_ratio(random.draw(draw)))
 
@@ -177,7 +172,6 @@ SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
 
 
 def kept_by(prior: Row, ratio: Fraction, kept: Sequence[int], *, others: int = -1) -> Fraction:
-    """Return the probability that randomized response on some labels keeps the label."""
     return ratio * total(prior[y] for y in kept) / (ratio + len(kept) + others)
 
 
@@ -233,20 +227,6 @@ def _keep_by_another_rule(prior: Row, ratio: Fraction) -> Comparison:
 def nothing_is_better(prior: Row, ratio: Fraction) -> Comparison:
     """No epsilon-DP randomizer keeps the label more often than RRWithPrior."""
     return at_most(bounds(prior, ratio)[0], objective(prior, with_prior_rows(prior, ratio)))
-
-
-@claim(
-    "G21 Theorem 3: closed form", *ANY, given=f"{ANY_PRIOR}; values that the package states, of one prior and a batch"
-)
-@false("The same of the labels that are at least as likely as the average one.", average=True)
-def closed_form_is_best(prior: Row, ratio: Fraction, *, average: bool = False) -> Comparison:
-    """RRWithPrior keeps the label as often as the best subset of labels."""
-    above = [y for y, p in enumerate(prior) if p * len(prior) >= 1]
-    weights, epsilon = _floats(prior, ratio)
-    one = rr_with_prior(weights, epsilon).value
-    batch = float(rr_with_prior_batch([weights], epsilon).objective[0])
-    best = kept_by(prior, ratio, above) if average else best_subset(prior, ratio)
-    return equal([one, batch], best, tolerance=1e-12)
 
 
 def _floats(prior: Row, ratio: Fraction) -> tuple[list[float], float]:

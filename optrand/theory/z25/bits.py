@@ -16,10 +16,8 @@ import numpy as np
 
 from optrand.base._arithmetic import exp_bracket
 from optrand.baselines import Alibi, UnaryBits
-from optrand.sampling._entropy import SeededEntropy, Words
 from optrand.theory._engine import Comparison, Draws, Space, at_most, claim, corrected, equal, false, grid
-from optrand.theory._instances import Row, Table, prior, shares
-from optrand.theory._sums import largest_ratio, push_forward, times, total
+from optrand.theory._shared import Row, Table, largest_ratio, prior, push_forward, shares, times, total
 from optrand.theory.g21.response import CHANNELS
 
 Vector = tuple[int, ...]
@@ -67,7 +65,6 @@ def two_bits(k: int, epsilon: float, share: int = 1) -> Comparison:
 
 
 def everything(vectors: tuple[Vector, ...]) -> object:
-    """Return all vectors."""
     return vectors
 
 
@@ -100,30 +97,6 @@ def local_is_central(
     """What any algorithm learns from the randomized labels is epsilon-DP for a change of one label of the dataset."""
     laws = [learn((first, *labels[1:]), k, epsilon, learner, rounds) for first in (labels[0], k - 1)]
     return at_most(largest_ratio(laws), exp_bracket(epsilon)[0])
-
-
-class _Counted(SeededEntropy):
-    count = 0
-
-    def words(self, count: int) -> Words:
-        self.count += count
-        return super().words(count)
-
-
-@claim(
-    "Z25 Section 4.3: cost",
-    k=(2, 8, 10, 100, 1_000),
-    size=(1_000, 4_000),
-    epsilon=(1.0, 4.0),
-    given="time by the random octets that are drawn, a vector of K bits sent in whole octets",
-)
-@false("The same with log2(K) in place of K: the bits of a scalar.", bits=lambda k: (k - 1).bit_length())
-def cost(k: int, size: int, epsilon: float, bits: Callable[[int], int] = int) -> Comparison:
-    """To randomize N labels takes a time of the order of N K: five random octets for each octet that is sent."""
-    source = _Counted(1)
-    sent = UnaryBits(k, epsilon).sample_packed(np.zeros(size, dtype=np.intp), source=source)
-    octets = -(-bits(k) // 8) * size
-    return at_most([sent.size, 8 * source.count], [octets, 5 * octets])
 
 
 @claim("Z25 Equation 24", *ETAS, given="any distribution of the label, any epsilon above 0")
@@ -185,7 +158,6 @@ class Task:
 
     @cached_property
     def named(self) -> Table:
-        """The class that each model names at each point."""
         return self.outputs.argmax(axis=2)
 
     @cached_property

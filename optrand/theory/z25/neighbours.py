@@ -19,8 +19,7 @@ from optrand.base._arithmetic import exp_bracket, log_bracket
 from optrand.base._validation import Floats
 from optrand.baselines import UnaryBits
 from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._instances import Row
-from optrand.theory._sums import binomial, bit_sums, total
+from optrand.theory._shared import Row, binomial, bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
 
 
@@ -263,28 +262,6 @@ def excess_with_ties(size: int, epsilon: float) -> float:
     return float((weights * (3 * np.minimum(1 / 3 + places, 0.5) - 1) * thirds).sum())
 
 
-def _compare_rate(excess: Any, size: int, after: int, epsilon: float, power: float, square: int = 2) -> Comparison:
-    """Compare the excess risk at epsilon 1, and the one after, scaled up by the rate."""
-    scale = (after / size * epsilon**square) ** power
-    # Numbers of neighbours are whole: hence the tolerance.
-    return at_most(excess(after, epsilon) * scale, excess(size, 1.0), tolerance=0.05)
-
-
-TWO_CLASSES = "records evenly spread on [0, 1]; two classes, eta_1 = x up to 1/2, then min(2 x - 1/2, 1)"
-
-
-@claim(
-    "Z25 Appendix C.1: rate",
-    cases("size after epsilon", *((n, 4 * n, epsilon) for n in (256, 512) for epsilon in (1.0, 0.5))),
-    given=TWO_CLASSES,
-    undecided="a constant without a name, logarithms left out, all distributions",
-)
-@false("The same with ``N epsilon`` in place of ``N epsilon**2``.", square=1)
-def excess_falls(size: int, after: int, epsilon: float, square: int = 2) -> Comparison:
-    """The excess risk falls as ``(N epsilon**2)**(-1/(d+2))``."""
-    return _compare_rate(excess_with_two_classes, size, after, epsilon, 1 / 3, square)
-
-
 @claim(
     "Z25 Appendix C.1: rate with a margin",
     cases(
@@ -292,7 +269,8 @@ def excess_falls(size: int, after: int, epsilon: float, square: int = 2) -> Comp
         *((excess_with_two_classes, n, 4 * n, epsilon, 1) for n in (256, 512) for epsilon in (1.0, 0.5)),
         (excess_with_ties, 2_048, 8_192, 1.0, 2),
     ),
-    given=f"{TWO_CLASSES}; or three classes, eta_1 = eta_2 = min(1/3 + x, 1/2), for which any gamma is as printed",
+    given="records evenly spread on [0, 1]; two classes, eta_1 = x up to 1/2, then min(2 x - 1/2, 1); or three "
+    "classes, eta_1 = eta_2 = min(1/3 + x, 1/2), for which any gamma is as printed",
     undecided="constants without a name, all distributions with such a margin",
 )
 @corrected("The same where the gap is that to the likeliest class that is not itself best: gamma is 1.", gamma=1)
@@ -302,4 +280,6 @@ def excess_falls_with_the_margin(excess: Any, size: int, after: int, epsilon: fl
 
     Namely as ``(N epsilon**2)**(-(1 + gamma)/(d+2))``; the gap is that between the two likeliest classes.
     """
-    return _compare_rate(excess, size, after, epsilon, (1 + gamma) / 3)
+    scale = (after / size * epsilon**2) ** ((1 + gamma) / 3)
+    # Numbers of neighbours are whole: hence the tolerance.
+    return at_most(excess(after, epsilon) * scale, excess(size, 1.0), tolerance=0.05)
