@@ -61,7 +61,7 @@ AnyProof = TypeVar("AnyProof", bound=Proof, covariant=True)
         "moments(labels)": "expected_value mean means var",
         "certificate.bias": "is_unbiased unbiased",
         "optrand.estimate.histogram(noisy, mechanism)": "inverse likelihood posterior",
-        "matrix": "channel columns design kernel P pmf proba probabilities Q rows shape solution T to_numpy",
+        "matrix": "cdf channel columns design kernel P pdf pmf proba probabilities Q rows shape solution T to_numpy",
         "outputs": "support values",
         "labels": "classes classes_ domain inputs",
         "labels.size": "k size",

@@ -163,13 +163,13 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
 
 @suggest_attributes(
     {
-        "optrand.solve(problem)": "gap is_dcp matrix objective P plot Q solution solve solver status summary",
-        "optrand.programs.algorithm1": "constraints",
+        "optrand.solve(problem)": "gap is_dcp matrix objective P plot Q solution solve solver solver_stats status summary",
+        "optrand.programs.algorithm1": "constraints get_problem_data parameters",
         "loss": "cost kind task",
         "epsilon": "alpha eps",
         "bias_penalty": "bias penalty",
         "labels": "bounds classes domain",
-        "k": "size",
+        "k": "size size_metrics",
         "outputs": "grid n variables",
         "dataclasses.replace(problem, epsilon=1.0)": "copy replace",
         "dataclasses.asdict(problem)": "to_dict",

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         "solve().value": "gap objective optimal_value status value",
         "solve().duals": "dual dual_value dual_variables duals",
         "cvxpy()": "to_cvxpy variables",
-        "highs()": "to_highs",
+        "highs()": "A b c to_highs",
         "write(path)": "save to_mps",
     }
 )

@@ -56,8 +56,8 @@ class TableFile:
 @suggest_attributes(
     {
         "epsilon": "eps spent",
-        "mechanism": "certificate certify matrix sample summary",
-        "estimates": "histogram mean",
+        "mechanism": "certificate certify matrix plot sample summary",
+        "estimates": "estimate histogram mean",
         "save(path)": "to_csv to_json",
         "column": "label",
         "labels": "classes classes_ domain",
