@@ -17,8 +17,8 @@ from strategies import label_sets, priors, solved_epsilons
 import optrand
 from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer, Solution
-from optrand.solvers import ColumnGeneration, LinearProgram
+from optrand.model._randomizer import Arcs, Randomizer
+from optrand.solvers import ColumnGeneration
 from optrand.solvers.bins._costs import Bins, Partition, RunSums
 from optrand.solvers.bins._dual import bin_dual, extremes, potentials
 from optrand.solvers.bins._monge import best_steps, shortest_paths
@@ -132,15 +132,14 @@ def test_no_partition_into_bins_is_better(problem):
 @settings(max_examples=20)
 @given(cases(budgets=st.sampled_from([0.1, 0.7, 2.0, 5.0])))
 def test_no_private_table_is_better_on_a_grid_that_holds_its_outputs(problem):
-    """The floor LP and column generation: any grid is worse than the line, unless it holds the best outputs."""
+    """Any grid is worse than the line, unless it holds the best outputs."""
     assume(problem.prior[problem.prior > 0].min() > 1e-6)
     solution = BinPath()(problem)
     outputs = solution.randomizer.outputs
     around = np.linspace(*np.clip([0.05, problem.labels[-1] + 1], problem.outputs.low, problem.outputs.high), 7)
     on_grid = replace(problem, outputs=optrand.Grid(np.union1d(outputs, around)))
     scale = float(np.abs(problem.loss_table(on_grid.outputs.values)).max())
-    for solver in (LinearProgram(), ColumnGeneration()):
-        assert optrand.solve(on_grid, solver).value == pytest.approx(solution.value, abs=1e-7 * scale)
+    assert optrand.solve(on_grid, ColumnGeneration()).value == pytest.approx(solution.value, abs=1e-7 * scale)
 
 
 def test_the_example_of_b23():

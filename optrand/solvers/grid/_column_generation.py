@@ -17,7 +17,6 @@ from optrand.losses import Tabulated
 from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, Stats
 from optrand.programs._backends import Backend, Highs
-from optrand.solvers._dual_repair import randomizer_of, repair
 from optrand.solvers._failures import GuardedSolver
 from optrand.solvers._feasibility import balance_arcs, mend_masses
 from optrand.solvers._gaps import price
@@ -35,8 +34,6 @@ class ColumnOptions:
     ----------
     unused : float
         Columns with less mass (times ``E``) are dropped from the answer.
-    repairs : int
-        Rounds of a dual repair between two masters.
     all_intervals : int
         Largest number of labels whose intervals are all first columns if bias is free. Otherwise, and with more labels,
         only intervals of one and two labels are.
@@ -49,7 +46,6 @@ class ColumnOptions:
     """
 
     unused: float = 1e-10
-    repairs: int = 12
     all_intervals: int = 150
     widened: tuple[tuple[int, float], ...] = ((3, 12), (2, 40), (1, math.inf))
     best: float = 0.9
@@ -111,10 +107,8 @@ class ColumnGeneration(GuardedSolver):
                 best.update(arcs, dual)
                 if best.gap <= target:
                     break
-                # Repaired or mixed multipliers may prove the answer where the master's do not.
+                # Mixed multipliers may prove the answer where the master's do not.
                 duals = [dual]
-                if not problem.bias_penalty and not simplex:
-                    best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=self.options.repairs))
                 if not problem.unbiased and not simplex:
                     # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
                     duals.append(_mix(dual, best.dual, self.options.best))
@@ -130,9 +124,7 @@ class ColumnGeneration(GuardedSolver):
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
-        randomizer = _mend(problem, arcs)
-        dual = best.dual if problem.unbiased else repair(problem, arcs, best.dual, gap=self.gap)
-        return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
+        return Solution(problem, _mend(problem, arcs), best.dual, Stats(repr(self), iterations=rounds, status=status))
 
     def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
         """Return the phases: whether the simplex method solves the masters, and the gap at which each ends."""
@@ -161,8 +153,13 @@ def _mix(some: Dual, others: Dual, share: float) -> Dual:
 def _mend(problem: Problem, staircase: Staircase) -> Randomizer:
     """Restore rows and means to rounding, by a flow if every column favours an interval of labels."""
     if staircase.arcs is not None:
-        return randomizer_of(problem, balance_arcs(problem, staircase.arcs))
-    return randomizer_of(problem, mend_masses(problem, staircase, means=problem.unbiased))
+        balanced = balance_arcs(problem, staircase.arcs)
+        return Randomizer.of_arcs(problem.labels, balanced, problem.epsilon)
+    return _randomizer_of(problem, mend_masses(problem, staircase, means=problem.unbiased))
+
+
+def _randomizer_of(problem: Problem, columns: Staircase) -> Randomizer:
+    return Randomizer(problem.labels, *columns.table(math.exp(problem.epsilon)), problem.epsilon)
 
 
 class _Best:
@@ -183,7 +180,7 @@ class _Best:
         bound = lower_bound(problem, dual)
         if bound > self.bound:
             self.bound, self.dual = bound, dual
-        value = problem.sign * problem.value(randomizer_of(problem, arcs))
+        value = problem.sign * problem.value(_randomizer_of(problem, arcs))
         self.gap = abs(value - self.bound) / (abs(value) or 1.0)
 
 
