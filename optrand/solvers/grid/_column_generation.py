@@ -39,17 +39,17 @@ class ColumnOptions:
         only intervals of one and two labels are.
     widened : tuple of pairs ``(shift, arcs)``
         With a bias penalty, ends of up to `arcs` arcs in use are moved by `shift` labels.
+    bounded : int
+        Largest number of masters with bounded multipliers, without a bias penalty.
     best : float
         Share of the best multipliers so far in those that are priced beside a master's, at a price of bias.
-    central_until : float
-        Relative gap from which on multipliers of a vertex are taken in place of central ones.
     """
 
     unused: float = 1e-10
     all_intervals: int = 150
     widened: tuple[tuple[int, float], ...] = ((3, 12), (2, 40), (1, math.inf))
+    bounded: int = 12
     best: float = 0.9
-    central_until: float = 1e-6
 
 
 @dataclass(frozen=True)
@@ -97,42 +97,58 @@ class ColumnGeneration(GuardedSolver):
 
     def _solution(self, problem: Problem) -> Solution:
         grid: Floats = problem.outputs.values  # type: ignore[union-attr]
-        columns, best = _first_columns(problem, grid, self.options), _Best(problem)
+        # Without a quadratic charge of biases the masters are linear, and their answers vertices of few columns.
+        columns, best, linear = _first_columns(problem, grid, self.options), _Best(problem), not _is_charged(problem)
         rounds, status = 0, ""
-        for simplex, target in self._phases(problem):
+        while rounds < self.rounds:
+            rounds += 1
             # Solve over the columns so far; judge the answer by the certificate's own bound.
-            while rounds < self.rounds:
-                rounds += 1
-                arcs, dual, status = self._solve(Master(problem, *columns), simplex)
-                best.update(arcs, dual)
-                if best.gap <= target:
-                    break
-                # Mixed multipliers may prove the answer where the master's do not.
-                duals = [dual]
-                if not problem.unbiased and not simplex:
-                    # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
-                    duals.append(_mix(dual, best.dual, self.options.best))
-                    best.update(arcs, duals[-1])
-                # At each output the cheapest column, if its reduced cost is negative.
-                before = columns[1].size
-                for prices in (price(problem, dual) for dual in duals):
-                    cheap = np.flatnonzero(prices.costs < 0)
-                    columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
-                if best.gap <= target or columns[1].size == before:
-                    break
+            arcs, dual, status = self._solve(Master(problem, *columns), simplex=linear)
+            best.update(arcs, dual)
+            duals, before = [dual], columns[1].size
+            if not linear:
+                # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
+                duals.append(_mix(dual, best.dual, self.options.best))
+                best.update(arcs, duals[-1])
+            if not problem.bias_penalty and best.gap > self.gap:
+                columns = _merge(columns, *self._within_bounds(arcs, best))
+            if best.gap <= self.gap:
+                break
+            # At each output the cheapest column, if its reduced cost is negative.
+            for prices in (price(problem, dual) for dual in duals):
+                cheap = np.flatnonzero(prices.costs < 0)
+                columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
+            if columns[1].size == before:
+                break
         # Central masses are positive everywhere; those of idle columns are of the size of its tolerance.
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
         return Solution(problem, _mend(problem, arcs), best.dual, Stats(repr(self), iterations=rounds, status=status))
 
-    def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
-        """Return the phases: whether the simplex method solves the masters, and the gap at which each ends."""
-        if problem.unbiased or not problem.bias_penalty:
-            return [(False, self.options.central_until), (True, self.gap)]
-        return [(False, self.gap)]
+    def _within_bounds(self, arcs: Staircase, best: _Best) -> Columns:
+        """Look for multipliers that the columns in use admit, and return these columns and others of negative cost.
 
-    def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
+        If an optimal answer is not proven by its own multipliers, others that prove it are within these bounds.
+        """
+        problem, dual = best.problem, best.dual
+        used = arcs.only(arcs.masses * math.exp(problem.epsilon) > self.options.unused)
+        bounds, columns = _slackness_bounds(problem, used), (used.members, used.outputs)
+        for _ in range(self.options.bounded):
+            # Only local minima of the price: their neighbours say nearly the same.
+            prices = price(problem, dual)
+            violated = prices.improving(0.0)
+            columns = _merge(columns, prices.signatures(violated), prices.outputs[violated])
+            try:
+                dual = self._solve(Master(problem, *columns, bounds), simplex=False)[1]
+            except SolverFailed:
+                break
+            best.update(arcs, dual)
+            if best.gap <= self.gap:
+                break
+        return columns
+
+    def _solve(self, master: Master, *, simplex: bool) -> tuple[Staircase, Dual, str]:
         if simplex:
             vertex = self.backend.run(master.linear())
             if not (vertex.x.size and vertex.multipliers.size):
@@ -142,6 +158,23 @@ class ColumnGeneration(GuardedSolver):
             return *master.read(vertex.x, vertex.multipliers), vertex.message
         central = self.engine.solve(master.conic())
         return *master.read(central.x, central.equal_dual), central.status
+
+
+def _is_charged(problem: Problem) -> bool:
+    return not problem.unbiased and problem.bias_penalty > 0
+
+
+def _slackness_bounds(problem: Problem, used: Staircase) -> tuple[Floats, Floats]:
+    """Bound the multipliers of a problem without bias penalty by complementary slackness.
+
+    A column in use costs nothing and is the cheapest at its output, so that the loss there is at most the multiplier of
+    its own labels and at least that of the others.
+    """
+    losses = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)
+    slack = 1e-9 * float(np.abs(losses).max(initial=1e-300))
+    lowest = np.where(used.members, losses, -np.inf).max(axis=1, initial=-np.inf)
+    highest = np.where(used.members, np.inf, losses).min(axis=1, initial=np.inf)
+    return lowest - slack, highest + slack
 
 
 def _mix(some: Dual, others: Dual, share: float) -> Dual:

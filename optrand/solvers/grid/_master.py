@@ -31,6 +31,8 @@ class Master:
     problem: Problem
     members: NDArray[np.bool_]
     outputs: Floats
+    bounds: tuple[Floats, Floats] | None = None
+    """Lower and upper bounds of the multipliers of a problem without bias penalty, for :meth:`conic`."""
 
     @cached_property
     def costs(self) -> Floats:
@@ -93,11 +95,19 @@ class Master:
         """Return the program for the interior-point engine, for any bias penalty."""
         problem, columns, free = self.problem, self.outputs.size, self._biases
         rows, right = self._equations()
+        costs = self.costs
+        if self.bounds is not None:
+            # A bound of a multiplier is the cost of a column of its label alone, of negative mass if it is a lower one.
+            lowest, highest = (np.flatnonzero(np.isfinite(bound)) for bound in self.bounds)
+            alone = self._magnify[:, np.newaxis] * np.diff(np.eye(problem.k), axis=0, prepend=0.0)
+            rows = np.hstack((rows, -alone[:, lowest], alone[:, highest]))
+            costs = np.concatenate((costs, -self.bounds[0][lowest], self.bounds[1][highest]))
+            columns = costs.size
         # In the units of the program, lengths over the width and losses over their unit.
         price_of_bias = problem.bias_weights[:free] * (self.width**2 / self.unit)
         return ConicProgram(
             quadratic=sparse.csc_array(sparse.diags_array(np.concatenate((np.zeros(columns), price_of_bias)))),
-            cost=np.concatenate((self.costs / self.unit, np.zeros(free))),
+            cost=np.concatenate((costs / self.unit, np.zeros(free))),
             equal=sparse.csc_array(rows),
             equal_to=right,
             less=sparse.csc_array(-sparse.eye_array(columns, columns + free)),
