@@ -18,7 +18,7 @@ from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, Stats
 from optrand.programs._backends import Backend, Highs
 from optrand.solvers._failures import GuardedSolver
-from optrand.solvers._feasibility import balance_arcs, mend_masses
+from optrand.solvers._feasibility import balance_arcs
 from optrand.solvers._gaps import price
 from optrand.solvers.backends._cones import Clarabel
 from optrand.solvers.bins._path import BinPath
@@ -37,8 +37,6 @@ class ColumnOptions:
     all_intervals : int
         Largest number of labels whose intervals are all first columns if bias is free. Otherwise, and with more labels,
         only intervals of one and two labels are.
-    widened : tuple of pairs ``(shift, arcs)``
-        With a bias penalty, ends of up to `arcs` arcs in use are moved by `shift` labels.
     bounded : int
         Largest number of masters with bounded multipliers, without a bias penalty.
     best : float
@@ -47,7 +45,6 @@ class ColumnOptions:
 
     unused: float = 1e-10
     all_intervals: int = 150
-    widened: tuple[tuple[int, float], ...] = ((3, 12), (2, 40), (1, math.inf))
     bounded: int = 12
     best: float = 0.9
 
@@ -56,10 +53,10 @@ class ColumnOptions:
 class ColumnGeneration(GuardedSolver):
     """Solve over few columns, price all others with the certificate, add the cheap ones, repeat.
 
-    The first columns come from the problem of squared loss with outputs anywhere between the ends of the grid, moved to
-    the neighbouring values. Masters are solved by an interior-point method, whose
-    central multipliers need a few rounds where vertices would need hundreds; the last ones by the simplex method, so
-    that the answer is a vertex.
+    The first columns are intervals of labels, some of them from the problem of squared loss with outputs anywhere
+    between the ends of the grid, moved to the neighbouring values. Masters are linear programs, solved by the simplex
+    method, so that answers have few columns; at a finite bias penalty they are quadratic, and solved by an
+    interior-point method.
 
     Attributes
     ----------
@@ -124,7 +121,11 @@ class ColumnGeneration(GuardedSolver):
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
-        return Solution(problem, _mend(problem, arcs), best.dual, Stats(repr(self), iterations=rounds, status=status))
+        if arcs.arcs is not None:
+            randomizer = Randomizer.of_arcs(problem.labels, balance_arcs(problem, arcs.arcs), problem.epsilon)
+        else:
+            randomizer = _randomizer_of(problem, restore_rows(arcs, math.exp(problem.epsilon)))
+        return Solution(problem, randomizer, best.dual, Stats(repr(self), iterations=rounds, status=status))
 
     def _within_bounds(self, arcs: Staircase, best: _Best) -> Columns:
         """Look for multipliers that the columns in use admit, and return these columns and others of negative cost.
@@ -170,10 +171,10 @@ def _slackness_bounds(problem: Problem, used: Staircase) -> tuple[Floats, Floats
     A column in use costs nothing and is the cheapest at its output, so that the loss there is at most the multiplier of
     its own labels and at least that of the others.
     """
-    losses = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)
-    slack = 1e-9 * float(np.abs(losses).max(initial=1e-300))
-    lowest = np.where(used.members, losses, -np.inf).max(axis=1, initial=-np.inf)
-    highest = np.where(used.members, np.inf, losses).min(axis=1, initial=np.inf)
+    costs = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)
+    slack = 1e-9 * float(np.abs(costs).max(initial=1e-300))
+    lowest = np.where(used.members, costs, -np.inf).max(axis=1, initial=-np.inf)
+    highest = np.where(used.members, np.inf, costs).min(axis=1, initial=np.inf)
     return lowest - slack, highest + slack
 
 
@@ -183,16 +184,23 @@ def _mix(some: Dual, others: Dual, share: float) -> Dual:
     return Dual(alpha, beta)
 
 
-def _mend(problem: Problem, staircase: Staircase) -> Randomizer:
-    """Restore rows and means to rounding, by a flow if every column favours an interval of labels."""
-    if staircase.arcs is not None:
-        balanced = balance_arcs(problem, staircase.arcs)
-        return Randomizer.of_arcs(problem.labels, balanced, problem.epsilon)
-    return _randomizer_of(problem, mend_masses(problem, staircase, means=problem.unbiased))
-
-
 def _randomizer_of(problem: Problem, columns: Staircase) -> Randomizer:
     return Randomizer(problem.labels, *columns.table(math.exp(problem.epsilon)), problem.epsilon)
+
+
+def restore_rows(columns: Staircase, ratio: float, rounds: int = 3) -> Staircase:
+    """Restore rows that sum to 1 by the least relative change of the masses.
+
+    Means, if they must be right, are restored with the exact table.
+    """
+    # A row sums to 1 if the masses that favour its label, and the 1 / (E - 1)-th part of all, are 1 / (E - 1).
+    matrix, masses = columns.members + 1 / (ratio - 1), columns.masses
+    for _ in range(rounds):
+        scaled = matrix * masses
+        # Unknowns are shares of the masses, so that least squares leave light columns light.
+        change = np.linalg.lstsq(scaled, 1 / (ratio - 1) - scaled.sum(axis=1), rcond=1e-13)[0]
+        masses = masses * np.clip(1 + change, 0.5, 2.0)
+    return replace(columns, masses=masses)
 
 
 class _Best:
@@ -228,54 +236,32 @@ def _merge(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Col
 
 
 def _first_columns(problem: Problem, grid: Floats, options: ColumnOptions) -> Columns:
-    """Return the columns that make the master feasible, and those of the problem between the ends of the grid."""
+    """Return columns that make the master feasible, and intervals of labels near those that may be in use."""
     k = problem.k
-    upward = np.tri(k, dtype=bool)
-    everything = np.ones((k, 1), dtype=bool)
+    upward, singles = np.tri(k, dtype=bool), np.eye(k, dtype=bool)
     # Labels from each one on at the highest value, and up to each one at the lowest: these hold an unbiased randomizer
     # wherever there is one (section 13). On a small grid, constant answers as well.
-    members = np.hstack((upward, upward.T, np.repeat(everything, grid.size if grid.size <= 64 else 0, axis=1)))
-    outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
-    columns = _merge((members, outputs), *_best_intervals(problem, grid, options))
+    constant = grid if grid.size <= 64 else grid[:0]
+    ends = np.hstack((upward, upward.T, np.ones((k, constant.size), dtype=bool)))
+    columns = ends, np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), constant))
+    # If bias is free and the loss convex, intervals are enough, each at its best output.
+    few = problem.bias_penalty or k > options.all_intervals
+    intervals = np.hstack((singles, singles[:, :-1] | singles[:, 1:])) if few else all_intervals(k)
+    steepness = np.where(intervals, 1.0, math.exp(-problem.epsilon))
+    costs = steepness.T @ (problem.prior[:, np.newaxis] * problem.loss_table(grid))
+    columns = _merge(columns, intervals, grid[costs.argmin(axis=1)])
     # Tables and classes have no loss between the values of the grid, so that no problem there could point at columns.
     unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
-    if grid.size == 1 or unordered or problem.k == 1:
+    if not few or grid.size == 1 or unordered or k == 1:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
     arcs: Arcs | None = None
-    if problem.bias_penalty or problem.k > options.all_intervals:
-        # Without an answer near by the first columns are the generic ones.
-        with suppress(OptrandError):
-            arcs = (ReducedDual() if problem.bias_penalty else BinPath())(between).randomizer.arcs
-    if arcs is None:
-        return columns
-    if not problem.unbiased:
-        arcs = _widen(arcs, next(by for by, most in options.widened if arcs.n <= most))
-    staircase = Staircase.of_arcs(arcs)
-    # The reduced cost of a column is convex in its output: near the best output one of its two neighbours is best.
-    right = np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
-    for neighbour in (right - 1, right):
-        columns = _merge(columns, staircase.members, grid[neighbour])
+    # Without an answer near by the first columns are those above.
+    with suppress(OptrandError):
+        arcs = (ReducedDual() if problem.bias_penalty else BinPath())(between).randomizer.arcs
+    if arcs is not None:
+        # The reduced cost of a column is convex in its output: near the best output one of its two neighbours is best.
+        staircase, right = Staircase.of_arcs(arcs), np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
+        for neighbour in (right - 1, right):
+            columns = _merge(columns, staircase.members, grid[neighbour])
     return columns
-
-
-def _widen(arcs: Arcs, by: int) -> Arcs:
-    """Return the arcs, and all others whose ends are at most a number of labels away."""
-    steps = range(-by, by + 1)
-    moved = [(arcs.first + a, arcs.last + b) for a in steps for b in steps]
-    first, last = np.hstack(moved)
-    outputs = np.tile(arcs.outputs, len(moved))
-    there = (first >= 0) & (last < arcs.k) & (first <= last)
-    return Arcs(arcs.k, first[there], last[there], outputs[there], np.zeros(int(there.sum())))
-
-
-def _best_intervals(problem: Problem, grid: Floats, options: ColumnOptions) -> Columns:
-    """Return the intervals of labels, each at its best output: enough for a convex loss if bias is free."""
-    if problem.bias_penalty or problem.k > options.all_intervals:
-        singles = np.eye(problem.k, dtype=bool)
-        members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))
-    else:
-        members = all_intervals(problem.k)
-    steepness = np.where(members, 1.0, math.exp(-problem.epsilon))
-    table = problem.prior[:, np.newaxis] * problem.loss_table(grid)
-    return members, grid[(steepness.T @ table).argmin(axis=1)]
