@@ -13,7 +13,7 @@ from strategies import priors
 from optrand import certify, classification, losses, regression, rr_with_prior, unbiased_range, unbiased_regression
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Randomizer
-from optrand.programs import Cvxpy, Highs, Program, Pure, Scipy, Unbiased, lp1, lp2
+from optrand.programs import Cvxpy, Highs, Program, Pure, Unbiased, lp1, lp2
 from optrand.solvers import ColumnGeneration, ReducedDual, solve
 from optrand.solvers._scales import attainable_loss
 from optrand.solvers.backends._cones import Clarabel
@@ -26,7 +26,7 @@ GAP = 1e-6
 LABELS = np.array([0.0, 1.0, 2.5])
 PRIOR = np.array([0.5, 0.2, 0.3])
 
-BACKENDS = [Highs(), Scipy(), Cvxpy()]
+BACKENDS = [Highs(), Cvxpy()]
 
 
 def mesh(epsilon, size=7):

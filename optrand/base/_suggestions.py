@@ -81,7 +81,7 @@ HOMES = {
     "learning": "LabelDPClassifier LabelDPRegressor PrivateLabels",
     "losses": "Tabulated absolute poisson_log squared zero_one",
     "plotting": "frontier_figure matrix_figure pmf_figure save_figure",
-    "programs": "Cvxpy Highs Program Scipy algorithm1 lp1 lp2",
+    "programs": "Cvxpy Highs Program algorithm1 lp1 lp2",
     "solvers": "GridDual ReducedDual",
     "studies": "minimax smallest_epsilon sweep",
 }

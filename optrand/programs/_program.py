@@ -293,8 +293,8 @@ class Program(Model):
         Parameters
         ----------
         backend : str or Backend
-            ``"highs"``, ``"highs-simplex"``, ``"highs-ipm"``, ``"scipy"``, or the name of any installed solver of
-            cvxpy, such as ``"CLARABEL"``; or an object of :mod:`optrand.programs._backends` with options.
+            ``"highs"``, ``"highs-simplex"``, ``"highs-ipm"``, or the name of any installed solver of cvxpy, such
+            as ``"CLARABEL"`` or ``"SCIPY"``; or an object of :mod:`optrand.programs._backends` with options.
 
         Returns
         -------
