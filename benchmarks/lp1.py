@@ -20,7 +20,7 @@ from benchmarks.raw import measure_distance
 from optrand import Mechanism, classification, rr_with_prior
 from optrand.model._problem import Problem
 from optrand.programs import Cvxpy, Highs, Program, lp1, lp2
-from optrand.programs._answer import Answer
+from optrand.programs._certificate import Answer
 
 EPSILONS, SIZES = (0.1, 1.0, 4.0), (10, 40, 200)
 FAMILIES = ("weeks", "Dirichlet", "exponential", "spike")

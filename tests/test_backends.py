@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from optrand.programs import Cvxpy, Highs
-from optrand.programs._answer import Status
 from optrand.programs._backends import Form
+from optrand.programs._certificate import Status
 from optrand.solvers.backends._cones import Clarabel, Cones, ConicProgram
 
 ENGINES = [

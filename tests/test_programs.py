@@ -17,7 +17,7 @@ from optrand.programs import Cvxpy, Highs, Program, Pure, Unbiased, lp1, lp2
 from optrand.solvers import ColumnGeneration, ReducedDual, solve
 from optrand.solvers._scales import attainable_loss
 from optrand.solvers.backends._cones import Clarabel
-from optrand.solvers.grid._master import Master
+from optrand.solvers.grid._column_generation import Master
 from tests.oracle import largest_ratio
 
 GAP = 1e-6

@@ -20,9 +20,8 @@
 from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
-from optrand.programs._answer import Answer, Status
 from optrand.programs._backends import Cvxpy, Highs
-from optrand.programs._certificate import ProgramCertificate
+from optrand.programs._certificate import Answer, ProgramCertificate, Status
 from optrand.programs._constraints import BiasAtMost, ProbabilityAtMost, Unbiased
 from optrand.programs._papers import algorithm1, lp1, lp2
 from optrand.programs._privacy import (

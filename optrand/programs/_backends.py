@@ -20,8 +20,8 @@ from scipy import sparse
 
 from optrand.base._validation import Floats
 from optrand.errors import InvalidInput
-from optrand.programs._answer import Answer, Status
-from optrand.programs._model import Model
+from optrand.programs._certificate import Answer, Status
+from optrand.programs._rows import Model
 
 if TYPE_CHECKING:
     import highspy
