@@ -30,8 +30,8 @@ from optrand import Mechanism, certify, solve
 from optrand.errors import OptrandError, SolverFailed
 from optrand.model._problem import Grid, Problem
 from optrand.programs import Program
-from optrand.programs._answer import Answer, Status
 from optrand.programs._backends import Backend
+from optrand.programs._certificate import Answer, Status
 from optrand.studies._paths import count_outputs
 
 RESULTS = Path(__file__).parent / "results"

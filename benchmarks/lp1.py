@@ -19,8 +19,8 @@ from benchmarks.harness import Benchmark, Case, Clock, Method, Row, ask, compare
 from benchmarks.raw import measure_distance
 from optrand import Mechanism, classification, rr_with_prior
 from optrand.model._problem import Problem
-from optrand.programs import Cvxpy, Highs, Program, Scipy, lp1, lp2
-from optrand.programs._answer import Answer
+from optrand.programs import Cvxpy, Highs, Program, lp1, lp2
+from optrand.programs._certificate import Answer
 
 EPSILONS, SIZES = (0.1, 1.0, 4.0), (10, 40, 200)
 FAMILIES = ("weeks", "Dirichlet", "exponential", "spike")
@@ -60,7 +60,7 @@ FORMS: dict[str, tuple[Callable[[Problem], Program], Any, int]] = {
 METHODS = [Method("RRWithPrior", closed_form)] + [
     Method(f"{form}, {engine}", partial(ask, state, backend), judge, True, largest)
     for form, (state, judge, largest) in FORMS.items()
-    for engine, backend in (("HiGHS", Highs()), ("scipy", Scipy()), ("cvxpy", Cvxpy()))
+    for engine, backend in (("HiGHS", Highs()), ("scipy", Cvxpy("SCIPY")), ("cvxpy", Cvxpy()))
 ]
 
 

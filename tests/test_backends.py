@@ -8,18 +8,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from optrand.programs import Cvxpy, Highs, Scipy
-from optrand.programs._answer import Status
+from optrand.programs import Cvxpy, Highs
 from optrand.programs._backends import Form
+from optrand.programs._certificate import Status
 from optrand.solvers.backends._cones import Clarabel, Cones, ConicProgram
 
 ENGINES = [
     Highs(),
     Highs(method="ipm"),
-    Scipy(),
-    Scipy(method="highs-ipm"),
     Cvxpy(),
     Cvxpy(solver="HIGHS"),
+    Cvxpy(solver="SCIPY"),
 ]
 
 ACCURACY = 1e-6

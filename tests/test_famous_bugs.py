@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import optrand
-from optrand import solvers
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import tabulate
@@ -73,8 +72,8 @@ def test_clip_at_zero_and_renormalise() -> None:
 def test_the_identity_is_no_private_answer_at_large_epsilon(epsilon: float) -> None:
     """Rows ``exp(-epsilon) M <= M'`` below a solver's tolerance let the identity through; the certificate does not."""
     assert optrand.audit(np.eye(3), epsilon).epsilon == math.inf
-    mechanism = optrand.solve(optrand.classification([0.5, 0.3, 0.2], epsilon), solvers.LinearProgram())
-    assert mechanism.certificate.require(gap=1e-6).epsilon <= epsilon
+    mechanism = optrand.solve(optrand.programs.lp1([0.5, 0.3, 0.2], epsilon, form="floor"))
+    assert mechanism.certificate.require(gap=1e-6).realised[0][1] <= epsilon
 
 
 def test_the_bound_without_its_third_term_certifies_a_falsehood() -> None:

@@ -19,7 +19,7 @@ from optrand.solvers import WorstPrior, design
 from optrand.solvers._cones import ConeOptions, only, solve_cones
 from optrand.solvers._gaps import worst_case_gap
 from optrand.solvers._minimax import _with_kernel_multipliers
-from optrand.solvers._optimality import Support, candidates, equalize_losses
+from optrand.solvers._optimality import Support, candidates
 from optrand.studies import minimax
 from tests.tables import mechanism_of
 
@@ -331,22 +331,6 @@ def test_the_jacobian_of_the_conditions_is_their_derivative(penalty: float, boxe
         ]
 
     assert (lack(-1.0) - lack(1.0)) / 2e-6 == pytest.approx(matrix @ step / 1e-6, abs=1e-6)
-
-
-@pytest.mark.parametrize("penalty", [math.inf, 1.7])
-def test_losses_are_made_equal_and_rows_and_means_right(penalty: float) -> None:
-    problem = posed(9, 1.0, penalty)
-    best = WorstPrior()(problem)
-    arcs, rng = best.randomizer.arcs, np.random.default_rng(8)
-    assert arcs is not None
-    off = replace(arcs, masses=arcs.masses * (1 + 1e-4 * rng.normal(size=arcs.n)))
-    found = Randomizer.of_arcs(problem.labels, equalize_losses(best.problem, off), problem.epsilon)
-    weighed = best.problem.prior > 1e-6
-    losses = found.losses(bias_penalty=problem.bias_penalty)[weighed]
-    assert np.ptp(losses) < 1e-10 * losses.max()
-    assert found.matrix.sum(axis=1) == pytest.approx(1.0, abs=1e-12)
-    if problem.unbiased:
-        assert found.matrix @ found.outputs == pytest.approx(problem.labels, abs=1e-10)
 
 
 def test_the_given_prior_is_not_looked_at() -> None:

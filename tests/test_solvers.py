@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +18,6 @@ from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import regression
 from optrand.model._randomizer import Solution
 from optrand.solvers.bins._path import BinPath
-from optrand.solvers.grid._linear_program import LinearProgram
 
 GAP = 1e-6
 """The solved range promises this for 0.01 <= epsilon <= 8 and up to 64 labels."""
@@ -64,7 +62,6 @@ KINDS = {
 
 SOLVERS = {
     "closed": solvers.ClosedForm(),
-    "floor": LinearProgram(),
     "columns": solvers.ColumnGeneration(),
     "line": solvers.ReducedDual(),
     "grid": solvers.GridDual(),
@@ -74,11 +71,11 @@ SOLVERS = {
 FREE = ("free", "absolute", "poisson")
 
 ACCEPTED = {
-    "classification": {"closed", "floor", "columns"},
+    "classification": {"closed", "columns"},
     **{kind: {"line"} for kind in KINDS if kind.endswith(("line unbiased", "interval unbiased", "penalised"))},
     **{kind: {"bins"} for kind in KINDS if kind.startswith(("line", "interval")) and kind.split()[1] in FREE},
-    **{kind: {"floor", "columns"} for kind in KINDS if kind.startswith("grid")},
-    "grid unbiased": {"floor", "columns", "grid"},
+    **{kind: {"columns"} for kind in KINDS if kind.startswith("grid")},
+    "grid unbiased": {"columns", "grid"},
     "grid penalised": {"columns", "grid"},
 }
 """At epsilon 2. At a smaller one the closed form answers the unbiased problem on the line too."""
@@ -133,11 +130,7 @@ def test_the_dispatch_is_as_documented() -> None:
     assert name(KINDS["interval penalised"](1.0)) == "ReducedDual"
     assert name(KINDS["interval free"](1.0)) == name(KINDS["line poisson"](1.0)) == "BinPath"
     assert name(KINDS["grid unbiased"](1.0)) == name(KINDS["grid penalised"](1.0)) == "GridDual"
-    assert name(KINDS["grid absolute unbiased"](1.0)) == "LinearProgram"
-    assert (
-        name(replace(KINDS["grid absolute unbiased"](1.0), outputs=optrand.Grid(grid(1.0, 500)))) == "ColumnGeneration"
-    )
-    assert name(KINDS["grid free"](1.0)) == "ColumnGeneration"
+    assert name(KINDS["grid absolute unbiased"](1.0)) == name(KINDS["grid free"](1.0)) == "ColumnGeneration"
 
 
 @pytest.mark.parametrize("penalty", [0.0, 0.7, math.inf])
@@ -173,8 +166,6 @@ def test_solvers_refuse_what_they_do_not_accept() -> None:
         solvers.ReducedDual()(KINDS["grid unbiased"](1.0))
     with pytest.raises(optrand.errors.InvalidInput, match="ReducedDual"):
         solvers.ColumnGeneration()(KINDS["line unbiased"](1.0))
-    with pytest.raises(optrand.errors.InvalidInput, match="grid"):
-        LinearProgram()(KINDS["line unbiased"](1.0))
     with pytest.raises(optrand.errors.InvalidInput, match="BinPath"):
         solvers.ReducedDual()(KINDS["line free"](1.0))
     with pytest.raises(optrand.errors.InvalidInput, match="bias penalty of 0"):

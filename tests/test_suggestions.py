@@ -35,7 +35,7 @@ PUBLIC += ["programs", "release", "sampling", "solvers", "states", "studies", "t
         (optrand, "LabelDPRegressor", "optrand.learning.LabelDPRegressor"),
         (optrand, "make_randomized_response", "optrand.rr"),
         (optrand, "k_RR", "optrand.rr"),
-        (optrand, "LinearProgram", "optrand.solvers.LinearProgram"),
+        (optrand, "GridDual", "optrand.solvers.GridDual"),
         (optrand, "Tabulated", "optrand.losses.Tabulated"),
         (optrand, "BudgetAccountant", "optrand.accounting.Ledger"),
         (optrand.baselines, "laplace", "optrand.baselines.Laplace"),

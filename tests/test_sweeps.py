@@ -17,7 +17,7 @@ from optrand import certify, classification, feasible_output_set, regression, so
 from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model._problem import Interval
-from optrand.solvers import ColumnGeneration, LinearProgram
+from optrand.solvers import ColumnGeneration, GridDual
 from optrand.studies import sweep
 from optrand.studies._paths import count_outputs
 
@@ -41,7 +41,7 @@ def rows(problem):
 
 
 def test_a_wrong_solver_is_refused_before_anything_is_solved(problem):
-    for solver in ("HIGHS", LinearProgram, 3):
+    for solver in ("HIGHS", GridDual, 3):
         with pytest.raises(InvalidInput, match="expected a solver with its options"):
             sweep(problem, epsilons=[0.5], solver=solver)
         with pytest.raises(InvalidInput, match="expected a solver with its options"):
@@ -84,7 +84,7 @@ def test_less_privacy_and_less_care_for_bias_never_cost_more(rows):
 
 def test_the_solver_is_the_one_that_was_asked_for():
     grid = unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0, outputs=feasible_output_set([0, 1, 2], 1.0, 9))
-    values = [sweep(grid, solver=solver)[0].value for solver in (None, LinearProgram(), ColumnGeneration())]
+    values = [sweep(grid, solver=solver)[0].value for solver in (None, GridDual(), ColumnGeneration())]
     assert values == pytest.approx([values[0]] * 3, rel=GAP)
     with pytest.raises(InvalidInput, match="takes outputs on a grid"):
         ColumnGeneration()(unbiased_regression(LABELS, PRIOR, 1.0))

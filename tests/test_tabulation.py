@@ -17,8 +17,8 @@ from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import NotCertified
 from optrand.mechanism._tabulation import round_randomizer, tabulate
-from optrand.model._randomizer import Arcs, Randomizer, Solution, decompose
-from optrand.solvers import LinearProgram, design
+from optrand.model._randomizer import Arcs, Randomizer, decompose
+from optrand.solvers import ColumnGeneration, design
 
 EPSILONS = (1e-6, 1e-3, 0.01, 0.1, 1.0, 4.0, 8.0, 20.0, 40.0)
 UTILITY = 1e-6
@@ -107,9 +107,10 @@ def test_tables_become_unbiased_to_the_last_integer(epsilon: float) -> None:
     on_the_line = optrand.unbiased_regression(labels, [0.4, 0.1, 0.3, 0.2], epsilon)
     on_a_grid = replace(on_the_line, outputs=optrand.feasible_output_set(labels, epsilon, 9))
     response = design_debiased_rr(labels, epsilon).randomizer
+    columns = ColumnGeneration()(on_a_grid).randomizer
     for problem, floats in (
         (on_the_line, Randomizer(labels, response.outputs, response.matrix, epsilon)),
-        (on_a_grid, LinearProgram()(on_a_grid).randomizer),
+        (on_a_grid, Randomizer(labels, columns.outputs, columns.matrix, epsilon)),
     ):
         assert floats.arcs is None
         assert 0 < np.abs(floats.biases).max() < 1e-12

@@ -81,8 +81,8 @@ HOMES = {
     "learning": "LabelDPClassifier LabelDPRegressor PrivateLabels",
     "losses": "Tabulated absolute poisson_log squared zero_one",
     "plotting": "frontier_figure matrix_figure pmf_figure save_figure",
-    "programs": "Cvxpy Highs Program Scipy algorithm1 lp1 lp2",
-    "solvers": "LinearProgram ReducedDual",
+    "programs": "Cvxpy Highs Program algorithm1 lp1 lp2",
+    "solvers": "GridDual ReducedDual",
     "studies": "minimax smallest_epsilon sweep",
 }
 """Names one level further inside, for which people look at the top."""

@@ -13,17 +13,15 @@
 :class:`BiasAtMost`,
 :class:`ProbabilityAtMost`
 :class:`Answer`, :class:`Status`      a backend's own answer
-:class:`Highs`, :class:`Scipy`,       backends with options
-:class:`Cvxpy`
+:class:`Highs`, :class:`Cvxpy`        backends with options
 ====================================  =================================================================================
 """
 
 from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
-from optrand.programs._answer import Answer, Status
-from optrand.programs._backends import Cvxpy, Highs, Scipy
-from optrand.programs._certificate import ProgramCertificate
+from optrand.programs._backends import Cvxpy, Highs
+from optrand.programs._certificate import Answer, ProgramCertificate, Status
 from optrand.programs._constraints import BiasAtMost, ProbabilityAtMost, Unbiased
 from optrand.programs._papers import algorithm1, lp1, lp2
 from optrand.programs._privacy import (
@@ -51,7 +49,6 @@ __all__ = [
     "Program",
     "ProgramCertificate",
     "Pure",
-    "Scipy",
     "Sensitive",
     "Status",
     "Unbiased",

@@ -1,4 +1,4 @@
-"""Solvers of linear programs behind one interface: HiGHS, SciPy, and all solvers of cvxpy.
+"""Solvers of linear programs behind one interface: HiGHS, and all solvers of cvxpy.
 
 A backend is a frozen record of its options with one method, ``run(form) -> Result``. Forms are minimisations; signs and
 scales of a program are converted here, once.
@@ -20,8 +20,8 @@ from scipy import sparse
 
 from optrand.base._validation import Floats
 from optrand.errors import InvalidInput
-from optrand.programs._answer import Answer, Status
-from optrand.programs._model import Model
+from optrand.programs._certificate import Answer, Status
+from optrand.programs._rows import Model
 
 if TYPE_CHECKING:
     import highspy
@@ -124,56 +124,6 @@ class Highs:
 
 
 @dataclass(frozen=True)
-class Scipy:
-    """``scipy.optimize.linprog``, which has a HiGHS of its own.
-
-    Attributes
-    ----------
-    method : str
-        ``"highs"``, ``"highs-ds"`` or ``"highs-ipm"``.
-    time_limit : float
-        Seconds.
-    """
-
-    method: str = "highs"
-    time_limit: float = math.inf
-
-    @property
-    def name(self) -> str:
-        """Name in answers."""
-        return f"SciPy {self.method}"
-
-    def run(self, form: Form) -> Result:
-        """Solve a form; SciPy's marginals are derivatives of the minimum by the right-hand sides of its own rows."""
-        from scipy.optimize import linprog
-
-        equal, less, more = _kinds(form)
-        # linprog knows no rows ``>=``: they are negated, and so are their multipliers below.
-        inequalities = sparse.vstack([form.rows[less], -form.rows[more]])
-        options = {} if self.time_limit == math.inf else {"time_limit": self.time_limit}
-        # The stubs know a signature for each method, but not one for a method that is given.
-        solve: Any = linprog
-        answer = solve(
-            form.cost,
-            inequalities,
-            np.concatenate((form.high[less], -form.low[more])),
-            form.rows[equal],
-            form.low[equal],
-            np.stack((np.zeros(form.upper.size), form.upper), axis=1),
-            self.method,
-            options=options,
-        )
-        statuses = {0: Status.OPTIMAL, 1: Status.LIMIT, 2: Status.INFEASIBLE, 3: Status.UNBOUNDED}
-        multipliers = NOTHING
-        if answer.x is not None and answer.eqlin.marginals is not None:
-            multipliers = _place(form, (equal, answer.eqlin.marginals), (less, answer.ineqlin.marginals[: less.size]))
-            multipliers[more] = -answer.ineqlin.marginals[less.size :]
-        point = NOTHING if answer.x is None else np.asarray(answer.x)
-        status = statuses.get(answer.status, Status.FAILED)
-        return Result(status, answer.message, point, multipliers, int(answer.nit or 0))
-
-
-@dataclass(frozen=True)
 class Cvxpy:
     """Any installed solver of cvxpy, through cvxpy's own canonicalisation.
 
@@ -273,7 +223,6 @@ def find(backend: str | Backend) -> Backend:
         "highs": Highs(),
         "highs-simplex": Highs("simplex"),
         "highs-ipm": Highs("ipm"),
-        "scipy": Scipy(),
     }
     if backend.lower() in ours:
         return ours[backend.lower()]

@@ -1,14 +1,15 @@
-"""Mechanisms of programs: an exact table that keeps every row, and the multipliers that prove how good it is."""
+"""Mechanisms of programs: an exact table that keeps every row, its proof, and the document that holds both."""
 
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import lcm
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from flint import fmpq
@@ -21,7 +22,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism._file_format import read_columns
 from optrand.mechanism._mechanism import ExactMechanism, Mechanism, read_file
 from optrand.model._table import Table
-from optrand.programs import _document
+from optrand.programs import _constraints, _privacy
 from optrand.programs._backends import Backend, find
 from optrand.programs._certificate import ProgramCertificate, bound, exact_cost
 from optrand.programs._exact_point import exact_points
@@ -137,15 +138,15 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
 
     def _encode_question(self) -> Document:
         return {
-            "program": _document.encode_program(self.program),
-            "multipliers": _document.encode_sparse(self.multipliers),
+            "program": encode_program(self.program),
+            "multipliers": encode_sparse(self.multipliers),
         }
 
     @classmethod
     def _decode(cls, content: Document) -> Self:
-        program = _document.decode_program(content["program"])
+        program = decode_program(content["program"])
         table = Table.of_columns(program.labels, content["outputs"], read_columns(content["columns"]))
-        return cls(program, table, _document.decode_sparse(content["multipliers"], program.rows))
+        return cls(program, table, decode_sparse(content["multipliers"], program.rows))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -222,3 +223,90 @@ def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
     data = read_file(path)
     kind = ProgramMechanism if _strict_json.read_format(data) == ProgramMechanism.FORMAT else Mechanism
     return kind.from_bytes(data)
+
+
+def encode_program(program: Program) -> Document:
+    """Return the parts that a program is built from."""
+    return {
+        "labels": program.labels.tolist(),
+        "prior": program.prior.tolist(),
+        "outputs": program.outputs.tolist(),
+        "loss": program.loss.tolist(),
+        "maximize": program.maximize,
+        "privacy": [_encode_part(notion) for notion in program.privacy],
+        "constraints": [_encode_part(constraint) for constraint in program.constraints],
+        "rows": [_encode_rows(program, name) for name in program.added],
+    }
+
+
+def _encode_part(part: Any) -> Document:
+    return {"kind": type(part).__name__, **{each.name: _encode(getattr(part, each.name)) for each in fields(part)}}
+
+
+def _encode(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _encode(value.tolist())
+    if isinstance(value, list):
+        return [_encode(each) for each in value]
+    return "inf" if value == math.inf else value
+
+
+def _encode_rows(program: Program, name: str) -> Document:
+    block = program.blocks[name]
+    places = zip(block.row.tolist(), block.column.tolist(), block.value.tolist(), strict=True)
+    return {
+        "name": name,
+        "sense": block.sense.value,
+        "coefficients": [list(place) for place in places],
+        "bound": block.bound.tolist(),
+    }
+
+
+def decode_program(document: Document) -> Program:
+    """Build the program whose parts :func:`encode_program` wrote."""
+    notions = ("Approximate", "MaximalLeakage", "Pairwise", "PointwiseMaximalLeakage", "Pure")
+    limits = ("BiasAtMost", "ProbabilityAtMost", "Unbiased")
+    program = Program(
+        document["labels"],
+        document["prior"],
+        document["outputs"],
+        loss=document["loss"],
+        privacy=[_decode_part(part, _privacy, notions) for part in document["privacy"]],
+        constraints=[_decode_part(part, _constraints, limits) for part in document["constraints"]],
+        maximize=document["maximize"],
+    )
+    k, n = program.variables.k, program.variables.n
+    for rows in document["rows"]:
+        coefficients = np.zeros((len(rows["bound"]), k * n))
+        for row, column, value in rows["coefficients"]:
+            coefficients[row, column] = value
+        program.add(rows["name"], coefficients.reshape(-1, k, n), rows["sense"], rows["bound"])
+    return program
+
+
+def _decode_part(document: Document, module: Any, kinds: tuple[str, ...]) -> Any:
+    parts = dict(document)
+    kind = parts.pop("kind")
+    if kind not in kinds:
+        raise InvalidFile(f"the file names the part {str(kind)[:40]!r}, expected one of {', '.join(kinds)}")
+    return getattr(module, kind)(**{name: _decode(value) for name, value in parts.items()})
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(each) for each in value]
+    return math.inf if value == "inf" else value
+
+
+def encode_sparse(numbers: Floats) -> list[list[Any]]:
+    """Return places and values of the numbers other than 0."""
+    places = np.flatnonzero(numbers)
+    return [[int(place), float(numbers[place])] for place in places]
+
+
+def decode_sparse(pairs: list[list[Any]], size: int) -> Floats:
+    """Return an array with the numbers that :func:`encode_sparse` wrote."""
+    numbers = np.zeros(size)
+    for place, value in pairs:
+        numbers[place] = value
+    return numbers

@@ -33,11 +33,10 @@ from optrand.base._validation import (
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.programs import _backends
-from optrand.programs._answer import Answer
+from optrand.programs._certificate import Answer
 from optrand.programs._constraints import Constraint
-from optrand.programs._model import Model, Variables
 from optrand.programs._privacy import Privacy, Size
-from optrand.programs._rows import Rows, Sense
+from optrand.programs._rows import Model, Rows, Sense, Variables
 
 if TYPE_CHECKING:
     import cvxpy
@@ -288,13 +287,13 @@ class Program(Model):
 
     @suggest_parameters
     def solve(self, backend: str | _backends.Backend = "highs") -> Answer:
-        """Return a backend's own answer, unchecked. :meth:`~optrand.programs._answer.Answer.certify` proves a bound.
+        """Return a backend's own answer, unchecked; :meth:`Answer.certify` proves a bound.
 
         Parameters
         ----------
         backend : str or Backend
-            ``"highs"``, ``"highs-simplex"``, ``"highs-ipm"``, ``"scipy"``, or the name of any installed solver of
-            cvxpy, such as ``"CLARABEL"``; or an object of :mod:`optrand.programs._backends` with options.
+            ``"highs"``, ``"highs-simplex"``, ``"highs-ipm"``, or the name of any installed solver of cvxpy, such
+            as ``"CLARABEL"`` or ``"SCIPY"``; or an object of :mod:`optrand.programs._backends` with options.
 
         Returns
         -------

@@ -1,6 +1,6 @@
 """Algorithms and their options: frozen records, called on a problem.
 
-`ClosedForm`, `BinPath`, `ReducedDual`, `GridDual`, `LinearProgram` and `ColumnGeneration`;
+`ClosedForm`, `BinPath`, `ReducedDual`, `GridDual` and `ColumnGeneration`;
 :func:`~optrand.solvers._dispatch.solve` picks one by the rule that :func:`~optrand.solvers._dispatch.choose` documents.
 :func:`~optrand.solvers.bins._path.rr_on_bins` states a problem without a bias penalty and solves it; `WorstPrior` looks
 for a worst prior as well.
@@ -15,7 +15,6 @@ from optrand.solvers._minimax import WorstPrior
 from optrand.solvers.bins._path import BinPath, rr_on_bins
 from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.grid._dual import GridDual
-from optrand.solvers.grid._linear_program import LinearProgram
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "ClosedForm",
     "ColumnGeneration",
     "GridDual",
-    "LinearProgram",
     "ReducedDual",
     "Solver",
     "WorstPrior",

@@ -105,19 +105,16 @@ def two_ends_within(problem: Problem) -> Solution | None:
 
     Whether it is that narrow is decided by the certificate of the answer, in exact arithmetic.
     """
-    found = nearly_two_ends(problem)
-    return found if found is not None and decide_gap(found) <= PROVEN else None
-
-
-def nearly_two_ends(problem: Problem) -> Solution | None:
-    """Return two outputs at the ends of an interval that is nearly the narrowest one, optimal or not."""
     if not _is_unbiased_off_grids(problem) or not isinstance(problem.outputs, Interval):
         return None
     low, high = unbiased_range(problem.labels, problem.epsilon)
     wider = max(low - problem.outputs.low, problem.outputs.high - high)
     # Floats hold the ends of the narrowest interval up to rounding only. In a wider one the two ends are no longer the
     # best (see the notes of two_ends).
-    return None if wider > 1e-10 * (high - low) else design_two_ends(problem)
+    if wider > 1e-10 * (high - low):
+        return None
+    found = design_two_ends(problem)
+    return found if decide_gap(found) <= PROVEN else None
 
 
 def feasible_answer(problem: Problem) -> Solution:

@@ -20,13 +20,11 @@ from optrand.model._randomizer import Solution
 from optrand.programs._backends import Backend
 from optrand.programs._mechanism import ProgramMechanism, solve_program
 from optrand.programs._program import Program
-from optrand.solvers._closed_form import ClosedForm, is_over_labels, nearly_two_ends
-from optrand.solvers._gaps import decide_gap
+from optrand.solvers._closed_form import ClosedForm, is_over_labels
 from optrand.solvers._reductions import Reduction, near_zero
 from optrand.solvers.bins._path import BinPath
 from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.grid._dual import GridDual
-from optrand.solvers.grid._linear_program import LinearProgram
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
 USEFUL_GAP = 1.0
@@ -53,9 +51,7 @@ def choose(problem: Problem) -> Solver:
     2. Squared loss without bias or at a bias penalty, and outputs on the line or an interval: `ReducedDual`.
     3. Outputs on the line or an interval and a bias penalty of 0: `BinPath`.
     4. The problems of 2 on a grid: `GridDual`.
-    5. Any other loss on a grid, without bias and at most 2,000 entries of the table: `LinearProgram` (the floor form on
-       HiGHS).
-    6. Any other grid: `ColumnGeneration`.
+    5. Any other grid: `ColumnGeneration`.
 
     Examples
     --------
@@ -74,7 +70,7 @@ def _iterative(problem: Problem) -> Solver:
         solver = kind()
         if solver.accepts(problem):
             return solver
-    return LinearProgram() if LinearProgram().is_quick(problem) else ColumnGeneration()
+    return ColumnGeneration()
 
 
 @overload
@@ -106,8 +102,7 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     Notes
     -----
     Labels far from zero are shifted towards it for the solve. Labels of negligible prior are dropped, and get rows
-    afterwards. In an interval that is nearly the narrowest one, the mechanism with outputs at its two ends is returned
-    unless that of the solver has a smaller gap.
+    afterwards.
 
     Examples
     --------
@@ -178,7 +173,7 @@ def check_solver(given: object) -> None:
     if given is None or (callable(given) and not isinstance(given, type)):
         return
     name = given if isinstance(given, str) else getattr(given, "__name__", "")
-    kinds = (BinPath, ClosedForm, ColumnGeneration, GridDual, LinearProgram, ReducedDual)
+    kinds = (BinPath, ClosedForm, ColumnGeneration, GridDual, ReducedDual)
     # By letters alone, since names are often given as in "reduced_dual" or "Reduced Dual".
     found = {re.sub("[^a-z]", "", kind.__name__.lower()): kind.__name__ for kind in kinds}
     near = difflib.get_close_matches(re.sub("[^a-z]", "", name.lower()), found, n=1)
@@ -247,20 +242,8 @@ def _reduce_and_solve(problem: Problem, solver: Solver | None) -> Solution:
 
 
 def _proven(problem: Problem) -> Solution:
-    """Solve by a closed form if there is one, or else by default.
-
-    If the interval of outputs is nearly the narrowest, return the better solution of that and of the two ends.
-    """
+    """Solve by a closed form if there is one, or else by the iterative solver of :func:`choose`."""
     closed = ClosedForm().answer(problem)
     if closed is not None:
         return closed
-    # Floats hold the ends of the narrowest interval up to rounding, which at a large epsilon admits better answers
-    # that no solver finds. The two ends are private and unbiased all the same.
-    ends = nearly_two_ends(problem)
-    try:
-        found = _iterative(problem)(problem)
-    except SolverFailed:
-        if ends is None or decide_gap(ends) > USEFUL_GAP:
-            raise
-        return ends
-    return found if ends is None or decide_gap(found) <= decide_gap(ends) else ends
+    return _iterative(problem)(problem)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ from scipy import sparse
 from optrand.base._validation import Floats
 from optrand.mechanism._equations import DENSE, dense_change, least_change, node_equations
 from optrand.model._problem import Grid, Problem
-from optrand.model._randomizer import Arcs, Indices, Staircase
-from optrand.solvers._positions import divide
+from optrand.model._randomizer import Arcs, Indices
 
 
 @dataclass(frozen=True)
@@ -29,14 +28,11 @@ class BalanceOptions:
         Largest number of changes.
     nothing : float
         Masses, times ``E``, that count as zero: nothing that is known to sixteen digits depends on them.
-    rank : float
-        Singular values below this share of the largest count as zero.
     """
 
     balanced: float = 1e-14
     rounds: int = 3
     nothing: float = 1e-100
-    rank: float = 1e-13
 
 
 OPTIONS = BalanceOptions()
@@ -194,61 +190,3 @@ def _after(problem: Problem, arcs: Arcs, shares: Floats, moved: Floats) -> Arcs:
         outputs = np.clip(outputs + _width(problem, arcs) * moved, problem.outputs.low, problem.outputs.high)
     order = np.lexsort((arcs.last, arcs.first, outputs))
     return Arcs(arcs.k, arcs.first[order], arcs.last[order], outputs[order], masses[order])
-
-
-def mass_equations(problem: Problem, arcs: Staircase, ratio: float, means: bool) -> tuple[Floats, Floats]:
-    """Return equations ``A @ (masses, coverage) = b`` of feasible columns, as (rows, arcs + 1) and (rows,) arrays.
-
-    Coverage of each label is the same, ``sum_{S has y} c = t``; a row sums to 1, ``sum c + (ratio - 1) t = 1``; and
-    with `means`, ``sum_y c s_y v = y`` in units of the outputs' spread around their middle.
-    """
-    k, n = arcs.members.shape
-    rows = [np.column_stack((arcs.members.astype(np.float64), -np.ones(k)))]
-    rows.append(np.append(np.ones(n), ratio - 1)[np.newaxis, :])
-    right = [np.zeros(k), np.ones(1)]
-    if means:
-        centre = (arcs.outputs.min() + arcs.outputs.max()) / 2
-        width = float(np.ptp(arcs.outputs)) / 2 or 1.0
-        scaled = (arcs.outputs - centre) / width
-        rows.append(np.column_stack((np.where(arcs.members, ratio, 1.0) * scaled, np.zeros(k))))
-        right.append((problem.labels - centre) / width)
-    return np.vstack(rows), np.concatenate(right)
-
-
-def mend_masses(problem: Problem, arcs: Staircase, *, means: bool, rounds: int = 3) -> Staircase:
-    """Restore the equations of :func:`mass_equations` by the least relative change of the masses.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], 1.0)
-    >>> off = Staircase(np.eye(2, dtype=bool), np.array([-0.6, 1.6]), np.array([0.27, 0.268]))
-    >>> bool(
-    ...     abs(mend_masses(problem, off, means=False).masses - 1 / (1 + math.e)).max() < 1e-15
-    ... )
-    True
-    """
-    ratio = math.exp(problem.epsilon)
-    matrix, right = mass_equations(problem, arcs, ratio, means)
-    masses = arcs.masses
-    for _ in range(rounds):
-        coverage = (1 - masses.sum()) / (ratio - 1)
-        amounts = np.append(masses, coverage)
-        # Unknowns are shares of the amounts, so that least squares leave light columns light. The share of coverage is
-        # not used: masses alone determine it.
-        scaled = matrix * amounts
-        residual = right - matrix @ amounts
-        # A row that no mass touches has no weight: nothing changes its residual.
-        weight = divide(np.ones(right.size), np.abs(scaled).max(axis=1))
-        change = np.linalg.lstsq(scaled * weight[:, np.newaxis], residual * weight, rcond=OPTIONS.rank)[0][:-1]
-        masses = masses * np.clip(1 + change, 0.5, 2.0)
-    return _top_up(Staircase(arcs.members, arcs.outputs, masses), ratio)
-
-
-def _top_up(arcs: Staircase, ratio: float) -> Staircase:
-    """Make coverage equal to the last digit by singletons for labels that fall short; then normalise."""
-    coverage = arcs.coverage
-    lack = coverage.max() - coverage
-    # A singleton touches the coverage of no other label (section 9). What is short by rounding alone needs none.
-    even = arcs.cover(lack > 4 * np.finfo(float).eps * coverage.max())
-    return replace(even, masses=even.masses / (even.masses.sum() + (ratio - 1) * coverage.max()))

@@ -18,7 +18,7 @@ from scipy import linalg
 from optrand.base._validation import Floats
 from optrand.mechanism._equations import node_equations
 from optrand.model._problem import Problem
-from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
+from optrand.model._randomizer import Randomizer, Solution, Stats
 from optrand.solvers._cones import ConeAnswer, ConeProgram
 from optrand.solvers._feasibility import balance_arcs
 
@@ -33,14 +33,10 @@ def candidates(program: ConeProgram, answer: ConeAnswer, calls: int) -> Iterator
 
 
 def _solution_of(program: ConeProgram, answer: ConeAnswer, calls: int) -> Solution:
-    """Return the answer of a program in the units of its problem, with rows, means and losses restored."""
+    """Return the answer of a program in the units of its problem, with rows and means restored."""
     prior, dual = program.dual(answer)
     worst = replace(program.problem, prior=prior)
-    arcs = program.arcs(answer, answer.in_use)
-    arcs = balance_arcs(worst, arcs)
-    # The bound holds for the largest loss, which labels of positive prior must all attain.
-    if program.unknown:
-        arcs = balance_arcs(worst, equalize_losses(worst, arcs))
+    arcs = balance_arcs(worst, program.arcs(answer, answer.in_use))
     randomizer = Randomizer.of_arcs(worst.labels, arcs, worst.epsilon)
     return Solution(worst, randomizer, dual, Stats("", iterations=calls, status=answer.status))
 
@@ -134,47 +130,6 @@ def are_weighed(prior: Floats, label_losses: Floats) -> NDArray[np.bool_]:
     """Return whether the prior of each label is larger than what its loss lacks, as shares of their largest values."""
     weighed: NDArray[np.bool_] = prior * prior.size > 1 - label_losses / label_losses.max()
     return weighed
-
-
-def equalize_losses(problem: Problem, arcs: Arcs, rounds: int = 4) -> Arcs:
-    r"""Make the losses of all labels that the prior weighs equal, and restore rows and means, by the least change.
-
-    Gauss-Newton steps in the masses and the outputs that may move; a change is weighed by its cost near an
-    optimum, :math:`\Delta c^2 / c` and :math:`P c \, \Delta v^2`.
-
-    Parameters
-    ----------
-    problem : Problem
-        With the worst prior.
-    arcs : Arcs
-        Nearly optimal.
-    rounds : int
-        Number of steps; the arcs of the smallest largest loss are returned.
-    """
-    ratio_m1 = math.expm1(problem.epsilon)
-    centre, unit = float(np.mean(problem.labels)), float(np.ptp(problem.labels))
-    labels = (problem.labels - centre) / unit
-    ends = (problem.outputs.low - centre) / unit, (problem.outputs.high - centre) / unit
-    rows = node_equations(problem.k, arcs.first, arcs.last, problem.epsilon).toarray()
-    weights = arcs.inside(problem.prior) + 1 / ratio_m1
-    masses, outputs = arcs.masses * ratio_m1, (arcs.outputs - centre) / unit
-    best, least = arcs, math.inf
-    for number in range(rounds + 1):
-        errors = _Errors.at(problem, labels, rows, masses, outputs)
-        # Before the first step rows and means may be off, and losses too small.
-        if number == 1 or errors.losses.max() < least:
-            places = np.clip(centre + unit * outputs, problem.outputs.low, problem.outputs.high)
-            best, least = replace(arcs, outputs=places, masses=masses / ratio_m1), float(errors.losses.max())
-        weighed = np.flatnonzero(are_weighed(problem.prior, errors.losses))
-        if number == rounds or weighed.size == 0:
-            break
-        free = (outputs > ends[0]) & (outputs < ends[1])
-        reach = np.sqrt(np.concatenate((masses, np.where(free, 1 / (weights * masses), 0.0))))
-        jacobian, residual = errors.linearize(weighed)
-        step = reach * linalg.lstsq(jacobian * reach, residual, cond=1e-13, lapack_driver="gelsy")[0]
-        masses = masses + np.clip(step[: masses.size], -masses / 2, masses)
-        outputs = np.clip(outputs + step[masses.size :], *ends)
-    return best
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Solution
-from optrand.solvers import LinearProgram, Solver, design
+from optrand.solvers import design
 from optrand.solvers._dispatch import exact_mechanism
 from optrand.studies._placement import Placements
 
@@ -307,20 +307,16 @@ def lattice_around(positions: Floats, step: float, origin: float = 0.0) -> Float
 def optimum_on(problem: Problem, positions: ArrayLike) -> Solution | None:
     """Solve on these outputs, and again without those that the optimum does not use. Return None if infeasible."""
     grid = Grid(np.unique(rectangular(positions, "positions")))
-    # For tables of up to 1,000 entries one linear program is quicker than an interior point. At an epsilon below 1e-4
-    # its tolerance admits answers that are biased, whose outputs allow no solution.
-    quick = problem.unbiased and problem.k * grid.values.size <= 1_000
-    for solver in (LinearProgram(), None) if quick else (None,):
-        with suppress(Infeasible, NotCertified):
-            return _solve_on(problem, grid, solver)
+    with suppress(Infeasible, NotCertified):
+        return _solve_on(problem, grid)
     return None
 
 
-def _solve_on(problem: Problem, grid: Grid, solver: Solver | None) -> Solution:
-    solution = design(replace(problem, outputs=grid), solver)
+def _solve_on(problem: Problem, grid: Grid) -> Solution:
+    solution = design(replace(problem, outputs=grid))
     # The grid of the result holds no output that is not in use, and each solve may leave out others.
     used = solution.randomizer.outputs
-    return solution if used.size == grid.values.size else _solve_on(problem, Grid(used), solver)
+    return solution if used.size == grid.values.size else _solve_on(problem, Grid(used))
 
 
 def slopes(solution: Solution, positions: Floats) -> Floats:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from optrand import losses
 from optrand.base._validation import Floats
@@ -16,14 +18,13 @@ from optrand.errors import OptrandError, SolverFailed
 from optrand.losses import Tabulated
 from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, Stats
-from optrand.programs._backends import Backend, Highs
-from optrand.solvers._dual_repair import randomizer_of, repair
+from optrand.programs._backends import Backend, Form, Highs
 from optrand.solvers._failures import GuardedSolver
-from optrand.solvers._feasibility import balance_arcs, mend_masses
+from optrand.solvers._feasibility import balance_arcs
 from optrand.solvers._gaps import price
-from optrand.solvers.backends._cones import Clarabel
+from optrand.solvers._scales import reach, typical_loss
+from optrand.solvers.backends._cones import Clarabel, ConicProgram
 from optrand.solvers.bins._path import BinPath
-from optrand.solvers.grid._master import Master, all_intervals
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
 
@@ -35,35 +36,29 @@ class ColumnOptions:
     ----------
     unused : float
         Columns with less mass (times ``E``) are dropped from the answer.
-    repairs : int
-        Rounds of a dual repair between two masters.
     all_intervals : int
         Largest number of labels whose intervals are all first columns if bias is free. Otherwise, and with more labels,
         only intervals of one and two labels are.
-    widened : tuple of pairs ``(shift, arcs)``
-        With a bias penalty, ends of up to `arcs` arcs in use are moved by `shift` labels.
+    bounded : int
+        Largest number of masters with bounded multipliers, without a bias penalty.
     best : float
         Share of the best multipliers so far in those that are priced beside a master's, at a price of bias.
-    central_until : float
-        Relative gap from which on multipliers of a vertex are taken in place of central ones.
     """
 
     unused: float = 1e-10
-    repairs: int = 12
     all_intervals: int = 150
-    widened: tuple[tuple[int, float], ...] = ((3, 12), (2, 40), (1, math.inf))
+    bounded: int = 12
     best: float = 0.9
-    central_until: float = 1e-6
 
 
 @dataclass(frozen=True)
 class ColumnGeneration(GuardedSolver):
     """Solve over few columns, price all others with the certificate, add the cheap ones, repeat.
 
-    The first columns come from the problem of squared loss with outputs anywhere between the ends of the grid, moved to
-    the neighbouring values. Masters are solved by an interior-point method, whose
-    central multipliers need a few rounds where vertices would need hundreds; the last ones by the simplex method, so
-    that the answer is a vertex.
+    The first columns are intervals of labels, some of them from the problem of squared loss with outputs anywhere
+    between the ends of the grid, moved to the neighbouring values. Masters are linear programs, solved by the simplex
+    method, so that answers have few columns; at a finite bias penalty they are quadratic, and solved by an
+    interior-point method.
 
     Attributes
     ----------
@@ -101,46 +96,62 @@ class ColumnGeneration(GuardedSolver):
 
     def _solution(self, problem: Problem) -> Solution:
         grid: Floats = problem.outputs.values  # type: ignore[union-attr]
-        columns, best = _first_columns(problem, grid, self.options), _Best(problem)
+        # Without a quadratic charge of biases the masters are linear, and their answers vertices of few columns.
+        columns, best, linear = _first_columns(problem, grid, self.options), _Best(problem), not _is_charged(problem)
         rounds, status = 0, ""
-        for simplex, target in self._phases(problem):
+        while rounds < self.rounds:
+            rounds += 1
             # Solve over the columns so far; judge the answer by the certificate's own bound.
-            while rounds < self.rounds:
-                rounds += 1
-                arcs, dual, status = self._solve(Master(problem, *columns), simplex)
-                best.update(arcs, dual)
-                if best.gap <= target:
-                    break
-                # Repaired or mixed multipliers may prove the answer where the master's do not.
-                duals = [dual]
-                if not problem.bias_penalty and not simplex:
-                    best.update(arcs, repair(problem, arcs, dual, gap=target, rounds=self.options.repairs))
-                if not problem.unbiased and not simplex:
-                    # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
-                    duals.append(_mix(dual, best.dual, self.options.best))
-                    best.update(arcs, duals[-1])
-                # At each output the cheapest column, if its reduced cost is negative.
-                before = columns[1].size
-                for prices in (price(problem, dual) for dual in duals):
-                    cheap = np.flatnonzero(prices.costs < 0)
-                    columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
-                if best.gap <= target or columns[1].size == before:
-                    break
+            arcs, dual, status = self._solve(Master(problem, *columns), simplex=linear)
+            best.update(arcs, dual)
+            duals, before = [dual], columns[1].size
+            if not linear:
+                # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
+                duals.append(_mix(dual, best.dual, self.options.best))
+                best.update(arcs, duals[-1])
+            if not problem.bias_penalty and best.gap > self.gap:
+                columns = _merge(columns, *self._within_bounds(arcs, best))
+            if best.gap <= self.gap:
+                break
+            # At each output the cheapest column, if its reduced cost is negative.
+            for prices in (price(problem, dual) for dual in duals):
+                cheap = np.flatnonzero(prices.costs < 0)
+                columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
+            if columns[1].size == before:
+                break
         # Central masses are positive everywhere; those of idle columns are of the size of its tolerance.
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
-        randomizer = _mend(problem, arcs)
-        dual = best.dual if problem.unbiased else repair(problem, arcs, best.dual, gap=self.gap)
-        return Solution(problem, randomizer, dual, Stats(repr(self), iterations=rounds, status=status))
+        if arcs.arcs is not None:
+            randomizer = Randomizer.of_arcs(problem.labels, balance_arcs(problem, arcs.arcs), problem.epsilon)
+        else:
+            randomizer = _randomizer_of(problem, restore_rows(arcs, math.exp(problem.epsilon)))
+        return Solution(problem, randomizer, best.dual, Stats(repr(self), iterations=rounds, status=status))
 
-    def _phases(self, problem: Problem) -> list[tuple[bool, float]]:
-        """Return the phases: whether the simplex method solves the masters, and the gap at which each ends."""
-        if problem.unbiased or not problem.bias_penalty:
-            return [(False, self.options.central_until), (True, self.gap)]
-        return [(False, self.gap)]
+    def _within_bounds(self, arcs: Staircase, best: _Best) -> Columns:
+        """Look for multipliers that the columns in use admit, and return these columns and others of negative cost.
 
-    def _solve(self, master: Master, simplex: bool) -> tuple[Staircase, Dual, str]:
+        If an optimal answer is not proven by its own multipliers, others that prove it are within these bounds.
+        """
+        problem, dual = best.problem, best.dual
+        used = arcs.only(arcs.masses * math.exp(problem.epsilon) > self.options.unused)
+        bounds, columns = _slackness_bounds(problem, used), (used.members, used.outputs)
+        for _ in range(self.options.bounded):
+            # Only local minima of the price: their neighbours say nearly the same.
+            prices = price(problem, dual)
+            violated = prices.improving(0.0)
+            columns = _merge(columns, prices.signatures(violated), prices.outputs[violated])
+            try:
+                dual = self._solve(Master(problem, *columns, bounds), simplex=False)[1]
+            except SolverFailed:
+                break
+            best.update(arcs, dual)
+            if best.gap <= self.gap:
+                break
+        return columns
+
+    def _solve(self, master: Master, *, simplex: bool) -> tuple[Staircase, Dual, str]:
         if simplex:
             vertex = self.backend.run(master.linear())
             if not (vertex.x.size and vertex.multipliers.size):
@@ -152,17 +163,46 @@ class ColumnGeneration(GuardedSolver):
         return *master.read(central.x, central.equal_dual), central.status
 
 
+def _is_charged(problem: Problem) -> bool:
+    return not problem.unbiased and problem.bias_penalty > 0
+
+
+def _slackness_bounds(problem: Problem, used: Staircase) -> tuple[Floats, Floats]:
+    """Bound the multipliers of a problem without bias penalty by complementary slackness.
+
+    A column in use costs nothing and is the cheapest at its output, so that the loss there is at most the multiplier of
+    its own labels and at least that of the others.
+    """
+    costs = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)
+    slack = 1e-9 * float(np.abs(costs).max(initial=1e-300))
+    lowest = np.where(used.members, costs, -np.inf).max(axis=1, initial=-np.inf)
+    highest = np.where(used.members, np.inf, costs).min(axis=1, initial=np.inf)
+    return lowest - slack, highest + slack
+
+
 def _mix(some: Dual, others: Dual, share: float) -> Dual:
     """Mix multipliers with others, which have the given share."""
     alpha, beta = ((1 - share) * a + share * b for a, b in ((some.alpha, others.alpha), (some.beta, others.beta)))
     return Dual(alpha, beta)
 
 
-def _mend(problem: Problem, staircase: Staircase) -> Randomizer:
-    """Restore rows and means to rounding, by a flow if every column favours an interval of labels."""
-    if staircase.arcs is not None:
-        return randomizer_of(problem, balance_arcs(problem, staircase.arcs))
-    return randomizer_of(problem, mend_masses(problem, staircase, means=problem.unbiased))
+def _randomizer_of(problem: Problem, columns: Staircase) -> Randomizer:
+    return Randomizer(problem.labels, *columns.table(math.exp(problem.epsilon)), problem.epsilon)
+
+
+def restore_rows(columns: Staircase, ratio: float, rounds: int = 3) -> Staircase:
+    """Restore rows that sum to 1 by the least relative change of the masses.
+
+    Means, if they must be right, are restored with the exact table.
+    """
+    # A row sums to 1 if the masses that favour its label, and the 1 / (E - 1)-th part of all, are 1 / (E - 1).
+    matrix, masses = columns.members + 1 / (ratio - 1), columns.masses
+    for _ in range(rounds):
+        scaled = matrix * masses
+        # Unknowns are shares of the masses, so that least squares leave light columns light.
+        change = np.linalg.lstsq(scaled, 1 / (ratio - 1) - scaled.sum(axis=1), rcond=1e-13)[0]
+        masses = masses * np.clip(1 + change, 0.5, 2.0)
+    return replace(columns, masses=masses)
 
 
 class _Best:
@@ -183,7 +223,7 @@ class _Best:
         bound = lower_bound(problem, dual)
         if bound > self.bound:
             self.bound, self.dual = bound, dual
-        value = problem.sign * problem.value(randomizer_of(problem, arcs))
+        value = problem.sign * problem.value(_randomizer_of(problem, arcs))
         self.gap = abs(value - self.bound) / (abs(value) or 1.0)
 
 
@@ -198,54 +238,154 @@ def _merge(columns: Columns, members: NDArray[np.bool_], outputs: Floats) -> Col
 
 
 def _first_columns(problem: Problem, grid: Floats, options: ColumnOptions) -> Columns:
-    """Return the columns that make the master feasible, and those of the problem between the ends of the grid."""
+    """Return columns that make the master feasible, and intervals of labels near those that may be in use."""
     k = problem.k
-    upward = np.tri(k, dtype=bool)
-    everything = np.ones((k, 1), dtype=bool)
+    upward, singles = np.tri(k, dtype=bool), np.eye(k, dtype=bool)
     # Labels from each one on at the highest value, and up to each one at the lowest: these hold an unbiased randomizer
     # wherever there is one (section 13). On a small grid, constant answers as well.
-    members = np.hstack((upward, upward.T, np.repeat(everything, grid.size if grid.size <= 64 else 0, axis=1)))
-    outputs = np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), grid if grid.size <= 64 else grid[:0]))
-    columns = _merge((members, outputs), *_best_intervals(problem, grid, options))
+    constant = grid if grid.size <= 64 else grid[:0]
+    ends = np.hstack((upward, upward.T, np.ones((k, constant.size), dtype=bool)))
+    columns = ends, np.concatenate((np.full(k, grid[-1]), np.full(k, grid[0]), constant))
+    # If bias is free and the loss convex, intervals are enough, each at its best output.
+    few = problem.bias_penalty or k > options.all_intervals
+    intervals = np.hstack((singles, singles[:, :-1] | singles[:, 1:])) if few else all_intervals(k)
+    steepness = np.where(intervals, 1.0, math.exp(-problem.epsilon))
+    costs = steepness.T @ (problem.prior[:, np.newaxis] * problem.loss_table(grid))
+    columns = _merge(columns, intervals, grid[costs.argmin(axis=1)])
     # Tables and classes have no loss between the values of the grid, so that no problem there could point at columns.
     unordered = isinstance(problem.loss, Tabulated) or problem.loss == losses.zero_one
-    if grid.size == 1 or unordered or problem.k == 1:
+    if not few or grid.size == 1 or unordered or k == 1:
         return columns
     between = replace(problem, outputs=Interval(grid[0], grid[-1]), loss=losses.squared)
     arcs: Arcs | None = None
-    if problem.bias_penalty or problem.k > options.all_intervals:
-        # Without an answer near by the first columns are the generic ones.
-        with suppress(OptrandError):
-            arcs = (ReducedDual() if problem.bias_penalty else BinPath())(between).randomizer.arcs
-    if arcs is None:
-        return columns
-    if not problem.unbiased:
-        arcs = _widen(arcs, next(by for by, most in options.widened if arcs.n <= most))
-    staircase = Staircase.of_arcs(arcs)
-    # The reduced cost of a column is convex in its output: near the best output one of its two neighbours is best.
-    right = np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
-    for neighbour in (right - 1, right):
-        columns = _merge(columns, staircase.members, grid[neighbour])
+    # Without an answer near by the first columns are those above.
+    with suppress(OptrandError):
+        arcs = (ReducedDual() if problem.bias_penalty else BinPath())(between).randomizer.arcs
+    if arcs is not None:
+        # The reduced cost of a column is convex in its output: near the best output one of its two neighbours is best.
+        staircase, right = Staircase.of_arcs(arcs), np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
+        for neighbour in (right - 1, right):
+            columns = _merge(columns, staircase.members, grid[neighbour])
     return columns
 
 
-def _widen(arcs: Arcs, by: int) -> Arcs:
-    """Return the arcs, and all others whose ends are at most a number of labels away."""
-    steps = range(-by, by + 1)
-    moved = [(arcs.first + a, arcs.last + b) for a in steps for b in steps]
-    first, last = np.hstack(moved)
-    outputs = np.tile(arcs.outputs, len(moved))
-    there = (first >= 0) & (last < arcs.k) & (first <= last)
-    return Arcs(arcs.k, first[there], last[there], outputs[there], np.zeros(int(there.sum())))
+@dataclass(frozen=True, eq=False)
+class Master:
+    r"""The restricted program: masses of some staircase columns ``(S, v)``, each at a value of the grid.
+
+    .. math:: \min_{c \geq 0,\, b} \sum_j c_j \sum_y s_{j y} p_y g(v_j, y) + \tfrac{\lambda}{2} \sum_y p_y b_y^2
+              \quad\text{s.t.}\quad \sum_j c_j s_{j y} = 1, \qquad \sum_j c_j s_{j y} v_j - b_y = y.
+
+    The means are left out without a bias penalty, and ``b`` where no bias is allowed. Variables are the masses times
+    ``E``, then the biases.
+    """
+
+    problem: Problem
+    members: NDArray[np.bool_]
+    outputs: Floats
+    bounds: tuple[Floats, Floats] | None = None
+    """Lower and upper bounds of the multipliers of a problem without bias penalty, for :meth:`conic`."""
+
+    @cached_property
+    def costs(self) -> Floats:
+        """The loss of each column over ``E``."""
+        table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(self.outputs)
+        costs: Floats = (self._steepness * table).sum(axis=0)
+        return costs
+
+    @cached_property
+    def unit(self) -> float:
+        """Unit by which costs are divided."""
+        return typical_loss(self.problem, self.outputs)
+
+    @property
+    def centre(self) -> float:
+        """Outputs are measured from here, in units of :attr:`width`."""
+        return float(self.problem.labels[0] + self.problem.labels[-1]) / 2
+
+    @property
+    def width(self) -> float:
+        """About how far from the centre the outputs in use lie."""
+        return reach(self.problem)
+
+    @cached_property
+    def _steepness(self) -> Floats:
+        return np.where(self.members, 1.0, math.exp(-self.problem.epsilon))
+
+    @property
+    def _biases(self) -> int:
+        return 0 if self.problem.unbiased or not self.problem.bias_penalty else self.problem.k
+
+    @property
+    def _magnify(self) -> Floats:
+        """Factors of the differences of neighbouring rows: at small epsilon rows hardly differ."""
+        return np.append(1.0, np.full(self.problem.k - 1, -1 / math.expm1(-self.problem.epsilon)))
+
+    def _equations(self) -> tuple[Floats, Floats]:
+        """Return the first row of each kind and the scaled differences of the others, finite biases included."""
+        k, free = self.problem.k, self._biases
+        rows = [np.hstack((self._steepness, np.zeros((k, free))))]
+        right = [np.ones(k)]
+        # Means are rows of their own; a finite bias is a variable that makes up for what they lack.
+        if self.problem.bias_penalty:
+            moments = self._steepness * ((self.outputs - self.centre) / self.width)
+            rows.append(np.hstack((moments, -np.eye(k)[:, :free])))
+            right.append((self.problem.labels - self.centre) / self.width)
+        # At a small epsilon rows hardly differ: their differences, magnified, have entries near one again.
+        magnify = self._magnify
+        return (
+            np.vstack([magnify[:, np.newaxis] * np.diff(part, axis=0, prepend=0.0) for part in rows]),
+            np.concatenate([magnify * np.diff(part, prepend=0.0) for part in right]),
+        )
+
+    def linear(self) -> Form:
+        """Return the program for a linear backend, for a bias penalty of 0 or infinity."""
+        rows, right = self._equations()
+        return Form(self.costs / self.unit, sparse.csr_array(rows), right, right, np.full(self.outputs.size, np.inf))
+
+    def conic(self) -> ConicProgram:
+        """Return the program for the interior-point engine, for any bias penalty."""
+        problem, columns, free = self.problem, self.outputs.size, self._biases
+        rows, right = self._equations()
+        costs = self.costs
+        if self.bounds is not None:
+            # A bound of a multiplier is the cost of a column of its label alone, of negative mass if it is a lower one.
+            lowest, highest = (np.flatnonzero(np.isfinite(bound)) for bound in self.bounds)
+            alone = self._magnify[:, np.newaxis] * np.diff(np.eye(problem.k), axis=0, prepend=0.0)
+            rows = np.hstack((rows, -alone[:, lowest], alone[:, highest]))
+            costs = np.concatenate((costs, -self.bounds[0][lowest], self.bounds[1][highest]))
+            columns = costs.size
+        # In the units of the program, lengths over the width and losses over their unit.
+        price_of_bias = problem.bias_weights[:free] * (self.width**2 / self.unit)
+        return ConicProgram(
+            quadratic=sparse.csc_array(sparse.diags_array(np.concatenate((np.zeros(columns), price_of_bias)))),
+            cost=np.concatenate((costs / self.unit, np.zeros(free))),
+            equal=sparse.csc_array(rows),
+            equal_to=right,
+            less=sparse.csc_array(-sparse.eye_array(columns, columns + free)),
+            less_than=np.zeros(columns),
+        )
+
+    def read(self, x: Floats, multipliers: Floats) -> tuple[Staircase, Dual]:
+        """Return the columns with their masses, and the multipliers in the units of the problem."""
+        problem, k = self.problem, self.problem.k
+        masses = np.maximum(x[: self.outputs.size], 0.0) * math.exp(-problem.epsilon)
+        alpha, beta = self.unit * undo_differences(self._magnify * multipliers[:k]), np.zeros(k)
+        if problem.bias_penalty:
+            # Labels without weight have no charge of bias to belong to, so that their multiplier must be zero.
+            slopes = self.unit / self.width * undo_differences(self._magnify * multipliers[k:])
+            beta = np.where(problem.bias_weights > 0, slopes, 0.0)
+        return Staircase(self.members, self.outputs, masses), Dual(alpha - beta * self.centre, beta)
 
 
-def _best_intervals(problem: Problem, grid: Floats, options: ColumnOptions) -> Columns:
-    """Return the intervals of labels, each at its best output: enough for a convex loss if bias is free."""
-    if problem.bias_penalty or problem.k > options.all_intervals:
-        singles = np.eye(problem.k, dtype=bool)
-        members = np.hstack((singles, singles[:, :-1] | singles[:, 1:]))
-    else:
-        members = all_intervals(problem.k)
-    steepness = np.where(members, 1.0, math.exp(-problem.epsilon))
-    table = problem.prior[:, np.newaxis] * problem.loss_table(grid)
-    return members, grid[(steepness.T @ table).argmin(axis=1)]
+def all_intervals(k: int) -> NDArray[np.bool_]:
+    """Every non-empty interval of ``k`` labels, shape ``(k, k (k + 1) / 2)``."""
+    first, last = np.triu_indices(k)
+    labels = np.arange(k)[:, np.newaxis]
+    return (first <= labels) & (labels <= last)
+
+
+def undo_differences(multipliers: Floats) -> Floats:
+    """Compute the multipliers of the rows from those of their differences."""
+    own: Floats = multipliers - np.append(multipliers[1:], 0.0)
+    return own

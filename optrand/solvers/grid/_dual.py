@@ -29,7 +29,6 @@ from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution, Stats
 from optrand.solvers._failures import GuardedSolver
 from optrand.solvers._gaps import decide_gap, estimated_gap
 from optrand.solvers.grid._column_generation import ColumnGeneration
-from optrand.solvers.grid._linear_program import LinearProgram
 from optrand.solvers.reduced_dual._answers import Candidate, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual._arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual._arcs import Nodes, Terms, end_arcs
@@ -70,15 +69,14 @@ class GridOptions:
 
 @dataclass(frozen=True)
 class GridDual(GuardedSolver):
-    """Interior point on arcs with fixed outputs, then other solvers if the gap is too large.
+    """Interior point on arcs with fixed outputs, then column generation if the gap is too large.
 
     Attributes
     ----------
     gap : float
         Relative gap at which an answer is taken; the answer of the smallest gap otherwise.
     fallback : ColumnGeneration or None
-        Solver to call if the gap is larger, after :class:`~optrand.solvers.LinearProgram` if the table is small and
-        unbiased. With None the answer of the interior point stands.
+        Solver to call if the gap is larger. With None the answer of the interior point stands.
     options : GridOptions
 
     Notes
@@ -119,24 +117,14 @@ class GridDual(GuardedSolver):
             if best.solution is not None:
                 found = replace(best.solution, stats=Stats("", iterations=best.steps, status="solved"))
                 gap = decide_gap(found, best.gap)
-        for solver in self._others(problem):
-            if gap <= self.gap:
-                break
+        if gap > self.gap and self.fallback is not None:
             with suppress(SolverFailed):
-                other = solver(problem)
-                other_gap = decide_gap(other)
-                if found is None or other_gap <= gap:
-                    found, gap = other, other_gap
+                other = self.fallback(problem)
+                if found is None or decide_gap(other) <= gap:
+                    found = other
         if found is None:
             raise SolverFailed("the interior point has no randomizer on the grid, and neither has another solver")
         return found
-
-    def _others(self, problem: Problem) -> Iterator[LinearProgram | ColumnGeneration]:
-        """Generate the solvers to try if the gap is too large."""
-        if self.fallback is not None:
-            if LinearProgram().is_quick(problem):
-                yield LinearProgram()
-            yield self.fallback
 
 
 class Columns(NamedTuple):
