@@ -23,7 +23,8 @@ from benchmarks.harness import Benchmark, Row
 from optrand.cli._reading import parse_labels, read_prior
 from optrand.data import weeks_worked_counts_path
 from optrand.release import load_release
-from optrand.release._files import open_table, record_path
+from optrand.release._files import record_path
+from optrand.release._tables import open_table
 
 PROGRAM = """
 import atexit

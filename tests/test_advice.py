@@ -20,7 +20,7 @@ from optrand.base._suggestions import HOMES, NAMES
 from optrand.cli import app
 from optrand.cli._console import IN_OPTIONS, in_options
 from optrand.errors import OptrandError
-from optrand.release import Question, _publish, randomize_table
+from optrand.release import Question, _files, randomize_table
 
 PACKAGE = Path(optrand.__file__).parent
 
@@ -66,7 +66,7 @@ def fail(*_: object, **__: object) -> None:
 def break_off() -> None:
     """Leave an unfinished release of other labels in the ledger."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_publish.Staging, "publish", fail)
+        patched.setattr(_files.Staging, "publish", fail)
         with pytest.raises(OSError, match="disk is full"):
             run_job(**CHARGED)
     write_labels("in.csv", [2, 1, 0] * 50)

@@ -17,7 +17,7 @@ from optrand.cli._reading import parse_declared, parse_outputs
 from optrand.errors import InvalidInput, OptrandError
 from optrand.model._randomizer import Randomizer
 from optrand.release import Question, randomize_table
-from optrand.release._csv_tables import check_signs
+from optrand.release._tables import check_signs
 from optrand.sampling._keyed import RecordStreams
 from optrand.sampling._priors import private_histogram
 

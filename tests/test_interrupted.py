@@ -19,7 +19,7 @@ import pytest
 
 from optrand.accounting import Ledger, State
 from optrand.errors import AlreadySpent, InputChanged, Interrupted, InvalidInput, SpentNote
-from optrand.release import Question, _files, _publish, load_release, randomize_table
+from optrand.release import Question, _files, load_release, randomize_table
 from optrand.release._batches import Account, Listener, Table
 
 ROWS = 40_000
@@ -156,9 +156,9 @@ def test_a_signal_says_what_was_released_and_what_is_spent(monkeypatch: pytest.M
             os.kill(os.getpid(), signal.SIGTERM)
             original(staging, *given, **options)
 
-        original = _publish.Staging.publish
+        original = _files.Staging.publish
         with monkeypatch.context() as patched:
-            patched.setattr(_publish.Staging, "publish", interrupted)
+            patched.setattr(_files.Staging, "publish", interrupted)
             with pytest.raises(Interrupted, match="the release was complete by then") as stopped:
                 release()
         assert stopped.value.released
@@ -208,7 +208,7 @@ def test_an_input_that_changes_between_the_passes_is_not_released() -> None:
 
 
 def test_what_is_under_way_or_was_left_is_not_overwritten() -> None:
-    with _publish.Staging(Path("out.csv")), pytest.raises(InvalidInput, match="another process prepares"):
+    with _files.Staging(Path("out.csv")), pytest.raises(InvalidInput, match="another process prepares"):
         release()
     assert not Path("ledger.sqlite").exists() or not Ledger("ledger.sqlite").entries()
     Path(".out.csv.release").mkdir()

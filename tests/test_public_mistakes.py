@@ -32,10 +32,10 @@ from optrand.errors import InvalidInput, OverBudget
 from optrand.learning import Domain, PrivateLabels
 from optrand.model._randomizer import Randomizer
 from optrand.release._cells import UNDECLARED, LabelColumn
-from optrand.release._csv_tables import check_writable
-from optrand.release._files import diagnose_table, randomize_table
+from optrand.release._files import randomize_table
 from optrand.release._parquet_tables import check_storable
 from optrand.release._question import Question
+from optrand.release._tables import check_writable, diagnose_table
 from optrand.sampling._priors import private_histogram
 
 ROWS = 300

@@ -25,10 +25,10 @@ from optrand import estimate
 from optrand.base import _strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.release import Question, ReleaseRecord, load_release, randomize_table
-from optrand.release._files import diagnose_table
 from optrand.release._parquet_tables import ParquetWriter
 from optrand.release._question import RANDOMIZERS
 from optrand.release._rows import UniqueIds, column_ids, row_ids
+from optrand.release._tables import diagnose_table
 
 ROWS = 300
 LABELS = [0, 1, 2] * (ROWS // 3)

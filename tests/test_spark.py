@@ -22,7 +22,7 @@ from spark_cluster import MISSING, cluster
 import optrand
 from optrand.accounting import Ledger
 from optrand.errors import AlreadySpent, InputChanged, InvalidInput
-from optrand.release import Question, ReleaseRecord, _publish, load_release, randomize_table
+from optrand.release import Question, ReleaseRecord, _files, load_release, randomize_table
 from optrand.release import _batches as orchestrator
 from optrand.release._batches import Account, Listener, Table
 from optrand.release._rows import Groups
@@ -240,7 +240,7 @@ def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(s
     ledger = Ledger(tmp_path / "ledger.sqlite")
     options = {"dataset": "census", "ledger": ledger}
     with monkeypatch.context() as broken:
-        broken.setattr(_publish.Staging, "publish", fail)
+        broken.setattr(_files.Staging, "publish", fail)
         with pytest.raises(OSError, match="disk is full"):
             randomize_table(frame, tmp_path / "noisy", question(), **options)
     assert not (tmp_path / "noisy").exists()

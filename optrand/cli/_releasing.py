@@ -189,8 +189,9 @@ def randomize(
     """
     _use_system_memory_pool()
     from optrand.release._batches import Listener
-    from optrand.release._files import diagnose_table, randomize_table, record_path
+    from optrand.release._files import randomize_table, record_path
     from optrand.release._question import Question
+    from optrand.release._tables import diagnose_table
 
     declared: Any = parse_declared(labels, task)
     if nulls == "class" and isinstance(declared, tuple):
@@ -390,7 +391,7 @@ def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
     import pyarrow as pa
 
     from optrand.release._batches import check_column
-    from optrand.release._files import open_table
+    from optrand.release._tables import open_table
 
     stated = record.table
     signs = {} if stated is None else {"separator": stated.separator, "decimal": stated.decimal}

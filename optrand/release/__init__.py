@@ -19,7 +19,7 @@ from optrand.errors import missing_extra
 _HOMES = {
     "Question": "_question",
     "ReleaseRecord": "_record",
-    "diagnose_table": "_files",
+    "diagnose_table": "_tables",
     "load_release": "_record",
     "randomize": "_in_memory",
     "randomize_table": "_files",

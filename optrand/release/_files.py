@@ -2,45 +2,48 @@
 
 All that the schema and the options settle about the output is settled before anything is charged. No message repeats
 the content of a cell: a table without a header, or with a stray quote, may have a label anywhere.
+
+Everything is written to a hidden folder beside the output, which is locked while a release runs. Then the record is
+renamed, and the table last: nothing else is ever visible. A run that is killed leaves at most that folder, which the
+next one takes over.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import sqlite3
+import threading
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from optrand.accounting._ledger import Charge
 from optrand.accounting._spent import Spent
-from optrand.base._suggestions import missing
+from optrand.base._files import check_folder, public_mode, sync_directory, take_name, temporary_file
 from optrand.base._validation import check_flag, expect, suggest_parameters
-from optrand.errors import InvalidFile, InvalidInput
+from optrand.errors import Interrupted, InvalidFile, InvalidInput
 from optrand.release._batches import Account, Listener, Sink, Table, check_column, label_column, release
-from optrand.release._cells import MISSING, NO_LABEL, UNDECLARED
-from optrand.release._csv_tables import CsvTable, CsvWriter, check_writable
 from optrand.release._parquet_tables import (
-    ParquetTable,
     ParquetWriter,
     check_storable,
     columns_named_by_pandas,
     conform,
     make_schema,
 )
-from optrand.release._publish import Signals, Staging, check_place, digest_of
 from optrand.release._question import Question, check_names
-from optrand.release._record import ReleaseRecord, TableFile, load_release
+from optrand.release._record import ReleaseRecord, TableFile, digest_of, load_release
 from optrand.release._rows import Rows
 from optrand.release._spark import open_frame
-
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+from optrand.release._tables import SUFFIXES, CsvTable, CsvWriter, check_writable, open_table, signs_of, suffix_of
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:
@@ -202,50 +205,6 @@ def _is_table_of(record: ReleaseRecord, output: Path) -> bool:
     return True
 
 
-def suffix_of(path: str | os.PathLike[str]) -> str:
-    """Return the suffix of a path, whatever the case of its letters, by which its kind is known."""
-    name = Path(path).name.lower()
-    for suffix in SUFFIXES:
-        if name.endswith(suffix):
-            return suffix
-    raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
-
-
-def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
-    """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
-    if not all(isinstance(each, str | None) for each in (separator, decimal)):
-        raise InvalidInput("separator and decimal are one character each, expected text")
-    if _is_parquet(path):
-        if separator is not None or decimal is not None:
-            raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
-        return None
-    by_name = "\t" if ".tsv" in suffix_of(path) else ","
-    chosen = by_name if separator is None else {"\\t": "\t", "tab": "\t"}.get(separator, separator)
-    return chosen, "." if decimal is None else decimal
-
-
-def _is_parquet(path: Path) -> bool:
-    if path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1]):
-        return True
-    return suffix_of(path) == ".parquet"
-
-
-def open_table(
-    path: str | os.PathLike[str], *, separator: str | None = None, decimal: str | None = None
-) -> CsvTable | ParquetTable:
-    """Open a CSV file with a header, a Parquet file, or a folder of Parquet files, to be read in batches.
-
-    Separated text has the marks of its name, unless others are given.
-    """
-    file = Path(path)
-    signs = signs_of(file, separator, decimal)
-    if signs is None and (file.is_dir() or file.is_file()):
-        return ParquetTable(file)
-    if signs is None or not file.is_file():
-        raise InvalidInput(f"{file} is {missing(file)}: expected a table")
-    return CsvTable(file, *signs)
-
-
 class FileSink(Sink):
     """A table that is written to a staging folder, and published with its record.
 
@@ -380,19 +339,158 @@ def _select_names(table: Table, column: str, keep: Sequence[str] | None, drop: S
     return tuple(name for name in table.schema.names if name == column or (name in given) == (keep is not None))
 
 
-def diagnose_table(
-    source: str | os.PathLike[str], question: Question, *, separator: str | None = None, decimal: str | None = None
-) -> dict[str, int]:
-    """Count the labels of a table that a release would refuse: for their owner alone, not to be shared.
+def check_place(target: Path, source: Path | None) -> None:
+    """Refuse an output that cannot be written, or that is the input, in it, or around it."""
+    check_folder(target.parent)
+    if target.is_symlink():
+        raise InvalidInput(f"{target} is a symbolic link: name the file itself")
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        raise InvalidInput(f"{target} is a device, not a file: choose another name")
+    if source is None:
+        return
+    here, there = target.resolve(), source.resolve()
+    if here == there:
+        raise InvalidInput(f"{target} is the input itself: choose another name for the output")
+    if here.is_relative_to(there) or there.is_relative_to(here):
+        raise InvalidInput(
+            f"{target} and the input are one inside the other, so that noisy rows would be read as those of people: "
+            "write elsewhere"
+        )
 
-    Returns
-    -------
-    dict of str to int
-        ``rows``, and how many of their labels are ``missing``, ``not_numbers`` or ``undeclared``. Not private.
+
+class Staging:
+    """Hidden folder in which one release of an output is prepared; a context that removes unpublished files."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.folder = target.with_name(f".{target.name}.release")
+        self.table = self.folder / "table"
+        self._lock: sqlite3.Connection | None = None
+
+    def __enter__(self) -> Staging:
+        while self._lock is None:
+            self._lock = self._acquire()
+        for left in self.folder.iterdir():
+            if left.name != "lock":
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        return self
+
+    def _acquire(self) -> sqlite3.Connection | None:
+        """Lock the folder, by a lock of SQLite that ends with the process; None if it was removed meanwhile."""
+        if self.folder.is_symlink():
+            raise InvalidInput(f"{self.folder} is a symbolic link: remove it")
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        path = self.folder / "lock"
+        try:
+            path.touch(mode=0o600)
+            before = path.stat().st_ino
+            lock = sqlite3.connect(path, timeout=0, isolation_level=None)
+        except (FileNotFoundError, sqlite3.OperationalError):
+            return None
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+            # Another run may have removed the folder and made a new one meanwhile: this lock would guard nothing.
+            if path.stat().st_ino == before:
+                return lock
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                lock.close()
+                raise InvalidInput(
+                    f"another process prepares a release of {self.target}: wait for it, or end it and try again"
+                ) from None
+        except FileNotFoundError:
+            pass
+        lock.close()
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        # Removed before it is unlocked, so that no other run locks a folder that is about to go. Windows cannot remove
+        # files that are open, so there it goes after.
+        if os.name == "posix":
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def publish(self, record: Path, content: bytes, *, replace: bool, like: Path | None = None) -> None:
+        """Give the record its name, then the table, whose permissions do not exceed those of the file `like`."""
+        staged = self.folder / "record"
+        with temporary_file(staged) as stream:
+            stream.write(content)
+        # On the disk before any name is given: a crash leaves either nothing under a final name, or whole files.
+        staged.chmod(public_mode())
+        _open_up(self.table, public_mode(like))
+        sync_directory(self.folder)
+        # The record first: a table without its record could not be told from a private one.
+        for new, name in ((staged, record), (self.table, self.target)):
+            try:
+                if replace:
+                    self._replace(new, name)
+                else:
+                    take_name(new, name)
+            except FileExistsError:
+                raise InvalidInput(f"{name} exists: choose another name, or overwrite it with force=True") from None
+            sync_directory(self.folder.parent)
+
+    def _replace(self, new: Path, name: Path) -> None:
+        if name.is_dir() or (name.exists() and new.is_dir()):
+            name.replace(self.folder / f"old.{name.name}")
+        new.replace(name)
+
+
+def _open_up(path: Path, mode: int) -> None:
+    """Set the permissions of a file, or of a folder and all in it."""
+    if not path.is_dir():
+        path.chmod(mode)
+        return
+    for below in (*path.rglob("*"), path):
+        if below.is_dir():
+            sync_directory(below)
+        below.chmod(mode | (mode & 0o444) >> 2 if below.is_dir() else mode)
+
+
+class Signals:
+    """SIGINT, SIGTERM and SIGHUP raise :class:`~optrand.errors.Interrupted` inside the block, once; later ones wait.
+
+    Outside the main thread, which alone receives signals, the block changes nothing. A signal that was ignored before
+    it stays ignored. The message states the `outcome`: whether the release is complete, or what is left of it.
     """
-    table = open_table(source, separator=separator, decimal=decimal)
-    column, counts = label_column(table, question), np.zeros(4, dtype=np.intp)
-    for _, batch in table.batches([question.column]):
-        counts += np.bincount(-np.minimum(column.places(batch.column(0)), 0), minlength=4)
-    found = {"missing": MISSING, "not_numbers": NO_LABEL, "undeclared": UNDECLARED}
-    return {"rows": int(counts.sum()), **{name: int(counts[-code]) for name, code in found.items()}}
+
+    def __init__(self) -> None:
+        self.outcome, self.released = "nothing was released", False
+        self._waiting = False
+        self._pending: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) not in (signal.SIG_IGN, None):
+                    self._before[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiting = True
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _receive(self, number: int, _: FrameType | None) -> None:
+        if self._waiting:
+            self._pending = number
+            return
+        self._waiting = True
+        raise self._describe_interruption(number)
+
+    def _describe_interruption(self, number: int) -> Interrupted:
+        return Interrupted(f"stopped by {signal.Signals(number).name}: {self.outcome}", released=self.released)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold signals back until the block has ended; one that came in it is raised then, unless an error ends it."""
+        before, self._waiting = self._waiting, True
+        yield
+        self._waiting = before
+        if self._pending is not None and not before:
+            self._waiting = True
+            raise self._describe_interruption(self._pending)

@@ -6,6 +6,7 @@ noisy histogram, which was paid for.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -34,7 +35,6 @@ from optrand.mechanism._released import Released, refuse_groups
 from optrand.release import FORMAT
 from optrand.release._cells import LabelColumn, Places, arrow_column
 from optrand.release._plan import Conditioning, Estimates, describe_prior, expected_loss, pools_of, prove
-from optrand.release._publish import digest_of
 from optrand.release._question import Nulls, Question, Task
 from optrand.release._rows import Groups, Ids, Indices
 from optrand.sampling._keyed import RecordStreams, subkey
@@ -414,6 +414,17 @@ class FrameRecord:
         """Write the records, whole or not at all; :func:`load_release` reads them."""
         document = {"records": [one._document() for one in self.columns.values()]}
         write_atomically(path, _lines(_strict_json.seal(document, kind=self.FORMAT)), overwrite=overwrite)
+
+
+def digest_of(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file; of a folder, that of the output of ``sha256sum`` on its files, sorted by path."""
+    target = Path(path)
+    if target.is_dir():
+        below = sorted(file for file in target.rglob("*") if file.is_file())
+        lines = "".join(f"{digest_of(file)}  {file.relative_to(target).as_posix()}\n" for file in below)
+        return hashlib.sha256(os.fsencode(lines)).hexdigest()
+    with target.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def load_release(path: str | os.PathLike[str]) -> Any:

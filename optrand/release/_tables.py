@@ -1,4 +1,4 @@
-"""Tables of separated values, read block by block with a check of their quotes.
+"""Tables of files by the ends of their names, and separated values, read block by block with a check of their quotes.
 
 Cells other than labels keep their bytes, in any encoding like ASCII. A cell is quoted only if it has to be, lines end
 in a line feed, and a byte-order mark and blank lines go.
@@ -16,13 +16,81 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from optrand.base._suggestions import missing
 from optrand.errors import InvalidInput
-from optrand.release._batches import Table
-from optrand.release._cells import contents, is_bytes
+from optrand.release._batches import Table, label_column
+from optrand.release._cells import MISSING, NO_LABEL, UNDECLARED, contents, is_bytes
+from optrand.release._parquet_tables import ParquetTable
+from optrand.release._question import Question
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """Return the suffix of a path, whatever the case of its letters, by which its kind is known."""
+    name = Path(path).name.lower()
+    for suffix in SUFFIXES:
+        if name.endswith(suffix):
+            return suffix
+    raise InvalidInput(f"{path} is of no known kind: expected a name that ends in {', '.join(SUFFIXES)}")
+
+
+def signs_of(path: Path, separator: str | None = None, decimal: str | None = None) -> tuple[str, str] | None:
+    """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
+    if not all(isinstance(each, str | None) for each in (separator, decimal)):
+        raise InvalidInput("separator and decimal are one character each, expected text")
+    if _is_parquet(path):
+        if separator is not None or decimal is not None:
+            raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
+        return None
+    by_name = "\t" if ".tsv" in suffix_of(path) else ","
+    chosen = by_name if separator is None else {"\\t": "\t", "tab": "\t"}.get(separator, separator)
+    return chosen, "." if decimal is None else decimal
+
+
+def _is_parquet(path: Path) -> bool:
+    if path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1]):
+        return True
+    return suffix_of(path) == ".parquet"
+
+
+def open_table(
+    path: str | os.PathLike[str], *, separator: str | None = None, decimal: str | None = None
+) -> CsvTable | ParquetTable:
+    """Open a CSV file with a header, a Parquet file, or a folder of Parquet files, to be read in batches.
+
+    Separated text has the marks of its name, unless others are given.
+    """
+    file = Path(path)
+    signs = signs_of(file, separator, decimal)
+    if signs is None and (file.is_dir() or file.is_file()):
+        return ParquetTable(file)
+    if signs is None or not file.is_file():
+        raise InvalidInput(f"{file} is {missing(file)}: expected a table")
+    return CsvTable(file, *signs)
+
+
+def diagnose_table(
+    source: str | os.PathLike[str], question: Question, *, separator: str | None = None, decimal: str | None = None
+) -> dict[str, int]:
+    """Count the labels of a table that a release would refuse: for their owner alone, not to be shared.
+
+    Returns
+    -------
+    dict of str to int
+        ``rows``, and how many of their labels are ``missing``, ``not_numbers`` or ``undeclared``. Not private.
+    """
+    table = open_table(source, separator=separator, decimal=decimal)
+    column, counts = label_column(table, question), np.zeros(4, dtype=np.intp)
+    for _, batch in table.batches([question.column]):
+        counts += np.bincount(-np.minimum(column.places(batch.column(0)), 0), minlength=4)
+    found = {"missing": MISSING, "not_numbers": NO_LABEL, "undeclared": UNDECLARED}
+    return {"rows": int(counts.sum()), **{name: int(counts[-code]) for name, code in found.items()}}
 
 
 def check_signs(separator: str, decimal: str) -> tuple[str, str]:
