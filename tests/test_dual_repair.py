@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optrand import Dual, Interval, certify, losses, regression, unbiased_regression
-from optrand.certificates._certificate import lower_bound
+from optrand.certificates._bound import lower_bound
 from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Staircase, decompose

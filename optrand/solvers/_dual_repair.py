@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand.base._validation import Floats
-from optrand.certificates._certificate import lower_bound
+from optrand.certificates._bound import lower_bound
 from optrand.errors import SolverFailed
 from optrand.model._problem import Dual, Problem
 from optrand.model._randomizer import Arcs, Randomizer, Staircase
