@@ -78,7 +78,8 @@ if TYPE_CHECKING:
         vectors,
     )
     from optrand.audits import audit
-    from optrand.certificates._certificate import Certificate, certify, lower_bound
+    from optrand.certificates._bound import lower_bound
+    from optrand.certificates._certificate import Certificate, certify
     from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
     from optrand.mechanism import Mechanism
     from optrand.model._meshes import feasible_output_set, mesh_size
@@ -153,7 +154,8 @@ _HOMES = {
     name: f"optrand.{home}"
     for home, names in {
         "audits": "audit",
-        "certificates._certificate": "Certificate certify lower_bound",
+        "certificates._bound": "lower_bound",
+        "certificates._certificate": "Certificate certify",
         "closed_forms": "debiased_rr rr rr_top_k rr_with_prior",
         "mechanism": "Mechanism",
         "model._meshes": "feasible_output_set mesh_size",

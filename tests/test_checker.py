@@ -19,7 +19,7 @@ from test_hostile_files import is_private, places, verdicts
 
 from optrand import checker, losses
 from optrand.base._arithmetic import exp_bracket, float_below, log_bracket, privacy_ratio
-from optrand.certificates._certificate import lower_bound
+from optrand.certificates._bound import lower_bound
 from optrand.losses import Tabulated
 from optrand.model._problem import Dual, Grid, Interval, classification, regression, unbiased_regression
 from tests.tables import mechanism_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optrand import Dual, certify, feasible_output_set, regression, solve, unbiased_regression
-from optrand.certificates._certificate import lower_bound
+from optrand.certificates._bound import lower_bound
 from optrand.errors import NotCertified
 from optrand.solvers import ReducedDual
 from optrand.solvers._reductions import Reduction

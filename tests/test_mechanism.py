@@ -125,8 +125,6 @@ def test_figures_of_a_table_are_their_definitions(mechanism, ratio):
     pairs = [(y, z) for y in range(table.k) for z in range(table.k)]
     for y, z in pairs:
         assert table.pair_ratio(y, z) == max(a / b for a, b in zip(shares[y], shares[z], strict=True))
-        positive = sum(max(a - b, 0) for a, b in zip(shares[y], shares[z], strict=True))
-        assert table.row_differences(y, z) == positive * table.total
     assert table.excess(ratio) == max(
         sum(max(a - ratio * b, 0) for a, b in zip(shares[y], shares[z], strict=True)) for y, z in pairs
     )
@@ -160,7 +158,6 @@ def test_a_table_of_other_columns_has_no_intervals():
     table = Table.of_rows([0, 1, 2], [0, 1], [[3, 3], [1, 5], [3, 3]])
     assert table.arcs(Fraction(3)) is None
     assert table.arcs(Fraction(5)).masses.tolist() == [1, 1, 1, 1]
-    assert not table.is_unimodal
     problem = regression([0, 1, 2], [0.5, 0.25, 0.25], 1.1)
     assert Mechanism(problem, table).arcs is None
     assert Mechanism(problem, table).ratio == 3

@@ -37,7 +37,8 @@ import numpy as np
 from flint import arb, ctx, fmpq
 
 from optrand import losses
-from optrand.base._validation import Floats
+from optrand.base._validation import Floats, expect
+from optrand.errors import InvalidInput
 from optrand.model._problem import Dual, Grid, Problem
 
 Curve = tuple[arb, arb, arb]
@@ -63,10 +64,11 @@ FLINT = RLock()
 
 
 def lower_bound(problem: Problem, dual: Dual) -> float:
-    """Compute a lower bound of the loss of every epsilon-DP randomizer of the problem, rounded down to a float.
+    """Compute a lower bound of the loss of every epsilon-DP randomizer of a problem from any multipliers, rounded down.
 
-    It is a true bound for any multipliers, and at most one float below the bound of Theorem 3, unless that needs more
-    than :data:`MOST_BITS` binary digits (it is zero, and a sum of irrational numbers): then it is the best so far.
+    It is that of the minimisation (for classification: minus the probability of a correct output), and at most one
+    float below the bound of Theorem 3, unless that needs more than :data:`MOST_BITS` binary digits (it is zero, and a
+    sum of irrational numbers): then it is the best so far.
     Multipliers that prove nothing give ``-inf``, such as a `beta` other than zero for a label whose bias is free.
 
     Cost for ``k`` labels, and on a grid of ``n`` values:
@@ -90,6 +92,10 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
     >>> 0 <= 0.125 / math.e - bound <= math.ulp(bound)
     True
     """
+    expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
+    expect(dual, Dual, "dual", "a Dual, such as that of a mechanism")
+    if dual.alpha.size != problem.k:
+        raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
     if (dual.beta[problem.bias_weights == 0] != 0).any():
         return -math.inf
     # ``exp(epsilon)`` has 1.44 epsilon binary digits before its point: the first precision grows with them.

@@ -27,8 +27,8 @@ from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, log_above, log_bracket, places, scale_to_integers
 from optrand.base._numerals import shown_above, shown_below
 from optrand.base._suggestions import suggest_attributes
-from optrand.base._validation import check_flag, expect, suggest_parameters
-from optrand.certificates import _bound as dual_bound
+from optrand.base._validation import check_flag, suggest_parameters
+from optrand.certificates._bound import lower_bound
 from optrand.errors import InvalidInput, NotCertified
 from optrand.losses import Tabulated
 from optrand.model._problem import Dual, Problem
@@ -258,28 +258,6 @@ def _worst_case(problem: Problem, table: Table, bound: float, *, feasible: bool)
     if math.isfinite(bound):
         bound = float_below(Fraction(bound) / sum(map(Fraction, problem.prior.tolist())))
     return bound, float_above(max(table.losses(problem.bias_penalty))) if feasible else math.inf
-
-
-def lower_bound(problem: Problem, dual: Dual) -> float:
-    """Compute a lower bound of the loss of every epsilon-DP randomizer of a problem from any multipliers, rounded down.
-
-    It is that of the minimisation (for classification: minus the probability of a correct output); ``-inf`` if the
-    multipliers prove nothing.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> problem = optrand.classification([0.5, 0.5], 1.0)
-    >>> lower_bound(problem, optrand.Dual([-0.5, -0.5], [0, 0])) <= lower_bound(
-    ...     problem, optrand.Dual([-0.36552929, -0.36552929], [0, 0])
-    ... )
-    True
-    """
-    expect(problem, Problem, "problem", "one of optrand.regression, unbiased_regression or classification")
-    expect(dual, Dual, "dual", "a Dual, such as that of a solution")
-    if dual.alpha.size != problem.k:
-        raise InvalidInput(f"the dual has {dual.alpha.size} entries for {problem.k} labels")
-    return dual_bound.lower_bound(problem, dual)
 
 
 def exact_objective(problem: Problem, table: Table) -> Fraction:

@@ -96,12 +96,12 @@ class DominatingPair(Record):
             # Where labels make no difference any ratio will do, with no mass.
             ratio = privacy_ratio(epsilon)
         most = 1 / (ratio + 1)
-        if table.is_unimodal:
-            apart = table.row_differences(0, table.k - 1)
-            return cls(ratio, min(Fraction(apart, table.total) / (ratio - 1), most))
-        if table.k * table.n > LARGEST:
+        apart = _variation_of_ends(table)
+        if apart is None and table.k * table.n > LARGEST:
             return cls(ratio, most)
-        return cls(ratio, min(_total_variation(table.weights, table.total) / (ratio - 1), most))
+        if apart is None:
+            apart = _total_variation(table.weights, table.total)
+        return cls(ratio, min(apart / (ratio - 1), most))
 
     @cached_property
     def largest_loss(self) -> float:
@@ -202,6 +202,17 @@ def _budget(epsilon: float) -> float:
     if budget < 0:
         raise InvalidInput(f"epsilon is {budget}, expected at least 0")
     return budget
+
+
+def _variation_of_ends(table: Table) -> Fraction | None:
+    """Return the total variation of the first row and the last, or None unless every column first rises, then falls."""
+    apart = 0
+    for column in table.columns:
+        falls = [step < 0 for _, step in column]
+        if falls != sorted(falls):
+            return None
+        apart += max(0, -sum(step for y, step in column if y))
+    return Fraction(apart, table.total)
 
 
 def _total_variation(weights: Integers, total: int) -> Fraction:

@@ -391,7 +391,7 @@ class Table(Record):
         return Fraction(whole, self.total << (finer + 2 * self._offsets[0]))
 
     def losses(self, bias_penalty: float = 0.0) -> list[Fraction]:
-        """Return the half the squared error of each label and of the charge of its bias, exactly.
+        """Return half the sum of the squared error of each label and the charge of its bias, exactly.
 
         An infinite penalty forbids bias and charges nothing.
         """
@@ -429,19 +429,6 @@ class Table(Record):
         masses = [mass // common for mass in masses]
         whole = np.array(masses, dtype=object)
         return IntegerArcs(self.k, np.array(first), np.array(last), np.array(columns), whole)
-
-    def row_differences(self, y: int, z: int) -> int:
-        """Sum over the outputs of the positive parts of ``weight[y, o] - weight[z, o]``: their total variation."""
-        most = 0
-        for column in self.columns:
-            over = sum(step * ((at <= y) - (at <= z)) for at, step in column)
-            most += max(0, over)
-        return most
-
-    @property
-    def is_unimodal(self) -> bool:
-        """Whether every column first rises and then falls, as sums of nested intervals do."""
-        return all(_is_unimodal(column) for column in self.columns)
 
     def __eq__(self, other: object) -> bool:
         """Compare labels, outputs and weights."""
@@ -539,8 +526,3 @@ def _check_steps(steps: Steps, k: int, n: int) -> tuple[list[int], list[int]]:
     refuse(low < 0, "output {at} has a negative weight, expected integers of at least 0")
     refuse(high == 0, "output {at} never occurs: leave it out")
     return low.tolist(), high.tolist()
-
-
-def _is_unimodal(column: Column) -> bool:
-    falls = [step < 0 for _, step in column]
-    return falls == sorted(falls)

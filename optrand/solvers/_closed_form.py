@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optrand import losses
-from optrand.certificates._certificate import PROVEN, lower_bound
+from optrand.certificates._bound import lower_bound
+from optrand.certificates._certificate import PROVEN
 from optrand.closed_forms._narrowest import design_two_ends
 from optrand.closed_forms._response import design_rr_with_prior
 from optrand.closed_forms._unbiased import condition_holds, design_debiased_rr, design_gap_response

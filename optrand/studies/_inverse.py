@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from optrand.base._validation import check_real, expect, suggest_parameters
-from optrand.certificates._certificate import lower_bound
+from optrand.certificates._bound import lower_bound
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Problem

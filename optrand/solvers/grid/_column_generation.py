@@ -13,7 +13,7 @@ from scipy import sparse
 
 from optrand import losses
 from optrand.base._validation import Floats
-from optrand.certificates._certificate import lower_bound
+from optrand.certificates._bound import lower_bound
 from optrand.errors import OptrandError, SolverFailed
 from optrand.losses import Tabulated
 from optrand.model._problem import Dual, Grid, Interval, Problem
