@@ -40,7 +40,9 @@ PROVEN = 1e-9
 
 @suggest_attributes(
     {
-        "require(gap=1e-9)": "check is_optimal is_valid ok optimal passed private proof proved status unbiased valid verify",
+        "require(gap=1e-9)": (
+            "check is_optimal is_valid ok optimal passed private proof proved status unbiased valid verify"
+        ),
         "epsilon": "eps",
         "lower": "dual lower_bound",
         "upper": "primal upper_bound",

@@ -163,7 +163,9 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
 
 @suggest_attributes(
     {
-        "optrand.solve(problem)": "gap is_dcp matrix objective P plot Q solution solve solver solver_stats status summary",
+        "optrand.solve(problem)": (
+            "gap is_dcp matrix objective P plot Q solution solve solver solver_stats status summary"
+        ),
         "optrand.programs.algorithm1": "constraints get_problem_data parameters",
         "loss": "cost kind task",
         "epsilon": "alpha eps",
