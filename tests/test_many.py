@@ -96,17 +96,17 @@ class Sleeping:
         return optrand.solvers.ReducedDual()(problem)
 
 
-@pytest.mark.parametrize(("executor", "limit"), [(None, 1.0), (ThreadPoolExecutor, 1.0), (ProcessPoolExecutor, 3.0)])
-def test_a_time_limit_leaves_what_is_proven_so_far(executor, limit):
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor, ProcessPoolExecutor])
+def test_a_time_limit_leaves_what_is_proven_so_far(executor):
     given = problems(40)
     with nullcontext() if executor is None else executor(2) as pool:
-        found = optrand.solve_many(given, Sleeping(), executor=pool, on_error="return", time_limit=limit)
+        found = optrand.solve_many(given, Sleeping(), executor=pool, on_error="return", time_limit=3.0)
     solved = [isinstance(one, optrand.Mechanism) for one in found]
     assert 0 < sum(solved) < len(given)
     assert all(optrand.certify(one).gap < 1e-9 for one, right in zip(found, solved, strict=True) if right)
     late = [one for one, right in zip(found, solved, strict=True) if not right]
     assert all(isinstance(one, OutOfTime) and isinstance(one, TimeoutError) for one in late)
-    assert f"time limit of {limit:g} s" in str(late[0])
+    assert "time limit of 3 s" in str(late[0])
 
 
 def test_time_that_is_over_is_raised_with_all_results():
