@@ -17,7 +17,7 @@ from strategies import label_sets, priors, solved_epsilons
 import optrand
 from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._randomizer import Arcs, Randomizer
+from optrand.model._randomizer import Arcs, Randomizer, Solution
 from optrand.solvers import ColumnGeneration
 from optrand.solvers.bins._costs import Bins, Partition, RunSums
 from optrand.solvers.bins._dual import bin_dual, extremes, potentials
