@@ -327,20 +327,6 @@ class Staircase:
         order = np.lexsort((last, first, self.outputs))
         return Arcs(k, first[order], last[order], self.outputs[order], self.masses[order])
 
-    @property
-    def coverage(self) -> Floats:
-        """Mass that favours each label."""
-        coverage: Floats = np.where(self.members, self.masses, 0).sum(axis=1)
-        return coverage
-
-    def cover(self, short: NDArray[np.bool_]) -> Staircase:
-        """Add singletons for labels that fall short, at the output where each of them weighs most."""
-        labels, coverage = np.flatnonzero(short), self.coverage
-        heaviest = np.where(self.members[labels], self.masses, -1).argmax(axis=1) if labels.size else labels
-        members = np.hstack((self.members, np.eye(coverage.size, dtype=bool)[:, labels]))
-        masses = np.concatenate((self.masses, coverage.max() - coverage[labels]))
-        return Staircase(members, np.concatenate((self.outputs, self.outputs[heaviest])), masses)
-
     def table(self, ratio: float) -> tuple[Floats, Floats]:
         """Return the distinct outputs in increasing order, and the ``(k, n)`` table of their probabilities."""
         outputs, where = np.unique(self.outputs, return_inverse=True)
