@@ -26,7 +26,7 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Randomizer, Solution
 from optrand.model._table import Table
-from optrand.sampling._draw import draw_integers
+from optrand.sampling._entropy import draw_integers
 
 CLOSED = 1e-12
 """The gap to which a closed form is certified."""

@@ -13,6 +13,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
+from optrand.base._arithmetic import quotient
 from optrand.errors import InvalidInput
 
 _DECIMAL = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?\s*")
@@ -121,19 +122,12 @@ def _shown(given: float | Fraction, digits: int | None, rounding: str) -> str:
     if not exact:
         return "0"
     if digits is None:
-        nearest = _nearest(exact)
+        nearest = quotient(exact.numerator, exact.denominator)
         # Numerals approach the number from one side, until they read back as the nearest float.
         candidates = (_shown(exact, count, rounding) for count in itertools.count(1))
         return next(numeral for numeral in candidates if float(numeral) == nearest)
     context = decimal.Context(prec=digits, rounding=rounding, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
     return _written(context.divide(decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator)), digits)
-
-
-def _nearest(x: Fraction) -> float:
-    try:
-        return float(x)
-    except OverflowError:
-        return math.inf if x > 0 else -math.inf
 
 
 def _written(number: decimal.Decimal, digits: int) -> str:

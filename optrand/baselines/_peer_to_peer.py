@@ -33,8 +33,7 @@ from optrand.base._validation import MAX_EPSILON, Floats, check_epsilon, check_i
 from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, check_fraction
 from optrand.errors import InvalidInput
-from optrand.sampling._draw import draw_integers
-from optrand.sampling._entropy import EntropySource, SystemEntropy
+from optrand.sampling._entropy import EntropySource, SystemEntropy, draw_integers
 from optrand.sampling._rounding import unbiased_rounding
 
 LEAST_DELTA = 1e-25

@@ -1,10 +1,7 @@
 r"""Lower bound of Theorem 3 in ball arithmetic, for every loss and set of outputs.
 
-With :math:`h_y` and :math:`f` as in :mod:`optrand.certificates._certificate`, and :math:`m = \min f` over the allowed
-outputs, the bound is
-
-.. math:: \sum_y \alpha_y + \sum_y \beta_y (y - o) - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
-          + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m).
+The bound, :math:`h_y` and :math:`f` are those of :mod:`optrand.certificates._certificate`, with outputs measured from
+the origin of the multipliers.
 
 Every number is a ball of :class:`flint.arb`, which contains the true one: floats are exact, and operations enlarge the
 radius by their rounding. Each :math:`h_y` is convex, so it is negative on one range of outputs. The ends of that range

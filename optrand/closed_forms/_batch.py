@@ -18,8 +18,8 @@ from optrand.base._validation import PRIOR_SUM_TOLERANCE, SMALLEST_NORMAL, Float
 from optrand.closed_forms._response import kept_labels, response_weights, rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
-from optrand.sampling._draw import draw_integers, settle
-from optrand.sampling._entropy import EntropySource, SystemEntropy, check_width, check_words
+from optrand.sampling._draw import settle
+from optrand.sampling._entropy import EntropySource, SystemEntropy, check_width, check_words, draw_integers
 
 Counts = NDArray[np.int64]
 

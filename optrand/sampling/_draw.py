@@ -1,4 +1,4 @@
-r"""Exact draws from a :class:`~optrand.model._table.Table`, small or large, and exact uniform integers.
+r"""Exact draws from a :class:`~optrand.model._table.Table`, small or large.
 
 A draw reads random words as the binary digits of a uniform number ``x`` in ``[0, 1)``. The weights of a label, in some
 fixed order, have running sums ``S_0 = 0, S_1, ..., S_m = total``, and the draw is the output of the weight ``i`` with
@@ -491,31 +491,3 @@ def check_records(values: ArrayLike, ids: NDArray[np.uint64]) -> tuple[NDArray[A
             f"values have shape {array.shape} and ids {ids.shape}, expected (n,) and (n, 2): an id for each record"
         )
     return array, ids
-
-
-def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
-    """Draw uniform integers from 0 to ``size - 1``, exactly, for each of the (n,) array of `sizes` above 0.
-
-    Words beyond the last multiple of the size are rejected; the number of words used depends on the sizes and on the
-    words alone.
-    """
-    width = check_width(source)
-    parts = -(-int(sizes.max(initial=1)).bit_length() // width)
-    # Sizes have at most 63 bits: the last of several words contributes only the bits that fit into 64.
-    bits = min(64, width * parts)
-    last_bits = bits - width * (parts - 1)
-    # The last number before the cut at a multiple of the size: up to it every remainder is equally likely.
-    distinct, index = np.unique(sizes, return_inverse=True)
-    last = np.array([(1 << bits) // int(size) * int(size) - 1 for size in distinct], dtype=np.uint64)[index]
-    drawn = np.zeros(sizes.size, dtype=np.uint64)
-    pending = np.arange(sizes.size)
-    while pending.size:
-        numbers = np.zeros(pending.size, dtype=np.uint64)
-        for _ in range(parts - 1):
-            numbers = (numbers << np.uint64(width)) | check_words(source, pending.size)
-        numbers = (numbers << np.uint64(last_bits % 64)) | (
-            check_words(source, pending.size) >> np.uint64(width - last_bits)
-        )
-        drawn[pending] = numbers
-        pending = pending[numbers > last[pending]]
-    return (drawn % sizes.astype(np.uint64)).astype(np.int64)

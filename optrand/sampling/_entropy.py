@@ -1,4 +1,4 @@
-"""Sources of random words: the operating system, or a seeded generator for tests and notebooks.
+"""Sources of random words, the operating system or a seeded generator for tests and notebooks; exact uniform integers.
 
 The operating system's source keeps no words for later: a buffer would be copied by a fork, and two processes would
 release noise drawn from the same words.
@@ -141,3 +141,31 @@ def _check(words: Words, count: int, width: int) -> Words:
     if width < MAX_WIDTH and count and int(words.max()) >> width:
         raise InvalidInput(f"the entropy source returned a word of more than its {width} bits")
     return words
+
+
+def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
+    """Draw uniform integers from 0 to ``size - 1``, exactly, for each of the (n,) array of `sizes` above 0.
+
+    Words beyond the last multiple of the size are rejected; the number of words used depends on the sizes and on the
+    words alone.
+    """
+    width = check_width(source)
+    parts = -(-int(sizes.max(initial=1)).bit_length() // width)
+    # Sizes have at most 63 bits: the last of several words contributes only the bits that fit into 64.
+    bits = min(64, width * parts)
+    last_bits = bits - width * (parts - 1)
+    # The last number before the cut at a multiple of the size: up to it every remainder is equally likely.
+    distinct, index = np.unique(sizes, return_inverse=True)
+    last = np.array([(1 << bits) // int(size) * int(size) - 1 for size in distinct], dtype=np.uint64)[index]
+    drawn = np.zeros(sizes.size, dtype=np.uint64)
+    pending = np.arange(sizes.size)
+    while pending.size:
+        numbers = np.zeros(pending.size, dtype=np.uint64)
+        for _ in range(parts - 1):
+            numbers = (numbers << np.uint64(width)) | check_words(source, pending.size)
+        numbers = (numbers << np.uint64(last_bits % 64)) | (
+            check_words(source, pending.size) >> np.uint64(width - last_bits)
+        )
+        drawn[pending] = numbers
+        pending = pending[numbers > last[pending]]
+    return (drawn % sizes.astype(np.uint64)).astype(np.int64)

@@ -36,8 +36,7 @@ from optrand.errors import Infeasible, InvalidInput
 from optrand.model._protocol import Moments
 from optrand.model._table import Table
 from optrand.sampling import Sampler
-from optrand.sampling._draw import draw_integers
-from optrand.sampling._entropy import EntropySource, SystemEntropy
+from optrand.sampling._entropy import EntropySource, SystemEntropy, draw_integers
 from optrand.vectors._bound import (
     VectorDual,
     exp_above,
