@@ -108,6 +108,8 @@ class Arcs(NamedTuple):
         Bounds of the output of each arc; equal on a grid.
     bounded : bool
         Whether some bound is finite.
+    parallel : bool
+        Whether two arcs may have the same nodes: on a grid, with another output each, and a label that is charged.
     begins, ends : tuple of arrays
         Nodes at which arcs begin, and the first arc of each; nodes at which arcs end, and the place in `by_end` of the
         first arc of each. Sums over runs of arcs take half the time of counting by node.
@@ -131,6 +133,7 @@ class Arcs(NamedTuple):
     low: Floats
     high: Floats
     bounded: bool
+    parallel: bool
     begins: tuple[Indices, Indices]
     ends: tuple[Indices, Indices]
     by_end: Indices
@@ -326,6 +329,7 @@ def build_arcs(
     by_end = np.argsort(end, kind="stable")
     begins = np.unique(first, return_index=True)
     ends = np.unique(end[by_end], return_index=True)
+    parallel = charged or bool(((np.diff(first[by_end]) == 0) & (np.diff(end[by_end]) == 0)).any())
     if charged:
         first, end = np.concatenate((first, np.arange(k))), np.concatenate((end, np.arange(1, k + 1)))
     unknown = k if places[k] >= 0 else k - 1
@@ -378,6 +382,7 @@ def build_arcs(
         bounds[0],
         bounds[1],
         bool(np.isfinite(bounds).any()),
+        parallel,
         begins,
         ends,
         by_end,

@@ -277,9 +277,7 @@ def _place(arcs: Arcs, places: Indices, some: Indices, amounts: tuple[Floats, Fl
     slope, across, cost = (each.take(some) for each in amounts)
     entries = np.concatenate((slope, across, across, cost))
     np.negative(entries, out=entries)
-    # Two arcs share their nodes if one of them is a label that is charged, or on a grid, where bounds of outputs are
-    # equal and an arc has several outputs.
-    if arcs.first.size > arcs.n or (arcs.low == arcs.high).any():
+    if arcs.parallel:
         # Without entries, the counts would be integers.
         return np.bincount(places, entries, size).astype(np.float64, copy=False)
     matrix = np.zeros(size)
