@@ -50,19 +50,23 @@ def arcs_of(first, end, places, stars, charged, box=(-np.inf, np.inf)):
     return arcs_module.build_arcs(first, end, bounds, places, stars, charged)
 
 
-def random_arcs(k, seed, stars=0, *, bordered=False, charged=False, box=(-np.inf, np.inf)):
+def random_arcs(k, seed, stars=0, *, bordered=False, charged=False, box=(-np.inf, np.inf), parallel=1):
     rng = np.random.default_rng(seed)
     places = np.full(k + 1, -1)
     places[1:k] = rng.permutation(k - 1)
     if bordered:
         places[k] = k - 1
-    return arcs_of(*arcs_module.all_arcs(k), places, stars + bordered, charged, box)
+    first, end = (np.repeat(nodes, parallel) for nodes in arcs_module.all_arcs(k))
+    return arcs_of(first, end, places, stars + bordered, charged, box)
 
 
 @pytest.mark.parametrize(("bordered", "charged"), [(False, False), (True, False), (True, True)])
-@pytest.mark.parametrize(("k", "stars"), [(2, 0), (5, 0), (9, 3), (4, 3), (12, 1)])
-def test_factors_solve_newtons_equations(k, stars, bordered, charged):
-    arcs, rng, excess = random_arcs(k, 1, stars, bordered=bordered, charged=charged), np.random.default_rng(2), 0.3
+@pytest.mark.parametrize(
+    ("k", "stars", "parallel"), [(2, 0, 1), (5, 0, 1), (9, 3, 1), (4, 3, 1), (12, 1, 1), (7, 1, 2)]
+)
+def test_factors_solve_newtons_equations(k, stars, parallel, bordered, charged):
+    arcs = random_arcs(k, 1, stars, bordered=bordered, charged=charged, parallel=parallel)
+    rng, excess = np.random.default_rng(2), 0.3
     slopes, costs = rng.random(arcs.n) + 1, rng.random(arcs.n) + 1
     mixed = rng.uniform(-0.5, 0.5, arcs.n)
     charges = rng.random(k) * charged
