@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ from optrand.base._records import Record
 from optrand.base._strict_json import Document
 from optrand.base._suggestions import missing, suggest_attributes
 from optrand.base._validation import Floats, check_values, exactly, expect, suggest_parameters
-from optrand.certificates._certificate import Certificate, Proof, certify_table, exact_objective
+from optrand.certificates._certificate import AnyProof, Certificate, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
 from optrand.losses import Loss, Tabulated
 from optrand.mechanism import _file_format
@@ -43,8 +43,6 @@ from optrand.sampling._entropy import EntropySource, RecordEntropy
 
 LARGEST = 10**_strict_json.MAX_DIGITS
 """Limit that no integer of a mechanism may reach, so that every mechanism can be saved."""
-
-AnyProof = TypeVar("AnyProof", bound=Proof, covariant=True)
 
 
 @suggest_attributes(
