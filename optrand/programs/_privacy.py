@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -56,8 +55,9 @@ class Privacy(Protocol):
     """A notion of privacy."""
 
     def extra_names(self, size: Size) -> list[str]:
-        """Return the names of the variables from 0 to 1 that the rows need in addition to the table."""
-        ...
+        """Return the names of variables from 0 to 1 that the rows need beside the table, none by default."""
+        del size
+        return []
 
     def rows(self, size: Size) -> list[Rows]:
         """Build the rows. The variable ``y * n + o`` is ``M[y, o]``."""
@@ -73,7 +73,7 @@ class Privacy(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Pairwise:
+class Pairwise(Privacy):
     """An epsilon for each ordered pair of labels: ``M[y, o] <= exp(epsilons[y, z]) M[z, o]``.
 
     Parameters
@@ -119,11 +119,6 @@ class Pairwise:
             raise InvalidInput(f"epsilons has shape {self.epsilons.shape} for {k} labels, expected ({k}, {k})")
         first, second = np.nonzero(np.isfinite(self.epsilons) & ~np.eye(k, dtype=bool))
         return first, second, self.epsilons[first, second]
-
-    def extra_names(self, size: Size) -> list[str]:
-        """Return no names: the rows need the table alone."""
-        del size
-        return []
 
     def entries(self, k: int, n: int) -> int:
         """Count the coefficients of the rows."""
@@ -307,12 +302,9 @@ class Approximate:
             raise InvalidInput(f"delta is {delta}, expected a number of at least 0 and below 1")
         object.__setattr__(self, "delta", delta)
 
-    def _pairs(self, k: int) -> Iterator[tuple[int, int]]:
-        return itertools.permutations(range(k), 2)
-
     def extra_names(self, size: Size) -> list[str]:
         """Return the names of the excesses."""
-        pairs = self._pairs(size.k)
+        pairs = itertools.permutations(range(size.k), 2)
         return [f"excess[{size.labels[y]} > {size.labels[z]}, v={v}]" for y, z in pairs for v in size.outputs]
 
     def entries(self, k: int, n: int) -> int:
@@ -322,7 +314,7 @@ class Approximate:
     def rows(self, size: Size) -> list[Rows]:
         """Build the rows of the excesses, and one row for each pair that bounds their sum."""
         k, n = size.k, size.n
-        pairs = list(self._pairs(k))
+        pairs = list(itertools.permutations(range(k), 2))
         first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
         privacy = _pair_rows(size, first, second, self.epsilon)
         # Each row of pure privacy is relaxed by an excess variable. The excesses of a pair sum to at most delta.
@@ -396,7 +388,7 @@ class MaximalLeakage:
 
 
 @dataclass(frozen=True)
-class PointwiseMaximalLeakage:
+class PointwiseMaximalLeakage(Privacy):
     """Pointwise maximal leakage of at most epsilon for each output, under the prior (Saeidian et al. 2023).
 
     ``M[y, o] <= exp(epsilon) sum_z p_z M[z, o]`` for labels of positive prior. Labels of prior zero are held to the
@@ -413,11 +405,6 @@ class PointwiseMaximalLeakage:
     def __post_init__(self) -> None:
         """Check the parameter."""
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
-    def extra_names(self, size: Size) -> list[str]:
-        """Return no names: the rows need the table alone."""
-        del size
-        return []
 
     def entries(self, k: int, n: int) -> int:
         """Count the coefficients of the rows."""
