@@ -421,21 +421,19 @@ def test_shortest_paths_over_monge_lengths(trial):
 
 
 @pytest.mark.parametrize("trial", range(3))
-def test_sums_over_runs_of_labels_are_exact_beside_those_of_all(trial):
+def test_sums_over_runs_of_labels_keep_all_their_digits(trial):
     rng = np.random.default_rng([79, trial])
     k = int(rng.integers(1, 40))
     labels, prior = np.cumsum(10.0 ** rng.integers(-3, 3, k)), 10.0 ** rng.integers(-30, 1, k)
     first, last = np.triu_indices(k)
     mass, mean, inner = RunSums(labels, prior).moments(first, last + 1)
-    unit, width = float(prior.sum()), float(np.ptp(labels))
     for i, (a, b) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
         y, p = ([Fraction(float(x)) for x in part[a : b + 1]] for part in (labels, prior))
         middle = sum(u * v for u, v in zip(p, y, strict=True)) / sum(p)
-        assert mass[i] == pytest.approx(float(sum(p)), abs=1e-14 * unit)
-        if mass[i] > 1e-6 * unit:
-            assert mean[i] == pytest.approx(float(middle), rel=1e-13, abs=1e-8 * width)
+        assert mass[i] == pytest.approx(float(sum(p)), rel=1e-14)
+        assert mean[i] == pytest.approx(float(middle), rel=1e-13)
         exact = sum(u * (v - middle) ** 2 for u, v in zip(p, y, strict=True)) / 2
-        assert inner[i] == pytest.approx(float(exact), abs=1e-13 * unit * width**2)
+        assert inner[i] == pytest.approx(float(exact), rel=1e-9, abs=1e-300)
     empty = RunSums(labels, prior).moments(np.arange(k + 1), np.arange(k + 1))
     assert (empty[0] == 0).all()
     assert (empty[2] == 0).all()
@@ -488,11 +486,11 @@ def test_multipliers_sum_to_the_loss_and_lie_between_their_bounds(loss):
         assert (alpha <= others.min(axis=1) + slack).all()
 
 
-@pytest.mark.parametrize(("epsilon", "gap"), [(20.0, 1e-9), (300.0, 1.0), (700.0, 1.0)])
-def test_a_large_epsilon_times_large_labels_does_not_overflow(epsilon, gap):
-    """With a mean of NaN the search for a path did not end at 700. A loss of exp(-300) has no digits left to prove."""
+@pytest.mark.parametrize("epsilon", [300.0, 700.0])
+def test_a_large_epsilon_times_large_labels_does_not_overflow(epsilon):
+    """With a mean of NaN the search for a path did not end at 700, and the proof failed at 300."""
     prior = [0.02, 0.01, 0.23, 0.45 - 1e-5, 0.06, 1e-5, 0.19, 0.035, 0.005]
     proof = rr_on_bins(np.array([6, 43, 56, 71, 72, 81, 119, 129, 195]) * 1e12, prior, epsilon).certificate
     assert proof.findings == ()
     assert 0 < proof.lower <= proof.upper
-    assert proof.gap < gap
+    assert proof.gap < 1e-12
