@@ -212,7 +212,9 @@ class _Best:
         self.problem = problem
         self.arcs = Staircase(np.zeros((problem.k, 0), dtype=bool), np.zeros(0), np.zeros(0))
         self.dual = Dual(np.zeros(problem.k), np.zeros(problem.k))
-        self.bound, self.gap = -math.inf, math.inf
+        # Zero multipliers prove that a loss that is never negative is at least zero: of a loss of rounding alone, that is
+        # more than any others do.
+        self.bound, self.gap = lower_bound(problem, self.dual), math.inf
 
     def update(self, arcs: Staircase, dual: Dual) -> None:
         """Take in a primal answer and multipliers that may prove more than the best so far."""
