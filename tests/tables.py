@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._table import IntegerArcs, Table
+from optrand.model._steps import IntegerArcs
+from optrand.model._table import Table
 
 
 def mechanism_of(problem, dual, outputs, weights, ratio=None) -> Mechanism:

@@ -13,7 +13,7 @@ from optrand.errors import InvalidInput, SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import ReducedDual, design
 from optrand.solvers._gaps import estimated_gap
-from optrand.solvers.reduced_dual import _answers, _kernel, _multipliers
+from optrand.solvers.reduced_dual import _answers, _kernel, _multipliers, _newton
 from optrand.solvers.reduced_dual import _arcs as arcs_module
 from optrand.solvers.reduced_dual._answers import Reduced
 from optrand.solvers.reduced_dual._kernel import KernelOptions, Status
@@ -83,13 +83,13 @@ def test_factors_solve_newtons_equations(k, stars, parallel, bordered, charged):
     right = rng.normal(size=(2, k + 1))
     some = charges if charged else np.zeros(0)
     terms = arcs_module.Terms(np.linspace(0, 1, k + 1), np.zeros(k + 1), excess, some, -np.inf, np.inf)
-    factors = _kernel.factorize(arcs, terms, slopes, mixed, costs)
-    found = _kernel.solve_system(arcs, factors, *right)
+    factors = _newton.factorize(arcs, terms, slopes, mixed, costs)
+    found = _newton.solve_system(arcs, factors, *right)
     expected = np.linalg.solve(matrix, right[:, free].ravel()).reshape(2, -1)
     np.testing.assert_allclose(np.stack(found)[:, free], expected, rtol=1e-9, atol=1e-11)
     if arcs.banded:
         with pytest.raises(np.linalg.LinAlgError):
-            _kernel.factorize(arcs, terms, -slopes - 2 * charged * k, mixed, costs)
+            _newton.factorize(arcs, terms, -slopes - 2 * charged * k, mixed, costs)
 
 
 @pytest.mark.parametrize("limits", [(-np.inf, np.inf), (-0.4, 0.3)])
@@ -99,15 +99,15 @@ def test_a_newton_step_solves_its_equations(limits, charged):
     arcs = random_arcs(k, 8, 1, bordered=charged, charged=charged, box=limits)
     before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
     terms = arcs_module.Terms(before, rng.random(k + 1), excess, rng.random(k * charged), *limits)
-    weight = _kernel.apply_incidence(arcs, excess, before)
+    weight = _newton.apply_incidence(arcs, excess, before)
     amounts = rng.random((2, arcs.n)) + 0.5
-    point = _kernel.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
-    residuals = _kernel.evaluate_residuals(arcs, terms, weight, point)
+    point = _newton.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
+    residuals = _newton.evaluate_residuals(arcs, terms, weight, point)
     assert (residuals.bend == 0).any() == (limits[0] > -np.inf)
-    target = _kernel.Target(*rng.random((3, arcs.n)) / 10)
-    step = _kernel.newton_step(arcs, excess, _kernel.linearize(arcs, terms, point, residuals), point, residuals, target)
-    changed = _kernel.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.change, strict=True)))
-    after = _kernel.evaluate_residuals(arcs, terms, weight, changed)
+    target = _newton.Target(*rng.random((3, arcs.n)) / 10)
+    step = _newton.newton_step(arcs, excess, _newton.linearize(arcs, terms, point, residuals), point, residuals, target)
+    changed = _newton.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.change, strict=True)))
+    after = _newton.evaluate_residuals(arcs, terms, weight, changed)
     free = slice(1, arcs.unknown + 1)
     gone = (after.cost_row - residuals.cost_row)[free] / 1e-7
     np.testing.assert_allclose(gone, -residuals.cost_row[free], atol=1e-5)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput
-from optrand.model._table import IntegerArcs
+from optrand.model._steps import IntegerArcs
 from optrand.plotting import _saving, pmf_figure, save_figure
 from optrand.plotting._saving import DRAWINGS, gallery
 from tests.tables import mechanism_of

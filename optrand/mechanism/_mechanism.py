@@ -5,7 +5,6 @@ The sampler reads the table that was verified and nothing else.
 
 from __future__ import annotations
 
-import errno
 import math
 import os
 from abc import ABC, abstractmethod
@@ -13,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Self
 
 import numpy as np
@@ -25,7 +23,7 @@ from optrand.base._arithmetic import Integers, check_ratio, float_above, float_b
 from optrand.base._files import write_atomically
 from optrand.base._records import Record
 from optrand.base._strict_json import Document
-from optrand.base._suggestions import missing, suggest_attributes
+from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import Floats, check_values, exactly, expect, suggest_parameters
 from optrand.certificates._certificate import AnyProof, Certificate, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
@@ -36,7 +34,8 @@ from optrand.mechanism._summary import Summary
 from optrand.model._problem import Dual, Grid, Problem
 from optrand.model._protocol import Moments
 from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._table import IntegerArcs, Table
+from optrand.model._steps import IntegerArcs
+from optrand.model._table import Table
 from optrand.sampling import Sampler
 from optrand.sampling._draw import LabelIndex
 from optrand.sampling._entropy import EntropySource, RecordEntropy
@@ -458,24 +457,6 @@ class Mechanism(ExactMechanism[Certificate]):
     def __repr__(self) -> str:
         """Return one line, without the tables."""
         return f"<Mechanism: {self.labels.size} labels, {self.n} outputs, epsilon {self.epsilon:g}>"
-
-
-def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a saved mechanism.
-
-    Raises
-    ------
-    InvalidInput
-        No path.
-    OSError
-        The file cannot be read; the message names a near one.
-    """
-    expect(path, (str, os.PathLike), "path", "the path of a file of Mechanism.save")
-    file = Path(path)
-    if not file.exists() or file.is_dir():
-        kind, code = (IsADirectoryError, errno.EISDIR) if file.is_dir() else (FileNotFoundError, errno.ENOENT)
-        raise kind(code, f"the mechanism is {missing(file)}: name a file of Mechanism.save", str(file))
-    return file.read_bytes()
 
 
 def _check_types(problem: Problem, table: Table, dual: Dual | None) -> None:

@@ -1,8 +1,7 @@
 """Problems: a loss to minimise over all epsilon-DP randomizers of a set of labels, with allowed outputs.
 
-:func:`unbiased_regression`, :func:`regression` and :func:`classification` make a :class:`Problem`, a solver answers it
-with a :class:`~optrand.model._randomizer.Solution`, and a :class:`~optrand.certificates._certificate.Certificate`
-bounds the answer's distance from the optimum.
+:func:`unbiased_regression`, :func:`regression` and :func:`classification` make a :class:`Problem`, and
+:func:`optrand.solve` answers it with an exact mechanism and its certificate.
 """
 
 from __future__ import annotations
@@ -143,8 +142,7 @@ def unbiased_range(labels: ArrayLike, epsilon: float) -> tuple[float, float]:
     """Return the narrowest ends between which there is an unbiased epsilon-DP randomizer, rounded outward.
 
     With ``E = exp(epsilon)`` they are ``(E y_min - y_max) / (E - 1)`` and ``(E y_max - y_min) / (E - 1)``
-    (``docs/mathematics.md``, section 6), here for the rational ratio just below ``E`` of exact mechanisms
-    (:func:`optrand.base._arithmetic.privacy_ratio`).
+    (``docs/mathematics.md``, section 6), here for the rational ratio just below ``E`` of exact mechanisms.
 
     Examples
     --------
@@ -287,12 +285,11 @@ class Problem(Record):
 
     @property
     def origin(self) -> float:
-        """Origin from which labels are measured without loss: 0, or a middle label where they lie far from zero.
+        """Origin from which labels are measured without loss: 0, or a middle label if they lie 16 ranges away from it.
 
         If labels are within a factor of two of each other, the difference of any two is a float (Sterbenz,
         *Floating-Point Computation*, 1974, Theorem 4.3.1).
         """
-        # Far: more than 16 ranges of the labels away from zero.
         far = max(abs(self.labels[0]), abs(self.labels[-1])) > 16 * (self.labels[-1] - self.labels[0])
         return float(self.labels[self.k // 2]) if far and self.k > 1 else 0.0
 

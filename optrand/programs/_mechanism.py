@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import errno
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import lcm
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +18,12 @@ from flint import fmpq
 
 from optrand.base import _strict_json
 from optrand.base._strict_json import Document
-from optrand.base._validation import Floats
+from optrand.base._suggestions import missing
+from optrand.base._validation import Floats, expect
 from optrand.certificates._certificate import PROVEN
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism._file_format import read_columns
-from optrand.mechanism._mechanism import ExactMechanism, Mechanism, read_file
+from optrand.mechanism._mechanism import ExactMechanism, Mechanism
 from optrand.model._table import Table
 from optrand.programs import _constraints, _privacy
 from optrand.programs._backends import Backend, find
@@ -219,8 +222,17 @@ def load(path: str | PathLike[str]) -> Mechanism | ProgramMechanism:
     ------
     InvalidFile
         The file holds no mechanism, a damaged one, or one that violates its program.
+    InvalidInput
+        No path.
+    OSError
+        The file cannot be read; the message names a near one.
     """
-    data = read_file(path)
+    expect(path, (str, PathLike), "path", "the path of a file of Mechanism.save")
+    file = Path(path)
+    if not file.exists() or file.is_dir():
+        error, code = (IsADirectoryError, errno.EISDIR) if file.is_dir() else (FileNotFoundError, errno.ENOENT)
+        raise error(code, f"the mechanism is {missing(file)}: name a file of Mechanism.save", str(file))
+    data = file.read_bytes()
     kind = ProgramMechanism if _strict_json.read_format(data) == ProgramMechanism.FORMAT else Mechanism
     return kind.from_bytes(data)
 

@@ -212,8 +212,7 @@ class _Best:
         self.problem = problem
         self.arcs = Staircase(np.zeros((problem.k, 0), dtype=bool), np.zeros(0), np.zeros(0))
         self.dual = Dual(np.zeros(problem.k), np.zeros(problem.k))
-        # Zero multipliers prove that a loss that is never negative is at least zero: of a loss of rounding alone, that is
-        # more than any others do.
+        # Zero multipliers prove that the loss is at least zero. If it is a matter of rounding, no others prove more.
         self.bound, self.gap = lower_bound(problem, self.dual), math.inf
 
     def update(self, arcs: Staircase, dual: Dual) -> None:

@@ -29,7 +29,8 @@ from optrand.solvers._gaps import Extended, estimated_gap
 from optrand.solvers._positions import Numbers
 from optrand.solvers._scales import attainable_loss
 from optrand.solvers.reduced_dual._arcs import Arcs, Level, Terms
-from optrand.solvers.reduced_dual._kernel import (
+from optrand.solvers.reduced_dual._multipliers import Groups, Sums, refine_sums
+from optrand.solvers.reduced_dual._newton import (
     Point,
     apply_incidence,
     apply_transpose,
@@ -38,7 +39,6 @@ from optrand.solvers.reduced_dual._kernel import (
     slope_residual,
     solve_system,
 )
-from optrand.solvers.reduced_dual._multipliers import Groups, Sums, refine_sums
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from optrand.model._randomizer import Indices
 from optrand.solvers._gaps import Extended
 from optrand.solvers._positions import Numbers, Positions, divide
 from optrand.solvers.reduced_dual._arcs import OPTIONS, Arcs, Terms, fit_increasing, violation
-from optrand.solvers.reduced_dual._kernel import (
+from optrand.solvers.reduced_dual._newton import (
     Point,
     Residuals,
     Target,

@@ -46,8 +46,9 @@ from optrand.solvers.reduced_dual._arcs import (
     order_nodes,
     unite_arcs,
 )
-from optrand.solvers.reduced_dual._kernel import KernelOptions, Point, centre_of, interior_point
+from optrand.solvers.reduced_dual._kernel import KernelOptions, centre_of, interior_point
 from optrand.solvers.reduced_dual._multipliers import Groups, Sums
+from optrand.solvers.reduced_dual._newton import Point
 
 Start = tuple[Floats, Floats]
 """Sums ``b, c`` of the multipliers up to each node, near which the iteration of a level begins."""
