@@ -8,7 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -64,6 +64,10 @@ HEAVY = (
     "torch",
     "typer",
 )
+
+
+DELEGATES = ("fget", "func", "__func__")
+"""Where properties, cached properties and class methods hold their function."""
 
 
 def modules() -> dict[str, list[Path]]:
@@ -241,6 +245,21 @@ def test_help_opens_with_every_name_on_one_line() -> None:
 def test_public_names_exist_and_are_documented() -> None:
     for name in NAMES:
         assert getattr(optrand, name).__doc__, name
+
+
+def test_public_classes_document_what_they_do() -> None:
+    """Modules with an underscore are private to ruff, which asks for no docstring there."""
+    exported = {id(it): it for it in map(partial(getattr, optrand), NAMES)}
+    for package in filter(inspect.ismodule, list(exported.values())):
+        exported |= {id(it): it for it in (getattr(package, name) for name in dir(package) if name[0] != "_")}
+    bare = []
+    for owner in filter(inspect.isclass, exported.values()):
+        for name in (name for name in dir(owner) if not name.startswith("_")):
+            member = inspect.getattr_static(owner, name)
+            it = next((found for part in DELEGATES if (found := getattr(member, part, None))), member)
+            if inspect.isfunction(it) and it.__module__.startswith("optrand.") and not inspect.getdoc(it):
+                bare.append(f"{owner.__name__}.{name}")
+    assert bare == []
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:

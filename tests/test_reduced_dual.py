@@ -459,6 +459,31 @@ def test_a_time_limit_between_attempts_leaves_the_best_so_far(monkeypatch):
     assert optrand.certify(tabulate(found)).gap < 1e-9
 
 
+@pytest.mark.parametrize(
+    ("penalty", "outputs"),
+    [(3.0, None), (3.0, optrand.Interval(10.0, 20.0)), (np.inf, None)],
+    ids=["priced", "boxed", "unbiased"],
+)
+def test_out_of_time_the_answer_is_private_and_its_bounds_are_true(penalty, outputs):
+    prior = np.random.default_rng(3).dirichlet(np.full(40, 0.5)) + 1e-4
+    options = {} if outputs is None else {"outputs": outputs}
+    problem = optrand.regression(np.arange(40.0), prior / prior.sum(), 1.0, bias_penalty=penalty, **options)
+    early = design(problem, ReducedDual(time_limit=0.0))
+    assert early.stats.status == "time limit"
+    proof, best = tabulate(early).certificate, optrand.solve(problem).certificate
+    assert proof.findings == ()
+    assert proof.lower <= best.upper
+    assert best.lower * (1 - 1e-9) <= proof.upper < np.inf
+
+
+def test_labels_that_floats_cannot_tell_apart_are_refused_by_their_positions():
+    with pytest.raises(InvalidInput, match=r"labels number 1 and 2 .* 1e-14 of the labels' range .* merge them"):
+        optrand.solve(optrand.unbiased_regression([0.0, 0.5, 0.5 + 1e-14, 1.0], [0.25] * 4, 2.0))
+    close = optrand.unbiased_regression([0.0, 0.5, 0.5 + 1e-12, 1.0], [0.25] * 4, 1.0)
+    apart = optrand.unbiased_regression([0.0, 0.5, 1.0], [0.25, 0.5, 0.25], 1.0)
+    assert optrand.solve(close).certificate.upper == pytest.approx(optrand.solve(apart).certificate.upper, rel=1e-9)
+
+
 def all_slacks(terms, slopes, costs):
     """By the definition: the least price over the outputs that are allowed."""
     k = costs.size - 1

@@ -73,8 +73,16 @@ class Worst:
 class Comparison:
     """Value of a randomizer under a prior, beside the certified optimum.
 
-    The value is half the mean squared error; of classes the probability that the output is the label. The optimum has
-    the stated epsilon, or the realised one if that is larger. Its kind is unbiased, biased or classes.
+    Attributes
+    ----------
+    value : Fraction
+        Half the mean squared error. For classes it is the probability that the output is the label.
+    optimum : Certificate
+        Its `lower` and `upper` enclose the optimum at `epsilon`.
+    epsilon : float
+        Budget of the optimum: the stated one, or the realised one if that is larger.
+    kind : str
+        ``"unbiased"``, ``"biased"`` or ``"classes"``.
     """
 
     value: Fraction

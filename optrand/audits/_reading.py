@@ -1,6 +1,6 @@
-"""Tables of probabilities of others, read without rounding: floats, fractions, decimals as text, and CSV files.
+"""Other people's tables of probabilities, read without rounding: floats, fractions, decimals as text, and CSV files.
 
-A file may have names of outputs above and of labels on the left.
+A file may have the names of outputs in its first line, and the names of labels in its first column.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ REMEDY = (
 
 @dataclass(frozen=True, eq=False)
 class ExactTable(Record):
-    """Table of rationals over one denominator, the sum of a row that counts as probability 1; one row per label.
+    """Table of rationals over one denominator, with one row per label.
 
-    It may be a rounded one if a float is among the entries, or text of 15 digits.
+    `unit` is the sum of a row that counts as probability 1. The table is `rounded` if a float is among its entries, or
+    text of 15 digits.
 
     Examples
     --------

@@ -126,9 +126,15 @@ class Additive(ABC):
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
         """Draw one noisy label for every record, the same whatever the batch, order or partition.
 
-        Each record has a stream of random words of its own, of a key such as
-        :class:`~optrand.sampling._keyed.RecordStreams`, by its id, a row of `ids` that is distinct over the whole
-        release. Some 35 microseconds a draw.
+        Each record has a stream of random words of its own. A draw takes some 35 microseconds.
+
+        Parameters
+        ----------
+        values : (n,) array of integers or floats
+        ids : (n, 2) array of uint64
+            Ids of the records, distinct over the whole release.
+        streams : RecordEntropy
+            Such as :class:`~optrand.sampling.RecordStreams`.
         """
         array, ids = check_records(values, ids)
         private = self._check_inside(array.astype(np.float64))
@@ -276,10 +282,12 @@ class LatticeAdditive(Additive):
 
     @property
     def unit(self) -> float:
+        """One step."""
         return self.step
 
     @property
     def steps(self) -> int:
+        """The sensitivity in steps."""
         return int(decimal_value(self.sensitivity) / decimal_value(self.step))
 
     def _add(self, values: Floats, noise: Drawn) -> Floats:
@@ -291,7 +299,13 @@ class LatticeAdditive(Additive):
         return np.array(self._to_floats(noisy), dtype=np.float64)
 
     def channel(self, labels: ArrayLike) -> Randomizer:
-        """Build the whole finite channel of clipped releases from some labels, which strictly increase."""
+        """Build the whole finite channel of clipped releases from some labels, which strictly increase.
+
+        Raises
+        ------
+        InvalidInput
+            Releases are not clipped, so that there are infinitely many of them.
+        """
         if self.clip is None:
             raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
         low, high = map(int, self._clip_positions(self.clip))

@@ -5,8 +5,6 @@ Errors are one line on the standard error and an exit code, never a traceback, w
 
 from __future__ import annotations
 
-from functools import partial
-
 import typer
 
 from optrand.cli._console import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, general_options, run
@@ -28,5 +26,7 @@ app = typer.Typer(
 for _command in (solve, sweep, verify, audit, randomize, estimate, plot, ledger, theory):
     app.command(epilog=EXIT_CODES)(_command)
 
-main = partial(run, app)
-"""Run the command line."""
+
+def main() -> None:
+    """Run the command line; a request to terminate ends it in good order, temporary files removed."""
+    run(app)

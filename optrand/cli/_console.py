@@ -255,8 +255,8 @@ def lines(*rows: str) -> None:
 def show(facts: Mapping[str, object], *, err: bool = False, each: str | None = None) -> None:
     """Print facts, one per line; on the standard error with `err`.
 
-    In a JSON answer they are members, or one more element of the list `each`. A fact is a pair if lines state it in
-    words, and a JSON answer as a number or as several numbers: these, and the words.
+    In a JSON answer they are members, or one more element of the list `each`. If a fact is a pair, the JSON answer has
+    its first part, a number or several, and the lines have the second, its words.
     """
     answer = None if err else _answer.get()
     if answer is not None:

@@ -182,7 +182,7 @@ class Debiasing:
         return np.array(values).reshape(-1, *given.shape[1:])
 
     def indicator_squares(self) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Yield labels, block by block, their indicators, and squares ``(n, m)`` of the unbiased values of these.
+        """Yield blocks of `m` labels, their indicators ``(k, m)``, and the squared unbiased values ``(n, m)`` of these.
 
         The values for all labels at once would be a table of ``k`` columns for each output.
         """

@@ -54,7 +54,7 @@ def _release_with_priors(
 ) -> list[LabelRelease]:
     """Release a private prior of each group of rows, and then its labels by the optimal randomizer for it.
 
-    `share` of epsilon is for the prior; None splits by the rule of :func:`~optrand.sampling._priors.split_budget`. The
+    `share` of epsilon is for the prior; None splits by the rule of :func:`~optrand.sampling.split_budget`. The
     mixture of all priors by public size is a small share of each.
     """
     epsilon, sizes = training.epsilon, [rows.size for rows in members]
@@ -79,7 +79,7 @@ class OnePrior(Plan):
     Parameters
     ----------
     share : float, optional
-        Share of epsilon for the prior; by default by :func:`~optrand.sampling._priors.split_budget`.
+        Share of epsilon for the prior; by default by :func:`~optrand.sampling.split_budget`.
 
     Notes
     -----
@@ -107,7 +107,7 @@ class PublicClusters(InClusters):
     clusters : int or callable
         Clusters by k-means of the features; or a function of the features that gives each row an id.
     share : float, optional
-        Share of epsilon for the prior; by default by :func:`~optrand.sampling._priors.split_budget`, for the cluster's
+        Share of epsilon for the prior; by default by :func:`~optrand.sampling.split_budget`, for the cluster's
         size.
     smallest : int
         Rows below which clusters are pooled, a choice by public sizes.

@@ -113,6 +113,7 @@ class InClusters(Plan):
         return groups
 
     def groups(self, training: Training, rows: Rows) -> Groups:
+        """Return the public clusters of some rows, small ones pooled."""
         return pool_small_groups(self.ids(training, rows), self.smallest)
 
 
@@ -341,9 +342,11 @@ class _OneRandomizer(Plan):
     vectors: ClassVar[bool] = True
 
     def randomizer(self, k: int, epsilon: float) -> Any:
+        """Return the randomizer of `k` classes."""
         raise NotImplementedError
 
     def release(self, training: Training) -> LabelRelease:
+        """Release the labels of all rows."""
         return training.release(np.arange(training.rows), self.randomizer(training.k, training.epsilon))
 
     def train(self, training: Training) -> Any:
@@ -355,6 +358,7 @@ class Bits(_OneRandomizer):
     """Random bits of the one-hot vector of every label ([Z25])."""
 
     def randomizer(self, k: int, epsilon: float) -> UnaryBits:
+        """Return the bits of `k` classes."""
         return UnaryBits(k, epsilon)
 
 
@@ -375,6 +379,7 @@ class Alibi(_OneRandomizer):
             check_integer(self.steps, "steps", 1, 256)
 
     def randomizer(self, k: int, epsilon: float) -> LaplaceAlibi | LatticeAlibi:
+        """Return the noise on vectors of `k` classes."""
         return LaplaceAlibi(k, epsilon) if self.steps is None else LatticeAlibi(k, epsilon, self.steps)
 
 

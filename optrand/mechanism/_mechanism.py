@@ -161,7 +161,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
         ids : (n, 2) array of uint64
             Ids of the records, distinct over the whole release.
         streams : RecordEntropy
-            Such as :class:`~optrand.sampling._keyed.RecordStreams`.
+            Such as :class:`~optrand.sampling.RecordStreams`.
 
         Returns
         -------

@@ -26,7 +26,7 @@ def lp1(prior: ArrayLike, epsilon: float, *, form: str = "pairwise") -> Program:
     epsilon : float
         In nats.
     form : str
-        ``"pairwise"``, as printed, or ``"floor"``; see :class:`~optrand.programs._privacy.Pure`.
+        ``"pairwise"``, as printed, or ``"floor"``; see :class:`~optrand.programs.Pure`.
 
     Examples
     --------

@@ -287,13 +287,14 @@ class Program(Model):
 
     @suggest_parameters
     def solve(self, backend: str | _backends.Backend = "highs") -> Answer:
-        """Return a backend's own answer, unchecked; :meth:`Answer.certify` proves a bound.
+        """Return a backend's own answer, unchecked. :meth:`.Answer.certify` proves a bound.
 
         Parameters
         ----------
         backend : str or Backend
             ``"highs"``, ``"highs-simplex"``, ``"highs-ipm"``, or the name of any installed solver of cvxpy, such
-            as ``"CLARABEL"`` or ``"SCIPY"``; or an object of :mod:`optrand.programs._backends` with options.
+            as ``"CLARABEL"`` or ``"SCIPY"``. For options, a :class:`~optrand.programs.Highs` or a
+            :class:`~optrand.programs.Cvxpy`.
 
         Returns
         -------

@@ -35,8 +35,8 @@ from optrand.sampling._keyed import KeyedEntropy, subkey
 class Listener:
     """Callbacks of a release: for the name of each stage, for the number of rows of a pass that are done, for warnings.
 
-    Warnings are for the owner of the labels alone: a table that looks damaged, and before anything is drawn estimates
-    that the release will not admit.
+    Warnings are for the owner of the labels alone. They are of a table that looks damaged and, before anything is
+    drawn, of estimates that the release will not admit.
     """
 
     stage: Callable[[str], object] = lambda _: None
@@ -209,7 +209,10 @@ class Sink:
 
 
 class Scan(NamedTuple):
-    """Counts ``(groups, k)`` of labels and sums over rows, for each question; and the number of released rows."""
+    """Counts ``(groups, k)`` of labels and keyed sums over rows, for each question, and the number of released rows.
+
+    Private, except the numbers of rows.
+    """
 
     counts: list[NDArray[np.intp]]
     sums: Sums

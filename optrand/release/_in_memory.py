@@ -82,7 +82,7 @@ def randomize(
         The column of labels of a frame, or a list of several, which cost the sum: then all options down to `nulls`, and
         `gap`, may be dicts by column. Of anything else the name that it has in the record and in the ledger.
     labels, task, prior, randomizer, loss, bias_penalty, outputs, clip, nulls, gap
-        See :class:`~optrand.release._question.Question`. All labels that can occur, numbers or names, are declared from
+        See :class:`~optrand.release.Question`. All labels that can occur, numbers or names, are declared from
         public knowledge.
     ids : names of columns, or array, optional
         Identity of each record: one column, several together, or an array of ids in the order of the labels. By

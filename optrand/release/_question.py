@@ -86,7 +86,7 @@ class Question:
         names: the classes 0, 1 and 2.
     prior : float or (k,) array, optional
         The part of epsilon that is spent on a private estimate of the prior, or a public prior, which costs nothing and
-        is trusted to be public. By default see :func:`~optrand.sampling._priors.split_budget`.
+        is trusted to be public. By default see :func:`~optrand.sampling.split_budget`.
     randomizer : str or Mechanism, optional
         In place of the best randomizer that is fit for histograms: ``"optimal"`` (the best one as it is),
         ``"rr-with-prior"``, ``"rr-top-k"`` or ``"rr-top-k:3"``, ``"rr-on-bins"``, ``"gap-response"``, all for a prior;

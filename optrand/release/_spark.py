@@ -167,7 +167,7 @@ def _total(sums: Sequence[Any]) -> Sums:
 
 
 def _add(report: Report, name: str, sums: Sums) -> None:
-    """Add those of another batch, so that the report of a partition does not grow."""
+    """Add sums over another batch to those in a report, so that the report of a partition does not grow."""
     report[name] = [_total([*report[name], sums]).tolist()]
 
 

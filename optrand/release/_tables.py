@@ -1,4 +1,4 @@
-"""Tables of files by the ends of their names, and separated values, read block by block with a check of their quotes.
+"""Tables in files, told apart by the endings of their names, and separated values, read with a check of their quotes.
 
 Cells other than labels keep their bytes, in any encoding like ASCII. A cell is quoted only if it has to be, lines end
 in a line feed, and a byte-order mark and blank lines go.

@@ -95,7 +95,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     further from the probability than any rounding error, otherwise (once in about ``2**49`` values) in integers of any
     size. Cost ``O(log n)`` a value; temporary memory does not grow with their number.
 
-    Rounding alone is not private: it is the first half of a :class:`~optrand.studies._continuous.ContinuousMechanism`.
+    Rounding alone is not private: it is the first half of a :class:`~optrand.studies.ContinuousMechanism`.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class ContinuousPrior:
     Notes
     -----
     **Public.** Knots are values of the prior and are written down in the mechanism. A sample of private labels is
-    no prior: use public values, or private counts of public bins (:func:`optrand.sampling._priors.private_prior`).
+    no prior: use public values, or private counts of public bins (:func:`optrand.sampling.private_prior`).
 
     A density ``f`` is passed by quadrature: ``ContinuousPrior(nodes, rule_weights * f(nodes), low=..., high=...)``.
 

@@ -66,7 +66,7 @@ class UnbiasedVectors(Record):
     .. math:: \Pr[S \mid y] \propto c_S \cdot (R \text{ if } y \in S, \text{ else } 1), \qquad
               \sum_S \Pr[S \mid y] \, v_S = e_y
 
-    Made by :func:`~optrand.vectors._design.unbiased_vectors`. Masses are integers, so privacy, rows and means are
+    Made by :func:`~optrand.vectors.unbiased_vectors`. Masses are integers, so privacy, rows and means are
     those of rationals; subsets of one type (the same number of classes of each group) have equal masses.
 
     Attributes
