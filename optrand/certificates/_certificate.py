@@ -47,6 +47,7 @@ PROVEN = 1e-9
         "lower": "dual lower_bound",
         "upper": "primal upper_bound",
         "gap": "duality_gap relative_gap",
+        "dataclasses.asdict(certificate)": "summary to_dict to_json",
     }
 )
 @dataclass(frozen=True, kw_only=True)

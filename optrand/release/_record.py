@@ -59,6 +59,7 @@ class TableFile:
         "mechanism": "certificate certify matrix plot sample summary",
         "estimates": "estimate histogram mean",
         "save(path)": "to_csv to_json",
+        "optrand.load_release(path)": "load verify",
         "column": "label",
         "labels": "classes classes_ domain",
     }
