@@ -114,7 +114,7 @@ class ColumnGeneration(GuardedSolver):
             best.update(arcs, dual)
             duals, before = [dual], columns[1].size
             if not linear:
-                # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
+                # Multipliers of successive masters oscillate. Pricing near the best ones as well damps this.
                 duals.append(_mix(dual, best.dual, self.options.best))
                 best.update(arcs, duals[-1])
             if not problem.bias_penalty and best.gap > self.gap:
