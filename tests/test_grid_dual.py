@@ -156,3 +156,12 @@ class Silent(Highs):
 def test_the_interior_point_answers_if_the_backend_does_not(penalty: float) -> None:
     problem = posed(7, 40, 2.0, penalty)
     certify(tabulate(ColumnGeneration(backend=Silent())(problem))).require(gap=1e-9)
+
+
+@pytest.mark.parametrize("loss", [losses.squared, losses.absolute], ids=["squared", "absolute"])
+@pytest.mark.parametrize("penalty", [0.0, 0.5])
+@pytest.mark.parametrize("epsilon", [20.0, 27.0])
+def test_losses_below_a_solvers_tolerance_are_proven(loss: losses.Loss, penalty: float, epsilon: float) -> None:
+    """If labels are among the outputs, the loss is about exp(-epsilon): columns in use have to cost nothing exactly."""
+    problem = regression([0.0, 1.0], [0.4, 0.6], epsilon, loss=loss, bias_penalty=penalty, outputs=[-5.0, 0.0, 1.0])
+    certify(tabulate(ColumnGeneration()(problem))).require(gap=1e-9)

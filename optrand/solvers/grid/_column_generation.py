@@ -153,6 +153,9 @@ class ColumnGeneration(GuardedSolver):
         slack, columns = self.options.slack, (used.members, used.outputs)
         before = 0
         for _ in range(self.options.bounded):
+            best.update(arcs, _snap(Master(problem, used.members, used.outputs, slopes=slopes), dual))
+            if best.gap <= self.gap:
+                break
             # Only local minima of the price: their neighbours say nearly the same.
             prices = price(problem, dual)
             violated = prices.improving(0.0)
@@ -170,8 +173,6 @@ class ColumnGeneration(GuardedSolver):
                 continue
             before = columns[1].size
             best.update(arcs, dual)
-            if best.gap <= self.gap:
-                break
         return columns
 
     def _solve(self, master: Master, *, simplex: bool) -> tuple[Staircase, Dual, str]:
@@ -199,6 +200,19 @@ def _slackness_bounds(problem: Problem, used: Staircase, slopes: Floats, slack: 
     lowest = np.where(used.members, costs, -np.inf).max(axis=1, initial=-np.inf)
     highest = np.where(used.members, np.inf, costs).min(axis=1, initial=np.inf)
     return lowest - slack, highest + slack
+
+
+def _snap(used: Master, dual: Dual) -> Dual:
+    """Return the nearest multipliers at which columns in use cost nothing, as they do at an optimum.
+
+    Those of an interior-point method miss that by its tolerance, which is more than losses of about exp(-epsilon) are.
+    """
+    weights, alpha = used.steepness, dual.alpha + dual.beta * used.centre
+    costs = (weights * (used.table - alpha[:, np.newaxis])).sum(axis=0)
+    # Columns that differ by rounding alone count as one.
+    alpha = alpha + np.linalg.lstsq(weights.T, costs, rcond=1e-10)[0]
+    beta = np.zeros(alpha.size) if used.slopes is None else used.slopes
+    return Dual(alpha - beta * used.centre, beta)
 
 
 def _mix(some: Dual, others: Dual, share: float) -> Dual:
@@ -319,7 +333,7 @@ class Master:
     @cached_property
     def costs(self) -> Floats:
         """The loss of each column over ``E``."""
-        costs: Floats = (self._steepness * self.table).sum(axis=0)
+        costs: Floats = (self.steepness * self.table).sum(axis=0)
         return costs
 
     @cached_property
@@ -338,7 +352,8 @@ class Master:
         return reach(self.problem)
 
     @cached_property
-    def _steepness(self) -> Floats:
+    def steepness(self) -> Floats:
+        """Probability of each column for each label, over its largest one."""
         return np.where(self.members, 1.0, math.exp(-self.problem.epsilon))
 
     @property
@@ -357,11 +372,11 @@ class Master:
     def _equations(self) -> tuple[Floats, Floats]:
         """Return the first row of each kind and the scaled differences of the others, finite biases included."""
         k, free = self.problem.k, self._biases
-        rows = [np.hstack((self._steepness, np.zeros((k, free))))]
+        rows = [np.hstack((self.steepness, np.zeros((k, free))))]
         right = [np.ones(k)]
         # Means are rows of their own; a finite bias is a variable that makes up for what they lack.
         if self._has_means:
-            moments = self._steepness * ((self.outputs - self.centre) / self.width)
+            moments = self.steepness * ((self.outputs - self.centre) / self.width)
             rows.append(np.hstack((moments, -np.eye(k)[:, :free])))
             right.append((self.problem.labels - self.centre) / self.width)
         # At a small epsilon rows hardly differ: their differences, magnified, have entries near one again.
