@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from optrand import Problem, certify, feasible_output_set, unbiased_range
+from optrand import Problem, certify, feasible_output_set, losses, unbiased_range
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import regression
+from optrand.programs import Highs
+from optrand.programs._backends import Form, Result
+from optrand.programs._certificate import Status
 from optrand.solvers import ColumnGeneration, GridDual
 from optrand.solvers._gaps import decide_gap
 from optrand.solvers.grid._dual import Columns, GridOptions, GridProblem
@@ -107,3 +111,57 @@ def test_other_problems_are_refused(penalty: float) -> None:
     with pytest.raises(InvalidInput, match="GridDual"):
         ALONE(one)
     assert not ALONE.accepts(regression([0.0, 1.0], [0.5, 0.5], 1.0, outputs=[0.0, 1.0]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "epsilon", "seed"),
+    [(losses.poisson_log, 5.0, 5), (losses.absolute, 5.0, 13), (losses.absolute, 5.0, 22)],
+)
+def test_columns_in_use_bound_the_multipliers_that_prove_them(loss: losses.Loss, epsilon: float, seed: int) -> None:
+    """At a price of bias, the multipliers of a master do not prove these answers, although they are optimal."""
+    rng = np.random.default_rng(seed)
+    prior = rng.choice([1.0, 1.0, 1e-5, 1e-8], 6)
+    problem = regression(
+        np.arange(1.0, 7.0),
+        prior / prior.sum(),
+        epsilon,
+        loss=loss,
+        bias_penalty=0.3,
+        outputs=np.linspace(0.5, 7.0, 9),
+    )
+    certify(tabulate(ColumnGeneration()(problem))).require(gap=1e-9)
+
+
+def test_multipliers_within_bounds_save_masters_if_outputs_are_few() -> None:
+    """Each master gets one column per output at most: from its own multipliers alone, 52 are needed."""
+    rng = np.random.default_rng(2)
+    loss = losses.Tabulated(rng.random((30, 2)))
+    prior = rng.dirichlet(np.ones(30))
+    solution = ColumnGeneration()(regression(np.arange(30.0), prior, 5.0, loss=loss, outputs=[0.0, 1.0]))
+    certify(tabulate(solution)).require(gap=1e-9)
+    assert solution.stats.iterations <= 20
+
+
+@dataclass(frozen=True)
+class Silent(Highs):
+    """A backend without an answer."""
+
+    def run(self, form: Form) -> Result:
+        del form
+        nothing = np.zeros(0)
+        return Result(Status.FAILED, "Solve error", nothing, nothing, 0)
+
+
+@pytest.mark.parametrize("penalty", [0.0, math.inf])
+def test_the_interior_point_answers_if_the_backend_does_not(penalty: float) -> None:
+    problem = posed(7, 40, 2.0, penalty)
+    certify(tabulate(ColumnGeneration(backend=Silent())(problem))).require(gap=1e-9)
+
+
+@pytest.mark.parametrize("loss", [losses.squared, losses.absolute], ids=["squared", "absolute"])
+@pytest.mark.parametrize("penalty", [0.0, 0.5])
+@pytest.mark.parametrize("epsilon", [20.0, 27.0])
+def test_losses_below_a_solvers_tolerance_are_proven(loss: losses.Loss, penalty: float, epsilon: float) -> None:
+    """If labels are among the outputs, the loss is about exp(-epsilon): columns in use have to cost nothing exactly."""
+    problem = regression([0.0, 1.0], [0.4, 0.6], epsilon, loss=loss, bias_penalty=penalty, outputs=[-5.0, 0.0, 1.0])
+    certify(tabulate(ColumnGeneration()(problem))).require(gap=1e-9)

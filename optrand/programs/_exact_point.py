@@ -8,7 +8,7 @@
 The strictly feasible point is the answer to one more linear program, which maximises the least slack. If its optimum is
 below 0 its multipliers prove that the program has no feasible point at all.
 
-Where the proven gap is still too large, the answer is refined (:func:`refine`) and read again.
+If the proven gap is still too large, the answer is refined (:func:`refine`) and read again.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def refine(
 
     A backend keeps rows and reduced costs to some 1e-10 and no better, which is much where the optimum is 1e-4, or
     where each of fifty labels may differ from the next by a factor. A step of iterative refinement solves the program
-    for the correction of the answer, with all that is left of rows and reduced costs scaled up to ordinary numbers, so
+    for the correction of the answer, with residuals of rows and reduced costs scaled up to ordinary numbers, so
     that the backend's errors weigh a billionth in the sum (Gleixner, Steffy and Wolter, INFORMS Journal on Computing
     28, 2016, Algorithm 1).
 
@@ -283,7 +283,7 @@ def refine(
         Derivatives of the optimal value by the right-hand sides.
     """
     rows, low, high = program.matrices()
-    # What is left of rows and reduced costs is scaled up by this. A power of two changes no digit.
+    # Residuals of rows and reduced costs are scaled up by this. A power of two changes no digit.
     magnify = 2.0**30
     scales = row_scales(rows)
     sign = -1.0 if program.maximize else 1.0

@@ -17,8 +17,8 @@ __all__ = [
     "SystemEntropy",
     "private_prior",
     "split_budget",
+    "unbiased_rounding",
 ]
-__all__ += ["unbiased_rounding"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_names(__name__, __all__)

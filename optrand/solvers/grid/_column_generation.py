@@ -39,14 +39,21 @@ class ColumnOptions:
     all_intervals : int
         Largest number of labels whose intervals are all first columns if bias is free. Otherwise, and with more labels,
         only intervals of one and two labels are.
+    confining : float
+        Columns with less mass (times ``E``) do not bound the multipliers.
+    slack, widening : float
+        Slack of these bounds, as a share of the largest loss, and the factor by which it grows if none fit.
     bounded : int
-        Largest number of masters with bounded multipliers, without a bias penalty.
+        Largest number of masters with bounded multipliers.
     best : float
         Share of the best multipliers so far in those that are priced beside a master's, at a price of bias.
     """
 
     unused: float = 1e-10
     all_intervals: int = 150
+    confining: float = 1e-5
+    slack: float = 1e-9
+    widening: float = 30.0
     bounded: int = 12
     best: float = 0.9
 
@@ -58,7 +65,8 @@ class ColumnGeneration(GuardedSolver):
     The first columns are intervals of labels, some of them from the problem of squared loss with outputs anywhere
     between the ends of the grid, moved to the neighbouring values. Masters are linear programs, solved by the simplex
     method, so that answers have few columns; at a finite bias penalty they are quadratic, and solved by an
-    interior-point method.
+    interior-point method. Multipliers of a master seldom price all columns at zero or more, though its answer may be
+    optimal. Unless bias is forbidden, others are looked for within the bounds that the columns in use set to them.
 
     Attributes
     ----------
@@ -106,7 +114,7 @@ class ColumnGeneration(GuardedSolver):
             best.update(arcs, dual)
             duals, before = [dual], columns[1].size
             if not linear:
-                # Multipliers of one master after the other lie far apart: those next to the best ones ask for less.
+                # Multipliers of successive masters oscillate. Pricing near the best ones as well damps this.
                 duals.append(_mix(dual, best.dual, self.options.best))
                 best.update(arcs, duals[-1])
             if not problem.bias_penalty and best.gap > self.gap:
@@ -119,6 +127,8 @@ class ColumnGeneration(GuardedSolver):
                 columns = _merge(columns, prices.signatures(cheap), prices.outputs[cheap])
             if columns[1].size == before:
                 break
+        if _is_charged(problem) and best.gap > self.gap:
+            self._within_bounds(best.arcs, best)
         # Central masses are positive everywhere; those of idle columns are of the size of its tolerance.
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
         if not arcs.masses.size:
@@ -135,30 +145,42 @@ class ColumnGeneration(GuardedSolver):
         If an optimal answer is not proven by its own multipliers, others that prove it are within these bounds.
         """
         problem, dual = best.problem, best.dual
-        used = arcs.only(arcs.masses * math.exp(problem.epsilon) > self.options.unused)
-        bounds, columns = _slackness_bounds(problem, used), (used.members, used.outputs)
+        used = arcs.only(arcs.masses * math.exp(problem.epsilon) > self.options.confining)
+        if not used.masses.size:
+            return used.members, used.outputs
+        # The multipliers of biases are their charges.
+        slopes = -problem.bias_weights * _randomizer_of(problem, arcs).biases
+        slack, columns = self.options.slack, (used.members, used.outputs)
+        before = 0
         for _ in range(self.options.bounded):
+            best.update(arcs, _snap(Master(problem, used.members, used.outputs, slopes=slopes), dual))
+            if best.gap <= self.gap:
+                break
             # Only local minima of the price: their neighbours say nearly the same.
             prices = price(problem, dual)
             violated = prices.improving(0.0)
             columns = _merge(columns, prices.signatures(violated), prices.outputs[violated])
+            if columns[1].size == before:
+                break
+            bounds = _slackness_bounds(problem, used, slopes, slack)
             try:
-                dual = self._solve(Master(problem, *columns, bounds), simplex=False)[1]
+                _, dual, status = self._solve(Master(problem, *columns, bounds, slopes), simplex=False)
             except SolverFailed:
                 break
+            if "nfeasible" in status:
+                # The masses are those of an optimum up to rounding only, and no multipliers fit all of them.
+                slack, dual, before = self.options.widening * slack, best.dual, 0
+                continue
+            before = columns[1].size
             best.update(arcs, dual)
-            if best.gap <= self.gap:
-                break
         return columns
 
     def _solve(self, master: Master, *, simplex: bool) -> tuple[Staircase, Dual, str]:
         if simplex:
             vertex = self.backend.run(master.linear())
-            if not (vertex.x.size and vertex.multipliers.size):
-                raise SolverFailed(
-                    f"{self.backend.name} ended with the status {vertex.message!r} and no answer to read"
-                )
-            return *master.read(vertex.x, vertex.multipliers), vertex.message
+            if vertex.x.size and vertex.multipliers.size:
+                return *master.read(vertex.x, vertex.multipliers), vertex.message
+        # At a large epsilon the simplex method may end without an answer.
         central = self.engine.solve(master.conic())
         return *master.read(central.x, central.equal_dual), central.status
 
@@ -167,17 +189,30 @@ def _is_charged(problem: Problem) -> bool:
     return not problem.unbiased and problem.bias_penalty > 0
 
 
-def _slackness_bounds(problem: Problem, used: Staircase) -> tuple[Floats, Floats]:
-    """Bound the multipliers of a problem without bias penalty by complementary slackness.
+def _slackness_bounds(problem: Problem, used: Staircase, slopes: Floats, slack: float) -> tuple[Floats, Floats]:
+    """Bound the multipliers of rows by complementary slackness, given those of biases.
 
     A column in use costs nothing and is the cheapest at its output, so that the loss there is at most the multiplier of
-    its own labels and at least that of the others.
+    its own labels and at least that of the others, up to a slack as a share of the largest loss.
     """
-    costs = problem.prior[:, np.newaxis] * problem.loss_table(used.outputs)
-    slack = 1e-9 * float(np.abs(costs).max(initial=1e-300))
+    costs = Master(problem, used.members, used.outputs, slopes=slopes).table
+    slack *= float(np.abs(costs).max(initial=1e-300))
     lowest = np.where(used.members, costs, -np.inf).max(axis=1, initial=-np.inf)
     highest = np.where(used.members, np.inf, costs).min(axis=1, initial=np.inf)
     return lowest - slack, highest + slack
+
+
+def _snap(used: Master, dual: Dual) -> Dual:
+    """Return the nearest multipliers at which columns in use cost nothing, as they do at an optimum.
+
+    Those of an interior-point method miss that by its tolerance, which is more than losses of about exp(-epsilon) are.
+    """
+    weights, alpha = used.steepness, dual.alpha + dual.beta * used.centre
+    costs = (weights * (used.table - alpha[:, np.newaxis])).sum(axis=0)
+    # Columns that differ by rounding alone count as one.
+    alpha = alpha + np.linalg.lstsq(weights.T, costs, rcond=1e-10)[0]
+    beta = np.zeros(alpha.size) if used.slopes is None else used.slopes
+    return Dual(alpha - beta * used.centre, beta)
 
 
 def _mix(some: Dual, others: Dual, share: float) -> Dual:
@@ -285,13 +320,20 @@ class Master:
     members: NDArray[np.bool_]
     outputs: Floats
     bounds: tuple[Floats, Floats] | None = None
-    """Lower and upper bounds of the multipliers of a problem without bias penalty, for :meth:`conic`."""
+    """Lower and upper bounds of the multipliers of rows, for :meth:`conic`."""
+    slopes: Floats | None = None
+    """Multipliers of biases, if they are given: outputs then cost what these charge, and no mean is a row."""
+
+    @cached_property
+    def table(self) -> Floats:
+        """Cost of each output for each label, shape ``(k, columns)``."""
+        table: Floats = self.problem.prior[:, np.newaxis] * self.problem.loss_table(self.outputs)
+        return table if self.slopes is None else table - self.slopes[:, np.newaxis] * (self.outputs - self.centre)
 
     @cached_property
     def costs(self) -> Floats:
         """The loss of each column over ``E``."""
-        table = self.problem.prior[:, np.newaxis] * self.problem.loss_table(self.outputs)
-        costs: Floats = (self._steepness * table).sum(axis=0)
+        costs: Floats = (self.steepness * self.table).sum(axis=0)
         return costs
 
     @cached_property
@@ -310,12 +352,17 @@ class Master:
         return reach(self.problem)
 
     @cached_property
-    def _steepness(self) -> Floats:
+    def steepness(self) -> Floats:
+        """Probability of each column for each label, over its largest one."""
         return np.where(self.members, 1.0, math.exp(-self.problem.epsilon))
 
     @property
     def _biases(self) -> int:
-        return 0 if self.problem.unbiased or not self.problem.bias_penalty else self.problem.k
+        return self.problem.k if self._has_means and not self.problem.unbiased else 0
+
+    @property
+    def _has_means(self) -> bool:
+        return self.problem.bias_penalty > 0 and self.slopes is None
 
     @property
     def _magnify(self) -> Floats:
@@ -325,11 +372,11 @@ class Master:
     def _equations(self) -> tuple[Floats, Floats]:
         """Return the first row of each kind and the scaled differences of the others, finite biases included."""
         k, free = self.problem.k, self._biases
-        rows = [np.hstack((self._steepness, np.zeros((k, free))))]
+        rows = [np.hstack((self.steepness, np.zeros((k, free))))]
         right = [np.ones(k)]
         # Means are rows of their own; a finite bias is a variable that makes up for what they lack.
-        if self.problem.bias_penalty:
-            moments = self._steepness * ((self.outputs - self.centre) / self.width)
+        if self._has_means:
+            moments = self.steepness * ((self.outputs - self.centre) / self.width)
             rows.append(np.hstack((moments, -np.eye(k)[:, :free])))
             right.append((self.problem.labels - self.centre) / self.width)
         # At a small epsilon rows hardly differ: their differences, magnified, have entries near one again.
@@ -371,8 +418,9 @@ class Master:
         """Return the columns with their masses, and the multipliers in the units of the problem."""
         problem, k = self.problem, self.problem.k
         masses = np.maximum(x[: self.outputs.size], 0.0) * math.exp(-problem.epsilon)
-        alpha, beta = self.unit * undo_differences(self._magnify * multipliers[:k]), np.zeros(k)
-        if problem.bias_penalty:
+        alpha = self.unit * undo_differences(self._magnify * multipliers[:k])
+        beta = np.zeros(k) if self.slopes is None else self.slopes
+        if self._has_means:
             # Labels without weight have no charge of bias to belong to, so that their multiplier must be zero.
             slopes = self.unit / self.width * undo_differences(self._magnify * multipliers[k:])
             beta = np.where(problem.bias_weights > 0, slopes, 0.0)
