@@ -357,8 +357,10 @@ class Table(Record):
         columns, first, last, masses = (list(part) for part in zip(*sorted(found), strict=True))
         common = gcd(*masses)
         masses = [mass // common for mass in masses]
-        whole = np.array(masses, dtype=object)
-        return IntegerArcs(self.k, np.array(first), np.array(last), np.array(columns), whole)
+        arrays = np.array(first), np.array(last), np.array(columns), np.array(masses, dtype=object)
+        for array in arrays:
+            array.flags.writeable = False
+        return IntegerArcs(self.k, *arrays)
 
     def __eq__(self, other: object) -> bool:
         """Compare labels, outputs and weights."""
