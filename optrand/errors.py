@@ -1,7 +1,7 @@
 """Exceptions, one class for each thing that can go wrong, under one base.
 
-Bad arguments raise :class:`InvalidInput` (also a ``ValueError``). The outcome of a solve is data, not an exception;
-only requiring a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages state the
+Bad arguments raise :class:`InvalidInput` (also a ``ValueError``). The outcome of a solve is data, not an exception.
+Only requiring a guarantee that does not hold (``proof.require()``) raises :class:`NotCertified`. Messages state the
 given value, the expected one and the remedy, and never repeat a private label.
 """
 
@@ -92,7 +92,7 @@ class OverBudget(OptrandError):
 
 
 class DrawFailed(OptrandError, RuntimeError):
-    """A randomizer that failed while it was reading private labels; its own message is withheld."""
+    """A randomizer that failed while it was reading private labels. Its own message is withheld."""
 
 
 class InvalidFile(OptrandError, ValueError):

@@ -28,7 +28,7 @@ class Spent:
     epsilon : Fraction or float
         In nats, at least 0. A float stands for the shortest decimal that reads back as it: 0.1 for a tenth.
     delta : Fraction or float
-        From 0 to 1; sums may exceed it and then promise nothing.
+        From 0 to 1. Sums may exceed it and then promise nothing.
     exact : bool
         Whether the noise had exactly the probabilities that were proven private, rather than those of floats.
 
@@ -129,7 +129,7 @@ class Odometer:
     Notes
     -----
     Rows that have paid the same share one exact sum, so that a charge of `m` rows costs ``O(m log m)`` and one addition
-    for each distinct sum; memory is eight bytes a row. Threads take turns.
+    for each distinct sum. Memory is eight bytes a row. Threads take turns.
 
     Examples
     --------

@@ -148,7 +148,7 @@ class Audit(Record):
 
     @property
     def epsilon(self) -> float:
-        """Largest logarithm of a ratio of two entries of a column, rounded up; it may be infinite."""
+        """Largest logarithm of a ratio of two entries of a column, rounded up. It may be infinite."""
         return _epsilon(self._ratios[0])
 
     @property

@@ -1,6 +1,6 @@
 """Canonical JSON with a digest, and a strict reader.
 
-Exact integers are strings of decimal digits, which no reader can round; measured quantities are JSON numbers with a
+Exact integers are strings of decimal digits, which no reader can round. Measured quantities are JSON numbers with a
 point or an exponent, which read back as the same float.
 
 *Canonical* bytes have sorted keys, no white space, ASCII only and one newline at the end. The digest is taken over

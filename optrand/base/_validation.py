@@ -43,7 +43,7 @@ def expect(given: object, kinds: type | tuple[type, ...], name: str, way: str) -
 
 
 def check_real(value: object, name: str) -> float:
-    """Return ``value`` as a finite float; booleans and strings are refused."""
+    """Return ``value`` as a finite float. Booleans and strings are refused."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (Real, np.floating, np.integer)):
         raise InvalidInput(f"{name} is of type {type(value).__name__}, expected a real number")
     try:
@@ -56,14 +56,14 @@ def check_real(value: object, name: str) -> float:
 
 
 def check_flag(value: object, name: str) -> bool:
-    """Return ``value`` as True or False; text such as "no", which would count as true, is refused, and numbers are."""
+    """Return ``value`` as True or False. Text such as "no", which would count as true, is refused, and numbers are."""
     if not isinstance(value, (bool, np.bool_)):
         raise InvalidInput(f"{name} is of type {type(value).__name__}, expected True or False")
     return bool(value)
 
 
 def check_integer(value: object, name: str, least: int, most: float = math.inf, *, why: str = "") -> int:
-    """Return ``value`` as an integer from ``least`` to ``most``; booleans, floats and strings are refused."""
+    """Return ``value`` as an integer from ``least`` to ``most``. Booleans, floats and strings are refused."""
     given = value.item() if isinstance(value, np.generic) else value
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
         bounds = f"of at least {least}" if most == math.inf else f"from {least} to {most}"

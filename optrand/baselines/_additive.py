@@ -399,7 +399,7 @@ class Staircase(Additive):
 
     *Proof of privacy.* The exponent counts jumps at the distances :math:`(j + \gamma) \Delta` and :math:`(j + 1)
     \Delta`, :math:`j \geq 0`, of which the latter undo the former: it rises by one over each :math:`\Delta`. On one
-    side of 0 two places at most :math:`\Delta` apart differ by at most one; on both sides their distances from 0 add up
+    side of 0 two places at most :math:`\Delta` apart differ by at most one. On both sides their distances from 0 add up
     to at most :math:`\Delta`, and both exponents are 0 or 1. ∎
 
     Parameters

@@ -38,7 +38,7 @@ class ClusterRelease:
     groups : Groups
         The public clusters.
     distributions : tuple of tuples of Fraction
-        The noisy distribution of labels of each cluster; no private number remains in them.
+        The noisy distribution of labels of each cluster. No private number remains in them.
     mechanism : ClusterRR
     """
 
@@ -65,7 +65,7 @@ class ClusterRelease:
 
         .. math:: \tilde\ell(h, x, \tilde y) = \sum_{y'} \tilde Q_{x, \beta}^{-1}[y', \tilde y] \, \ell(h, x, y')
 
-        ``weights[i, y]`` of shape (n, K) multiplies the loss of row `i` at the label `y`; every row sums to 1. [E22],
+        ``weights[i, y]`` of shape (n, K) multiplies the loss of row `i` at the label `y`. Every row sums to 1. [E22],
         Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true label as
         its mean over the resampling; with 0 it is the loss at the noisy label.
         """
@@ -100,14 +100,14 @@ class ClusterRR:
     Raises
     ------
     InvalidInput
-        A parameter out of its range; parameters under which no epsilon is finite.
+        A parameter out of its range. Parameters under which no epsilon is finite.
 
     Notes
     -----
     *The true epsilon* is :math:`\epsilon = \frac{2}{\sigma} + \log\big(1 + \frac{1 - \lambda}{\lambda\tau}\big)`.
 
     *Proof.* Neighbours are two tables of the same size that differ in one label. Two counts of its cluster differ, each
-    by one, so the noisy histograms differ by a factor of at most :math:`e^{1/\sigma}` twice; clipping and normalising
+    by one, so the noisy histograms differ by a factor of at most :math:`e^{1/\sigma}` twice. Clipping and normalising
     use nothing else. Given the distributions, only one row has another law, and with :math:`q \geq \tau` the largest
     ratio of two probabilities of one output is :math:`(1 - \lambda + \lambda q) / (\lambda q)`. ∎
 
@@ -116,7 +116,7 @@ class ClusterRR:
     is at fault: with two labels the output :math:`\tilde q = (\tau, 1 - \tau)` alone is :math:`e^{2/\sigma}` times
     likelier on one of two neighbours, and if few labels are kept, the whole release exceeds the printed epsilon.
 
-    The noise of [E22] is continuous, which floats cannot draw privately; the discrete one has the same ratios at whole
+    The noise of [E22] is continuous, which floats cannot draw privately. The discrete one has the same ratios at whole
     counts. Given the distributions, draws have exactly their rational probabilities.
 
     Examples
@@ -415,7 +415,7 @@ def cluster_distribution(shares: Sequence[Fraction], threshold: Fraction) -> tup
 
     .. math:: \tilde q_y = q_y + \frac{\xi_y}{\sum_{y'} \xi_{y'}} \Delta
 
-    Shares have any size and sign; the threshold is at most ``1 / len(shares)``. The result is in fractions: the sum is
+    Shares have any size and sign. The threshold is at most ``1 / len(shares)``. The result is in fractions: the sum is
     1 and every probability is at least the threshold, without rounding ([E22], Theorem 6). If :math:`\Delta = 0`
     nothing moves, whatever :math:`\xi` is.
 

@@ -97,13 +97,13 @@ class LaplaceNoise(Noise):
         return share
 
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Integrate ``Pr[Z > s]`` and ``2 s Pr[Z > s]`` up to the reach; the latter is an incomplete gamma."""
+        """Integrate ``Pr[Z > s]`` and ``2 s Pr[Z > s]`` up to the reach. The latter is an incomplete gamma."""
         x = reach / self.scale
         return -self.scale / 2 * np.expm1(-x), self.scale**2 * special.gammainc(2, x)
 
 
 class _Stairs(Noise):
-    """Two levels on each stair of a given length, the upper one first; each stair is lower by one factor.
+    """Two levels on each stair of a given length, the upper one first. Each stair is lower by one factor.
 
     Subclasses define how distances are measured: by length or by counting positive integers.
     """
@@ -233,7 +233,7 @@ class ContinuousStaircase(_Stairs):
 class LatticeStaircase(_Stairs):
     """[B23], Definition 19: the upper level takes `rise` of the `length` integers of every stair, 0 among them.
 
-    With stairs of one integer it is discrete Laplace noise of the rate `epsilon`. Draws have the exact epsilon; a float
+    With stairs of one integer it is discrete Laplace noise of the rate `epsilon`. Draws have the exact epsilon. A float
     stands for the decimal that it is written as.
     """
 
@@ -334,7 +334,7 @@ def _draw_signs(source: EntropySource, count: int) -> Floats:
 
 
 def _geometric_sum(count: Floats, rate: float) -> Floats:
-    """Sum ``exp(-rate * i)`` over ``0 <= i < count``; the count may be infinite."""
+    """Sum ``exp(-rate * i)`` over ``0 <= i < count``. The count may be infinite."""
     total: Floats = np.expm1(-rate * count) / math.expm1(-rate)
     return total
 
@@ -342,7 +342,7 @@ def _geometric_sum(count: Floats, rate: float) -> Floats:
 def _weighted_sum(count: Floats, rate: float) -> Floats:
     """Sum ``i * exp(-rate * i)`` over ``0 <= i < count``.
 
-    It is the geometric sum times ``1 / (exp(x) - 1) - n / (exp(n x) - 1)``; the two poles at 0 cancel and are taken out
+    It is the geometric sum times ``1 / (exp(x) - 1) - n / (exp(n x) - 1)``. The two poles at 0 cancel and are taken out
     beforehand.
     """
     mean = _without_pole(np.array(rate)) - count * _without_pole(rate * count)

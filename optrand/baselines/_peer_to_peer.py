@@ -371,7 +371,7 @@ class PeerToPeer:
     def release(self, labels: ArrayLike, groups: Groups, *, source: EntropySource | None = None) -> PeerRelease:
         """Simulate all users at once.
 
-        Arguments are those of :meth:`optrand.baselines.ClusterRR.release`; labels are 0 or 1. Flips, choices of users
+        Arguments are those of :meth:`optrand.baselines.ClusterRR.release`. Labels are 0 or 1. Flips, choices of users
         and subsampling are exact: probabilities are the rational numbers that the floats are.
 
         Examples

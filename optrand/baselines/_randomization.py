@@ -155,7 +155,7 @@ class LabelRandomization(Record):
         Raises
         ------
         InvalidInput
-            Values that are not from 0 to ``k-1``; the message does not reveal which, or how many.
+            Values that are not from 0 to ``k-1``. The message does not reveal which, or how many.
 
         Examples
         --------

@@ -34,7 +34,7 @@ class OneHot(Record, ABC):
     Parameters
     ----------
     k : int
-        The number of classes, at least 2; labels are ``0 ... k-1``.
+        The number of classes, at least 2. Labels are ``0 ... k-1``.
     epsilon : float
         Privacy budget in nats, at least 1e-140.
 
@@ -207,17 +207,17 @@ class UnaryBits(OneHot):
         return self.flip, self.flip * (1 - self.flip)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """Draw a vector of `k` bits for every label; values have any shape, and the bits an axis of length k more.
+        """Draw a vector of `k` bits for every label. Values have any shape, and the bits an axis of length k more.
 
         Raises
         ------
         InvalidInput
-            Values that are no classes; the message does not reveal which, or how many.
+            Values that are no classes. The message does not reveal which, or how many.
         """
         return self.unpack(self.sample_packed(values, source=source))
 
     def sample_packed(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
-        """Draw bits packed eight to an octet, as :func:`numpy.packbits` lays them out; the last octet ends in zeros.
+        """Draw bits packed eight to an octet, as :func:`numpy.packbits` lays them out. The last octet ends in zeros.
 
         Examples
         --------
@@ -292,7 +292,7 @@ class Alibi(OneHot):
     -----
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
     two labels have a ratio of at most ``exp(2 / lambda)``, attained if ``o_y >= 1`` and ``o_y' <= 0``. [Z25]
-    (Appendix B.2) leaves ``lambda`` open; at ``1 / epsilon`` the mechanism would spend ``2 * epsilon``. All this holds
+    (Appendix B.2) leaves ``lambda`` open. At ``1 / epsilon`` the mechanism would spend ``2 * epsilon``. All this holds
     for real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to
     compare with and not to release (``exact`` is False). :class:`UnaryBits` is exact, costs
     less, and has half the variance or less.
@@ -405,7 +405,7 @@ class LatticeAlibi(OneHot):
         return Sampler(self.coordinate)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw a noisy vector for every label; shapes, source and errors are those of :meth:`UnaryBits.sample`."""
+        """Draw a noisy vector for every label. Shapes, source and errors are those of :meth:`UnaryBits.sample`."""
         classes = check_classes(values, self.k)
         coordinates = (classes[..., np.newaxis] == np.arange(self.k)).astype(np.int64)
         noisy: Floats = self._sampler.sample(coordinates, source=source)

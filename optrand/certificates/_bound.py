@@ -5,7 +5,7 @@ the origin of the multipliers.
 
 Every number is a ball of :class:`flint.arb`, which contains the true one: floats are exact, and operations enlarge the
 radius by their rounding. Each :math:`h_y` is convex, so it is negative on one range of outputs. The ends of that range
-are computed approximately and then *fixed*; for any fixed ranges, and the labels :math:`S(v)` whose range contains
+are computed approximately and then *fixed*. For any fixed ranges, and the labels :math:`S(v)` whose range contains
 :math:`v`,
 
 .. math:: f(v) \geq \sum_y h_y(v) + (E - 1) \sum_{y \in S(v)} h_y(v) - (E - 1) \sum_y t_y,
@@ -263,7 +263,7 @@ def _bound_overstatement(
     Parameters
     ----------
     inside : iterable
-        Values and slopes at the ends of the range; none if it is empty.
+        Values and slopes at the ends of the range. None if it is empty.
     outside : pair
         Values and slopes at the nearest places to the left and to the right of it; None if there are no such places.
     form, curve

@@ -7,7 +7,7 @@ and :math:`m = \min_v f(v)` over the allowed outputs. Every epsilon-DP randomize
 .. math:: \sum_y \alpha_y + \sum_y \beta_y y - \sum_y \frac{\beta_y^2}{2 \lambda p_y}
           + \frac{k}{E + k - 1} \min(0, m) + \frac{1}{E} \max(0, m),
 
-the third term absent where the bias penalty :math:`\lambda` is infinite; where it is finite, :math:`\beta_y = 0` is
+the third term absent where the bias penalty :math:`\lambda` is infinite. Where it is finite, :math:`\beta_y = 0` is
 required of labels with :math:`\lambda p_y = 0`. Proof: ``docs/mathematics.md``, Theorem 3. The other end of a
 certificate is the exact loss of the table that is drawn. This module does not import a solver.
 """
@@ -178,7 +178,7 @@ class Certifying(Protocol[AnyProof]):
 
 @suggest_parameters
 def certify(mechanism: Certifying[AnyProof], /, *, worst_case: bool = False) -> AnyProof:
-    """Certify privacy, unbiasedness and optimality of a mechanism; a bad one gives findings, not an exception.
+    """Certify privacy, unbiasedness and optimality of a mechanism. A bad one gives findings, not an exception.
 
     Everything is computed again from the problem, the table and the multipliers alone.
 

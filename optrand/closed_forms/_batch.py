@@ -118,7 +118,7 @@ class RRWithPriorBatch:
         Notes
         -----
         *Privacy.* A kept label is its own output with probability :math:`\frac{R - 1}{R + k - 1} + \frac{k}{R + k - 1}
-        \cdot \frac1k = \frac{R}{R + k - 1}` and every other output has :math:`\frac{1}{R + k - 1}`; a label that is not
+        \cdot \frac1k = \frac{R}{R + k - 1}` and every other output has :math:`\frac{1}{R + k - 1}`. A label that is not
         kept has :math:`\frac1k`, between the two. So all ratios are at most :math:`R`, exactly. The number of words
         used depends on the priors and the words, never on the labels.
 

@@ -26,9 +26,9 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     Parameters
     ----------
     labels : (k,) array
-        Two or more distinct numbers in any order; they are sorted, and the prior with them.
+        Two or more distinct numbers in any order. They are sorted, and the prior with them.
     prior : (k,) array
-        Probabilities; zeros are welcome. The randomizer does not depend on them, its value and dual do.
+        Probabilities. Zeros are welcome. The randomizer does not depend on them, its value and dual do.
     epsilon : float
         Privacy budget in nats.
 
@@ -47,7 +47,7 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     *No other randomizer is unbiased there.* Since :math:`x_{k-1} = E x_0`, an unbiased one has
     :math:`\mathbb{E}[v - L \mid y_{k-1}] = E \, \mathbb{E}[v - L \mid y_0]`. By privacy no output is more than
     :math:`E` times as likely for :math:`y_{k-1}` as for :math:`y_0`, so that every output above :math:`L` is just
-    :math:`E` times as likely; in the same way every output below :math:`U` is :math:`E` times as likely for
+    :math:`E` times as likely. In the same way every output below :math:`U` is :math:`E` times as likely for
     :math:`y_0`. An output in between would be both. So these labels, and by privacy all labels, have the outputs
     :math:`L` and :math:`U` only, and the mean fixes their probabilities. In a wider interval the two ends are unbiased
     and private, too, but no longer the best, for the two ends of the narrowest one have a smaller value.
@@ -67,7 +67,7 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
     .. math:: t \big( s_0 (E x - (1 - x)) + s_{k-1} (E (1 - x) - x) \big) \geq E q(x).
 
     For :math:`x \leq 1 / (E + 1)` the first bracket is not positive, so the left side is least at :math:`s_0 = E,
-    s_{k-1} = 1`, where it is :math:`t (E^2 - 1) x`; the right side is at most :math:`\frac12 E D^2 x`. Likewise for
+    s_{k-1} = 1`, where it is :math:`t (E^2 - 1) x`. The right side is at most :math:`\frac12 E D^2 x`. Likewise for
     :math:`x \geq E / (E + 1)`. In between both brackets are nonnegative, the left side is at least :math:`t (E - 1)`,
     and the right side at most :math:`\frac18 E D^2`. So
 

@@ -46,7 +46,7 @@ def rr(labels: ArrayLike, epsilon: float) -> Mechanism:
 
 @suggest_parameters
 def rr_top_k(prior: ArrayLike, k: int, epsilon: float) -> Mechanism:
-    r"""Return RRTop-k: randomized response on the `k` likeliest labels; others give one of these at random.
+    r"""Return RRTop-k: randomized response on the `k` likeliest labels. Others give one of these at random.
 
     .. math:: \Pr[v \mid y] = \frac{e^{\epsilon \cdot 1[v = y]}}{e^\epsilon + k - 1} \quad (y \in Y_k), \qquad
               \Pr[v \mid y] = \frac{1}{k} \quad (y \notin Y_k), \qquad v \in Y_k
@@ -131,7 +131,7 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
     """Build randomized response on some labels in integers, uniform over these for all others.
 
     With ``R = r / d`` the rational ratio just below ``exp(epsilon)`` a kept label has the weight ``r`` for itself and
-    ``d`` for each of the `m` kept labels besides, times `m`; all other labels have ``r + (m - 1) d`` for each.
+    ``d`` for each of the `m` kept labels besides, times `m`. All other labels have ``r + (m - 1) d`` for each.
 
     Parameters
     ----------

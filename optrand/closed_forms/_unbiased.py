@@ -64,7 +64,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     -----
     The dual (``docs/mathematics.md``, section 8) proves optimality exactly where it holds: always for two labels,
     otherwise from some epsilon on. Elsewhere its bound is true but may be far off. For labels far from zero it loses
-    digits; the outputs keep theirs. Cost ``O(k)``.
+    digits. The outputs keep theirs. Cost ``O(k)``.
 
     Examples
     --------
@@ -142,9 +142,9 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
     Parameters
     ----------
     labels : (k,) array
-        Distinct numbers in any order; they are sorted, and the prior with them.
+        Distinct numbers in any order. They are sorted, and the prior with them.
     prior : (k,) array
-        Probabilities; zeros are welcome.
+        Probabilities. Zeros are welcome.
     epsilon : float
         Privacy budget in nats.
 

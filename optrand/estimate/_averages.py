@@ -99,7 +99,7 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
     .. math:: \sqrt{2 V \ln(4 / \delta) / N} + \mathrm{width} \cdot 7 \ln(4 / \delta) / 3 (N - 1),
               \qquad \delta = 1 - \mathrm{confidence},
 
-    with the sample variance ``V``; each side holds with probability :math:`1 - \delta / 2`. Stated for values of one
+    with the sample variance ``V``. Each side holds with probability :math:`1 - \delta / 2`. Stated for values of one
     distribution, it holds for independent ones: Bennett's inequality then has the mean of their variances, and the
     expectation of ``V`` is no smaller.
 
@@ -140,7 +140,7 @@ class Estimate:
     low, high : float
         Ends of a range that holds each of those numbers for sure.
     bias : float
-        Upper bound of the bias of `value`; intervals are widened by it.
+        Upper bound of the bias of `value`. Intervals are widened by it.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def mean(released: ArrayLike, mechanism: Mechanism | Released, *, groups: Any = 
 
     .. math:: N^{-1} \sum_j v_j^2 - u(v_j), \qquad E[u(v) \mid y] = y^2,
 
-    with ``u`` of :func:`optrand.estimate.unbiased_values`; it is kept between the least and the largest variance of a
+    with ``u`` of :func:`optrand.estimate.unbiased_values`. It is kept between the least and the largest variance of a
     label. For a singular mechanism there is no ``u``: the smaller of the sample variance and the largest variance of a
     label is used, and intervals are only too wide. In a release by groups the variances are those of the rows' own
     mechanisms: the noise of a group is independent of that of all others.

@@ -1,7 +1,7 @@
 r"""Unbiased estimation behind a mechanism: values of the outputs whose expectation is a function of the label.
 
 Let ``M`` be the ``(k, n)`` table of a mechanism, ``f`` a function of the label, ``p`` a prior and :math:`q = p^\top M`
-the chances of the outputs under it. Values ``w`` of the outputs estimate ``f`` without bias if :math:`M w = f`; of
+the chances of the outputs under it. Values ``w`` of the outputs estimate ``f`` without bias if :math:`M w = f`. Of
 these the module takes those of the least variance under the prior, which minimise :math:`\sum_i q_i w_i^2`. Whatever
 the prior, they are unbiased for every label.
 
@@ -16,7 +16,7 @@ is. For interval columns ``B`` is sparse, with two entries for each arc: :math:`
 whose edges are the arcs.
 
 *The histogram* that fits the frequencies :math:`\hat c` of the outputs best, :math:`\sum_i (\hat c_i - (M^\top h)_i)^2
-/ q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`; it sums to 1, and
+/ q_i` being least, is the transpose, :math:`h = p + \Delta^\top (B^\top)^+ (\hat c / \sqrt q)`. It sums to 1, and
 :math:`h^\top f = \hat c^\top w`.
 
 *Losses.* Train on :math:`\tilde\ell(x, v) = \sum_y w_{v y} \, \ell(x, y)` in place of :math:`\ell(x, v)`: where
@@ -200,7 +200,7 @@ class Debiasing:
         if self.factor is not None:
             steps = self.factor.rows @ (columns * self._roots[:, np.newaxis])
             np.cumsum(steps * self.lengths[:, np.newaxis], axis=0, out=expected[1:])
-        # Differences leave a constant open; the mean under the prior fixes it.
+        # Differences leave a constant open. The mean under the prior fixes it.
         expected += self.chances @ columns - self.prior @ expected
         return expected.reshape(-1, *values.shape[1:])
 

@@ -60,13 +60,13 @@ class Part(NamedTuple):
 class Histogram:
     r"""Unbiased shares of the labels, the noise of each group undone by its own mechanism.
 
-    With :math:`\hat h_g` of the :math:`n_g` rows of a mechanism, :math:`\hat h = \sum_g \frac{n_g}{N} \hat h_g`; sizes
+    With :math:`\hat h_g` of the :math:`n_g` rows of a mechanism, :math:`\hat h = \sum_g \frac{n_g}{N} \hat h_g`. Sizes
     are public and the noise of groups is independent.
 
     Attributes
     ----------
     parts : tuple of Part
-        One for each mechanism; groups that share one are together.
+        One for each mechanism. Groups that share one are together.
     """
 
     parts: tuple[Part, ...]
@@ -180,7 +180,7 @@ def histogram(
 def project_to_simplex(vector: ArrayLike) -> Floats:
     r"""Find the probability distribution nearest to a (k,) vector, :math:`\max(0, x - \theta)` for some :math:`\theta`.
 
-    Euclidean distance, by sorting ([DSSC08], Figure 1), ``O(k log k)``; the sum is 1 up to rounding. A projection
+    Euclidean distance, by sorting ([DSSC08], Figure 1), ``O(k log k)``. The sum is 1 up to rounding. A projection
     onto a convex set that holds the true distribution brings every vector nearer to it.
 
     Examples

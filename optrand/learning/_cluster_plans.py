@@ -42,7 +42,7 @@ class Clusters(InClusters):
     -----
     The threshold of noisy shares is the smaller of phi and ``1 / K``, at which clusters are of no use: labels are then
     replaced by uniform ones. The likelihood begins with the shares. A row pays ``share * epsilon`` for the shares of
-    its cluster and what is left of epsilon for its label; a row of the pilot pays epsilon there, and is in no cluster.
+    its cluster and what is left of epsilon for its label. A row of the pilot pays epsilon there, and is in no cluster.
     The account has the true cost, twice the printed one for the shares: see :class:`~optrand.baselines.ClusterRR`. With
     ``target="debiased"`` it is [E22], Algorithm 1, with all bias removed (line 30), with ``"labels"`` Corollary 2.
     """

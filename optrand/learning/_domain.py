@@ -62,7 +62,7 @@ class Domain:
 
     @classmethod
     def of(cls, labels: ArrayLike | Domain) -> Domain:
-        """Return the domain of a sequence of labels; numpy scalars become Python's."""
+        """Return the domain of a sequence of labels. Numpy scalars become Python's."""
         if isinstance(labels, Domain):
             return labels
         array = rectangular(labels, "labels") if isinstance(labels, np.ndarray) else _objects(labels)

@@ -154,7 +154,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         return check_integer(state, "random_state", 0)
 
     def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn; features may be whatever the estimator takes."""
+        """Return the tags of scikit-learn. Features may be whatever the estimator takes."""
         tags = super().__sklearn_tags__()
         if hasattr(self.estimator, "__sklearn_tags__"):
             tags.input_tags = get_tags(self.estimator).input_tags
@@ -207,7 +207,7 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
     Attributes
     ----------
     classes_ : (K,) array
-        The domain in increasing order, as scikit-learn's metrics expect it; classes that cannot be compared stay in the
+        The domain in increasing order, as scikit-learn's metrics expect it. Classes that cannot be compared stay in the
         order of the domain.
     estimator_ : object
         The last model, on the numbers of classes in the order of the domain.

@@ -13,7 +13,7 @@ clusters of [E22]         channel of the row's cluster                        [E
 peers of [E22]            flip of the label that was copied                   inverse of the flip
 ========================  ==================================================  =======================================
 
-Most are methods of the randomizers, ``likelihood(values)`` and ``loss_weights(values)``; a randomizer of a user's own
+Most are methods of the randomizers, ``likelihood(values)`` and ``loss_weights(values)``. A randomizer of a user's own
 can have them as well. Weights that sum to 1 keep multinomial logistic loss convex although some are negative: the
 weighted loss is a linear function of the scores, plus the logarithm of the sum of their exponentials.
 """

@@ -59,7 +59,7 @@ class _Store:
             with self.lock:
                 return draw(self.codes[rows], self.source)
         except OptrandError as error:
-            # Repeats no label; the frames behind it hold some.
+            # Repeats no label. The frames behind it hold some.
             failure: OptrandError = error.with_traceback(None)
         except Exception as error:
             failure = DrawFailed(
@@ -102,7 +102,7 @@ class PrivateLabels:
     labels : sequence
         All labels that there may be, at least two. Public: declared, never looked up in the labels.
     delta : float or Fraction, optional
-        Budget of delta; by default none, and randomizers with a delta are refused.
+        Budget of delta. By default none, and randomizers with a delta are refused.
     source : EntropySource, optional
         By default the operating system, the only choice for a release: with a seeded one :attr:`private` is False.
     allow_inexact : bool, optional
@@ -111,12 +111,12 @@ class PrivateLabels:
     Raises
     ------
     InvalidInput
-        Labels that are not declared, or missing; the message states neither which nor how many.
+        Labels that are not declared, or missing. The message states neither which nor how many.
 
     Notes
     -----
     *Account.* Two tables are neighbours if they differ in one label. A release charges every row whose label it reads,
-    exactly, before anything is drawn, and nothing is refunded. Charges on one row add up (basic composition); a
+    exactly, before anything is drawn, and nothing is refunded. Charges on one row add up (basic composition). A
     neighbour differs in one row, so the table has spent the maximum over rows. This holds if rows and randomizers of a
     release are chosen from public data and earlier releases.
 
@@ -223,9 +223,9 @@ class PrivateLabels:
         Raises
         ------
         OverBudget
-            A row would exceed its budget; nothing was charged or drawn.
+            A row would exceed its budget. Nothing was charged or drawn.
         DrawFailed
-            The randomizer failed on its labels; the rows have paid.
+            The randomizer failed on its labels. The rows have paid.
         InvalidInput
             A row outside the labels or named twice, a randomizer for other labels, or inexact noise without leave.
         """
@@ -315,7 +315,7 @@ class PrivateLabels:
         Raises
         ------
         OverBudget
-            Some row cannot; nothing was charged.
+            Some row cannot. Nothing was charged.
         """
         after = Spent.most(set(self._store.odometer.of_rows(self._rows))) + spent
         if not after.within(self.budget):

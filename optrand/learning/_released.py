@@ -36,7 +36,7 @@ def is_release(y: Any) -> bool:
 def releases_of(y: Any, rows: int) -> list[LabelRelease]:
     """Return released labels as one release for each mechanism, without rows whose label is missing.
 
-    `y` is as in :meth:`LabelDPClassifier.fit`; in a pair the record may also be the mechanism that drew the labels.
+    `y` is as in :meth:`LabelDPClassifier.fit`. In a pair the record may also be the mechanism that drew the labels.
     Raise if labels are of other rows, or values cannot have been drawn by the mechanism.
     """
     releases = _of_record(*y) if isinstance(y, tuple) and not isinstance(y[0], LabelRelease) else _of_holder(y)

@@ -190,7 +190,7 @@ def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[A
 
 
 def _tilt(prior: Floats, places: Floats, means: Floats, tau: float) -> Floats:
-    """Tilt a narrowed prior to each mean, by bisection; means increase with the tilt."""
+    """Tilt a narrowed prior to each mean, by bisection. Means increase with the tilt."""
     logs = np.log(prior) - tau * places**2 / 2
     low, high = np.full(means.size, -1e4), np.full(means.size, 1e4)
     # 60 halvings bring a tilt to the precision of floats.

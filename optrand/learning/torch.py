@@ -55,7 +55,7 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Negative weights can drive a network's loss below any bound; the loss of a batch is kept above 0, as that on true
+    Negative weights can drive a network's loss below any bound. The loss of a batch is kept above 0, as that on true
     labels is: its absolute value is descended on.
 
     Examples

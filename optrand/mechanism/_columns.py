@@ -1,6 +1,6 @@
 r"""Staircase columns in integers: sets of labels, masses that cover every label equally, and exact moments.
 
-Column ``j`` favours a set :math:`S_j` of labels; it has an integer mass :math:`C_j` and a first moment :math:`x_j = C_j
+Column ``j`` favours a set :math:`S_j` of labels. It has an integer mass :math:`C_j` and a first moment :math:`x_j = C_j
 v_j`, so that its output :math:`v_j` is any rational. At the ratio :math:`R = r / d` its weight is :math:`C_j r` for the
 labels in its set and :math:`C_j d` for the others. Rows have one total if every label is *covered* by the same mass,
 ``sum_{S has y} C``, and the table is private whatever the masses are (``docs/mathematics.md``, Proposition 13).
@@ -45,7 +45,7 @@ class LabelSets:
     n : int
         Number of sets.
     owner, start, stop : (runs,) arrays of int
-        Each set has at least one run; runs are in the order of their sets.
+        Each set has at least one run. Runs are in the order of their sets.
     """
 
     k: int
@@ -315,7 +315,7 @@ def _spanning_tree(columns: ExactColumns, movable: NDArray[np.bool_]) -> list[tu
     k, sets = columns.sets.k, columns.sets
     heavy = np.array(sorted(np.flatnonzero(movable).tolist(), key=columns.masses.__getitem__, reverse=True), dtype=int)
     one, other = sets.start[heavy], sets.stop[heavy] % k
-    # The heaviest column between two nodes; its weight is its rank, from 1, for 0 would be no edge.
+    # The heaviest column between two nodes. Its weight is its rank, from 1, for 0 would be no edge.
     pairs, ranks = np.unique(np.minimum(one, other) * k + np.maximum(one, other), return_index=True)
     is_edge = one[ranks] != other[ranks]
     rows, others = np.divmod(pairs[is_edge], k)

@@ -23,7 +23,7 @@ DENSE = 1 << 13
 
 
 def node_equations(k: int, first: Indices, last: Indices, epsilon: float) -> sparse.csr_array:
-    """Return the outflow of a node less its inflow, of an amount an arc; the first row is the sum at the first label.
+    """Return the outflow of a node less its inflow, of an amount an arc. The first row is the sum at the first label.
 
     All rows are divided by ``1 - exp(-epsilon)``, and amounts are measured where arcs favour a label.
 

@@ -207,7 +207,7 @@ class ExactMechanism(Record, ABC, Generic[AnyProof]):
             `path` is a symbolic link, or exists without `overwrite`, or the problem's loss is the user's own and has no
             name.
         OSError
-            As from the operating system; nothing is left behind.
+            As from the operating system. Nothing is left behind.
         """
         write_atomically(path, _strict_json.canonical(self._document), overwrite=overwrite)
 
@@ -258,7 +258,7 @@ class Mechanism(ExactMechanism[Certificate]):
     table : Table
         For the labels of the problem, with outputs that the problem allows and positive weights.
     dual : Dual, optional
-        Multipliers that certify its optimality; privacy does not rest on them.
+        Multipliers that certify its optimality. Privacy does not rest on them.
 
     Raises
     ------
@@ -316,7 +316,7 @@ class Mechanism(ExactMechanism[Certificate]):
 
     @property
     def value(self) -> float:
-        """Objective, exact and rounded to the unfavourable side; for classification the chance to keep the class."""
+        """Objective, exact and rounded to the unfavourable side. For classification the chance to keep the class."""
         loss = exact_objective(self.problem, self.table)
         return float_below(-loss) if self.problem.sign < 0 else float_above(loss)
 
@@ -352,7 +352,7 @@ class Mechanism(ExactMechanism[Certificate]):
 
     @cached_property
     def realised_ratio(self) -> Fraction:
-        """Largest ratio of two weights of one output; its logarithm is the realised epsilon."""
+        """Largest ratio of two weights of one output. Its logarithm is the realised epsilon."""
         ratio = self.table.largest_ratio
         return Fraction(1) if ratio is None else ratio
 

@@ -40,7 +40,7 @@ BITS = 320
 """Binary digits of composed masses, which are rounded so that delta only grows."""
 
 CANDIDATES = 1000
-"""Number of pairs of rows up to which the largest total variation is exact; of more it is rounded up."""
+"""Number of pairs of rows up to which the largest total variation is exact. Of more it is rounded up."""
 
 LARGEST = 1 << 22
 """Largest table, in entries, whose rows are compared pair by pair, and entries that are compared at a time."""
@@ -121,7 +121,7 @@ class DominatingPair(Record):
         epsilon : float
             At least 0.
         releases : int
-            At least 1; mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
+            At least 1. Mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
         """
         budget = _budget(epsilon)
         count = check_integer(releases, "releases", 1)

@@ -51,12 +51,12 @@ class TabulationOptions:
     Attributes
     ----------
     bits : int
-        Masses are integers that sum to about ``2**bits``; on a grid, where masses alone make means right, twice as
+        Masses are integers that sum to about ``2**bits``. On a grid, where masses alone make means right, twice as
         long.
     tolerance : float
         Largest probability that a row may lack or exceed, made private, and that negative masses may have.
     rounds : int
-        Largest number of corrections of masses on a grid; two or three suffice.
+        Largest number of corrections of masses on a grid. Two or three suffice.
     finer : int
         Binary digits of outputs that may move, below the largest distance from the origin.
     nearly : float

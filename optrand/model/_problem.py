@@ -96,7 +96,7 @@ class Grid(Record):
         return float(self.values[-1])
 
     def __repr__(self) -> str:
-        """Return one line; of many values the number and both ends."""
+        """Return one line. Of many values the number and both ends."""
         if self.values.size <= 6:
             return f"Grid({self.values.tolist()})"
         return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
@@ -181,7 +181,7 @@ class Problem(Record):
 
     .. math:: \sum_y p_y \Big( E[g(v, y)] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
 
-    with :math:`\lambda` = `bias_penalty`; where it is infinite the penalty is the constraint ``E[v] = y`` for every
+    with :math:`\lambda` = `bias_penalty`. Where it is infinite the penalty is the constraint ``E[v] = y`` for every
     label, those of prior zero included.
 
     Parameters
@@ -189,7 +189,7 @@ class Problem(Record):
     labels : (k,) array
         Strictly increasing.
     prior : (k,) array
-        Probabilities of the labels; zeros are welcome.
+        Probabilities of the labels. Zeros are welcome.
     epsilon : float
         Privacy budget in nats.
     loss : Loss or Tabulated
@@ -319,7 +319,7 @@ class Problem(Record):
         return self.loss.entries[:, where]
 
     def value(self, randomizer: Any) -> float:
-        """Compute the objective of a ``Randomizer``; for classification the chance that the output is the label."""
+        """Compute the objective of a ``Randomizer``. For classification the chance that the output is the label."""
         if self.loss == losses.squared:
             expected = float(self.prior @ randomizer.squared_errors) / 2
         else:
@@ -429,7 +429,7 @@ def regression(
     Parameters
     ----------
     labels : (k,) array
-        Distinct numbers in any order; they are sorted, and the prior (and the rows of a tabulated loss) with them.
+        Distinct numbers in any order. They are sorted, and the prior (and the rows of a tabulated loss) with them.
     prior : (k,) array
         Probabilities.
     epsilon : float
@@ -439,7 +439,7 @@ def regression(
     bias_penalty : float
         0 gives randomized response on bins where outputs may lie anywhere; ``math.inf`` gives unbiased randomizers.
     outputs : None, Line, Interval, Grid or (n,) array
-        The real line by default; an array means exactly these values, in any order, that of the columns of a tabulated
+        The real line by default. An array means exactly these values, in any order, that of the columns of a tabulated
         loss.
 
     Examples

@@ -23,7 +23,7 @@ class Moments:
     biases : (k,) array
         ``E[M(y)] - y``, in units of the labels; for vectors the length of that difference.
     variances : (k,) array
-        Variance of the released number; for vectors the sum over the coordinates. Infinite if it does not exist.
+        Variance of the released number. For vectors the sum over the coordinates. Infinite if it does not exist.
 
     Examples
     --------

@@ -44,7 +44,7 @@ class Arcs(Record):
     first, last : (n,) arrays of int
         First and last label that each arc favours.
     outputs : (n,) array
-        Output of each arc; arcs may share one.
+        Output of each arc. Arcs may share one.
     masses : (n,) array
         Probability for the labels that the arc does not favour; not negative.
     rests : (n,) array, optional
@@ -180,7 +180,7 @@ class Randomizer(Record):
         return self.columns
 
     def blocks(self) -> Iterator[tuple[Floats, Floats]]:
-        """Return blocks of outputs and their columns of the table; of arcs the whole of it is never made."""
+        """Return blocks of outputs and their columns of the table. Of arcs the whole of it is never made."""
         if self.arcs is None:
             yield self.outputs, self.matrix
             return
@@ -236,7 +236,7 @@ class Randomizer(Record):
 
     @property
     def biases(self) -> Floats:
-        """``E[M(y)] - y`` for each label; summed around the label, so that far-off labels lose no digits."""
+        """``E[M(y)] - y`` for each label. Summed around the label, so that far-off labels lose no digits."""
         return self.sum_powers(1)[1].astype(np.float64)
 
     @property
@@ -270,7 +270,7 @@ class Randomizer(Record):
         """Return the place of each probability in its column ([B23], Definition 10: signature), shape ``(k, n)``.
 
         ``U`` for the largest and ``L`` for the smallest if their ratio is ``exp(epsilon)``, ``0`` for an output that
-        never occurs, ``S`` for anything else; probabilities within the relative `tolerance` count as equal.
+        never occurs, ``S`` for anything else. Probabilities within the relative `tolerance` count as equal.
         """
         bottom, top = self.matrix.min(axis=0), self.matrix.max(axis=0)
         full = top >= math.exp(self.epsilon) * bottom * (1 - tolerance)
@@ -348,7 +348,7 @@ def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> 
     """Write a table as staircase columns: each column becomes the chain of its upper level sets.
 
     Differences of neighbours among the sorted entries, divided by ``ratio - 1``, are the masses of the nested level
-    sets; the rest of the smallest entry is the mass of the full set. A column whose ratio exceeds `ratio` is lifted
+    sets. The rest of the smallest entry is the mass of the full set. A column whose ratio exceeds `ratio` is lifted
     first, its low entries to the largest over `ratio`.
 
     Parameters

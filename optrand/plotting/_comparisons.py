@@ -35,7 +35,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     Parameters
     ----------
     sweep : Sweep, or some of its rows
-        Over bias penalties; several epsilons make several curves.
+        Over bias penalties. Several epsilons give several curves.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float
 
 
 Answer = Moments | Mechanism | Randomizer | LabelRandomizer
-"""Randomizers that can be drawn; a mechanism must be feasible for its own problem."""
+"""Randomizers that can be drawn. A mechanism must be feasible for its own problem."""
 
 
 @suggest_parameters

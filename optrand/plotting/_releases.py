@@ -147,7 +147,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
     Parameters
     ----------
     mechanisms : mapping of str to Mechanism
-        By their groups, such as :attr:`.ReleaseRecord.mechanisms`; groups that share one are in one row.
+        By their groups, such as :attr:`.ReleaseRecord.mechanisms`. Groups that share one are in one row.
     total : float, optional
         Budget of the whole release, in nats.
 
@@ -209,7 +209,7 @@ def _shorten(names: list[str], longest: int) -> str:
 def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: Place = None) -> FigureBase:
     """Draw the unbiased share of every label in a release, in a band of two noise errors either way.
 
-    Noise errors are those of the released table. Unbiased shares may be negative; the nearest histogram without
+    Noise errors are those of the released table. Unbiased shares may be negative. The nearest histogram without
     negative shares is drawn beside them.
 
     Parameters

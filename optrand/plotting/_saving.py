@@ -55,7 +55,7 @@ def save_figure(figure: FigureBase, path: str | os.PathLike[str]) -> None:
     InvalidInput
         The path has another ending, or is a symbolic link, a folder or a device.
     OSError
-        As from the operating system; nothing is left behind.
+        As from the operating system. Nothing is left behind.
     """
     ending = check_ending(path)
     write_atomically(path, render(figure, ending), overwrite=True)

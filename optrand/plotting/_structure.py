@@ -263,7 +263,7 @@ def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     .. math:: f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0), \qquad
               h_y(v) = p_y g(v, y) - \alpha_y - \beta_y v
 
-    If :math:`f` is nowhere negative, no private randomizer loses less than the bound of the multipliers; one that
+    If :math:`f` is nowhere negative, no private randomizer loses less than the bound of the multipliers. One that
     attains it has outputs only where :math:`f = 0` (``docs/mathematics.md``, section 2). The title states how far below
     zero the curve may reach, and bounds of the optimum, as certified and rounded outward. The curve is drawn from
     floats, around the outputs. If these lie far apart, the axis is broken, and the curve rises out of the picture.

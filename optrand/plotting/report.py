@@ -38,7 +38,7 @@ Facts = list[tuple[str, str]]
 
 
 class Numbers(NamedTuple):
-    """Table of numbers in columns; the first cell of a row is its name."""
+    """Table of numbers in columns. The first cell of a row is its name."""
 
     caption: str
     headings: list[str]
@@ -73,7 +73,7 @@ def report_page(
     name : str
         File that readers are to verify.
     parts : BudgetSplit, optional
-        Budgets of the prior and of the labels of the release that the mechanism drew; the page then states their total.
+        Budgets of the prior and of the labels of the release that the mechanism drew. The page then states their total.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def _template() -> Template:
 
 
 def _render(title: str, **content: object) -> str:
-    """Write the document; all text is escaped."""
+    """Write the document. All text is escaped."""
     return _template().render(title=title, **content) + "\n"
 
 

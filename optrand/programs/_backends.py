@@ -1,6 +1,6 @@
 """Solvers of linear programs behind one interface: HiGHS, and all solvers of cvxpy.
 
-A backend is a frozen record of its options with one method, ``run(form) -> Result``. Forms are minimisations; signs and
+A backend is a frozen record of its options with one method, ``run(form) -> Result``. Forms are minimisations. Signs and
 scales of a program are converted here, once.
 """
 
@@ -40,7 +40,7 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Answer to a form. Multipliers are derivatives of the minimum by the right-hand sides; arrays may be empty."""
+    """Answer to a form. Multipliers are derivatives of the minimum by the right-hand sides. Arrays may be empty."""
 
     status: Status
     message: str
@@ -105,7 +105,7 @@ class Highs:
             model.setOptionValue(option, value)
         model.run()
         said, solution, info = model.getModelStatus(), model.getSolution(), model.getInfo()
-        # Presolve may not know which of the two it is; a program over distributions is never unbounded.
+        # Presolve may not know which of the two it is. A program over distributions is never unbounded.
         statuses = {
             highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
             highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
@@ -144,7 +144,7 @@ class Cvxpy:
         return f"cvxpy {self.solver}"
 
     def run(self, form: Form) -> Result:
-        """Solve a form; cvxpy's dual values are minus the derivatives for rows ``==`` and ``<=``."""
+        """Solve a form. Cvxpy's dual values are minus the derivatives for rows ``==`` and ``<=``."""
         import cvxpy
 
         x = cvxpy.Variable(form.cost.size, nonneg=True)

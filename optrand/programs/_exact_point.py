@@ -88,7 +88,7 @@ def find_forced_zeros(program: Model) -> NDArray[np.bool_]:
     [False, True, False, True]
     """
     rows, low, high = program.matrices()
-    # Sums of at most 0; those of at least 0 are turned round.
+    # Sums of at most 0. Those of at least 0 are turned round.
     sums = sparse.csr_array(sparse.vstack([rows[high == 0], -rows[low == 0]]))
     forced = np.zeros(rows.shape[1], dtype=bool)
     while True:

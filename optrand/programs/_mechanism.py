@@ -185,7 +185,7 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     Infeasible
         No randomizer keeps all rows, which the backend's multipliers prove.
     NotCertified
-        No exact table was found; the message gives the reason.
+        No exact table was found. The message gives the reason.
     InvalidInput
         A program without a table.
     """

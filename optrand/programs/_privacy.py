@@ -147,7 +147,7 @@ def _pair_rows(size: Size, first: NDArray[np.intp], second: NDArray[np.intp], ep
     powers: Floats = np.broadcast_to(np.asarray(epsilons, dtype=np.float64), first.shape)[:, np.newaxis]
 
     label = PairNames(size.labels, tuple(zip(first.tolist(), second.tolist(), strict=True)), size.outputs)
-    # ``M[y, o] - exp(epsilon) M[z, o] <= 0``; the exponential stays symbolic for proofs to round.
+    # ``M[y, o] - exp(epsilon) M[z, o] <= 0``. The exponential stays symbolic for proofs to round.
     entries: list[Entry] = [
         (row, first[:, np.newaxis] * n + o, 1.0, 0.0),
         (row, second[:, np.newaxis] * n + o, -1.0, powers),

@@ -269,7 +269,7 @@ class Program(Model):
         Parameters
         ----------
         rename : callable
-            Change of each name; by default names stay.
+            Change of each name. By default names stay.
         """
         return _backends.make_highs_model(self, rename)
 

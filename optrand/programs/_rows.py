@@ -169,7 +169,7 @@ class Rows:
         return low, high
 
     def violation(self, residual: fmpq) -> fmpq:
-        """Return by how much a row of some residual (left side less right side) is broken; at most 0 if it holds."""
+        """Return by how much a row of some residual (left side less right side) is broken. At most 0 if it holds."""
         if self.sense is Sense.EQUAL:
             return abs(residual)
         return residual if self.sense is Sense.LESS else -residual
@@ -200,7 +200,7 @@ class Rows:
 
 @lru_cache(maxsize=1 << 16)
 def _coefficient(value: float, power: float, up: int) -> fmpq:
-    """Return a rational at least ``value * exp(power)`` if `up` is 1, at most if it is -1; exact if power is 0."""
+    """Return a rational at least ``value * exp(power)`` if `up` is 1, at most if it is -1. Exact if power is 0."""
     if power == 0 or value == 0:
         return rational(value)
     low, high = exp_bracket(power)

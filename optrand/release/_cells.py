@@ -205,7 +205,7 @@ class LabelColumn:
         if pa.types.is_null(cells.type):
             return np.full(len(column), self.missing_place, dtype=np.int32)
         if self.decimal is not None:
-            # Texts that stand for a missing number; a name is missing if nothing is written.
+            # Texts that stand for a missing number. A name is missing if nothing is written.
             no_number = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
             missing = _matches(cells, no_number if self.question.names is None else r"^[ \t]*$")
         else:
@@ -259,7 +259,7 @@ class LabelColumn:
 
 
 def refuse_labels(places: Places, question: Question) -> None:
-    """Refuse labels that cannot be released; neither which nor how many is said."""
+    """Refuse labels that cannot be released. Neither which nor how many is said."""
     lowest = int(places.min(initial=0))
     if lowest == 0 or (lowest == MISSING and question.nulls in ("drop", "pass")):
         return

@@ -79,7 +79,7 @@ def randomize_table(
         CSV or Parquet, by the end of its name. Or a frame of Spark, which its workers read, draw and write: it is
         computed three times, so cache it if that is slow.
     target : path
-        CSV or Parquet, whatever the source is; a folder of Parquet files becomes a folder. Of a frame of Spark the
+        CSV or Parquet, whatever the source is. A folder of Parquet files becomes a folder. Of a frame of Spark the
         absolute path of a folder on a disk that the driver and all workers share.
     question : Question
         With `ids` for a frame of Spark: frames have no order, so row numbers do not identify records.
@@ -102,7 +102,7 @@ def randomize_table(
     NotCertified
         The gap of a mechanism is above that of the question.
     Interrupted
-        A signal; the message says whether the table was released.
+        A signal. The message says whether the table was released.
     OSError
         The disk is full, ... A note states the epsilon that was spent.
 
@@ -487,7 +487,7 @@ class Signals:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold signals back until the block has ended; one that came in it is raised then, unless an error ends it."""
+        """Hold signals back until the block has ended. One that came in it is raised then, unless an error ends it."""
         before, self._waiting = self._waiting, True
         yield
         self._waiting = before

@@ -86,10 +86,10 @@ def randomize(
         public knowledge.
     ids : names of columns, or array, optional
         Identity of each record: one column, several together, or an array of ids in the order of the labels. By
-        default row numbers; an index is not looked at.
+        default row numbers. An index is not looked at.
     groups : names of columns, or array, optional
         Public columns that partition the rows: each group has a prior and a best randomizer of its own, all for one
-        epsilon; small ones are pooled. Estimates then take ``groups=``, too.
+        epsilon. Small ones are pooled. Estimates then take ``groups=``, too.
     dataset : str, optional
         Name under which the release is charged to a ledger, together with the column.
     ledger : Ledger, path, URL or None
@@ -103,7 +103,7 @@ def randomize(
     Returns
     -------
     Randomized
-        ``(table, record)``: other columns, the index and the order are kept; metadata of the frame is not. An index
+        ``(table, record)``: other columns, the index and the order are kept. Metadata of the frame is not. An index
         that is named like the labels, or equals them, is refused.
 
     Raises
@@ -280,7 +280,7 @@ def _check_frame(data: Any, column: Any, labels: Any) -> None:
             )
     for number in range(data.index.nlevels):
         level = data.index.get_level_values(number)
-        # A range from 0 in steps of 1 numbers the rows; other ranges may be labels.
+        # A range from 0 in steps of 1 numbers the rows. Other ranges may be labels.
         if type(level).__name__ == "RangeIndex" and (level.start, level.step) == (0, 1):
             continue
         if _are_equal(level, labels):

@@ -84,7 +84,7 @@ def _describe_damage(file: Path) -> InvalidInput:
 
 
 def _files_below(folder: Path) -> tuple[Path, ...]:
-    """Return the files of a partitioned table; names that begin with a dot or an underscore are no part of it."""
+    """Return the files of a partitioned table. Names that begin with a dot or an underscore are no part of it."""
     found = sorted(path for path in folder.rglob("*.parquet") if path.is_file())
     return tuple(
         path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)

@@ -111,7 +111,7 @@ def find_mechanisms(
 
 
 def pools_of(question: Question, sizes: Indices) -> Indices:
-    """Return the pool of each group, from 0 on, by the public sizes of all; one pool if no prior is bought.
+    """Return the pool of each group, from 0 on, by the public sizes of all. One pool if no prior is bought.
 
     A group has a pool of its own if its rows outnumber the noise on its counts, which adds up to about ``2 k`` over the
     epsilon of the prior. All others share the last one: for 53 labels and a prior of 0.05, of groups of 9,000, 40,
@@ -232,7 +232,7 @@ LIMITS = Limits()
 class Conditioning:
     """Fitness of a mechanism for histograms, and for losses whose noise is undone.
 
-    The weight is the share of labels that (debiased) randomized response draws; its cost is a share of the loss under
+    The weight is the share of labels that (debiased) randomized response draws. Its cost is a share of the loss under
     the prior, of classes of the probability that one stays.
     """
 
@@ -328,7 +328,7 @@ class Estimates:
 
     @classmethod
     def of(cls, fits: Sequence[Conditioning], rows: NDArray[Any], bias: float) -> Estimates:
-        """Return the estimates that a release admits whose pools have some rows each; their noise is independent."""
+        """Return the estimates that a release admits whose pools have some rows each. Their noise is independent."""
         labels, total = fits[0].mechanism.labels, int(rows.sum())
         obstacle = next((fit.obstacle for fit in fits if not fit.possible), None)
         variances = [float(fit.mechanism.problem.prior @ fit.mechanism.table.variances) for fit in fits]

@@ -105,7 +105,7 @@ class Question:
     groups : tuple of str
         Public columns whose values partition the rows: each group has a prior and a randomizer of its own.
     ids : tuple of str
-        Columns that identify a record, together; by default row numbers do.
+        Columns that identify a record, together. By default row numbers do.
     gap : float
         Largest proven relative gap to the optimum that is accepted.
 
@@ -230,7 +230,7 @@ class Question:
             raise InvalidInput("the mechanism has outputs that are no classes 0, 1, ...: take one for classification")
 
     def _check_problem(self, order: Any) -> None:
-        """Return the loss, penalty and outputs; afterwards none of them is None."""
+        """Return the loss, penalty and outputs. Afterwards none of them is None."""
         loss, penalty = RANDOMIZERS.get(self.rule, (None, None))
         if loss is not None:
             useless = [name for name in ("loss", "bias_penalty", "outputs") if getattr(self, name) is not None]

@@ -99,11 +99,11 @@ class ReleaseRecord(Released):
     gap, bias, variance : float
         Proven distance from the optimum as a share, largest bias and largest variance of a label.
     noisy_label_loss : float
-        Expected loss of a label under the prior; of names the probability that one changes.
+        Expected loss of a label under the prior. Of names the probability that one changes.
     relative_loss : float, optional
         Objective of a release by groups, as a share of that of one mechanism for all rows.
     mechanisms : mapping of str to Mechanism
-        Mechanism of each group by the group's name, a JSON list of its values; some may be the same.
+        Mechanism of each group by the group's name, a JSON list of its values. Some may be the same.
     table : TableFile, optional
         None if the release is no file.
 

@@ -268,7 +268,7 @@ def _describe_change() -> InputChanged:
 
 @contextmanager
 def _jobs(context: Any) -> Iterator[Callable[[Work], Any]]:
-    """Yield a function that broadcasts; variables are destroyed at the end, and jobs are cancelled on an error."""
+    """Yield a function that broadcasts. Variables are destroyed at the end, and jobs are cancelled on an error."""
     sent: list[Any] = []
 
     def broadcast(work: Work) -> Any:

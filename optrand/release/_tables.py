@@ -104,7 +104,7 @@ def check_signs(separator: str, decimal: str) -> tuple[str, str]:
 
 
 class CsvTable(Table):
-    """A CSV or TSV file, perhaps gzipped; batches hold bytes, null for an empty cell without quotes.
+    """A CSV or TSV file, perhaps gzipped. Batches hold bytes, null for an empty cell without quotes.
 
     pyarrow reads a quote that is never closed up to the next one, so that labels would become part of a public cell.
     The file is therefore cut into blocks of whole records, whose quotes are checked on the way: of `block` bytes, or as
@@ -154,7 +154,7 @@ class CsvTable(Table):
             raise InvalidInput(f"{self.path.name} has a header and no rows: there is nothing to randomize")
 
     def _blocks(self) -> Iterator[bytes]:
-        """Yield blocks of whole records, unpacked; the first begins with the header, without a byte-order mark."""
+        """Yield blocks of whole records, unpacked. The first begins with the header, without a byte-order mark."""
         with self.path.open("rb") as stream:
             packed = stream.read(2) == b"\x1f\x8b"
             stream.seek(0)
@@ -199,7 +199,7 @@ class CsvTable(Table):
     def _whole(self, data: bytes) -> int:
         """Return the length of the whole records at the beginning of some data."""
         if b'"' not in data:
-            # Mixed line ends may be cut at any of them; a lone carriage return at the end may be half of one.
+            # Mixed line ends may be cut at any of them. A lone carriage return at the end may be half of one.
             return data.rfind(b"\n") + 1 or data.rfind(b"\r", 0, len(data) - 1) + 1
         match = self._records.match(data)
         end = match.end() if match else 0

@@ -47,7 +47,7 @@ class RandomBits:
     def bernoulli_exp(self, numerator: int, denominator: int) -> bool:
         """Return True with probability ``exp(-numerator / denominator)``, for a fraction from 0 to 1.
 
-        Draw coins of probability ``x / 1, x / 2, ...`` until one fails; the number of the first failure is odd with
+        Draw coins of probability ``x / 1, x / 2, ...`` until one fails. The number of the first failure is odd with
         probability ``1 - x + x^2 / 2! - ... = exp(-x)``.
         """
         trial = 1
@@ -135,7 +135,7 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
     Notes
     -----
     With the scale ``t / s``: a uniform ``u < t``, kept with probability ``exp(-u / t)``, plus ``t`` times a geometric
-    number of successes of probability ``exp(-1)``, has ``Pr[x]`` proportional to ``exp(-x / t)``; divided by ``s`` and
+    number of successes of probability ``exp(-1)``, has ``Pr[x]`` proportional to ``exp(-x / t)``. Divided by ``s`` and
     rounded down it has ratio ``exp(-s / t)`` ([CKS20], Algorithms 1 and 2). Three to ten microseconds a draw.
 
     Examples
@@ -176,7 +176,7 @@ def discrete_staircase(
     Notes
     -----
     The remainder of ``abs(x)`` is on the upper level or the lower one with weights ``r`` and :math:`(\Delta - r)
-    e^{-\varepsilon}`, which are coins once both are divided by a bound on the larger, and uniform on it; the number of
+    e^{-\varepsilon}`, which are coins once both are divided by a bound on the larger, and uniform on it. The number of
     whole stairs is geometric. A negative zero starts again. Few rounds however long the stair, at the best `rise`.
 
     Examples

@@ -84,7 +84,7 @@ class SeededEntropy:
     Parameters
     ----------
     seed : int
-        At least 0; equal seeds give equal words on every machine.
+        At least 0. Equal seeds give equal words on every machine.
 
     Examples
     --------

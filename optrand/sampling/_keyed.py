@@ -2,7 +2,7 @@
 
 A release that is killed and resumed, retried or partitioned otherwise must not draw twice: two noisy labels of one
 record reveal more than one. Here the words of a record are a pseudorandom function of its id, so that it has one draw,
-whenever and wherever it is computed. Privacy is then computational; the proof is in ``docs/mathematics.md``.
+whenever and wherever it is computed. Privacy is then computational. The proof is in ``docs/mathematics.md``.
 """
 
 from __future__ import annotations

@@ -103,14 +103,14 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
     counts : (k,) array of integers
         Number of rows of each label. Private.
     epsilon : float
-        In nats; taken as the shortest decimal that reads back as the float.
+        In nats. Taken as the shortest decimal that reads back as the float.
     source : EntropySource, optional
         The operating system by default.
 
     Returns
     -------
     tuple of int
-        Counts of the k labels; entries may be negative.
+        Counts of the k labels. Entries may be negative.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySourc
 
 @dataclass(frozen=True)
 class EstimatedPrior:
-    """Prior estimated from private labels; safe to publish for the budget that it states.
+    """Prior estimated from private labels. Safe to publish for the budget that it states.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     Returns
     -------
     (k,) array
-        Positive probabilities; uniform if no noisy count is above zero.
+        Positive probabilities. Uniform if no noisy count is above zero.
 
     Raises
     ------

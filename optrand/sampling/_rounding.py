@@ -93,7 +93,7 @@ def unbiased_rounding(values: ArrayLike, knots: ArrayLike, *, source: EntropySou
     -----
     The probability is exactly that of the floats as rational numbers: a random word is compared in floats if it is
     further from the probability than any rounding error, otherwise (once in about ``2**49`` values) in integers of any
-    size. Cost ``O(log n)`` a value; temporary memory does not grow with their number.
+    size. Cost ``O(log n)`` a value. Temporary memory does not grow with their number.
 
     Rounding alone is not private: it is the first half of a :class:`~optrand.studies.ContinuousMechanism`.
 

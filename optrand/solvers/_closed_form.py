@@ -37,7 +37,7 @@ class ClosedForm:
     """
 
     def accepts(self, problem: Problem) -> bool:
-        """Return whether a closed form answers the problem; the formulas are evaluated to decide it."""
+        """Return whether a closed form answers the problem. The formulas are evaluated to decide it."""
         return is_over_labels(problem) or self.answer(problem) is not None
 
     def answer(self, problem: Problem) -> Solution | None:

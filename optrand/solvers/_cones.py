@@ -203,13 +203,13 @@ class ConeProgram:
         return amounts
 
     def build(self) -> ConicProgram:
-        """Return the minimisation; variables are the three sums at each node, then slopes at ends, then charges."""
+        """Return the minimisation. Variables are the three sums at each node, then slopes at ends, then charges."""
         n, m, k, penalty = self.first.size, self.nodes, self.problem.k, self.problem.bias_penalty
         slopes, charges = n * len(self.ends), 0 if self.problem.unbiased else k
         arcs, labels, none = self._arc_rows(), self._label_rows(), sparse.csr_array((n, m))
         by_end = [sparse.eye_array(n) * side for side, _ in self.ends]
         at_end = [sparse.eye_array(n) * (side * end) for side, end in self.ends]
-        # A, B and C of each arc; the lines at the ends count in the latter two.
+        # A, B and C of each arc. The lines at the ends count in the latter two.
         blank = [sparse.csr_array((n, n)) for _ in self.ends]
         last = [sparse.csr_array((n, charges))] if charges else []
         weight = sparse.hstack([arcs, none, none, *blank, *last])
@@ -231,7 +231,7 @@ class ConeProgram:
         size = 3 * m + slopes + charges
         positive = [sparse.hstack([sparse.csr_array((slopes, 3 * m)), sparse.eye_array(slopes, slopes + charges)])]
         lower = [np.zeros(slopes)]
-        # An unknown prior is positive and sums to one; a known one fixes the first sums at all nodes.
+        # An unknown prior is positive and sums to one. A known one fixes the first sums at all nodes.
         if self.unknown:
             positive.append(sparse.hstack([labels, sparse.csr_array((k, size - m))]))
             lower.append(np.full(k, self.floor / k))
@@ -347,7 +347,7 @@ def solve_cones(
         if not finest:
             sums = _at(prolongations[number - 1], answer.sums)
             nodes = arcs_near_path(program.terms(sums[0]), sums[1], sums[2], options.reach)
-            # With bounds or a bias, arcs near the path may hold no randomizer; those of the two ends do if any do.
+            # With bounds or a bias, arcs near the path may hold no randomizer. Those of the two ends do if any do.
             if not (problem.unbiased and isinstance(problem.outputs, Line)):
                 nodes = unite_arcs(nodes, end_arcs(sums.shape[1] - 1))
     return program, answer, calls

@@ -92,12 +92,12 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     Returns
     -------
     Mechanism or ProgramMechanism
-        An exact table; its :attr:`~optrand.Mechanism.certificate` states the proven bounds.
+        An exact table. Its :attr:`~optrand.Mechanism.certificate` states the proven bounds.
 
     Raises
     ------
     NotCertified
-        If the answer is not feasible, or no useful bound was found; the best mechanism is attached, if there is one.
+        If the answer is not feasible, or no useful bound was found. The best mechanism is attached, if there is one.
 
     Notes
     -----

@@ -47,7 +47,7 @@ def solver_failures(solver: object) -> Iterator[None]:
     except Infeasible:
         raise
     except (InvalidInput, ArithmeticError, LookupError, RuntimeError, ValueError) as error:
-        # Some of our own errors are RuntimeErrors or ValueErrors as well; except for InvalidInput they say more than
+        # Some of our own errors are RuntimeErrors or ValueErrors as well. Except for InvalidInput they say more than
         # the message below.
         if isinstance(error, OptrandError) and not isinstance(error, InvalidInput):
             raise
@@ -104,10 +104,10 @@ class GuardedSolver(ABC):
 
     @abstractmethod
     def _solution(self, problem: Problem) -> Solution:
-        """Answer a problem that it accepts; statistics without a name are this solver's own."""
+        """Answer a problem that it accepts. Statistics without a name are this solver's own."""
 
     def __call__(self, problem: Problem) -> Solution:
-        """Solve `problem`; the answer is a claim, to be certified.
+        """Solve `problem`. The answer is a claim, to be certified.
 
         Raises
         ------

@@ -50,7 +50,7 @@ def column_weights(prior: Floats, first: Indices, last: Indices, epsilon: float)
 def balance_arcs(problem: Problem, arcs: Arcs) -> Arcs:
     r"""Restore rows that sum to 1 and means that are right, to rounding, of arcs that nearly have them.
 
-    Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost; of several
+    Masses change by the least sum of :math:`\Delta c^2 / c`, and outputs that may move at the least cost. Of several
     rounds the arcs of the least error are returned.
 
     Examples

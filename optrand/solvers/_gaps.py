@@ -44,7 +44,7 @@ class Prices:
     Attributes
     ----------
     outputs : (n,) array
-        Increasing; on the line, where :math:`f` may have a local minimum.
+        Increasing. On the line, where :math:`f` may have a local minimum.
     costs : (n,) array
         :math:`f` there, for columns scaled to ``s in [1, E]^k``, up to rounding.
     rounding : (n,) array

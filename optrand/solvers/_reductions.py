@@ -3,12 +3,12 @@
 :class:`Translation` moves labels far from zero. Floats near ``1e15`` are an eighth apart, so that neither outputs nor
 multipliers of labels there have digits to spare. But the differences of such labels are floats
 (:attr:`optrand.model._problem.Problem.origin`). Squared and absolute loss, and tables, do not change when labels and
-outputs move together; so randomizers and multipliers are found for the differences, and remember from where they are
+outputs move together. So randomizers and multipliers are found for the differences, and remember from where they are
 measured.
 
 :class:`Reduction` drops idle labels, those of zero or negligible prior. A label of prior zero adds nothing to the loss,
 so the optimum without it is a lower bound of the optimum with it; and a row that is a mixture of its neighbours' rows
-is as private as they are. If bias is allowed, the row of either neighbour will do; an unbiased problem keeps its two
+is as private as they are. If bias is allowed, the row of either neighbour will do. An unbiased problem keeps its two
 end labels, and each dropped label mixes the rows of the kept labels around it, which is unbiased randomized rounding.
 The multipliers of dropped labels are zero. The same is done with the thinnest tails of a prior under squared loss:
 labels that, together, add no more than rounding to the loss, whatever their rows. If they are kept, their multipliers
@@ -124,7 +124,7 @@ class Reduction:
 
     @cached_property
     def kept(self) -> NDArray[np.bool_]:
-        """The labels that matter; in classification, whose outputs are the labels, all of them."""
+        """The labels that matter, or in classification, whose outputs are the labels, all of them."""
         kept = (self.problem.prior > 0) & ~self._negligible | (self.problem.loss == losses.zero_one)
         if self.problem.unbiased:
             kept[[0, -1]] = True

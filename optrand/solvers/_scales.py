@@ -74,7 +74,7 @@ def _unavoidable(problem: Problem) -> float:
 
 
 def _compute_losses(problem: Problem, constant: float) -> list[Floats]:
-    """Compute the losses of each label under these randomizers; the constant output is counted from the first label."""
+    """Compute the losses of each label under these randomizers. The constant output is counted from the first label."""
     apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
     spread, k = float(apart[-1]) or 1.0, problem.k
     overhang = spread / excess

@@ -10,7 +10,7 @@ For any inputs `r` and numbers with :math:`\sum_y r_y 2^{b_{y i}} \leq 1` at eac
 
 holds of every table within the capacity. With a multiplier this constraint turns the utility into another one, whose
 certified optimum over private randomizers bounds the optimum under both (``docs/mathematics.md``, Channels of limited
-capacity). Its best `r`, multiplier and `b` are read off the solution of the program; the bound holds for any others.
+capacity). Its best `r`, multiplier and `b` are read off the solution of the program. The bound holds for any others.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
 
     Examples
     --------
-    Only the first of three states is rare; how many bits are its report worth?
+    Only the first of three states is rare. How many bits are its report worth?
 
     >>> found = best(np.eye(3), [0.2, 0.4, 0.4], 2.0)
     >>> f"{found.lower:.6f}", found.gap < 1e-9, f"{found.capacity:.4f}"

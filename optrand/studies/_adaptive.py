@@ -44,7 +44,7 @@ class AdaptiveOutputs:
     Attributes
     ----------
     mechanism : Mechanism
-        On the grid; its problem has the grid as its outputs.
+        On the grid. Its problem has the grid as its outputs.
     lower : float
         Lower bound of the loss of every randomizer with outputs in the original problem's set.
     """
@@ -281,7 +281,7 @@ class _Search:
         return best
 
     def _leave_one_out(self, found: AdaptiveOutputs) -> AdaptiveOutputs | None:
-        """Leave out one output so that the tolerance holds; those that should cost least are tried first."""
+        """Leave out one output so that the tolerance holds. Those that should cost least are tried first."""
         outputs, gaps = found.grid.values, np.diff(found.grid.values)
         weights = found.mechanism.prior @ found.mechanism.matrix
         costs = np.full(outputs.size, math.inf)

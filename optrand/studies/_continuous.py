@@ -42,7 +42,7 @@ class ContinuousPrior:
     Parameters
     ----------
     values : (m,) array
-        A sample, or the middles of a histogram's bins, in any order; weights of equal values are added up.
+        A sample, or the middles of a histogram's bins, in any order. Weights of equal values are added up.
     weights : (m,) array, optional
         At least 0, in any unit (counts, probabilities): they are divided by their sum. Equal by default.
     low, high : float, optional
@@ -190,7 +190,7 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     Returns
     -------
     Knots
-        The two ends and ``n - 2`` values of the prior; fewer if the prior has fewer values of positive weight.
+        The two ends and ``n - 2`` values of the prior. Fewer if the prior has fewer values of positive weight.
 
     Notes
     -----
@@ -291,11 +291,11 @@ class ContinuousMechanism:
         Raises
         ------
         InvalidInput
-            Values outside the interval; the message does not reveal which, or how many.
+            Values outside the interval. The message does not reveal which, or how many.
 
         Notes
         -----
-        Two independent words per value, one to round and one to randomize; both draws have exact rational
+        Two independent words per value, one to round and one to randomize. Both draws have exact rational
         probabilities.
         """
         # The mean of the rounded value is the value, and that of the output is the knot, so the output is unbiased; and
@@ -324,7 +324,7 @@ class ContinuousMechanism:
             raise InvalidInput(f"the prior has values outside the interval from {self.low:g} to {self.high:g}")
         randomizer = self.mechanism.randomizer
         cells, total = KnotCells.of(self.knots, prior.values), 0.0
-        # A label goes to the knot on either side; its errors are those of the output of that knot about the label.
+        # A label goes to the knot on either side. Its errors are those of the output of that knot about the label.
         for knot, share in ((cells.left, 1 - cells.share), (cells.left + 1, cells.share)):
             errors = randomizer.biases[knot] + (self.knots[knot] - prior.values)
             total += math.fsum(prior.weights * share * (randomizer.variances[knot] + errors**2))
@@ -406,7 +406,7 @@ class KnotCount:
 def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int]) -> tuple[KnotCount, ...]:
     """Compute the added and total loss of each number of knots in `counts`, placed by :func:`place_knots`.
 
-    Knots added to others never raise the total; sets that are not nested may, by a little. `epsilon` is in nats.
+    Knots added to others never raise the total. Sets that are not nested may, by a little. `epsilon` is in nats.
 
     Raises
     ------

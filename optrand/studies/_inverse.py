@@ -28,7 +28,7 @@ class EpsilonBracket:
     Attributes
     ----------
     loss : float
-        In the problem's own units; for classification the probability of an output that is not the label.
+        In the problem's own units. For classification the probability of an output that is not the label.
     low : float
         No randomizer with this epsilon, or less, reaches the loss.
     mechanism : Mechanism
@@ -76,7 +76,7 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     problem : Problem
         Its epsilon plays no part.
     loss : float
-        In the units of the problem's loss; for classification the probability of an output that is not the label, which
+        In the units of the problem's loss. For classification the probability of an output that is not the label, which
         is one minus the value of the problem.
     tolerance : float
         Largest distance between the ends of the bracket, in nats.
@@ -165,7 +165,7 @@ def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
 class _Trial:
     """Outcome at one epsilon: the loss is reached, or proven to be out of reach, or neither (None).
 
-    The mechanism is the proof; it is None if the problem is infeasible.
+    The mechanism is the proof. It is None if the problem is infeasible.
     """
 
     epsilon: float

@@ -85,7 +85,7 @@ def solve_many(
     Returns
     -------
     list of Mechanism
-        In the order of the problems; each is exact, as that of :func:`optrand.solve`.
+        In the order of the problems. Each is exact, as that of :func:`optrand.solve`.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def solve_many(
         An item that is not a problem, named by its position, or an invalid solver or time limit. It is raised before
         anything is solved.
     SomeFailed
-        Problems without a certified answer, by their positions; all other mechanisms are attached as ``results``.
+        Problems without a certified answer, by their positions. All other mechanisms are attached as ``results``.
 
     Examples
     --------

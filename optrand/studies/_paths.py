@@ -24,8 +24,8 @@ that :math:`c_j = \sum_{q \ni j} \mu_q` and :math:`t = \sum_q \mu_q`. Hence
 .. math:: M(y) = \sum_j c_j s_j(y) \delta_{v_j} = \sum_q \mu_q \sum_{j \in q} s_j(y) \delta_{v_j},
 
 and of the bins of :math:`q` exactly one holds :math:`y`, so that the inner sum has the total :math:`m_q + E - 1`, which
-does not depend on :math:`y`. A node that ``d`` columns leave adds ``d - 1`` ends of places and the first node one more;
-so there are at most as many paths as columns, less one for every further node that a column leaves. For the last
+does not depend on :math:`y`. A node that ``d`` columns leave adds ``d - 1`` ends of places and the first node one more.
+So there are at most as many paths as columns, less one for every further node that a column leaves. For the last
 statement hand places on in the order in which they were taken, and lay the columns end to end in the order of their
 intervals: label ``y`` is favoured by the columns within a window of length :math:`t`, which moves on as ``y`` grows,
 and the column at :math:`x` hands its place to the column at :math:`x + t`. So the bins of :math:`u` are those at
@@ -70,7 +70,7 @@ class Path:
     arcs : (bins,) array of int
         Indices of its columns in the flow, from the first label to the last.
     first, last : (bins,) arrays of int
-        First and last label of each bin; each bin begins where the one before it ends.
+        First and last label of each bin. Each bin begins where the one before it ends.
     outputs : (bins,) array
     mass : int
         Its share of the mass of each of its columns.
@@ -157,7 +157,7 @@ class Paths:
 
     @property
     def weights(self) -> list[Fraction]:
-        """Weight of each path in the mixture, exactly; they sum to 1."""
+        """Weight of each path in the mixture, exactly. They sum to 1."""
         # The weights of the theorem, mu (m + R - 1), as integers: times the denominator of R.
         total = self.flow.total(self.ratio)
         low, more = self.ratio.denominator, self.ratio.numerator - self.ratio.denominator

@@ -1,7 +1,7 @@
 r"""Points of a weighted set to which rounding the whole set adds the least variance: an exact dynamic programme.
 
 Unbiased randomized rounding between two neighbours :math:`a < b` of the chosen points adds
-:math:`C(a, b) = \sum_{a < x < b} w_x (x - a)(b - x)`; the sum over neighbours is to be least for a given number of
+:math:`C(a, b) = \sum_{a < x < b} w_x (x - a)(b - x)`. The sum over neighbours is to be least for a given number of
 points, the first and the last among them.
 
 *Choosing from the set itself loses nothing.* Hold all chosen points but one, :math:`t`, and move that one between two
@@ -60,7 +60,7 @@ class Placements:
         return float(self._costs[n - 2][-1]) * self._width**2
 
     def places(self, n: int) -> Places:
-        """Return the indices of the best `n` points; fewer if more would add nothing."""
+        """Return the indices of the best `n` points. Fewer if more would add nothing."""
         self._reach(n)
         places = [self._costs[0].size - 1]
         for choice in reversed(self._choices[: n - 2]):

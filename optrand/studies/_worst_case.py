@@ -36,7 +36,7 @@ def minimax(
     epsilon : float
         Privacy budget in nats.
     bias_penalty : float
-        Factor of half the squared bias, above 0; by default no bias is allowed.
+        Factor of half the squared bias, above 0. By default no bias is allowed.
     outputs : Line or Interval, optional
         By default the line.
 
@@ -63,7 +63,7 @@ def minimax(
 
     Examples
     --------
-    Three labels; in the worst prior the middle one weighs as much as both ends.
+    Three labels. In the worst prior the middle one weighs as much as both ends.
 
     >>> import optrand
     >>> mechanism = optrand.studies.minimax([0, 1, 2], epsilon=1.0)

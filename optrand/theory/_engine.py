@@ -141,7 +141,7 @@ def cases(names: str, *rows: tuple[Any, ...]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Draws:
-    """Random instances, `count` of them; the generator of each is seeded with its number."""
+    """Random instances, `count` of them. The generator of each is seeded with its number."""
 
     count: int
     draw: Callable[[random.Random], Any]
@@ -213,7 +213,7 @@ class Claim:
     undecided
         A quantifier that no computation settles, such as an unnamed constant, or an empty text.
     printed, corrected, false
-        The forms; the false one must be refuted on the same instances.
+        The forms. The false one must be refuted on the same instances.
     """
 
     declared: ClassVar[dict[str, Claim]] = {}
@@ -350,7 +350,7 @@ class Case:
 
     @property
     def instance(self) -> str:
-        """The instance as text; the fields of one object stand for themselves."""
+        """The instance as text. The fields of one object stand for themselves."""
         return write_value(_name_fields(self.given) if is_dataclass(self.given) else self.given)
 
     def __str__(self) -> str:

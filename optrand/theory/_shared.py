@@ -133,7 +133,7 @@ def ratio_of_neighbours(laws: Mapping[tuple[int, ...], Mapping[Key, Fraction]]) 
 
 
 def push_forward(law: Iterable[tuple[Key, Fraction]], image: Callable[[Key], Image]) -> dict[Image, Fraction]:
-    """Compute the law of a function of an outcome; outcomes may come more than once."""
+    """Compute the law of a function of an outcome. Outcomes may come more than once."""
     found: dict[Image, Fraction] = {}
     for outcome, chance in law:
         seen = image(outcome)

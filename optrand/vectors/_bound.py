@@ -59,7 +59,7 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
         # negative.
         if dual.level <= 0 or not all(level > 0 for level in levels):
             return Fraction(0)
-        # All subsets at once, by their types; upper ends, since a larger theta only weakens the bound.
+        # All subsets at once, by their types. Upper ends, since a larger theta only weakens the bound.
         theta = max(price.upper() for price in squares / (levels * chances))
         if not theta > 0:
             return Fraction(0)

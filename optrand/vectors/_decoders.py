@@ -90,7 +90,7 @@ def _least_squares(channel: Floats, prior: Floats) -> Floats:
     used, free = chances > 0, (chances == 0) & channel.any(axis=0)
     vectors = np.zeros((channel.shape[1], k))
     rest = null_space(channel[:, free].T, rcond=singular).T if free.any() else np.eye(k)
-    # Symbols that cost nothing cover some directions; the others are left to weighted least squares.
+    # Symbols that cost nothing cover some directions. The others are left to weighted least squares.
     root = np.sqrt(chances[used])
     whitened = rest @ channel[:, used] / root
     if np.linalg.matrix_rank(whitened, rtol=singular) < rest.shape[0]:

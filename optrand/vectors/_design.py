@@ -337,7 +337,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     Parameters
     ----------
     prior : (K,) array
-        Prior of the classes ``0 ... K-1``, at least two. Zeros are allowed; such classes are unbiased, too.
+        Prior of the classes ``0 ... K-1``, at least two. Zeros are allowed. Such classes are unbiased, too.
     epsilon : float
         Privacy budget in nats, from 1e-140 to 700.
 

@@ -126,7 +126,7 @@ def _join(parts: list[NDArray[np.intp]], prior: Floats) -> list[NDArray[np.intp]
     """Join neighbouring groups, those first whose join adds least to the squared deviations within groups."""
     means = [float(prior[part].mean()) for part in parts]
     # A heuristic: Ward's criterion for neighbours on the line. A single group of K classes has K + 1 types, which must
-    # always be allowed; the last term allows for rounding of the logarithms.
+    # always be allowed. The last term allows for rounding of the logarithms.
     limit = math.log(max(MOST_TYPES, prior.size + 1)) + 1e-9
     while sum(math.log(part.size + 1) for part in parts) > limit:
         costs = [

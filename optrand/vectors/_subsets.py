@@ -67,7 +67,7 @@ class UnbiasedVectors(Record):
               \sum_S \Pr[S \mid y] \, v_S = e_y
 
     Made by :func:`~optrand.vectors.unbiased_vectors`. Masses are integers, so privacy, rows and means are
-    those of rationals; subsets of one type (the same number of classes of each group) have equal masses.
+    those of rationals. Subsets of one type (the same number of classes of each group) have equal masses.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ class UnbiasedVectors(Record):
         Raises
         ------
         InvalidInput
-            Values that are no classes; the message does not reveal which, or how many.
+            Values that are no classes. The message does not reveal which, or how many.
 
         Examples
         --------
@@ -487,7 +487,7 @@ def _integers(numbers: Floats, digits: int) -> Integers:
 
 
 def _adjugate(matrix: Integers) -> tuple[Integers, int]:
-    """Return the adjugate and the determinant of a square matrix of integers; no adjugate if it is singular."""
+    """Return the adjugate and the determinant of a square matrix of integers. No adjugate if it is singular."""
     exact = fmpz_mat(matrix.tolist())
     determinant = exact.det()
     if determinant == 0:

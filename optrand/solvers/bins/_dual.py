@@ -66,7 +66,7 @@ def bin_dual(partition: Partition) -> Floats:
 def extremes(bins: Bins, penalty: float) -> tuple[Floats, Floats]:
     """Return the smallest and the largest potentials of each node: no arc is shorter than its ends are apart.
 
-    They are the distances to the last node, negative, and those from the first one; the length of each arc is the cost
+    They are the distances to the last node, negative, and those from the first one. The length of each arc is the cost
     of its bin, and the penalty. Both are equal at the nodes of shortest paths.
     """
     far = np.full(bins.problem.k, np.inf)
@@ -78,7 +78,7 @@ def potentials(bins: Bins, near: Floats, penalty: float, between: tuple[Floats, 
     """Return potentials near some numbers, which are clipped between the extremes.
 
     The largest potentials below them and the smallest above are shortest and longest distances as well, on paths that
-    begin at any node; the answer is halfway between.
+    begin at any node. The answer is halfway between.
     """
     clipped = np.clip(near, *between)
     halfway: Floats = (_below(bins, clipped, penalty) + _above(bins, clipped, penalty)) / 2
@@ -104,7 +104,7 @@ class _Shares:
     ----------
     positions : Positions
         The groups are the bins. A label's lower bound is its loss at the output of its bin, the upper one that at the
-        nearest other output; both are the same if there is one bin.
+        nearest other output. Both are the same if there is one bin.
     """
 
     partition: Partition
@@ -153,7 +153,7 @@ class _Shares:
         bins = self.partition.bins
         ends = bins.reaches(self.alpha(position) / bins.prior)
         low, high = (isotonic_regression(end, weights=bins.prior).x for end in ends)
-        # The level of a reach is the loss at either end; the mean where both ends leave a choice. Under Poisson log
+        # The level of a reach is the loss at either end, or the mean if both ends leave a choice. Under Poisson log
         # loss the reach of label 0 begins at 0, whatever its level is.
         above = bins.own(high)
         below = np.where(low > 0, bins.own(low), above) if bins.problem.loss.positive_outputs else bins.own(low)

@@ -33,7 +33,7 @@ class BinPath(GuardedSolver):
     r"""Dinkelbach's method over shortest paths: the optimum without a bias penalty.
 
     For a guess :math:`r` of the loss, :math:`\min \sum_S (G_S - r)` over partitions into bins :math:`S` is a shortest
-    path, where :math:`G_S` is the cost of a bin's column; the loss :math:`\sum_S G_S / (E - 1 + m)` of its ``m`` bins
+    path, where :math:`G_S` is the cost of a bin's column. The loss :math:`\sum_S G_S / (E - 1 + m)` of its ``m`` bins
     is the next guess. Guesses fall, and the one that its own path repeats is the optimum.
 
     Notes
@@ -156,7 +156,7 @@ def rr_on_bins(
 
     Notes
     -----
-    Optimality is [GKK23]'s theorem; the dual proves it for the case at hand (:mod:`optrand.solvers.bins._dual`). At a
+    Optimality is [GKK23]'s theorem. The dual proves it for the case at hand (:mod:`optrand.solvers.bins._dual`). At a
     large epsilon every label of positive prior has a bin of its own. As epsilon goes to 0, squared and Poisson log loss
     keep two bins, cut at the mean: telling them apart always gains something. Absolute loss ends with one, the median.
 

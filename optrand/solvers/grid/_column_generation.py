@@ -64,7 +64,7 @@ class ColumnGeneration(GuardedSolver):
 
     The first columns are intervals of labels, some of them from the problem of squared loss with outputs anywhere
     between the ends of the grid, moved to the neighbouring values. Masters are linear programs, solved by the simplex
-    method, so that answers have few columns; at a finite bias penalty they are quadratic, and solved by an
+    method, so that answers have few columns. At a finite bias penalty they are quadratic, and solved by an
     interior-point method. Multipliers of a master seldom price all columns at zero or more, though its answer may be
     optimal. Unless bias is forbidden, others are looked for within the bounds that the columns in use set to them.
 
@@ -109,7 +109,7 @@ class ColumnGeneration(GuardedSolver):
         rounds, status = 0, ""
         while rounds < self.rounds:
             rounds += 1
-            # Solve over the columns so far; judge the answer by the certificate's own bound.
+            # Solve over the columns so far. Judge the answer by the certificate's own bound.
             arcs, dual, status = self._solve(Master(problem, *columns), simplex=linear)
             best.update(arcs, dual)
             duals, before = [dual], columns[1].size
@@ -129,7 +129,7 @@ class ColumnGeneration(GuardedSolver):
                 break
         if _is_charged(problem) and best.gap > self.gap:
             self._within_bounds(best.arcs, best)
-        # Central masses are positive everywhere; those of idle columns are of the size of its tolerance.
+        # Central masses are positive everywhere. Those of idle columns are of the size of its tolerance.
         arcs = best.arcs.only(best.arcs.masses * math.exp(problem.epsilon) > self.options.unused)
         if not arcs.masses.size:
             raise SolverFailed("the last master uses no column: its coefficients are too far apart for floats")
@@ -253,7 +253,7 @@ class _Best:
     def update(self, arcs: Staircase, dual: Dual) -> None:
         """Take in a primal answer and multipliers that may prove more than the best so far."""
         problem = self.problem
-        # Values of restricted programs fall as columns are added, so the last answer is the best; bounds may rise and
+        # Values of restricted programs fall as columns are added, so the last answer is the best. Bounds may rise and
         # fall.
         self.arcs = arcs
         bound = lower_bound(problem, dual)
@@ -374,7 +374,7 @@ class Master:
         k, free = self.problem.k, self._biases
         rows = [np.hstack((self.steepness, np.zeros((k, free))))]
         right = [np.ones(k)]
-        # Means are rows of their own; a finite bias is a variable that makes up for what they lack.
+        # Means are rows of their own. A finite bias is a variable that makes up for what they lack.
         if self._has_means:
             moments = self.steepness * ((self.outputs - self.centre) / self.width)
             rows.append(np.hstack((moments, -np.eye(k)[:, :free])))

@@ -74,7 +74,7 @@ class GridDual(GuardedSolver):
     Attributes
     ----------
     gap : float
-        Relative gap at which an answer is taken; the answer of the smallest gap otherwise.
+        Relative gap at which an answer is taken. Otherwise the answer of the smallest gap is.
     fallback : ColumnGeneration or None
         Solver to call if the gap is larger. With None the answer of the interior point stands.
     options : GridOptions
@@ -151,7 +151,7 @@ class Columns(NamedTuple):
         return cls(first, end, at, np.zeros(at.size))
 
     def unite(self, *others: Columns) -> Columns:
-        """Join these columns and some others, in the order of the arcs; equal ones become one of the sum of masses."""
+        """Join these columns and some others, in the order of the arcs. Equal ones become one of the sum of masses."""
         *places, mass = (np.concatenate(parts) for parts in zip(self, *others, strict=True))
         first, end, at = places
         order = np.lexsort((at, end, first))

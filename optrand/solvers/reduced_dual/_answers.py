@@ -1,7 +1,7 @@
 r"""A problem in the unit of the kernel, and its answers in that of the labels.
 
 Without bias and ends, shifting and stretching the line of outputs maps dual-feasible points to such points, so the
-total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual._arcs`); from a point of value :math:`W`
+total of all labels' terms can be fixed (:mod:`optrand.solvers.reduced_dual._arcs`). From a point of value :math:`W`
 the best stretch gives the bound :math:`(W^2 - \operatorname{Var} Y) / 2`. Elsewhere the total is unknown.
 
 The interior point ends near a solution. Masses and outputs next to its own are restored that satisfy the equations of a
@@ -62,7 +62,7 @@ class AnswerOptions:
     patience : int
         Number of repaired multipliers after which one must have had a smaller gap.
     freedoms : tuple of float
-        Freedoms of masses against outputs to try in an interval without bias; elsewhere the last one is used.
+        Freedoms of masses against outputs to try in an interval without bias. Elsewhere the last one is used.
     """
 
     faint: float = 1e-20
@@ -244,7 +244,7 @@ def restore_feasibility(
     """Return masses whose rows are right to rounding, and outputs whose means are, or the best ones.
 
     Changes are the least ones in squares weighted by the masses. In an interval without bias, outputs at a bound stay
-    there, and masses and outputs change together; changes of masses then cost `freedom` times less than those of
+    there, and masses and outputs change together. Changes of masses then cost `freedom` times less than those of
     outputs. If it is large, the columns in use keep reduced costs near zero.
     """
     k, excess = arcs.k, terms.excess

@@ -87,11 +87,11 @@ class Arcs(NamedTuple):
     Attributes
     ----------
     k : int
-        Number of labels; nodes are 0 to k.
+        Number of labels. Nodes are 0 to k.
     n : int
         Number of arcs.
     first, end : (n,) arrays, or (n + k,)
-        Nodes of each arc, in the order of the first ones; then of each label, where biases are charged.
+        Nodes of each arc, in the order of the first ones, and then of each label if biases are charged.
     unknown : int
         Number of nodes whose sums are unknown: k - 1, or k with the last one.
     places : (k + 1,) array
@@ -111,7 +111,7 @@ class Arcs(NamedTuple):
     parallel : bool
         Whether two arcs may have the same nodes: on a grid, with another output each, and a label that is charged.
     begins, ends : tuple of arrays
-        Nodes at which arcs begin, and the first arc of each; nodes at which arcs end, and the place in `by_end` of the
+        Nodes at which arcs begin, and the first arc of each. Nodes at which arcs end, and the place in `by_end` of the
         first arc of each. Sums over runs of arcs take half the time of counting by node.
     by_end : (n,) array
         Arcs in the order of their end nodes.
@@ -219,7 +219,7 @@ def support_path(terms: Terms, slopes: Floats, costs: Floats) -> tuple[Indices, 
     """Return for each first label the first and the last node at which the cheapest intervals from it end.
 
     The reduced cost of a label is negative between two roots. Both are fitted to increase with the label (isotonic
-    regression); then the labels favoured at an output are an interval, and all these intervals are the path.
+    regression). Then the labels favoured at an output are an interval, and all these intervals are the path.
     `slopes` and `costs` are the sums of the multipliers up to each node.
     """
     before, farthest = terms.before, OPTIONS.farthest
@@ -320,7 +320,7 @@ def arcs_near_path(terms: Terms, slopes: Floats, costs: Floats, reach: int) -> N
 def build_arcs(
     first: Indices, end: Indices, bounds: tuple[Floats, Floats], places: Indices, hubs: int, charged: bool
 ) -> Arcs:
-    """Return arcs with the places of their entries in an order of nodes; then labels, if biases are charged.
+    """Return arcs with the places of their entries in an order of nodes, and then labels if biases are charged.
 
     Arcs are given in the order of their first nodes.
     """

@@ -121,7 +121,7 @@ class _Kernel:
         # to a share of the mean product, for steps would be short beside masses and slacks near zero.
         product = 1 / arcs.n if mass is None else options.least_product * float(mass @ slack) / arcs.n
         mass = product / slack if mass is None else np.maximum(mass, product / slack)
-        # Rows sum to one; if the total is fixed instead, their scale is free.
+        # Rows sum to one. If the total is fixed instead, their scale is free.
         if arcs.unknown == arcs.k:
             mass = mass / apply_transpose(arcs, terms.excess, mass)[arcs.k]
         return Point(slopes, costs, mass, slack)
@@ -174,7 +174,7 @@ class _Kernel:
         # Corrector: terms of second order of the products, of the rows, and of the concave slacks, at the lengths that
         # the predictor reached. At a price of bias that of the slacks counts in full: of 315 problems whose priors are
         # spikes, 17 then stay open in place of 35. Without bias, problems of two labels would fail.
-        # The products count at the shorter length, which saves one step in ten; cautious steps count them at less.
+        # The products count at the shorter length, which saves one step in ten. Cautious steps count them at less.
         cautious = self.options.cautious
         both = to_slack * to_mass if cautious else min(to_slack, to_mass)
         length = 1.0 if self.charges.size and not cautious else to_slack
@@ -186,7 +186,7 @@ class _Kernel:
         return step_to(target)
 
     def advance(self, point: Point, step: Step, slack_residual: float) -> Point:
-        """Return the next point, after a damped step; a cautious one is halved while slacks are overestimated.
+        """Return the next point, after a damped step. A cautious one is halved while slacks are overestimated.
 
         At a price of bias the row residuals depend on sums and masses, so a cautious step has one length for both.
         """

@@ -63,7 +63,7 @@ class Attempt:
     reach : int
         Steps from the path at which arcs are kept; one more in an interval without bias.
     fewest : int
-        Labels of the coarsest level, at most; there all intervals are arcs. With 24, up to 64 labels take half as long
+        Labels of the coarsest level, at most. There all intervals are arcs. With 24, up to 64 labels take half as long
         again, and more labels just as long.
     floor : float
         Share of the prior that is spread evenly over the labels on coarse levels: where a prior is zero, reduced costs
@@ -138,12 +138,12 @@ class TimeOver(Exception):
 
 
 class TooWide(Exception):
-    """The band is too wide to factorize in reasonable time; usually a failed coarse level has pointed at wrong arcs."""
+    """The band is too wide to factorize in reasonable time. Usually a failed coarse level has pointed at wrong arcs."""
 
 
 @dataclass(frozen=True)
 class Descent:
-    """One attempt at a problem; no level is begun after the time `end`, as of :func:`time.perf_counter`."""
+    """One attempt at a problem. No level is begun after the time `end`, as of :func:`time.perf_counter`."""
 
     reduced: Reduced
     options: Attempt
