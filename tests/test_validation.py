@@ -157,7 +157,7 @@ def test_a_prior_is_accepted_if_and_only_if_it_is_one(entries):
     fine = (
         len(entries) > 0
         and all(math.isfinite(x) and (x == 0 or x >= 2.0**-1022) for x in entries)
-        and abs(math.fsum(entries) - 1) <= 1e-9
+        and abs(sum(map(Fraction, entries)) - 1) <= 1e-9
     )
     if fine:
         assert _validation.check_prior(entries).tolist() == entries

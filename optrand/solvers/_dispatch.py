@@ -28,7 +28,7 @@ from optrand.solvers.grid._dual import GridDual
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
 USEFUL_GAP = 1.0
-"""A bound that leaves the optimum open by as much as the value itself is of no use."""
+"""A bound that leaves the optimum open by more than the value itself is of no use."""
 
 
 class Solver(Protocol):
@@ -195,7 +195,7 @@ def check_useful(mechanism: Mechanism, proof: Certificate) -> None:
     # Losses of about exp(-epsilon) may be smaller than their rounding. Bounds that are nearer to each other than this
     # are useful whatever their ratio is.
     rounding = 1e-24 * float(np.ptp(mechanism.labels)) ** 2
-    useful = proof.gap < USEFUL_GAP or proof.upper - proof.lower <= rounding
+    useful = proof.gap <= USEFUL_GAP or proof.upper - proof.lower <= rounding
     if proof.findings or not useful:
         reason = "; ".join(proof.findings) or f"the verified gap is {shown_above(proof.gap, 3)}"
         raise NotCertified(
