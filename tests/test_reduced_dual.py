@@ -13,10 +13,10 @@ from optrand.errors import InvalidInput, SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import ReducedDual, design
 from optrand.solvers._gaps import estimated_gap
-from optrand.solvers.reduced_dual import _answers, _kernel, _multipliers, _newton
+from optrand.solvers.reduced_dual import _answers, _interior_point, _multipliers
 from optrand.solvers.reduced_dual import _arcs as arcs_module
 from optrand.solvers.reduced_dual._answers import Reduced
-from optrand.solvers.reduced_dual._kernel import KernelOptions, Status
+from optrand.solvers.reduced_dual._interior_point import KernelOptions, Status
 from optrand.solvers.reduced_dual._multipliers import Sums, refine_sums
 from optrand.solvers.reduced_dual._solver import FIRST, SECOND, Descent, TimeOver, TooWide
 
@@ -83,13 +83,13 @@ def test_factors_solve_newtons_equations(k, stars, parallel, bordered, charged):
     right = rng.normal(size=(2, k + 1))
     some = charges if charged else np.zeros(0)
     terms = arcs_module.Terms(np.linspace(0, 1, k + 1), np.zeros(k + 1), excess, some, -np.inf, np.inf)
-    factors = _newton.factorize(arcs, terms, slopes, mixed, costs)
-    found = _newton.solve_system(arcs, factors, *right)
+    factors = _interior_point.factorize(arcs, terms, slopes, mixed, costs)
+    found = _interior_point.solve_system(arcs, factors, *right)
     expected = np.linalg.solve(matrix, right[:, free].ravel()).reshape(2, -1)
     np.testing.assert_allclose(np.stack(found)[:, free], expected, rtol=1e-9, atol=1e-11)
     if arcs.banded:
         with pytest.raises(np.linalg.LinAlgError):
-            _newton.factorize(arcs, terms, -slopes - 2 * charged * k, mixed, costs)
+            _interior_point.factorize(arcs, terms, -slopes - 2 * charged * k, mixed, costs)
 
 
 @pytest.mark.parametrize("limits", [(-np.inf, np.inf), (-0.4, 0.3)])
@@ -99,15 +99,17 @@ def test_a_newton_step_solves_its_equations(limits, charged):
     arcs = random_arcs(k, 8, 1, bordered=charged, charged=charged, box=limits)
     before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
     terms = arcs_module.Terms(before, rng.random(k + 1), excess, rng.random(k * charged), *limits)
-    weight = _newton.apply_incidence(arcs, excess, before)
+    weight = _interior_point.apply_incidence(arcs, excess, before)
     amounts = rng.random((2, arcs.n)) + 0.5
-    point = _newton.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
-    residuals = _newton.evaluate_residuals(arcs, terms, weight, point)
+    point = _interior_point.Point(rng.normal(size=k + 1) / 3, before / 2 + rng.normal(size=k + 1) / 9, *amounts)
+    residuals = _interior_point.evaluate_residuals(arcs, terms, weight, point)
     assert (residuals.bend == 0).any() == (limits[0] > -np.inf)
-    target = _newton.Target(*rng.random((3, arcs.n)) / 10)
-    step = _newton.newton_step(arcs, excess, _newton.linearize(arcs, terms, point, residuals), point, residuals, target)
-    changed = _newton.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.change, strict=True)))
-    after = _newton.evaluate_residuals(arcs, terms, weight, changed)
+    target = _interior_point.Target(*rng.random((3, arcs.n)) / 10)
+    step = _interior_point.newton_step(
+        arcs, excess, _interior_point.linearize(arcs, terms, point, residuals), point, residuals, target
+    )
+    changed = _interior_point.Point(*(x + 1e-7 * dx for x, dx in zip(point, step.change, strict=True)))
+    after = _interior_point.evaluate_residuals(arcs, terms, weight, changed)
     free = slice(1, arcs.unknown + 1)
     gone = (after.cost_row - residuals.cost_row)[free] / 1e-7
     np.testing.assert_allclose(gone, -residuals.cost_row[free], atol=1e-5)
@@ -134,7 +136,7 @@ def test_coarse_points_stay_feasible(kind, epsilon):
     k = coarse.before.size - 1
     arcs = arcs_of(*arcs_module.all_arcs(k), np.concatenate(([-1], np.arange(k - 1), [-1])), 0, False)
     terms = arcs_module.Terms(coarse.before, coarse.gaps, excess, np.zeros(0), -np.inf, np.inf)
-    (slopes, costs, *_), *_ = _kernel.interior_point(arcs, terms, 1e-12, 1e-13, _kernel.centre_of(terms))
+    (slopes, costs, *_), *_ = _interior_point.interior_point(arcs, terms, 1e-12, 1e-13, terms.centre)
     least = slacks(coarse.before, slopes, costs, excess).min()
     assert least > -1e-11
     assert slacks(fine.before, coarse.prolong(slopes), coarse.prolong(costs), excess).min() >= least - 1e-12
@@ -292,7 +294,7 @@ def all_arcs_of(kind, k):
 @pytest.mark.parametrize("kind", ["line", "interval", "price"])
 def test_refined_sums_solve_their_equations_to_more_digits_than_floats_have(kind):
     reduced, terms, arcs = all_arcs_of(kind, 40)
-    point, _, status = _kernel.interior_point(arcs, terms, 1e-12, 1e-11, _kernel.centre_of(terms))
+    point, _, status = _interior_point.interior_point(arcs, terms, 1e-12, 1e-11, terms.centre)
     assert status in (Status.CONVERGED, Status.STALLED)
     used = point.mass > 1e-3 * point.slack
 
@@ -549,8 +551,8 @@ def test_arcs_that_hold_no_randomizer_are_told_before_the_last_step(k, reach, ep
     first, end = arcs_module.all_arcs(k)
     kept = np.abs(end - first - k // 2) <= reach
     arcs = arcs_of(first[kept], end[kept], np.arange(-1, k), 1, False, (terms.low, terms.high))
-    centre = _kernel.centre_of(terms)
-    point, steps, status = _kernel.interior_point(arcs, terms, 1e-12, 1e-11, centre)
+    centre = terms.centre
+    point, steps, status = _interior_point.interior_point(arcs, terms, 1e-12, 1e-11, centre)
     holds = hold_a_randomizer(arcs, terms)
     assert (point.mass @ point.slack < 1e-12) == holds
     assert (status in (Status.CONVERGED, Status.STALLED)) == holds

@@ -32,8 +32,8 @@ from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.reduced_dual._answers import Candidate, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual._arcs import Arcs as ArcOrder
 from optrand.solvers.reduced_dual._arcs import Nodes, Terms, end_arcs
+from optrand.solvers.reduced_dual._interior_point import Point
 from optrand.solvers.reduced_dual._multipliers import Groups, Sums
-from optrand.solvers.reduced_dual._newton import Point
 from optrand.solvers.reduced_dual._solver import FIRST, Descent, TooWide
 
 

@@ -29,16 +29,15 @@ from optrand.solvers._gaps import Extended, estimated_gap
 from optrand.solvers._positions import Numbers
 from optrand.solvers._scales import attainable_loss
 from optrand.solvers.reduced_dual._arcs import Arcs, Level, Terms
-from optrand.solvers.reduced_dual._multipliers import Groups, Sums, refine_sums
-from optrand.solvers.reduced_dual._newton import (
+from optrand.solvers.reduced_dual._interior_point import (
     Point,
     apply_incidence,
     apply_transpose,
-    cap_charges,
     factorize,
     slope_residual,
     solve_system,
 )
+from optrand.solvers.reduced_dual._multipliers import Groups, Sums, refine_sums
 
 
 @dataclass(frozen=True)
@@ -270,7 +269,7 @@ def restore_feasibility(
 
 def _restore_rows(arcs: Arcs, terms: Terms, mass: Floats, bend: Floats, target: Floats) -> Floats:
     """Return masses whose rows sum to one, up to a common factor."""
-    terms, none = cap_charges(terms), np.zeros(mass.size)
+    terms, none = terms.capped, np.zeros(mass.size)
     faint = np.maximum(mass, OPTIONS.faintest)
     factors = factorize(arcs, terms, faint * bend, none, faint)
     # Each round is the least change that makes the rows right, changes of a mass weighed by the mass.
@@ -292,7 +291,7 @@ def _restore_rows(arcs: Arcs, terms: Terms, mass: Floats, bend: Floats, target: 
 def _restore_means(arcs: Arcs, terms: Terms, slopes: Floats, columns: tuple[Floats, Floats], bend: Floats) -> Floats:
     """Return outputs at which the means of all labels are right, for the masses and outputs of some columns."""
     mass, output = columns
-    capped, faint = cap_charges(terms), np.maximum(mass, OPTIONS.faintest)
+    capped, faint = terms.capped, np.maximum(mass, OPTIONS.faintest)
     factors = factorize(arcs, capped, faint * bend, np.zeros(mass.size), faint)
     # The mean of a label of negligible prior is below rounding: its row is not corrected.
     resolved = np.ones(arcs.k + 1)

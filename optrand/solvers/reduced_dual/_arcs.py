@@ -71,6 +71,17 @@ class Terms(NamedTuple):
     high: float
     values: Floats = np.zeros(0)
 
+    @property
+    def centre(self) -> tuple[Floats, Floats]:
+        """Sums ``b, c`` of multipliers at which the reduced cost of each arc is half of its weight."""
+        return np.zeros(self.before.size), self.before / 2
+
+    @property
+    def capped(self) -> Terms:
+        """The terms with charges of biases that leave digits to the other terms of the Newton matrix."""
+        # The rest of a charge is left to the multipliers of biases (docs/mathematics.md, section 13).
+        return self._replace(charges=np.minimum(self.charges, 1e10))
+
     def nearest(self, outputs: Floats) -> Floats:
         """Return the allowed output nearest to each: reduced costs are parabolas in the output, so it is the best."""
         if not self.values.size:

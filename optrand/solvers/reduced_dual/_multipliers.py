@@ -30,12 +30,11 @@ from optrand.model._randomizer import Indices
 from optrand.solvers._gaps import Extended
 from optrand.solvers._positions import Numbers, Positions, divide
 from optrand.solvers.reduced_dual._arcs import OPTIONS, Arcs, Terms, fit_increasing, violation
-from optrand.solvers.reduced_dual._newton import (
+from optrand.solvers.reduced_dual._interior_point import (
     Point,
     Residuals,
     Target,
     apply_transpose,
-    cap_charges,
     linearize,
     newton_step,
 )
@@ -205,18 +204,18 @@ def refine_sums(arcs: Arcs, terms: Terms, point: Point, before: Extended) -> Sum
     epsilon of 8 and a thousand labels. A step is dropped if its system is singular in floats or the residuals grow.
     `before` is the prior before each node.
     """
-    soft, mass, slack = cap_charges(terms), point.mass, point.slack
+    soft, mass, slack = terms.capped, point.mass, point.slack
     sums = Sums(before, point.slopes.astype(np.longdouble), point.costs.astype(np.longdouble))
     residuals, off = _residuals(arcs, terms, point, sums)
     # Each of the two steps adds the digits that the matrix in floats allows.
     for _ in range(2):
         # The matrix stays in floats: only residuals need more digits, as in iterative refinement of a linear system.
         try:
-            system = linearize(arcs, soft, point, residuals)
+            factors = linearize(arcs, soft, point, residuals)
         except np.linalg.LinAlgError:
             break
         none = np.zeros(arcs.n)
-        step = newton_step(arcs, terms.excess, system, point, residuals, Target(mass * slack, none, none)).change
+        step = newton_step(arcs, terms.excess, factors, point, residuals, Target(mass * slack, none, none)).change
         moved = Sums(before, sums.slopes + step.slopes, sums.costs + step.costs)
         residuals, less = _residuals(arcs, terms, point, moved)
         if not less < off:
@@ -244,7 +243,7 @@ def _residuals(arcs: Arcs, terms: Terms, point: Point, sums: Sums) -> tuple[Resi
         tension = np.diff(sums.slopes) * terms.charges
         slope_row[1:] += tension
         slope_row[:-1] -= tension
-        stiff = np.flatnonzero(terms.charges > cap_charges(terms).charges)
+        stiff = np.flatnonzero(terms.charges > terms.capped.charges)
         slope_row[stiff] = slope_row[stiff + 1] = 0.0
     cost_row = -apply_transpose(arcs, terms.excess, mass)
     if arcs.unknown == arcs.k:

@@ -46,9 +46,8 @@ from optrand.solvers.reduced_dual._arcs import (
     order_nodes,
     unite_arcs,
 )
-from optrand.solvers.reduced_dual._kernel import KernelOptions, centre_of, interior_point
+from optrand.solvers.reduced_dual._interior_point import KernelOptions, Point, interior_point
 from optrand.solvers.reduced_dual._multipliers import Groups, Sums
-from optrand.solvers.reduced_dual._newton import Point
 
 Start = tuple[Floats, Floats]
 """Sums ``b, c`` of the multipliers up to each node, near which the iteration of a level begins."""
@@ -179,7 +178,7 @@ class Descent:
         # Of few labels all intervals are arcs, so the coarsest level needs no guess. Its answer is interpolated to the
         # next finer one, and points at the arcs that matter there.
         coarsest = self.reduced.terms(*levels[-1][:2])
-        nodes, start, steps = all_arcs(levels[-1].before.size - 1), centre_of(coarsest), 0
+        nodes, start, steps = all_arcs(levels[-1].before.size - 1), coarsest.centre, 0
         for number in range(len(levels) - 1, -1, -1):
             terms, whole = self.reduced.terms(*levels[number][:2]), number == len(levels) - 1
             if not whole:
