@@ -329,7 +329,8 @@ def decide_gap(solution: Solution, estimate: float | None = None) -> float:
     gap = estimated_gap(solution) if estimate is None else estimate
     # From this gap on rounding is not all that is missing: a heuristic, tuned on random problems.
     wide_open = 1e-5
-    if solution.problem.epsilon <= LARGE and (abs(gap) <= PROVEN or wide_open <= gap < math.inf):
+    decided = abs(gap) <= PROVEN or wide_open <= gap < math.inf
+    if decided and solution.problem.epsilon <= LARGE and _is_wide_enough(solution):
         return gap
     try:
         proof = tabulate(solution).certificate
@@ -432,16 +433,20 @@ def _squared_loss(problem: Problem, randomizer: Randomizer, masses: Floats) -> f
         return math.inf
     value = float(problem.prior @ squares) / 2
     if problem.unbiased:
-        error = CLOSE * (max(np.ptp(problem.labels), np.ptp(outputs)) or 1.0)
-        is_right = abs(biases).max() <= error and _is_wide_enough(problem, error)
-        return value if is_right and value > 0 else math.inf
+        return value if abs(biases).max() <= _close_means(randomizer) and value > 0 else math.inf
     value += problem.bias_penalty * float(problem.prior @ biases**2) / 2
     return value if value > 0 else math.inf
 
 
-def _is_wide_enough(problem: Problem, error: float) -> bool:
-    """Return whether outputs may lie further out than some unbiased randomizer needs, by more than rounding."""
-    if isinstance(problem.outputs, Line):
+def _close_means(randomizer: Randomizer) -> float:
+    """Return the error of means that counts as rounding."""
+    return CLOSE * float(max(np.ptp(randomizer.labels), np.ptp(randomizer.outputs)) or 1.0)
+
+
+def _is_wide_enough(solution: Solution) -> bool:
+    """Return whether outputs may lie further out than unbiased answers need, by more than rounding."""
+    problem = solution.problem
+    if not problem.unbiased or isinstance(problem.outputs, Line):
         return True
-    low, high = unbiased_range(problem.labels, problem.epsilon)
+    (low, high), error = unbiased_range(problem.labels, problem.epsilon), _close_means(solution.randomizer)
     return problem.outputs.low < low - error and high + error < problem.outputs.high
