@@ -70,7 +70,7 @@ class Support:
         self.free = (outputs > low + margin) & (outputs < high - margin)
         self.ends = np.array([low, high]) * self.ratio
 
-    def polish(self, rounds: int = 5) -> ConeAnswer:
+    def polish(self) -> ConeAnswer:
         """Take some steps of Newton's method, and return the answer."""
         masses, outputs = self.answer.masses[self.used], self.answer.outputs[self.used] * self.ratio
         nearest = np.where(outputs - self.ends[0] <= self.ends[1] - outputs, *self.ends)
@@ -78,7 +78,8 @@ class Support:
         sums = self.answer.sums * self.units
         sums[:, 0], sums[0, -1] = 0.0, 1.0
         n = masses.size
-        for _ in range(rounds):
+        # Five steps are enough from the digits of a cone solver.
+        for _ in range(5):
             matrix, residual = self.equations(masses, outputs, sums)
             # Changes of masses as shares of them: light columns are not to be pushed below zero. Conditions may be
             # dependent, as where labels share multipliers, and least squares of low rank then move as little as needed.

@@ -225,14 +225,15 @@ def _randomizer_of(problem: Problem, columns: Staircase) -> Randomizer:
     return Randomizer(problem.labels, *columns.table(math.exp(problem.epsilon)), problem.epsilon)
 
 
-def restore_rows(columns: Staircase, ratio: float, rounds: int = 3) -> Staircase:
+def restore_rows(columns: Staircase, ratio: float) -> Staircase:
     """Restore rows that sum to 1 by the least relative change of the masses.
 
     Means, if they must be right, are restored with the exact table.
     """
     # A row sums to 1 if the masses that favour its label, and the 1 / (E - 1)-th part of all, are 1 / (E - 1).
     matrix, masses = columns.members + 1 / (ratio - 1), columns.masses
-    for _ in range(rounds):
+    # Each round restores what clipped changes left.
+    for _ in range(3):
         scaled = matrix * masses
         # Unknowns are shares of the masses, so that least squares leave light columns light.
         change = np.linalg.lstsq(scaled, 1 / (ratio - 1) - scaled.sum(axis=1), rcond=1e-13)[0]
