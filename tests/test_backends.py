@@ -11,7 +11,7 @@ from scipy import sparse
 from optrand.programs import Cvxpy, Highs
 from optrand.programs._backends import Form
 from optrand.programs._certificate import Status
-from optrand.solvers.backends._cones import Clarabel, Cones, ConicProgram
+from optrand.solvers._clarabel import Clarabel, Cones, ConicProgram
 
 ENGINES = [
     Highs(),

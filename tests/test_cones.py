@@ -12,10 +12,10 @@ import optrand
 from optrand import Interval, Problem
 from optrand.model._problem import regression, unbiased_range
 from optrand.solvers import ReducedDual
+from optrand.solvers._clarabel import Clarabel
 from optrand.solvers._cones import ConeOptions, ConeProgram, _interpolation, _levels, solve_cones
 from optrand.solvers._gaps import decide_gap
 from optrand.solvers._optimality import candidates
-from optrand.solvers.backends._cones import Clarabel
 from optrand.solvers.reduced_dual._arcs import all_arcs
 
 WITNESS = 1e-7

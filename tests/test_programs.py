@@ -15,8 +15,8 @@ from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Randomizer
 from optrand.programs import Cvxpy, Highs, Program, Pure, Unbiased, lp1, lp2
 from optrand.solvers import ColumnGeneration, ReducedDual, solve
+from optrand.solvers._clarabel import Clarabel
 from optrand.solvers._scales import attainable_loss
-from optrand.solvers.backends._cones import Clarabel
 from optrand.solvers.grid._column_generation import Master
 from tests.oracle import largest_ratio
 

@@ -19,10 +19,8 @@ from optrand import Interval, Problem, certify, losses, regression, rr_on_bins
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Arcs, Randomizer, Solution
 from optrand.solvers import ColumnGeneration
-from optrand.solvers.bins._costs import Bins, Partition, RunSums
-from optrand.solvers.bins._dual import bin_dual, extremes, potentials
-from optrand.solvers.bins._monge import best_steps, shortest_paths
-from optrand.solvers.bins._path import BinPath, best_partition
+from optrand.solvers._bin_costs import Bins, Partition, RunSums, best_steps, shortest_paths
+from optrand.solvers._bins import BinPath, best_partition, bin_dual, extremes, potentials
 
 LOSSES = {loss.name: loss for loss in (losses.squared, losses.absolute, losses.poisson_log)}
 by_loss = pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)

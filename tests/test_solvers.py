@@ -17,7 +17,7 @@ from optrand.base._arithmetic import exp_bracket
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import regression
 from optrand.model._randomizer import Solution
-from optrand.solvers.bins._path import BinPath
+from optrand.solvers._bins import BinPath
 
 GAP = 1e-6
 """The solved range promises this for 0.01 <= epsilon <= 8 and up to 64 labels."""

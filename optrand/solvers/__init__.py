@@ -9,10 +9,10 @@ for a worst prior as well.
 from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
+from optrand.solvers._bins import BinPath, rr_on_bins
 from optrand.solvers._closed_form import ClosedForm
 from optrand.solvers._dispatch import Solver, choose, design, solve
 from optrand.solvers._minimax import WorstPrior
-from optrand.solvers.bins._path import BinPath, rr_on_bins
 from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.grid._dual import GridDual
 from optrand.solvers.reduced_dual._solver import ReducedDual

@@ -20,9 +20,9 @@ from optrand.model._randomizer import Solution
 from optrand.programs._backends import Backend
 from optrand.programs._mechanism import ProgramMechanism, solve_program
 from optrand.programs._program import Program
+from optrand.solvers._bins import BinPath
 from optrand.solvers._closed_form import ClosedForm, is_over_labels
 from optrand.solvers._reductions import Reduction, near_zero
-from optrand.solvers.bins._path import BinPath
 from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.grid._dual import GridDual
 from optrand.solvers.reduced_dual._solver import ReducedDual

@@ -30,7 +30,7 @@ from optrand.base import _validation
 from optrand.base._arithmetic import Integers, privacy_ratio
 from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput, SolverFailed
-from optrand.solvers.backends._cones import Clarabel, Cones, ConicProgram
+from optrand.solvers._clarabel import Clarabel, Cones, ConicProgram
 from optrand.vectors._bound import VectorDual, digits_for, subset_size
 from optrand.vectors._groups import ClassGroups, Counts
 from optrand.vectors._subsets import UnbiasedVectors

@@ -12,7 +12,7 @@ at :math:`v_i` and :math:`v_j`, nor negative at the outputs in use beside them, 
 The interior point ends in the middle of the shares at which no *interval* is violated. Other sets of labels may be, if
 the zeros of the reduced costs do not increase with the label. So the first candidate puts all labels of a group at one
 position between their bounds. The next ones remove violated intervals and put zeros in order, by turns, as for bins
-(:mod:`optrand.solvers.bins._dual`). The first candidate, or one soon after it, proves most answers.
+(:mod:`optrand.solvers._bins`). The first candidate, or one soon after it, proves most answers.
 """
 
 from __future__ import annotations

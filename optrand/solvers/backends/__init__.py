@@ -1,1 +1,0 @@
-"""Cone programs on Clarabel."""
