@@ -6,16 +6,19 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 from strategies import label_sets, priors
 
+import optrand
 from optrand import Dual, Grid, Interval, classification, losses, regression, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model._problem import Line, Problem, unbiased_range
 from optrand.model._randomizer import Randomizer
+from optrand.programs import lp1
 
 LOG3 = math.log(3)
 HALVES = [0.5, 0.5]
@@ -251,3 +254,23 @@ def test_a_problem_and_its_multipliers_have_no_negative_zeros():
     same = regression([0.0, 1], [0.0, 1], 1.0, loss=losses.Tabulated([[0.0, 1], [1, 0]]), outputs=[0.0, 1])
     assert hash(problem) == hash(same)
     assert problem == same
+
+
+def test_a_series_in_another_order_than_the_labels_is_refused():
+    """As ``value_counts`` returns it: its numbers would be those of other labels, and the answer proven for these."""
+    counted = pd.Series([2] * 5 + [0] * 3 + [1] * 2).value_counts(normalize=True)
+    assert counted.index.tolist() == [2, 0, 1]
+    calls = (
+        lambda prior: unbiased_regression(range(3), prior, 1.0).prior,
+        lambda prior: classification(prior, 1.0).prior,
+        lambda prior: lp1(prior, 1.0).prior,
+        lambda prior: optrand.rr_with_prior(prior, 1.0).prior,
+        lambda prior: optrand.debiased_rr(range(3), 1.0, prior=prior).prior,
+    )
+    for call in calls:
+        with pytest.raises(InvalidInput, match="index is not in the order of"):
+            call(counted)
+        assert call(counted.sort_index()).tolist() == [0.3, 0.2, 0.5]
+        assert call(pd.Series([0.3, 0.2, 0.5], index=["low", "high", "none"])).tolist() == [0.3, 0.2, 0.5]
+    # Labels in any order: an index that names them in theirs is right.
+    assert unbiased_regression([2, 0, 1], counted, 1.0).prior.tolist() == [0.3, 0.2, 0.5]

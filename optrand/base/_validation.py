@@ -219,11 +219,35 @@ def check_labels(given: ArrayLike | Sequence[object]) -> Floats:
     return array
 
 
-def check_prior(given: ArrayLike | Sequence[object], size: int | None = None) -> Floats:
+def check_order(given: object, labels: Sequence[object] | NDArray[Any] | None, name: str) -> None:
+    """Refuse a Series of pandas whose index is the labels, or `0 ... n-1` without them, in another order.
+
+    That is how ``value_counts`` returns its numbers. They would be taken for those of other labels.
+    """
+    index = getattr(given, "index", None)
+    # Lists and tuples have a method of that name.
+    if index is None or callable(index):
+        return
+    found, places = list(index), list(range(len(index)))
+    wanted = places if labels is None else list(labels)
+    if found != wanted and (len(found) == len(wanted) and set(found) == set(wanted)):
+        order = "of 0, 1, 2, ..." if labels is None else "of the labels"
+        raise InvalidInput(
+            f"{name} is a {type(given).__name__} whose index is not in the order {order}: sort it, such as by "
+            f"{name}.{'sort_index()' if labels is None else 'reindex(labels)'}"
+        )
+
+
+def check_prior(
+    given: ArrayLike | Sequence[object], labels: Sequence[object] | NDArray[Any] | int | None = None
+) -> Floats:
     """Return a probability distribution: no negative, subnormal or NaN entry, summing to 1 within 1e-9.
 
-    An array of float32 or float16 may miss 1 by a thousandth and is divided by its sum.
+    An array of float32 or float16 may miss 1 by a thousandth and is divided by its sum. `labels` are those in whose
+    order the entries are, or only their number.
     """
+    size = labels if labels is None or isinstance(labels, int) else len(labels)
+    check_order(given, None if isinstance(labels, int) else labels, "prior")
     array = check_values(given, "prior")
     if size is not None and array.size != size:
         raise InvalidInput(f"prior has {array.size} entries for {size} labels, expected one per label")

@@ -85,7 +85,7 @@ def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | 
     order = np.argsort(given)
     names = given[order]
     # The randomizer is the same under every prior: it enters the loss and the multipliers alone.
-    weights = np.full(names.size, 1 / names.size) if prior is None else check_prior(prior, names.size)[order]
+    weights = np.full(names.size, 1 / names.size) if prior is None else check_prior(prior, given)[order]
     gain = math.expm1(check_epsilon(epsilon))
     offsets = _from_mean(names)
     with np.errstate(over="ignore"):

@@ -221,7 +221,7 @@ class Problem(Record):
             raise InvalidInput(
                 "labels of a Problem must increase: use the constructors, which sort them with the prior"
             )
-        self._set(labels, check_prior(self.prior, labels.size))
+        self._set(labels, check_prior(self.prior, labels))
 
     def _set(self, labels: Floats, prior: Floats) -> None:
         """Set labels and prior, which are checked, and check the rest."""
@@ -448,7 +448,7 @@ def regression(
     [0.5, 0.3, 0.2]
     """
     array = check_labels(labels)
-    weights = check_prior(prior, array.size)
+    weights = check_prior(prior, array)
     order = np.argsort(array)
     allowed = as_output_set(outputs)
     if isinstance(loss, Tabulated) and isinstance(allowed, Grid):

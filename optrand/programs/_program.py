@@ -108,7 +108,7 @@ class Program(Model):
         maximize: bool = False,
     ) -> None:
         self.labels = _check_increasing(check_labels(labels), "labels")
-        self.prior = check_prior(prior, self.labels.size)
+        self.prior = check_prior(prior, self.labels)
         self.outputs = _check_increasing(check_values(outputs, "outputs"), "outputs")
         self.privacy: tuple[Privacy, ...] = tuple(privacy) if isinstance(privacy, Sequence) else (privacy,)
         self.constraints = tuple(constraints)
