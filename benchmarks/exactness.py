@@ -1,13 +1,13 @@
-"""Random flow mechanisms and problems at the edges: private to the integer, unbiased, and proven to be optimal.
+"""Random problems and problems at the edges: private to the integer, unbiased, and proven to be optimal.
 
-Without an option: even, clustered and half-empty priors; any bias, a price of bias, no bias; on the line and on an
-interval (`tests/random_problems.py`). With `--tails` Gaussian tails and spikes as well; with `--thin` priors that fade
-away, at every price of bias; with `--edges` few labels in hard positions at epsilon up to 600.
+Without an option: even, clustered and half-empty priors, without bias, with a bias penalty and with free bias, on the
+line and in an interval (`tests/random_problems.py`). With `--tails` also Gaussian tails and spikes. With `--thin`
+priors that fade away, at several bias penalties. With `--edges` few labels in hard positions at epsilon up to 600.
 
 Each problem is solved and certified as a user would, in a process that is killed at the time limit, and the
 integer table is verified once more by code that shares nothing with the package. Privacy, totals and means must be
-right for every mechanism. A gap that does not close is no error of a mechanism, for the certificate says so; but 199 of
-200 must close to 1e-9. With `--thin` it is 99 of 100, of bias penalties up to 100; with `--edges` 49 of 50, up to an
+right for every mechanism. A gap that does not close is no error, since the certificate states it, but 199 of 200 must
+close to 1e-9. With `--thin` it is 99 of 100, of bias penalties up to 100; with `--edges` 49 of 50, up to an
 epsilon of 10. Beyond them floats lose digits; of all problems of these two sweeps it is 9 of 10.
 """
 
@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,26 +35,17 @@ SHARES = {"edges": (0.98, 0.9), "thin": (0.99, 0.9), "random": (0.995, 0.995)}
 """Shares of the problems of each sweep that must be proven: without classes that may stay open, and of all."""
 
 
-class Verdict(NamedTuple):
-    """The properties of a mechanism, in its integers.
-
-    It is `private` if no two weights of one output have a ratio above the mechanism's own, and that is at most
-    ``exp(epsilon)``. `totals` is whether all rows have the mechanism's own total. The `bias` is the largest
-    ``|E[M(y)] - y|``, as a share of the range of the labels.
-    """
-
-    private: bool
-    totals: bool
-    bias: float
-
-
-def verify(mechanism: Mechanism) -> Verdict:
+def verify(mechanism: Mechanism) -> Row:
     """Go through the table row by row and column by column, in integers.
+
+    The mechanism is ``private`` if no two weights of one output have a ratio above its own, and that is at most
+    ``exp(epsilon)``. ``totals`` is whether all rows have its own total. The ``bias`` is the largest ``|E[M(y)] - y|``,
+    as a share of the range of the labels.
 
     Examples
     --------
     >>> from optrand import debiased_rr
-    >>> verify(debiased_rr([0, 1, 2], 1.0)).private
+    >>> verify(debiased_rr([0, 1, 2], 1.0))["private"]
     True
     """
     steps, labels = [dict(column) for column in mechanism.table.columns], mechanism.labels
@@ -66,7 +57,8 @@ def verify(mechanism: Mechanism) -> Verdict:
         most = Fraction(decimal.Decimal(mechanism.problem.epsilon).exp()) * (1 - Fraction(1, 10**55))
     private = ratio is not None and ratio <= mechanism.realised_ratio <= most and weights.min() > 0
     bias = largest_bias(weights, totals, labels, mechanism.outputs)
-    return Verdict(private, set(totals) == {mechanism.total}, float(bias) / (float(np.ptp(labels)) or 1.0))
+    share = float(bias) / (float(np.ptp(labels)) or 1.0)
+    return {"private": private, "totals": set(totals) == {mechanism.total}, "bias": share}
 
 
 def examine(problem: Problem) -> Row:
@@ -78,19 +70,18 @@ def examine(problem: Problem) -> Row:
         proof = certify(mechanism)
     except OptrandError as error:
         return row | {"error": f"{type(error).__name__}: {error}"}
-    verdict = verify(mechanism)
+    row |= verify(mechanism)
+    if not problem.unbiased:
+        row["bias"] = None
     return row | {
-        "private": verdict.private,
-        "totals": verdict.totals,
-        "bias": verdict.bias if problem.unbiased else None,
         "gap": math.inf if proof.findings else proof.gap,
-        "right": verdict.private and verdict.totals and not (problem.unbiased and verdict.bias > 0),
+        "right": row["private"] and row["totals"] and not row["bias"],
         "error": "; ".join(proof.findings),
     }
 
 
 def unanswered(error: str) -> Row:
-    """Make the record of a problem without a mechanism: no promise is broken, and no gap is closed."""
+    """Make the record of a problem without a mechanism: nothing is wrong, and no gap is closed."""
     return {"seconds": 0.0, "gap": math.inf, "right": True, "error": error}
 
 
@@ -113,7 +104,7 @@ def posed(given: Any) -> Iterator[tuple[int, tuple[str, ...], Problem]]:
 
 
 def summarize(kind: str, rows: Sequence[Row]) -> Row:
-    """Count how one class, or all, did."""
+    """Count the results of one class, or of all."""
     made = [row for row in rows if "private" in row]
     worst = max(rows, key=lambda row: float(row["gap"]))
     return {
@@ -131,7 +122,7 @@ def summarize(kind: str, rows: Sequence[Row]) -> Row:
 
 
 def measure(given: Any) -> Iterator[Row]:
-    """Examine every problem of the sweep, then count by class; the last row says whether enough are proven."""
+    """Examine every problem of the sweep, then count by class. The last row is right if enough are proven."""
     worker, clock, rows = Worker(), Clock(given.limit), list[Row]()
     worker.call(examine, random_problem(0, 8)[1], limit=clock.rehearsal)
     for number, kind, problem in posed(given):
@@ -160,7 +151,7 @@ def arguments(parser: Any) -> None:
     parser.add_argument("--largest", type=int, default=401, help="the most labels (default: 401)")
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--tails", action="store_true", help="Gaussian tails and spikes as well")
-    kinds.add_argument("--thin", action="store_true", help="instead, priors that fade away, at prices of bias")
+    kinds.add_argument("--thin", action="store_true", help="instead, priors that fade away, at bias penalties")
     kinds.add_argument("--edges", action="store_true", help="instead, few labels in hard positions, epsilon to 600")
 
 

@@ -44,7 +44,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 """Environment of a process with one thread of arithmetic: others take processor time while they wait."""
 
 Row = dict[str, Any]
-"""A record of one measurement; ``right`` says whether it is what it must be (true where it is missing)."""
+"""A record of one measurement. ``right`` is whether it is as expected. It counts as true if it is missing."""
 
 
 # ---- tables
@@ -76,7 +76,7 @@ COLUMNS = {
     "bias": "bias:.1e",
     "realised": "realised epsilon:.12g",
     "distance": "error:.0e",
-    "status": "said",
+    "status": "status",
 }
 """Heading and format of columns that several benchmarks have; any other is headed by its key, as it is."""
 
@@ -115,7 +115,7 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
 
 
 def circumstances() -> str:
-    """Describe what times depend on: the machine, its load, the cores in use, and the versions of what was measured."""
+    """Describe the machine, its load, the cores in use, and the versions of the packages, on which times depend."""
     model, cpuinfo = platform.processor() or platform.machine(), Path("/proc/cpuinfo")
     if cpuinfo.exists():
         lines = cpuinfo.read_text().splitlines()
@@ -202,7 +202,7 @@ def peak_memory() -> int:
     """Return the most memory that this process has held so far, in bytes."""
     status = Path("/proc/self/status")
     if status.exists():
-        # What getrusage reports of a process that another one started counts the memory of that one, too.
+        # For a process that another one started, getrusage also counts the memory of that one.
         peaks = [line.split()[1] for line in status.read_text(encoding="ascii").splitlines() if line[:6] == "VmHWM:"]
         return 1024 * int(peaks[0])
     import resource
@@ -232,7 +232,7 @@ class Worker:
         theirs.close()
 
     def call(self, function: Callable[..., Any], *arguments: object, limit: float) -> tuple[Any, str]:
-        """Return what `function` returned and no error, or None and what went wrong."""
+        """Return the value of the call and no error, or None and the error."""
         try:
             self._connection.send((function, arguments))
             if self._connection.poll(limit):
@@ -267,7 +267,7 @@ def _serve(connection: Connection[Any, Any]) -> None:
 
 
 _answers: list[Any] = []
-"""The last answers of a worker, kept there to be judged off the clock."""
+"""The last answers of a worker, which are judged there off the clock."""
 
 
 def _solve(solver: Callable[[Any], Any], problems: Sequence[Any]) -> tuple[float, float]:
@@ -354,8 +354,8 @@ def prove(_problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: 
     }
 
 
-def ask(state: Callable[[Problem], Program], backend: Backend, problem: Problem) -> Answer:
-    """State a program of a problem, and return the engine's own answer to it, unchecked."""
+def solve_program(state: Callable[[Problem], Program], backend: Backend, problem: Problem) -> Answer:
+    """State a program of a problem, solve it, and return the engine's own answer, unchecked."""
     answer = state(problem).solve(backend)
     if not answer.point.size:
         raise SolverFailed(f"{answer.backend} ended with the status {answer.message!r} and no answer to read")
@@ -363,14 +363,14 @@ def ask(state: Callable[[Problem], Program], backend: Backend, problem: Problem)
 
 
 def show(problems: Sequence[Problem], answers: Sequence[Answer], optimum: float) -> Row:
-    """Judge the table that an engine left as it is, beside the proven optimum; whatever it is, the row is shown."""
+    """Judge the unrepaired table of an engine beside the proven optimum. No result makes the row wrong."""
     problem, answer = problems[0], answers[0]
     outputs = problem.outputs.values if isinstance(problem.outputs, Grid) else problem.labels
     return judge_table(problem, outputs, answer.table, optimum) | describe(answer)
 
 
 def describe(answer: Answer) -> Row:
-    """Return the engine's own words."""
+    """Return the status that the engine reported."""
     return {"status": answer.message, "said_optimal": answer.status is Status.OPTIMAL}
 
 
@@ -414,7 +414,7 @@ def compare(cases: Iterable[Case], methods: Sequence[Method], clock: Clock) -> I
                 continue
             row: Row = {"method": method.name, **case.key, "limit": clock.limit}
             if method.name in late:
-                row |= {"seconds": None, "runs": 0, "right": True, "verdict": f"not asked again: {late[method.name]}"}
+                row |= {"seconds": None, "runs": 0, "right": True, "verdict": f"not run again: {late[method.name]}"}
             else:
                 row |= clock.measure(worker, method, case, optimum)
                 if not method.is_peer:
@@ -459,10 +459,10 @@ class Peer:
                     print(f"{self.name} could not be installed: see {log}")
                     return
 
-    def ask(self, script: str, *arguments: str, limit: float) -> Row:
+    def run(self, script: str, *arguments: str, limit: float) -> Row:
         """Return the JSON that a script of the folder ``peers`` prints on its last line, or ``{"error": ...}``."""
         if not self._python.exists():
-            return {"error": "not installed: see --setup-peers"}
+            return {"error": "not installed: run with --setup-peers"}
         command = [str(self._python), str(PEERS / script), *arguments]
         try:
             run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit)

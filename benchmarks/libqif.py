@@ -1,12 +1,13 @@
-"""Against libqif, the one public library that computes an optimal randomizer: times, values, and what is true of both.
+"""Times, values and errors beside those of libqif, the one public library that computes an optimal randomizer.
 
 Its linear program minimises an expected loss over all tables with as many outputs as there are labels, private by any
-metric of the labels. It knows no unbiasedness and no output that is not listed beforehand, and does not say how good
-its answer is. So both solve what it can state: keeping a class (``zero_one``, [G21] LP1) and the least squared loss
-with the labels as outputs, each for pure privacy and for metric privacy. There epsilon is per unit of the labels, both
-require it of neighbours alone, and our time includes the exact table. A certificate judges ours; the table of libqif
-is judged as it is (:mod:`benchmarks.raw`), beside our proven optimum. libqif lives in an environment of its own, made
-by ``--setup-peers``.
+metric of the labels. It supports neither unbiasedness nor outputs that are not listed beforehand, and does not bound
+the error of its answer. So both solve two problems that it can state: keeping a class (``zero_one``, [G21] LP1) and the
+least squared loss with the labels as outputs, each for pure privacy and for metric privacy. Under metric privacy
+epsilon is per unit of the labels, both have rows for neighbours alone, and our time includes the exact table.
+
+A certificate judges ours. The table of libqif is judged unrepaired (:mod:`benchmarks.raw`), beside our proven optimum.
+libqif lives in an environment of its own, made by ``--setup-peers``.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ def metric_program(loss: str, problem: Problem) -> Program:
 
 
 def their_answer(loss: str, problem: Problem, optimum: float, limit: float, privacy: str = "pure") -> Row:
-    """Ask libqif, and judge the table that it returns."""
-    asked = {"prior": problem.prior.tolist(), "epsilon": problem.epsilon, "loss": loss, "privacy": privacy}
-    found = PEER.ask("libqif.py", json.dumps(asked), limit=limit)
+    """Run libqif, and judge the table that it returns."""
+    request = {"prior": problem.prior.tolist(), "epsilon": problem.epsilon, "loss": loss, "privacy": privacy}
+    found = PEER.run("libqif.py", json.dumps(request), limit=limit)
     if "error" in found:
         return {"verdict": found["error"]}
     row, table = {"their_seconds": found["seconds"]}, np.array(found["matrix"], dtype=np.float64)

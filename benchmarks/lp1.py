@@ -15,7 +15,7 @@ from math import exp
 from typing import Any
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, ask, compare, describe, show
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, describe, show, solve_program
 from benchmarks.raw import measure_distance
 from optrand import Mechanism, classification, rr_with_prior
 from optrand.model._problem import Problem
@@ -58,7 +58,7 @@ FORMS: dict[str, tuple[Callable[[Problem], Program], Any, int]] = {
     "LP1 pairwise": (partial(state_lp1, "pairwise"), show, 40),
 }
 METHODS = [Method("RRWithPrior", closed_form)] + [
-    Method(f"{form}, {engine}", partial(ask, state, backend), judge, True, largest)
+    Method(f"{form}, {engine}", partial(solve_program, state, backend), judge, True, largest)
     for form, (state, judge, largest) in FORMS.items()
     for engine, backend in (("HiGHS", Highs()), ("scipy", Cvxpy("SCIPY")), ("cvxpy", Cvxpy()))
 ]

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks import priors
-from benchmarks.harness import Benchmark, Case, Clock, Method, Row, ask, compare, prove, show
+from benchmarks.harness import Benchmark, Case, Clock, Method, Row, compare, prove, show, solve_program
 from optrand import adaptive_outputs, feasible_output_set, regression, solve, unbiased_regression
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Problem
@@ -48,7 +48,7 @@ TABLES = {
     "Ours, as exact mechanisms; the gap is that of the outputs' or the knots' own problem": (
         "exact_gap method mesh processor runs value excess verdict"
     ),
-    # The engine's own word stands beside what is true.
+    # The status that the engine reported stands beside the verdict of the judge.
     "The peers' own tables on the same grids, as they left them": (
         "distance method mesh processor runs value rows bias realised status verdict"
     ),
@@ -76,10 +76,10 @@ def state(form: str, problem: Problem) -> Program:
 
 
 ON_GRIDS = (
-    Method(CLARABEL, partial(ask, partial(state, "pairwise"), Cvxpy()), show, is_peer=True),
-    Method(CVXPY, partial(ask, partial(state, "pairwise"), Cvxpy("HIGHS")), show, is_peer=True),
-    Method(DIRECT, partial(ask, partial(state, "pairwise"), Highs()), show, is_peer=True),
-    Method(FLOOR, partial(ask, partial(state, "floor"), Highs()), show, is_peer=True),
+    Method(CLARABEL, partial(solve_program, partial(state, "pairwise"), Cvxpy()), show, is_peer=True),
+    Method(CVXPY, partial(solve_program, partial(state, "pairwise"), Cvxpy("HIGHS")), show, is_peer=True),
+    Method(DIRECT, partial(solve_program, partial(state, "pairwise"), Highs()), show, is_peer=True),
+    Method(FLOOR, partial(solve_program, partial(state, "floor"), Highs()), show, is_peer=True),
     Method(COLUMNS, partial(solve, solver=ColumnGeneration())),
     Method(GRID, solve),
 )

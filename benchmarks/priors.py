@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from optrand import feasible_output_set, regression, unbiased_regression
+from optrand import regression
 from optrand.base._validation import Floats
 from optrand.data import weeks_worked_counts_path
 from optrand.errors import InvalidInput
@@ -104,15 +104,6 @@ PRIORS: dict[str, Callable[[int], Floats]] = {
 }
 
 
-def posed(prior: str, k: int, epsilon: float, *, penalty: float = math.inf, mesh: int | None = None) -> Problem:
-    """Pose the problem of a named prior on the labels 0 ... k-1, on the line or, unbiased, on a grid of `mesh` outputs.
-
-    Examples
-    --------
-    >>> posed("weeks", 53, 1.0, mesh=52).outputs.values.size
-    52
-    """
-    labels, chances = np.arange(float(k)), PRIORS[prior](k)
-    if mesh is not None:
-        return unbiased_regression(labels, chances, epsilon, outputs=feasible_output_set(labels, epsilon, mesh))
-    return regression(labels, chances, epsilon, bias_penalty=penalty)
+def posed(prior: str, k: int, epsilon: float, *, penalty: float = math.inf) -> Problem:
+    """Pose the problem of a named prior on the labels 0 ... k-1 with outputs on the line, by default unbiased."""
+    return regression(np.arange(float(k)), PRIORS[prior](k), epsilon, bias_penalty=penalty)

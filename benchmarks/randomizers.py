@@ -1,7 +1,7 @@
 """Every randomizer at equal epsilon: those that the papers compare with, beside the proven best of its class.
 
-Weeks worked, at five epsilons: the noisy label loss (the mean half squared error of
-what is released), the largest bias, the variance, and labels drawn per second on one core. No randomizer may lose less
+Weeks worked, at five epsilons: the noisy label loss (half the mean squared error of
+a released label), the largest bias, the variance, and labels drawn per second on one core. No randomizer may lose less
 than the certified optimum of its class: of all randomizers, or of all unbiased ones.
 """
 
@@ -26,7 +26,7 @@ GAP = 1e-8
 
 
 class Entry(NamedTuple):
-    """A randomizer, and the moments of what it releases."""
+    """A randomizer, and the moments of its outputs."""
 
     name: str
     randomizer: Any

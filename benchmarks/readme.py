@@ -33,7 +33,7 @@ CURVES = {
 
 
 def draw(k: int, rows: list[Row]) -> Iterator[tuple[str, Any, float]]:
-    """Draw each picture; yield its name, the figure, and the largest gap of what it shows."""
+    """Draw each picture; yield its name, the figure, and the largest gap of the mechanisms in it."""
     from optrand.plotting import dual_figure, phases_figure, pmf_figure
 
     for name, figure, epsilon in (
@@ -50,7 +50,7 @@ def draw(k: int, rows: list[Row]) -> Iterator[tuple[str, Any, float]]:
 
 
 def measure(given: Any) -> Iterator[Row]:
-    """Draw and save; a row is right if what it shows is proven and the picture is small enough."""
+    """Draw and save. A row is right if its mechanisms are proven and the picture is small enough."""
     from PIL import Image
 
     from optrand.plotting import save_figure

@@ -29,7 +29,7 @@ from optrand.release._tables import open_table
 PROGRAM = """
 import atexit
 from optrand.cli import main
-# The harness is not imported: what it takes would count.
+# The harness is not imported, since its memory would count.
 peak = lambda: [line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM:")][0]
 atexit.register(lambda: print(peak()))
 main()
@@ -63,7 +63,7 @@ def write_table(path: Path, rows: int, *, ids: str = "integer") -> None:
 
 
 def measure_release(table: Path, output: Path, ledger: Path) -> Row:
-    """Release a table of weeks worked at epsilon 1 in another process, and check what it leaves."""
+    """Release a table of weeks worked at epsilon 1 in another process, and check its output."""
     before, start = os.times(), time.perf_counter()
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, "randomize", str(table), str(output), *RELEASE, str(ledger)],
@@ -101,7 +101,7 @@ def measure(given: Any) -> Iterator[Row]:
         for kind, ids in (("parquet", "integer"), ("parquet", "text"), ("csv", "integer"), ("csv", "text")):
             with tempfile.TemporaryDirectory() as name:
                 table, output, ledger = (Path(name, one) for one in (f"private.{kind}", f"out.{kind}", "ledger.sqlite"))
-                # In another process: what it takes to make a table does not count.
+                # In another process, since the memory that makes a table does not count.
                 subprocess.run([sys.executable, "-c", TABLE, str(table), str(rows), ids], check=True)
                 row: Row = {"table": kind, "ids": ids, "count": rows} | measure_release(table, output, ledger)
                 yield row | {"rate": rows / row["seconds"], "processor_rate": rows / row["processor"]}

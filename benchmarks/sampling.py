@@ -52,7 +52,7 @@ def measure(given: Any) -> Iterator[Row]:
     unbiased = solve(posed("Dirichlet", LABELS, EPSILON))
     yield draw_ours(f"optrand, unbiased {LABELS} x {unbiased.n}", unbiased.sampler, size, repeats)
     for peer, note in PEERS.items():
-        found = Peer(peer).ask("run.py", peer, *map(str, (LABELS, EPSILON, size // 50)), limit=600)
+        found = Peer(peer).run("run.py", peer, *map(str, (LABELS, EPSILON, size // 50)), limit=600)
         yield {"who": peer, "verdict": found.get("error", note), **found}
 
 

@@ -16,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.learning import baselines
 from benchmarks.learning import fetch as fetching
+from benchmarks.learning.circle import Neighbours, likeliest_shares
 from benchmarks.learning.convex import law
 from benchmarks.learning.experiment import NON_PRIVATE, Cell, Experiment, Row, Setup, run, settings_of
 from benchmarks.learning.fetch import Source, fetch, find_file
-from benchmarks.learning.neighbours import Neighbours, likeliest_shares
 from benchmarks.learning.reports import Errors, judge_promises, mean, ratio, slope
 from benchmarks.learning.run import EXPERIMENTS, main
 

@@ -15,7 +15,7 @@ import pytest
 from benchmarks import labels, libqif, priors, randomizers
 from benchmarks.__main__ import BENCHMARKS, main
 from benchmarks.exactness import verify
-from benchmarks.harness import Benchmark, Case, Clock, Method, Worker, ask, compare, peak_memory, prove, show
+from benchmarks.harness import Benchmark, Case, Clock, Method, Worker, compare, peak_memory, prove, show, solve_program
 from benchmarks.mesh import state, weeks_problem
 from benchmarks.raw import judge_metric_table, judge_table
 from optrand import Mechanism, certify, classification, regression, rr_with_prior, solve
@@ -58,20 +58,20 @@ def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():
     assert peak_memory() > 300 * 10**6
 
 
-def test_a_peer_over_the_limit_is_not_asked_again_and_never_fails_the_run(monkeypatch):
-    asked = []
+def test_a_peer_over_the_limit_is_not_run_again_and_never_fails_the_run(monkeypatch):
+    solved = []
 
     def measure(_clock, _worker, method, *_):
-        asked.append(method.solver)
+        solved.append(method.solver)
         return {"seconds": None, "runs": 0, "right": method.is_peer, "verdict": "over the limit of 1 s"}
 
     monkeypatch.setattr(Clock, "measure", measure)
-    peer = Method("a peer", partial(ask, partial(state, "floor"), Highs()), show, is_peer=True)
+    peer = Method("a peer", partial(solve_program, partial(state, "floor"), Highs()), show, is_peer=True)
     cases = [Case({"mesh": m}, (weeks_problem(m, 4),), (weeks_problem(5, 3),), f"mesh {m}") for m in (6, 12)]
     found = list(compare(cases, [peer, Method("ours", ColumnGeneration())], Clock(1.0)))
-    assert asked == [ColumnGeneration(), peer.solver, ColumnGeneration()]
+    assert solved == [ColumnGeneration(), peer.solver, ColumnGeneration()]
     late = "over the limit of 1 s"
-    assert [row["verdict"] for row in found[::2]] == [late, f"not asked again: {late} at mesh 6"]
+    assert [row["verdict"] for row in found[::2]] == [late, f"not run again: {late} at mesh 6"]
     assert [row["right"] for row in found] == [True, False, True, False]
 
 
@@ -109,7 +109,7 @@ def test_what_is_wrong_with_a_mechanism_is_counted_in_its_integers():
 
     def verdict(**changed):
         found = verify(SimpleNamespace(**(parts | changed)))
-        return found.private, found.totals, found.bias == 0
+        return found["private"], found["totals"], found["bias"] == 0
 
     (first, *others), *rest = columns
     more = SimpleNamespace(columns=(((first[0], first[1] + (first[1] >> 20)), *others), *rest))
@@ -136,7 +136,7 @@ def test_a_table_of_a_peer_is_judged_as_it_is(words, monkeypatch):
     assert words in judge_table(problem, problem.labels, RAW[words], optimum)["verdict"]
     assert "value off by +nan" in judge_table(problem, problem.labels, RAW[words], np.nan)["verdict"]
     answer = {"seconds": 1.0, "version": "0", "matrix": RAW[words].tolist()}
-    monkeypatch.setattr(libqif.Peer, "ask", lambda *_, **__: answer)
+    monkeypatch.setattr(libqif.Peer, "run", lambda *_, **__: answer)
     assert words in libqif.their_answer("zero_one", problem, optimum, 1.0)["verdict"]
     answer["matrix"] = [[0.5, 0.5]] * 3
     assert "shape" in libqif.their_answer("zero_one", problem, optimum, 1.0)["verdict"]
@@ -149,7 +149,7 @@ def test_a_table_of_metric_privacy_is_judged_by_its_neighbours(monkeypatch):
     assert "right" in judge_metric_table(problem, table, best.value)["verdict"]
     # Pure privacy of the same number is more than metric privacy gives: labels 0 and 2 may differ by exp(4).
     assert "epsilon" in judge_table(problem, problem.labels, table, best.value)["verdict"]
-    monkeypatch.setattr(libqif.Peer, "ask", lambda *_, **__: {"seconds": 1.0, "matrix": np.eye(3).tolist()})
+    monkeypatch.setattr(libqif.Peer, "run", lambda *_, **__: {"seconds": 1.0, "matrix": np.eye(3).tolist()})
     row = libqif.their_answer("squared", problem, best.value, 1.0, "metric")
     assert "epsilon inf" in row["verdict"]
     assert row["their_value"] == 0

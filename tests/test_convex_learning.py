@@ -11,7 +11,6 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from benchmarks.learning.gaussian import least_sigma
 from benchmarks.learning.sgd import (
     LPRRSGD,
     LogisticLoss,
@@ -20,6 +19,7 @@ from benchmarks.learning.sgd import (
     add_projected_noise,
     descend,
     excess_risk,
+    least_sigma,
     order_of,
 )
 from optrand.accounting import Spent

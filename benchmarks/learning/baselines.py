@@ -19,8 +19,8 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.learning import tables
 from benchmarks.learning.experiment import Cell, Experiment, Settings, Setup, fit_classifier
-from benchmarks.learning.gaussian import least_sigma
 from benchmarks.learning.reports import report
+from benchmarks.learning.sgd import least_sigma
 from optrand.base._validation import Floats
 from optrand.learning import Stages
 
@@ -79,12 +79,12 @@ def pate(X: Floats, y: Codes, model: Any, cell: Cell, settings: Settings) -> Any
     Votes are then ``sqrt(2)`` apart, and those of all queries together are one Gaussian mechanism.
     """
     rng = np.random.default_rng(cell.seed)
-    asked = rng.permutation(len(X))[: settings["queries"]]
-    votes = np.zeros((asked.size, KINDS))
+    queries = rng.permutation(len(X))[: settings["queries"]]
+    votes = np.zeros((queries.size, KINDS))
     for part in np.array_split(rng.permutation(len(X)), settings["teachers"]):
-        votes[np.arange(asked.size), model.fit(X[part], y[part]).predict(X[asked])] += 1
-    sigma = least_sigma(math.sqrt(2 * asked.size), cell.epsilon, settings["delta"])
-    return model.fit(X[asked], (votes + sigma * rng.normal(size=votes.shape)).argmax(axis=1))
+        votes[np.arange(queries.size), model.fit(X[part], y[part]).predict(X[queries])] += 1
+    sigma = least_sigma(math.sqrt(2 * queries.size), cell.epsilon, settings["delta"])
+    return model.fit(X[queries], (votes + sigma * rng.normal(size=votes.shape)).argmax(axis=1))
 
 
 EXPERIMENTS = {

@@ -89,20 +89,26 @@ class Experiment:
 
 
 def settings_of(experiment: str, *, smoke: bool) -> Settings:
-    """Read the settings of an experiment; those of a smoke run lie over them.
+    """Read the settings of an experiment; those of a smoke run replace them.
 
     Examples
     --------
     >>> settings_of("weeks", smoke=True)["epsilons"]
     [1.0]
     """
-    table: dict[str, Any] = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))[experiment]
-    small = table.pop("smoke", {})
-    return {**table, **small} if smoke else table
+    tables = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
+    table, small = dict[str, Any](), dict[str, Any]()
+    name: str | None = experiment
+    while name:
+        own = tables[name]
+        name = own.pop("like", None)
+        small = own.pop("smoke", {}) | small
+        table = own | table
+    return table | small if smoke else table
 
 
 def fit_classifier(cell: Cell, model: Any, X: Any, y: Any, k: int, plan: Plan | None, target: str) -> Any:
-    """Fit a model to the labels ``0 ... k-1`` as a cell says: to true ones, or to releases by a plan."""
+    """Fit a model to the labels ``0 ... k-1`` of a cell: to true ones, or to releases by a plan."""
     if cell.arm == NON_PRIVATE:
         return model.fit(X, y)
     labels = PrivateLabels(y, cell.epsilon, range(k), source=SeededEntropy(cell.seed))

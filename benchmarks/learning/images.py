@@ -4,8 +4,8 @@
 two), with one small network for all. [E22], Figures 1 and 2, with a linear model: labels randomized in public clusters,
 those of k-means on training pixels. The paper states neither phi nor which digit its binary MNIST separates:
 phi is the default of the plan, and the digit is in the settings. An error is the percentage of test images that are
-wrong. The printed ones are of larger networks, trained longer; [Z25] says that each method has its own best parameters,
-and ignores the cost of choosing them.
+wrong. The printed ones are of larger networks, trained longer. [Z25] tunes the parameters of each method, and ignores
+the privacy cost of tuning.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ROBUST: dict[str, dict[str, Any]] = {
     "LP-1ST": {"mixup": 4.0},
     "LP-2ST": {"mixup": 4.0, "warm_start": True},
 }
-"""How [G21] trains: it found mixing of 4 to 8 and temperatures below 1 good, and goes on with the model of stage 1."""
+"""Training as in [G21]: mixup of 4 (4 to 8 were good), and stage 2 continues with the network of stage 1."""
 
 Images = tuple[Floats, NDArray[np.uint8]]
 

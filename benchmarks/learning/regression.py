@@ -1,7 +1,7 @@
 """Regression on private labels: two stages against one prior, and the experiments of [B23], Figures 4b, 5a, 5b and G.3.
 
-An error is the mean loss on test rows; an excess is what it is above that of the model of the kind that was
-trained on true labels.
+An error is the mean loss on test rows. An excess is its difference from the error of the same model trained on true
+labels.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def report_errors(setup: Setup, rows: Sequence[Row]) -> bool:
 EXPERIMENTS = {
     name: Experiment(summary, measure, report_errors, ("pandas",))
     for name, summary in {
-        "weeks": "weeks worked: two stages with a price on bias against one prior without; bins in clusters",
+        "weeks": "weeks worked: two stages with a bias penalty against one prior without bias; bins in clusters",
         "rows": "weeks worked, the bundled table: one prior, two stages, a prior for each row",
         "figure5a": "[B23], Figure 5a: every randomizer, weeks worked",
         "figure4b": "[B23], Figure 4b: every randomizer, on what customers spend instead of Criteo's revenue",

@@ -168,13 +168,13 @@ def report(setup: Setup, rows: Sequence[Row], error: str) -> bool:
 def judge_promises(setup: Setup, errors: Errors) -> bool:
     """Print each promise beside the mean over seeds; return whether all are kept.
 
-    A promise is `most`, at most which `ours` is at each of the `epsilons`: as an "error", an "excess", or beside
-    `theirs` as a "difference" or, by default, a ratio.
+    A promise bounds `ours` by `most` at each of the `epsilons`, by default all of the experiment's. It is about an
+    "error", an "excess", or with `theirs` a "difference" or, by default, a ratio.
     """
     lines, kept = [], True
     for one in setup.settings.get("promises", ()):
         numbers = errors.excess if one["of"] == "excess" else errors.of
-        for epsilon in one["epsilons"]:
+        for epsilon in one.get("epsilons", setup.settings.get("epsilons", ())):
             if (epsilon, one["ours"]) not in errors.rows:
                 continue
             ours, words = numbers(epsilon, one["ours"], one["model"]), one["ours"]
@@ -184,12 +184,12 @@ def judge_promises(setup: Setup, errors: Errors) -> bool:
                 differs = one["of"] == "difference"
                 found = mean(ours - theirs) if differs else ratio(ours, theirs)
                 words += f" {'-' if differs else '/'} {one['theirs']}"
-            # A ratio to what may be nothing is any number.
-            told = math.isfinite(found.high) or len(ours) == 1
+            # If the interval of the denominator contains zero, no ratio can be excluded.
+            decided = math.isfinite(found.high) or len(ours) == 1
             held = found.value <= one["most"]
-            kept &= held or not told
+            kept &= held or not decided
             verdict = "kept" if held else "NOT KEPT"
-            if not told:
+            if not decided:
                 verdict = f"undecided: {one['theirs']} loses no more than chance"
             elif held and found.high > one["most"]:
                 verdict += ", the interval reaches beyond"

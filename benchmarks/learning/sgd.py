@@ -15,7 +15,7 @@ LP-RR-SGD         ``6 K L / epsilon``, epsilon < 1    L + (K-1) Delta / (e**eps-
 LP-Normal-SGD     ``sqrt(L**2 + K sigma**2)``         the same, exact sigma         (epsilon, delta)
 ================  ==================================  ============================  ==================================
 
-:mod:`optrand.theory` holds the papers' statements to trial (``optrand theory G21``). Corrected there: Proposition 11
+:mod:`optrand.theory` tests the papers' statements (``optrand theory --paper G21``). Corrected there: Proposition 11
 needs ``log(1.25 / delta)``; Theorem 9 is empty for one row.
 """
 
@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 
-from benchmarks.learning.gaussian import least_sigma
 from optrand.accounting._spent import Spent
 from optrand.base._validation import Floats, check_epsilon, check_real, rectangular
 from optrand.closed_forms._batch import RRWithPriorBatch
 from optrand.errors import InvalidInput
 from optrand.learning import LabelRelease, PrivateLabels
 from optrand.sampling._entropy import EntropySource
+from optrand.theory.g21.descent import gaussian_tails
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ is the largest distance of the gradients of two labels; `values(scores)` are los
 
 @dataclass(frozen=True, eq=False)
 class ConvexFit:
-    """Weights of a linear model, and what they may lose.
+    """Weights of a linear model, and the bound of their excess risk.
 
     Attributes
     ----------
     weights : (m, d) array
         The last iterate.
     spent : Spent
-        What each row has paid for it.
+        Charge of each row.
     release : LabelRelease or None
         Noisy labels, where there are any.
     gradient_bound : float
@@ -266,8 +266,8 @@ class LPNormalSGD:
     *Privacy.* A step releases one of `K` points of the span, with Gaussian noise in it; what spans it is public, as are
     features and earlier iterates. The points are at most :math:`\Delta` apart, exactly for each loss, where [G21] has
     :math:`2 L`; so sigma is the least of the analytic Gaussian mechanism (``least_sigma``), not
-    ``C L sqrt(log(1 / delta)) / epsilon``, which no constant makes right. Noise is drawn in floats: the account says
-    that it holds for real numbers only, and the labels must allow it.
+    ``C L sqrt(log(1 / delta)) / epsilon``, which no constant makes right. Noise is drawn in floats: the account
+    is marked as exact for real numbers only, and the labels must allow it.
 
     Examples
     --------
@@ -311,6 +311,35 @@ class LPNormalSGD:
 
         last = labels.draw(order, price, run)
         return ConvexFit(last, price, None, bound, excess_risk(self.diameter, bound, len(order)))
+
+
+ROUNDING = 1e-12
+"""Rounding error of a float delta, as a share of the two probabilities whose difference it is."""
+
+
+def least_sigma(distance: float, epsilon: float, delta: float) -> float:
+    """Return the least standard deviation of Gaussian noise that hides two points at a distance, rounded up.
+
+    Delta is from 1e-100 to below 1. Rounding of floats is counted against the noise.
+
+    Examples
+    --------
+    >>> round(least_sigma(1.0, 1.0, 1e-5), 6)
+    3.730632
+    """
+    budget, far, most = check_epsilon(epsilon), check_real(distance, "distance"), check_real(delta, "delta")
+    if not 0 < far < math.inf:
+        raise InvalidInput(f"distance is {far:g}, expected a finite number above 0")
+    if not 1e-100 <= most < 1:
+        raise InvalidInput(f"delta is {most:g}, expected at least 1e-100 and below 1")
+    low, high = far * 2.0**-100, far * 2.0**100
+    # Delta falls as sigma grows. Eighty halvings of its logarithm leave less than the distance of two floats.
+    for _ in range(80):
+        middle = math.sqrt(low) * math.sqrt(high)
+        near, other = gaussian_tails(far, middle, budget)
+        enough = near - other + ROUNDING * (near + other) <= most
+        low, high = (low, middle) if enough else (middle, high)
+    return high
 
 
 Estimate = Callable[[int, Floats], Floats]

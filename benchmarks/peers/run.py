@@ -1,6 +1,6 @@
 """Time one other library, inside its own environment; prints JSON. It imports nothing but that library.
 
-Usage: ``python run.py PEER LABELS EPSILON SIZE``, of which SIZE is the number of labels in a batch. A library without a
+Usage: ``python run.py PEER LABELS EPSILON SIZE``, with SIZE labels in a batch. A library without a
 call for many labels is timed in a loop.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 
 class Peer(NamedTuple):
-    """How to draw for one label and for many, and how the library wants its labels."""
+    """Functions that draw for one label and for many, and that convert labels to the type of the library."""
 
     one: Callable[[Any], Any]
     many: Callable[[Any], Any]
@@ -78,7 +78,7 @@ def rate(run: Callable[[Any], Any], values: Any) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Time the peer, and print what was found."""
+    """Time the peer, and print the results."""
     name, k, epsilon, size = arguments
     peer = PEERS[name](int(k), float(epsilon))
     labels = [((i * 2654435761) >> 16) % int(k) for i in range(int(size))]

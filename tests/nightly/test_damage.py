@@ -83,7 +83,7 @@ def _of_mechanism(path):
     except checker.Refused:
         return f"{WRONG} by one reader alone"
     verdict = verify(mechanism)
-    return PROVEN if verdict.private and verdict.totals else WRONG
+    return PROVEN if verdict["private"] and verdict["totals"] else WRONG
 
 
 def damaged_ledgers(folder, times):
