@@ -1,4 +1,4 @@
-# Everything a newcomer needs: `make demo` and `make test` set up what they use.
+# Targets for newcomers. `make demo` and `make test` set up their own environment.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -14,17 +14,17 @@ NEWEST := .venv-newest
 help:
 	@echo "make demo         release the bundled table of weeks worked, with its proof and a new ledger, into demo/"
 	@echo "make test         format, lint, types and all tests but those of minutes"
-	@echo "make floors       some tests with the lowest versions of what is needed, in $(FLOORS)/"
+	@echo "make floors       some tests with the lowest versions of all dependencies, in $(FLOORS)/"
 	@echo "make newest       some of them with the newest versions, in $(NEWEST)/"
 	@echo "make package      wheel and source archive into dist/, and the wheel tried in a fresh environment"
 	@echo "make pythons      the same, and some tests, with each of Python 3.11 to 3.14 that is on this machine"
-	@echo "make setup        what all of these need, in $(VENV)/"
-	@echo "make lint         look at format and lint only; make format mends them"
+	@echo "make setup        the environment of all of these, in $(VENV)/"
+	@echo "make lint         check format and lint only (make format fixes them)"
 	@echo "make docs         build the documentation into docs/_build, warnings are errors, and run its examples"
 	@echo "make notebooks    open the first notebook"
 	@echo "make bench-smoke  every benchmark, small"
 	@echo "make nightly      sweeps of hard problems, fault injection and every benchmark in small: an hour"
-	@echo "make mutation     small changes of proofs, tables, draws and ledger that no test notices: MINUTES=30 of them"
+	@echo "make mutation     MINUTES=30 of small changes to proofs, tables, draws and ledger, listing those that no test notices"
 	@echo "make spark        pyspark (500 MB), without which make test leaves the releases on Spark out"
 	@echo "make torch        torch (200 MB as its CPU build), without which make test leaves the networks out"
 	@echo "make server       psycopg, without which make test leaves the ledger on a PostgreSQL out"
@@ -47,7 +47,7 @@ demo: $(STAMP)
 test: lint types
 	$(RUN)python -m pytest -n 2 --dist worksteal
 
-# Tests of what calls other packages. They run in one process: in CI other tests run beside them.
+# Tests of code that calls other packages. They run in one process, since other tests run beside them in CI.
 FLOOR_TESTS := $(addprefix tests/test_,$(addsuffix .py,arrays backends certificate cli label_dp_classifier ledger mechanism problem \
 	release saved validation vector))
 
@@ -106,7 +106,7 @@ nightly: $(STAMP)
 
 MINUTES ?= 30
 
-# What was tried stays in mutants/: the next run goes on with the rest.
+# Results stay in mutants/, so that the next run continues with the rest.
 mutation: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,mutation]'
 	timeout $(MINUTES)m $(RUN)mutmut run --max-children 2 > mutants.log || [ $$? = 124 ]
@@ -122,25 +122,25 @@ torch: $(STAMP)
 server: $(STAMP)
 	$(RUN)python -m pip install --quiet --constraint constraints.txt --editable '.[dev,server]'
 
-# In one go, which takes a minute less than the four one after the other. An environment that lives for minutes is
-# compiled module by module as they are needed: all of them take half of its installation.
+# One installation takes a minute less than four. Modules are compiled when they are imported: compiling all of them would
+# double the time of an environment that is used for minutes.
 everything:
 	$(PYTHON) -m venv $(VENV)
 	$(RUN)python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev,spark,torch,server]'
 	touch $(STAMP)
 
 system-deps:
-	@lacking=; \
-	command -v chromium >/dev/null || lacking="$$lacking chromium"; \
-	command -v java >/dev/null || lacking="$$lacking openjdk-17-jre-headless"; \
-	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || lacking="$$lacking postgresql"; \
-	if [ -z "$$lacking" ]; then echo "chromium, Java and PostgreSQL are installed"; exit; fi; \
+	@missing=; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	command -v java >/dev/null || missing="$$missing openjdk-17-jre-headless"; \
+	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
+	if [ -z "$$missing" ]; then echo "chromium, Java and PostgreSQL are installed"; exit; fi; \
 	if ! command -v apt-get >/dev/null; then \
-		echo "there is no apt-get here: install$$lacking in this system's own way" >&2; exit 1; fi; \
+		echo "there is no apt-get here: install$$missing in this system's own way" >&2; exit 1; fi; \
 	root=; [ "$$(id -u)" = 0 ] || root="sudo -n"; \
 	$$root apt-get update -qq && \
-	$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$lacking >/dev/null || { \
-		echo "$$lacking could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
+	$$root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null || { \
+		echo "$$missing could not be installed: run make system-deps as root, or with sudo" >&2; exit 1; }
 
 clean:
 	rm -rf $(VENV) $(FLOORS) $(NEWEST) demo dist docs/_build mutants mutants.log .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Every option, as ``docs/command-line.md`` describes it: what the command line says of itself, as tables.
+"""Tables of every option for ``docs/command-line.md``, from the help of the command line.
 
 ``python .ci/command_line.py`` writes them into the page, below its last heading of its own. Tests compare.
 """
@@ -15,11 +15,11 @@ from optrand.cli import app
 
 PAGE = Path(__file__).parent.parent / "docs" / "command-line.md"
 HEADING = "## Every option\n"
-INTRODUCTION = "As `--help` after a command has it. (Written by `python .ci/command_line.py`.)"
+INTRODUCTION = "This is the text of `--help`, written here by `python .ci/command_line.py`."
 
 
 def options_text() -> str:
-    """Return the section: a heading, what it does and a table for each command."""
+    """Return the section: a heading, the help and a table of options for each command."""
     root: Any = get_command(app)
     parts = [HEADING, INTRODUCTION, "`optrand`", table(root.params)]
     for name, command in root.commands.items():
@@ -28,24 +28,24 @@ def options_text() -> str:
 
 
 def prose(text: str) -> str:
-    """Docstring of a command as Markdown: its paragraphs, with options as code."""
+    """Write the docstring of a command as Markdown, with options as code."""
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
     return "\n\n".join(marked(paragraph) for paragraph in paragraphs)
 
 
 def marked(text: str) -> str:
-    """Text with options and environment variables as code."""
+    """Mark options and environment variables as code."""
     return re.sub(r"(?<![\w`-])(--[a-z][a-z0-9-]*|\$[A-Z_]+\S*?(?=[.]?(?:\s|$)))", r"`\1`", text)
 
 
 def table(parameters: list[Any]) -> str:
-    """One row a parameter."""
+    """Write a table with one row per parameter."""
     rows = [f"| {names(one)} | {explained(one)} |" for one in parameters]
     return "\n".join(["| option | meaning |", "| --- | --- |", *rows])
 
 
 def names(parameter: Any) -> str:
-    """All spellings, with what follows them."""
+    """Write all spellings of a parameter, with the name of its value."""
     if parameter.param_type_name == "argument":
         return f"`{parameter.metavar}`"
     value = f" {parameter.metavar}".replace("|", "\\|") if parameter.metavar else ""
@@ -53,18 +53,18 @@ def names(parameter: Any) -> str:
 
 
 def explained(parameter: Any) -> str:
-    """Help, and what happens without the option."""
-    told = marked(parameter.help).replace("|", "\\|")
+    """Write the help of a parameter, and its default."""
+    text = marked(parameter.help).replace("|", "\\|")
     if parameter.required:
-        return f"{told} *Required.*"
+        return f"{text} *Required.*"
     default = parameter.default
     if default in (None, False, True, ()) or callable(default) or "default" in parameter.help:
-        return told
-    return f"{told} By default `{default}`."
+        return text
+    return f"{text} By default `{default}`."
 
 
 def page(text: str) -> str:
-    """Put the section into the page, in place of the one that is there."""
+    """Replace the section of a page."""
     return text.partition(HEADING)[0] + options_text()
 
 

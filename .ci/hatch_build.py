@@ -26,11 +26,11 @@ def long_description(readme: str, version: str, repository: str | None) -> str:
 
 
 class LongDescription(MetadataHookInterface):
-    """What hatchling asks for a readme."""
+    """Metadata hook of hatchling that sets the readme."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Fill in the readme."""
         text = Path(self.root, "README.md").read_text(encoding="utf-8")
         repository = metadata.get("urls", {}).get("Repository")
-        told = long_description(text, metadata["version"], repository)
-        metadata["readme"] = {"content-type": "text/markdown", "text": told}
+        description = long_description(text, metadata["version"], repository)
+        metadata["readme"] = {"content-type": "text/markdown", "text": description}

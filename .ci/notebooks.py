@@ -1,7 +1,7 @@
 """Notebooks with their outputs, for readers in a browser.
 
 ``python .ci/notebooks.py`` runs them from top to bottom and writes them back, pictures in few colours. Tests run them
-too and compare: the words, and the numbers but where a cell is tagged ``varies`` (times, and noise that nobody seeds).
+too and compare words and numbers, except the numbers of cells tagged ``varies`` (times, and noise without a seed).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ThisPython(AsyncKernelManager):
 
 
 def executed(notebook: Any, folder: Path) -> Any:
-    """Run a copy of a notebook in a folder; raises what the first failing cell raises."""
+    """Run a copy of a notebook in a folder. Raise the error of the first cell that fails."""
     place = {"metadata": {"path": str(folder)}}
     run = NotebookClient(
         copy.deepcopy(notebook), timeout=300, kernel_manager_class=ThisPython, resources=place
@@ -85,22 +85,22 @@ def shrunk(notebook: Any) -> Any:
 
 
 def changes(committed: Any, run: Any) -> list[str]:
-    """Names of the cells whose outputs are not those that are committed."""
+    """Return the names of the cells whose outputs differ from the committed ones."""
     pairs = zip(code_cells(committed), code_cells(run), strict=True)
     return [old.id for old, new in pairs if not alike(old, new, numbers=VARIES not in old.metadata.get("tags", ()))]
 
 
 def alike(old: Any, new: Any, *, numbers: bool) -> bool:
-    """Whether two cells show the same kinds of output, words and, near enough, numbers."""
-    (words, values), (new_words, new_values) = said(old), said(new)
+    """Return whether two cells have the same kinds of output, the same words and nearly the same numbers."""
+    (words, values), (new_words, new_values) = read_outputs(old), read_outputs(new)
     if words != new_words:
         return False
     close = (math.isclose(a, b, rel_tol=NEAR, abs_tol=NEAR) for a, b in zip(values, new_values, strict=True))
     return not numbers or all(close)
 
 
-def said(cell: Any) -> tuple[str, list[float]]:
-    """Kinds and words of the outputs, without space, and their numbers."""
+def read_outputs(cell: Any) -> tuple[str, list[float]]:
+    """Return kinds and words of the outputs, without space, and their numbers."""
     shown = [(kind, text) for output in cell.outputs for kind, text in texts(output)]
     whole = " ".join(f"{kind} {text}" for kind, text in shown)
     numbers = [float(each.replace(",", "").rstrip(".")) for each in NUMBER.findall(whole)]
@@ -108,7 +108,7 @@ def said(cell: Any) -> tuple[str, list[float]]:
 
 
 def texts(output: Any) -> list[tuple[str, str]]:
-    """Kinds of an output with what it says in plain text: of a picture, and of what a page shows, nothing."""
+    """Return the kinds of an output with its plain text, which is empty for a picture."""
     if output.output_type == "stream":
         return [(output.name, output.text)]
     plain = "" if "image/png" in output.data else output.data.get("text/plain", "")

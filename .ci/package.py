@@ -1,4 +1,4 @@
-"""Wheel and source archive: built, looked into, and the wheel tried in a fresh environment.
+"""Build wheel and source archive, check their files, and try the wheel in a fresh environment.
 
 ``python .ci/package.py`` tries it with the Python that runs this, ``--all`` with each that :data:`VERSIONS` names and
 the machine has, and runs :data:`TESTS` with those that do not run all tests. Both leave ``dist/``.
@@ -25,7 +25,7 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """Versions of Python that the classifiers promise."""
 
 TESTS = [f"tests/test_{name}.py" for name in ("certificate", "draw", "mechanism", "saved")]
-"""Tests that run with every other Python: what the proof and the draws rest on."""
+"""Tests of proofs and draws, which run with every other Python."""
 
 FOR_TESTS = ("hypothesis", "pytest")
 
@@ -156,7 +156,7 @@ def main(arguments: list[str]) -> None:
 
 
 def found() -> list[Path]:
-    """Each Python of :data:`VERSIONS` on this machine, of pyenv or on the path; the others are named."""
+    """Return each Python of :data:`VERSIONS` of pyenv or on the path, and print the missing ones."""
     pythons = []
     for version in VERSIONS:
         candidates = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
@@ -172,7 +172,7 @@ def found() -> list[Path]:
 
 
 def runs(python: Path) -> bool:
-    """Whether it starts: pyenv leaves names that do not."""
+    """Return whether it starts. Some names of pyenv do not."""
     return subprocess.run([python, "--version"], capture_output=True, check=False).returncode == 0
 
 
@@ -222,7 +222,7 @@ def built(folder: Path) -> Path:
 
 
 def tried(python: Path, wheel: Path, folder: Path) -> Path:
-    """Install the wheel beside nothing else, and do with it what the README says."""
+    """Install the wheel in an empty environment, and run the README there."""
     own = environment(python, folder / "environment")
     install(own, wheel)
     (folder / "work").mkdir()
@@ -243,8 +243,8 @@ def tried_extras(own: Path, wheel: Path, folder: Path) -> None:
     for extra, program in EXTRAS.items():
         refused = subprocess.run([own, "-c", program], env=ALONE, capture_output=True, text=True, check=False)
         # Dask, torch and Spark are imported by their users.
-        told = rf"MissingExtra: .*optrand\[{extra}\]|No module named '(distributed|torch|pyspark)'"
-        if refused.returncode and not re.search(told, refused.stderr):
+        expected = rf"MissingExtra: .*optrand\[{extra}\]|No module named '(distributed|torch|pyspark)'"
+        if refused.returncode and not re.search(expected, refused.stderr):
             sys.exit(f"without the extra {extra}: {refused.stderr}")
         begin = time.monotonic()
         layer = environment(own, folder / extra)

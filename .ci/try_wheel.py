@@ -1,7 +1,7 @@
 """The blocks of Python and the first commands of a README, with an optrand that was installed from a wheel.
 
-Run in an empty folder by the Python of the environment that has the wheel. A block that imports what the wheel does not
-bring is named and left out.
+Run in an empty folder by the Python of the environment that has the wheel. A block that imports a package which is not
+installed is skipped, and its name printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each command line of the README and of the tour runs as it is printed, in the clone."""
+"""The command lines of the README, the tour and the how-tos run as they are printed."""
 
 from __future__ import annotations
 
@@ -27,13 +27,21 @@ LONG = ("theory",)
 
 
 @pytest.fixture
-def clone(tmp_path, monkeypatch):
-    """A folder that has what the commands read, and a ledger of its own."""
-    monkeypatch.chdir(tmp_path)
+def empty(tmp_path, monkeypatch):
+    """Change to an empty folder, with a ledger of its own."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    (tmp_path / "optrand").mkdir()
-    (tmp_path / "optrand" / "data").symlink_to(ROOT / "optrand" / "data")
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def clone(empty):
+    """Change to a folder that has the bundled data where a clone has them."""
+    (empty / "optrand").mkdir()
+    (empty / "optrand" / "data").symlink_to(ROOT / "optrand" / "data")
+    return empty
 
 
 def lines(page):
@@ -59,10 +67,10 @@ HOW_TO = [ROOT / "docs" / "audit.md", *sorted((ROOT / "docs" / "how-to").glob("*
 
 
 @pytest.mark.docs
-@pytest.mark.usefixtures("clone")
+@pytest.mark.usefixtures("empty")
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
 def test_pages_run_from_top_to_bottom_as_printed(page):
-    """Code and command lines in their order, in a folder with nothing else."""
+    """Code and command lines run in their order, in an empty folder."""
     pieces = re.findall(
         r"^```python\n(.*?)^```|^    (optrand .*?[^\\])$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
     )

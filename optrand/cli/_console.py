@@ -43,8 +43,8 @@ Exit codes:
   1  an error of the run, such as a full disk
   2  wrong usage or input; nothing was written
   3  verification failed: not private, not unbiased, or no proof good enough
-  4  released, completely; but then a signal came or the output could not be written
-  5  the ledger refuses: already released, or over the budget; nothing was drawn"""
+  4  released completely, but then a signal came or the output could not be written
+  5  refused by the ledger, without a draw: already released, or over the budget"""
 
 IN_OPTIONS = (
     (r"\bagain=True", "--again"),
