@@ -97,12 +97,12 @@ def _names(claim: Claim) -> set[str]:
 _INTRODUCTION = """\
 # Every claim, checked
 
-This page is written by `optrand theory --page docs/theory.md`. A claim says of each instance that one number
+This page is written by `optrand theory --page docs/theory.md`. A claim states of each instance that one number
 is at most another, or equal to it. The margin is the smallest distance between the two over all instances, as a share
 of the larger one. A margin computed in floats may be negative by at most the claim's tolerance. *Holds* means that no
 instance contradicts the claim. *Holds as corrected* means that the printed form is contradicted and a corrected form is
 not: [the errata](errata.md) show both. *Undecided* is a claim with a quantifier that no finite computation settles,
-such as an unnamed constant; it is never counted as holding. Every check has also refuted a deliberately false variant
+such as an unnamed constant. It is never counted as holding. Every check has also refuted a deliberately false variant
 of its claim. `optrand theory --claim "Lemma 8"` shows the hypothesis, the worst case, the counterexample and the false
 variant."""
 
