@@ -266,37 +266,35 @@ def _serve(connection: Connection[Any, Any]) -> None:
         connection.send(answer)
 
 
-_answers: list[Any] = []
-"""The last answers of a worker, which are judged there off the clock."""
+_last: list[Any] = []
+"""The last answer of a worker, which is judged there off the clock."""
 
 
-def _solve(solver: Callable[[Any], Any], problems: Sequence[Any]) -> tuple[float, float]:
-    """Solve all problems and keep the answers; return the wall-clock time and the processor's time."""
+def _solve(solver: Callable[[Any], Any], problem: Any) -> tuple[float, float]:
+    """Solve a problem and keep the answer; return the wall-clock time and the processor's time."""
     start, busy = time.perf_counter(), time.process_time()
-    _answers[:] = [solver(problem) for problem in problems]
+    _last[:] = [solver(problem)]
     return time.perf_counter() - start, time.process_time() - busy
 
 
-def _judge(judge: Callable[..., Row], problems: Sequence[Any], optimum: float) -> Row:
-    return judge(problems, list(_answers), optimum)
+def _judge(judge: Callable[..., Row], problem: Any, optimum: float) -> Row:
+    return judge(problem, *_last, optimum)
 
 
 @dataclass(frozen=True)
 class Clock:
     """How long and how often a solve is timed, in seconds.
 
-    A run is killed at `limit`. The median of at most `repeats` runs counts (odd, so that it is one of them), and a
-    solve is not repeated once `patience` seconds are on the clock: five of the quick ones, one of the slow ones. Before
-    them a `rehearsal` on tiny problems pays for imports and compilation.
+    A run is killed at `limit`. The median of at most five runs counts, and a solve is not repeated once `patience`
+    seconds are on the clock. Before them a `rehearsal` on a tiny problem pays for imports and compilation.
     """
 
     limit: float
-    repeats: int = 5
     patience: float = 5.0
     rehearsal: float = 300.0
 
     def measure(self, worker: Worker, method: Method, case: Case, optimum: float = math.nan) -> Row:
-        """Solve in a worker, and judge its last answers off the clock.
+        """Solve in a worker, and judge its last answer off the clock.
 
         Returns ``seconds``, ``processor`` and ``runs`` with the entries of the judge. If it fails ``seconds`` is None,
         and ``verdict`` the error.
@@ -306,14 +304,14 @@ class Clock:
         if error:
             return failed | {"verdict": f"rehearsal: {error}"}
         times: list[tuple[float, float]] = []
-        while len(times) < self.repeats and sum(one for one, _ in times) < self.patience:
-            found, error = worker.call(_solve, method.solver, case.problems, limit=self.limit)
+        while len(times) < 5 and sum(one for one, _ in times) < self.patience:
+            found, error = worker.call(_solve, method.solver, case.problem, limit=self.limit)
             if error:
                 return failed | {"verdict": error}
             times.append(found)
         seconds, processor = (statistics.median(column) for column in zip(*times, strict=True))
         row = {"seconds": seconds, "processor": processor, "runs": len(times), "right": method.is_peer}
-        judged, error = worker.call(_judge, method.judge, case.problems, optimum, limit=self.rehearsal)
+        judged, error = worker.call(_judge, method.judge, case.problem, optimum, limit=self.rehearsal)
         return row | ({"verdict": error, "right": False} if error else judged)
 
 
@@ -331,10 +329,11 @@ def solve_and_certify(problem: Problem) -> Mechanism:
     return mechanism
 
 
-def prove(_problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float = math.nan) -> Row:
-    """Certify our mechanisms: a row is right if all are proven."""
+def prove(_problem: Any, answer: Mechanism | Sequence[Mechanism], _optimum: float = math.nan) -> Row:
+    """Certify our mechanism, or several: a row is right if all are proven."""
     gaps, outputs, doubts = [], [], list[str]()
-    for mechanism in answers:
+    mechanisms = [answer] if isinstance(answer, Mechanism) else answer
+    for mechanism in mechanisms:
         proof = certify(mechanism)
         doubts += proof.findings
         gaps.append(math.inf if proof.findings else proof.gap)
@@ -342,7 +341,7 @@ def prove(_problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: 
     missed = sum(gap > GAP for gap in gaps)
     doubts += [f"{missed} of {len(gaps)} not proven within {GAP:g}"] * (missed > 0)
     return {
-        "value": answers[0].value,
+        "value": mechanisms[0].value,
         "lower": proof.lower,
         "upper": proof.upper,
         "exact_gap": max(gaps),
@@ -362,9 +361,8 @@ def solve_program(state: Callable[[Problem], Program], backend: Backend, problem
     return answer
 
 
-def show(problems: Sequence[Problem], answers: Sequence[Answer], optimum: float) -> Row:
+def show(problem: Problem, answer: Answer, optimum: float) -> Row:
     """Judge the unrepaired table of an engine beside the proven optimum. No result makes the row wrong."""
-    problem, answer = problems[0], answers[0]
     outputs = problem.outputs.values if isinstance(problem.outputs, Grid) else problem.labels
     return judge_table(problem, outputs, answer.table, optimum) | describe(answer)
 
@@ -376,29 +374,29 @@ def describe(answer: Answer) -> Row:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to solve: ``solver(problem)`` in another process, judged there by ``judge(problems, answers, optimum)``.
+    """A way to solve: ``solver(problem)`` in another process, judged there by ``judge(problem, answer, optimum)``.
 
     A peer is not run beyond `largest` labels.
     """
 
     name: str
     solver: Callable[[Any], Any]
-    judge: Callable[[Sequence[Any], Sequence[Any], float], Row] = prove
+    judge: Callable[[Any, Any, float], Row] = prove
     is_peer: bool = False
     largest: float = math.inf
 
 
 @dataclass(frozen=True)
 class Case:
-    """Problems to solve one after the other, as one row, and tiny ones of the same kind for the rehearsal.
+    """A problem to solve, and a tiny one of the same kind for the rehearsal.
 
     `key` holds the columns that name the case. A peer that went over the limit at some `size` is not run again. With
     `fresh` a process of its own solves the case, so that its peak of memory is known.
     """
 
     key: Row
-    problems: Sequence[Any]
-    rehearsal: Sequence[Any]
+    problem: Any
+    rehearsal: Any
     size: str = ""
     fresh: bool = False
 

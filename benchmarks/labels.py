@@ -45,9 +45,9 @@ def solve_cubic(problem: Problem) -> tuple[float, int]:
     return min(found)
 
 
-def agree(_: Sequence[Problem], answers: Sequence[tuple[float, int]], optimum: float) -> Row:
+def agree(_: Problem, answer: tuple[float, int], optimum: float) -> Row:
     """Compare the loss of the paper's algorithm with the proven optimum: both are the same, or something is wrong."""
-    value, count = answers[0]
+    value, count = answer
     right = abs(value - optimum) <= GAP * optimum
     verdict = "the same loss" if right else f"ANOTHER LOSS THAN {optimum:g}"
     return {"value": value, "outputs": count, "right": right, "verdict": verdict}
@@ -61,11 +61,11 @@ def records(
 ) -> Iterator[Row]:
     """Solve each number of labels in a fresh process."""
     kind = "any bias" if penalty == 0 else "unbiased"
-    tiny = (posed(prior, 5, 1.0, penalty=penalty),)
+    tiny = posed(prior, 5, 1.0, penalty=penalty)
     cases = (
         Case(
             {"kind": kind, "prior": prior, "k": k, "epsilon": 1.0},
-            (posed(prior, k, 1.0, penalty=penalty),),
+            posed(prior, k, 1.0, penalty=penalty),
             tiny,
             f"{k:,} labels",
             fresh=True,

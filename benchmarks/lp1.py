@@ -8,7 +8,7 @@ certificate of the closed form proves. Nothing of ours repairs it first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from math import exp
@@ -41,9 +41,8 @@ def state_lp2(problem: Problem) -> Program:
     return lp2(problem.prior, problem.epsilon)
 
 
-def show_diagonal(problems: Sequence[Problem], answers: Sequence[Answer], optimum: float) -> Row:
+def show_diagonal(problem: Problem, answer: Answer, optimum: float) -> Row:
     """Judge the variables of LP2, which has no table: its rows as printed, ``exp(-epsilon)`` as a float, the value."""
-    problem, answer = problems[0], answers[0]
     factor, kept = Fraction(exp(-problem.epsilon)), [Fraction(q) for q in answer.point.tolist()]
     excess = max(q + factor * (sum(kept) - q) - 1 for q in kept)
     value = sum(Fraction(p) * q for p, q in zip(problem.prior.tolist(), kept, strict=True))
@@ -72,8 +71,8 @@ def measure(given: Any) -> Iterator[Row]:
             cases = [
                 Case(
                     {"prior": family, "k": prior.size, "epsilon": epsilon},
-                    (classification(prior, epsilon),),
-                    (classification([0.6, 0.4], 1.0),),
+                    classification(prior, epsilon),
+                    classification([0.6, 0.4], 1.0),
                     f"{prior.size} classes, {family}",
                 )
                 for epsilon in ((1.0,) if given.smoke else EPSILONS)

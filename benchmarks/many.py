@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.harness import ONE_THREAD, Benchmark, Case, Clock, Method, Row, Worker, prove
+from benchmarks.harness import ONE_THREAD, Benchmark, Case, Clock, Method, Row, Worker
 from benchmarks.priors import posed
-from optrand import Mechanism, classification, regression, solve, solve_many, unbiased_regression
+from optrand import classification, regression, solve, solve_many, unbiased_regression
 from optrand.model._problem import Problem
 
 ONE = (*((k, epsilon) for k in (53, 401, 4_001, 10_001) for epsilon in (1.0, 3.0)), (100_001, 1.0))
@@ -36,11 +36,6 @@ def problems(kind: str, count: int) -> list[Problem]:
     return [state(np.arange(LABELS), prior, epsilon) for prior, epsilon in pairs]
 
 
-def prove_all(problems: Sequence[Sequence[Problem]], answers: Sequence[Sequence[Mechanism]], _: float) -> Row:
-    """Prove many problems at once."""
-    return prove(problems[0], answers[0])
-
-
 def measure(given: Any) -> Iterator[Row]:
     """Time everything in one process."""
     with patch.dict(os.environ, ONE_THREAD):
@@ -48,12 +43,11 @@ def measure(given: Any) -> Iterator[Row]:
         for k, epsilon in SMALL_ONE if given.smoke else ONE:
             key = {"what": f"{k:,} labels, epsilon {epsilon:g}", "k": k, "epsilon": epsilon, "count": 1}
             problem = posed("Dirichlet", k, epsilon)
-            yield key | clock.measure(worker, Method("solve", solve), Case(key, (problem,), (problem,)))
+            yield key | clock.measure(worker, Method("solve", solve), Case(key, problem, problem))
         for kind in ("unbiased", "bins", "classes"):
             many = problems(kind, 20 if given.smoke else 1_000)
             key = {"what": f"{len(many):,} priors, {LABELS} labels, {kind}", "count": len(many)}
-            method = Method("solve_many", solve_many, prove_all)
-            yield key | clock.measure(worker, method, Case(key, (many,), (many[:3],)))
+            yield key | clock.measure(worker, Method("solve_many", solve_many), Case(key, many, many[:3]))
         worker.close()
 
 

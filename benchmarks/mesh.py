@@ -97,21 +97,20 @@ def round_to_knots(n: int, problem: Problem) -> Mechanism:
     --------
     >>> problem = weeks_problem(None, 6)
     >>> answer = round_to_knots(3, problem)
-    >>> answer.problem.k, round(judge_rounded([problem], [answer], 0.0)["value"], 4)
+    >>> answer.problem.k, round(judge_rounded(problem, answer, 0.0)["value"], 4)
     (3, 11.7625)
     """
     knots = place_knots(ContinuousPrior(problem.labels, problem.prior), n)
     return solve(unbiased_regression(knots.values, knots.probabilities, problem.epsilon), ReducedDual())
 
 
-def judge_rounded(problems: Sequence[Problem], answers: Sequence[Mechanism], _optimum: float) -> Row:
+def judge_rounded(problem: Problem, answer: Mechanism, _optimum: float) -> Row:
     """Prove the knots' randomizer, and return the loss of both steps. The mesh is its number of outputs.
 
     Rounding adds half its mean variance to the loss of the knots' randomizer.
     """
-    row = prove(problems, answers)
-    prior = ContinuousPrior(problems[0].labels, problems[0].prior)
-    added = Knots(prior, answers[0].problem.labels).added
+    row = prove(problem, answer)
+    added = Knots(ContinuousPrior(problem.labels, problem.prior), answer.problem.labels).added
     return row | {"value": row["value"] + added, "mesh": row["outputs"]}
 
 
@@ -122,18 +121,13 @@ def records(k: int, meshes: Sequence[int], few: Sequence[int], knots: Sequence[i
     """
     line, tiny = weeks_problem(None, k), weeks_problem(None, 3)
     biased, small = (regression(one.labels, one.prior, EPSILON) for one in (line, tiny))
-    grids = [Case({"mesh": m}, (weeks_problem(m, k),), (weeks_problem(5, 3),), f"mesh {m:,}") for m in meshes]
+    grids = [Case({"mesh": m}, weeks_problem(m, k), weeks_problem(5, 3), f"mesh {m:,}") for m in meshes]
+    at_knots = [(n, Method(ROUNDED, partial(round_to_knots, n), judge_rounded)) for n in knots]
     parts: list[tuple[list[Case], Sequence[Method]]] = [
-        ([Case({"mesh": None}, (line,), (tiny,))], [Method(LINE, partial(solve, solver=ReducedDual()))]),
-        *(([Case({"mesh": n}, (line,), (tiny,))], [Method(ADAPTIVE, partial(place_outputs, n))]) for n in few),
-        *(
-            (
-                [Case({"knots": n, "mesh": n}, (line,), (tiny,))],
-                [Method(ROUNDED, partial(round_to_knots, n), judge_rounded)],
-            )
-            for n in knots
-        ),
-        ([Case({"mesh": None}, (biased,), (small,))], [Method(BINS, partial(solve, solver=BinPath()))]),
+        ([Case({"mesh": None}, line, tiny)], [Method(LINE, partial(solve, solver=ReducedDual()))]),
+        *(([Case({"mesh": n}, line, tiny)], [Method(ADAPTIVE, partial(place_outputs, n))]) for n in few),
+        *(([Case({"knots": n, "mesh": n}, line, tiny)], [method]) for n, method in at_knots),
+        ([Case({"mesh": None}, biased, small)], [Method(BINS, partial(solve, solver=BinPath()))]),
         (grids, ON_GRIDS),
     ]
     optimum = math.nan

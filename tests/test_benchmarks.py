@@ -67,7 +67,7 @@ def test_a_peer_over_the_limit_is_not_run_again_and_never_fails_the_run(monkeypa
 
     monkeypatch.setattr(Clock, "measure", measure)
     peer = Method("a peer", partial(solve_program, partial(state, "floor"), Highs()), show, is_peer=True)
-    cases = [Case({"mesh": m}, (weeks_problem(m, 4),), (weeks_problem(5, 3),), f"mesh {m}") for m in (6, 12)]
+    cases = [Case({"mesh": m}, weeks_problem(m, 4), weeks_problem(5, 3), f"mesh {m}") for m in (6, 12)]
     found = list(compare(cases, [peer, Method("ours", ColumnGeneration())], Clock(1.0)))
     assert solved == [ColumnGeneration(), peer.solver, ColumnGeneration()]
     late = "over the limit of 1 s"
@@ -85,7 +85,7 @@ def test_a_small_run_is_proven_and_its_clock_takes_the_median():
 def test_an_answer_that_is_wrong_is_not_called_proven():
     problem = weeks_problem(12, k=4)
     mechanism = solve(problem, ColumnGeneration())
-    assert prove([problem], [mechanism])["right"]
+    assert prove(problem, mechanism)["right"]
     ends = ExactTable.of_rows(problem.labels, problem.outputs.values[[0, -1]], np.ones((4, 2), dtype=int))
     found = prove([problem] * 2, [mechanism, Mechanism(problem, ends, mechanism.dual)])
     assert not found["right"]
