@@ -162,15 +162,6 @@ def test_classes_keep_their_type_and_missing_ones_are_a_class(clone):
     assert estimated.exit_code == 0, estimated.stderr
 
 
-@pytest.mark.parametrize("name", ["rr", "rr-with-prior", "rr-on-bins", "debiased-rr", "minimax"])
-def test_every_randomizer_runs_by_its_name(clone, name):
-    (clone / "in.csv").write_text("y\n" + "1\n2\n" * 30)
-    given = ["in.csv", "out.parquet", *SHORT, "--dataset", "d", "--randomizer", name]
-    result = CliRunner().invoke(app, ["randomize", *given])
-    assert result.exit_code == 0, result.stderr
-    assert f"randomizer        {name}" in result.stdout
-
-
 @pytest.mark.parametrize("more", [["--loss", "absolute", "--outputs", "interval:0:2"], ["--loss", "zero-one"]])
 def test_other_losses_are_released_with_a_proof(clone, more):
     (clone / "in.csv").write_text("y\n" + "1\n2\n" * 30)

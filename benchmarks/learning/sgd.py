@@ -126,7 +126,7 @@ class ConvexFit:
     spent : Spent
         Charge of each row.
     release : LabelRelease or None
-        Noisy labels, where there are any.
+        Noisy labels of LP-RR-SGD.
     gradient_bound : float
         `G`: bound of the root mean square of a gradient's estimate.
     excess_risk : float
