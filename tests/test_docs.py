@@ -167,9 +167,7 @@ def one_thread() -> Iterator[None]:
 
 
 def marks(page: Path) -> pytest.MarkDecorator | tuple[()]:
-    """All pages but the README are run by ``make docs``, and at night the one that tries claims of the papers."""
-    if page.name == "errata.md":
-        return pytest.mark.nightly
+    """Mark all pages except the README as run by ``make docs``."""
     return () if page.name == "README.md" else pytest.mark.docs
 
 
