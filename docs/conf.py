@@ -158,6 +158,8 @@ def public_names() -> dict[tuple[str, str], str]:
     for page in sorted((Path(__file__).parent / "api").glob("*.rst")):
         for module in re.findall(r"automodule:: (\S+)", page.read_text()):
             listed.append((module, getattr(importlib.import_module(module), "__all__", [])))
+        for module, name in re.findall(r"auto(?:class|function):: (\S+)\.(\w+)", page.read_text()):
+            listed.append((module, [name]))
     for module, each in listed:
         for name in each:
             it = getattr(importlib.import_module(module), name)

@@ -180,8 +180,8 @@ class ClusterRR:
 
         Examples
         --------
-        >>> from optrand.sampling._priors import split_at
-        >>> ClusterRR.for_budget(10, split_at(1.0, 0.1), threshold=0.02).epsilon
+        >>> from optrand.sampling import split_budget
+        >>> ClusterRR.for_budget(10, split_budget(1.0, 10, 1000), threshold=0.02).epsilon
         1.0
         """
         floor = _check_threshold(threshold, check_integer(k, "k", 2))
@@ -292,8 +292,7 @@ class ClusterPriors:
         """Learn a private prior for every group, all for one epsilon.
 
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
-        one histogram differs, and each of them is released with epsilon-DP
-        (:func:`optrand.sampling._priors.private_histogram`).
+        one histogram differs, and each of them is released with epsilon-DP, by discrete Laplace noise.
 
         Arguments are those of :meth:`ClusterRR.release`. [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities
         proportional to ``exp(-abs(x) epsilon / 2)``, the half because a label that is replaced changes two counts. If
@@ -375,8 +374,8 @@ class ClusterPriorRR:
 
     Examples
     --------
-    >>> from optrand.sampling._priors import split_at
-    >>> mechanism = ClusterPriorRR(10, split_at(1.0, 0.05))
+    >>> from optrand.sampling import split_budget
+    >>> mechanism = ClusterPriorRR(10, split_budget(1.0, 10, 1000))
     >>> mechanism.split, mechanism.epsilon
     (BudgetSplit(prior=0.05, labels=0.95), 1.0)
     """

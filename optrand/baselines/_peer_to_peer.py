@@ -240,7 +240,7 @@ class PeerToPeer:
     -----
     :attr:`epsilon` is pure and holds against any observer, because of the flips alone. The learner does not see who
     copied from whom. Against the learner :meth:`at_delta` is far smaller, and depends on the size of the cluster.
-    :mod:`optrand.baselines._peer_to_peer` derives the sums.
+    The docstring of the module derives the sums.
 
     [E22] proves Lemma 9 for labels that are independent draws of one probability, and for a fixed number
     :math:`\theta n` of them. But users who copy from the same user get the same flipped label, and the number of labels

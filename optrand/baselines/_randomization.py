@@ -197,8 +197,7 @@ class UniformRR(LabelRandomization):
 
     Notes
     -----
-    Draws are exact: :math:`e^\epsilon` is replaced by the rational ratio at or below it of
-    :func:`optrand.base._arithmetic.privacy_ratio`.
+    Draws are exact: :math:`e^\epsilon` is replaced by a rational ratio at or just below it.
 
     Examples
     --------

@@ -169,9 +169,9 @@ class UnaryBits(OneHot):
     Examples
     --------
     >>> from optrand.sampling import SeededEntropy
-    >>> from optrand.base._arithmetic import log_above
+    >>> import math
     >>> randomizer = UnaryBits(5, 2.0)
-    >>> log_above(randomizer.ratio)
+    >>> math.log(randomizer.ratio)
     2.0
     >>> bits = randomizer.sample([3, 0], source=SeededEntropy(3))
     >>> bits.tolist()

@@ -72,8 +72,9 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
     --------
     With ``alpha = beta = 0`` the bound is half the variance of the prior, over ``E``:
 
-    >>> from optrand.model._problem import regression
-    >>> bound = lower_bound(regression([0, 1], [0.5, 0.5], 1.0), Dual([0.0, 0.0], [0.0, 0.0]))
+    >>> import optrand
+    >>> problem = optrand.regression([0, 1], [0.5, 0.5], 1.0)
+    >>> bound = lower_bound(problem, Dual([0.0, 0.0], [0.0, 0.0]))
     >>> 0 <= 0.125 / math.e - bound <= math.ulp(bound)
     True
     """

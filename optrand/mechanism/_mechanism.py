@@ -275,8 +275,8 @@ class Mechanism(ExactMechanism[Certificate]):
     Examples
     --------
     >>> import math
-    >>> from optrand.model._problem import unbiased_regression
-    >>> problem = unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
+    >>> import optrand
+    >>> problem = optrand.unbiased_regression([0, 1], [0.5, 0.5], epsilon=0.7)
     >>> mechanism = Mechanism(problem, Table.of_rows([0, 1], [-1.0, 2.0], [[2, 1], [1, 2]]))
     >>> mechanism.total, mechanism.realised_ratio, mechanism.exact_biases
     (3, Fraction(2, 1), (Fraction(0, 1), Fraction(0, 1)))

@@ -369,7 +369,7 @@ class Dual(Record):
     Notes
     -----
     Of a minimisation, ``h_y(v) = p_y g(v, y) - alpha_y - beta_y (v - origin)`` is the reduced cost. Any numbers give
-    a true bound (:mod:`optrand.certificates._certificate`).
+    a true bound (:func:`optrand.lower_bound`).
     """
 
     alpha: Floats

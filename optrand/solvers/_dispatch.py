@@ -46,9 +46,8 @@ class Solver(Protocol):
 def choose(problem: Problem) -> Solver:
     """Return the solver that :func:`solve` uses by default.
 
-    1. A problem that a closed form is proven to answer (:data:`optrand.solvers._closed_form.CLOSED_FORMS`):
-       `ClosedForm`. The formulas are evaluated to decide it.
-    2. Squared loss without bias or at a bias penalty, and outputs on the line or an interval: `ReducedDual`.
+    1. A problem that a closed form is proven to answer: `ClosedForm`. The formulas are evaluated to decide it.
+    2. Squared loss without bias or with a bias penalty, and outputs on the line or an interval: `ReducedDual`.
     3. Outputs on the line or an interval and a bias penalty of 0: `BinPath`.
     4. The problems of 2 on a grid: `GridDual`.
     5. Any other grid: `ColumnGeneration`.

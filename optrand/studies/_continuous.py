@@ -194,7 +194,7 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
 
     Notes
     -----
-    A dynamic programme finds the minimum over all real knots (:mod:`optrand.studies._placement`), in ``O(n m log m)``
+    A dynamic programme finds the minimum over all real knots, in ``O(n m log m)``
     for ``m`` values: 50 knots of 2,000 values in 0.06 s, of 100,000 in 7 s. It is the least *added* loss; the loss of
     the randomizer depends on the knots much less (:func:`optrand.studies.knot_sweep`).
 
@@ -418,7 +418,8 @@ def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int])
     >>> prior = ContinuousPrior(np.arange(101), np.exp(-np.arange(101) / 10))
     >>> for row in knot_sweep(prior, 1.0, counts=[2, 3, 5, 9, 17]):
     ...     print(
-    ...         f"{row.knots:2d} {row.added:7.3f} {row.randomizer:8.3f} {row.total:8.3f} {row.gap < 1e-9}"
+    ...         f"{row.knots:2d} {row.added:7.3f} {row.randomizer:8.3f}",
+    ...         f"{row.total:8.3f} {row.gap < 1e-9}",
     ...     )
      2 380.296 4603.368 4983.664 True
      3  61.871 4796.858 4858.730 True

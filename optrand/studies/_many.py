@@ -386,7 +386,8 @@ def sweep(
     >>> frontier = sweep(problem, bias_penalties=[0.0, 1.0, 10.0, math.inf])
     >>> for row in frontier:
     ...     print(
-    ...         f"{row.bias_penalty:4} {row.variance:.3f} {row.squared_bias:.3f} {row.gap < 1e-9}"
+    ...         f"{row.bias_penalty:4} {row.variance:.3f} {row.squared_bias:.3f}",
+    ...         row.gap < 1e-9,
     ...     )
      0.0 0.082 0.423 True
      1.0 0.224 0.326 True

@@ -174,8 +174,7 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
     ----------
     subject : Mechanism, Randomizer or Solution
         The masses of an exact mechanism made of arcs are its own, those of an interval at two neighbouring floats as
-        one (:func:`merge_neighbours`). Those of anything else are rounded to integers first
-        (:func:`optrand.mechanism._tabulation.round_randomizer`).
+        one (:func:`merge_neighbours`). Those of anything else are rounded to integers first.
 
     Returns
     -------
@@ -191,7 +190,7 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
 
     Notes
     -----
-    The theorem and its proof: :mod:`optrand.studies._paths`. ``O(k + n log n)`` where no interval lies strictly inside
+    The docstring of the module has the theorem and its proof. ``O(k + n log n)`` where no interval lies strictly inside
     another. All paths of ten thousand labels together are some ten million bins: take them one at a time.
 
     Examples

@@ -317,7 +317,7 @@ class ReducedDual(GuardedSolver):
         Relative gap, estimated in floats, at which an answer is taken; the best one otherwise.
     time_limit : float
         Seconds, looked at between levels. When they have passed, the answer is the best one so far, or a feasible one
-        in closed form (:func:`optrand.solvers._closed_form.feasible_answer`), and its status is "time limit".
+        in closed form, and its status is "time limit".
     attempts : tuple of Attempt
         Options of the attempts, the second one with more arcs and safeguarded steps.
 
