@@ -66,7 +66,7 @@ def fail(*_: object, **__: object) -> None:
 def break_off() -> None:
     """Leave an unfinished release of other labels in the ledger."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_files.Staging, "publish", fail)
+        patched.setattr(_files, "publish", fail)
         with pytest.raises(OSError, match="disk is full"):
             run_job(**CHARGED)
     write_labels("in.csv", [2, 1, 0] * 50)

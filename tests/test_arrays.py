@@ -481,7 +481,7 @@ class TestLedger:
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr("optrand.release._in_memory._MemorySink.close", broken)
+            patched.setattr("optrand.release._batches.Sink.close", broken)
             with pytest.raises(KeyboardInterrupt) as caught:
                 optrand.randomize(labels, 1.0, **options)
         assert any(isinstance(note, SpentNote) and "goes on" in note for note in caught.value.__notes__)

@@ -20,7 +20,7 @@ import pytest
 from optrand.accounting import Ledger, State
 from optrand.errors import AlreadySpent, InputChanged, Interrupted, InvalidInput, SpentNote
 from optrand.release import Question, _files, load_release, randomize_table
-from optrand.release._batches import Account, Listener, Table
+from optrand.release._batches import Account, Listener, Sink, Table
 
 ROWS = 40_000
 QUESTION = Question(column="y", labels=range(6), epsilon=1.0, ids=("id",), groups=("g",))
@@ -122,18 +122,17 @@ def test_processes_that_ask_for_the_same_labels_in_memory_draw_the_same() -> Non
     question = Question(column="labels", labels=range(4), epsilon=1.0)
     from optrand.release._batches import begin_release, make_reader, make_record
     from optrand.release._cells import arrow_column
-    from optrand.release._in_memory import _MemorySink
 
     noisy = []
     table = Table(pa.table({"labels": arrow_column(labels)}))
     account = Account.open("d", ledger)
     reader = make_reader(table, [question], account)
-    sink = _MemorySink(labels, [None])
-    found = table.scan(reader, sink, Listener())
+    sink = Sink(lambda *_: None)
+    counts, sums, _ = table.scan(reader, sink, Listener())
     rows = reader.read(next(table.batches())[1])
     for _ in range(2):
-        (charge,) = begin_release(reader, found, sink.output, account)
-        record = make_record(question, reader.groups, found.counts[0], charge, account, Listener())
+        (charge,) = begin_release(reader, counts, sums, sink.output, account)
+        record = make_record(question, reader.groups, counts[0], charge, account, Listener())
         keys = record.label_keys(charge.key or b"")
         noisy.append(record.draw(keys, rows.places[0], rows.ids, rows.codes).tolist())
     assert noisy[0] == noisy[1]
@@ -152,13 +151,13 @@ def test_a_signal_says_what_was_released_and_what_is_spent(monkeypatch: pytest.M
         assert "epsilon 1 is charged to dataset 'd', once" in note
         assert not list(Path().glob("*out*"))
 
-        def interrupted(staging: Any, *given: Any, **options: Any) -> None:
+        def interrupted(*given: Any, **options: Any) -> None:
             os.kill(os.getpid(), signal.SIGTERM)
-            original(staging, *given, **options)
+            original(*given, **options)
 
-        original = _files.Staging.publish
+        original = _files.publish
         with monkeypatch.context() as patched:
-            patched.setattr(_files.Staging, "publish", interrupted)
+            patched.setattr(_files, "publish", interrupted)
             with pytest.raises(Interrupted, match="the release was complete by then") as stopped:
                 release()
         assert stopped.value.released
@@ -208,7 +207,7 @@ def test_an_input_that_changes_between_the_passes_is_not_released() -> None:
 
 
 def test_what_is_under_way_or_was_left_is_not_overwritten() -> None:
-    with _files.Staging(Path("out.csv")), pytest.raises(InvalidInput, match="another process prepares"):
+    with _files.staging_folder(Path("out.csv")), pytest.raises(InvalidInput, match="another process prepares"):
         release()
     assert not Path("ledger.sqlite").exists() or not Ledger("ledger.sqlite").entries()
     Path(".out.csv.release").mkdir()

@@ -346,7 +346,7 @@ def test_a_server_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_release_is_charged_on_a_server_and_goes_on(where: str | Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"labels": [0, 1], "dataset": "census", "ledger": where}
     with monkeypatch.context() as patched:
-        patched.setattr("optrand.release._in_memory._MemorySink.close", lambda *_: 1 / 0)
+        patched.setattr("optrand.release._batches.Sink.close", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             optrand.randomize([0, 1] * 50, 1.0, **options)
     (broken,) = Ledger(where).entries("census")

@@ -24,10 +24,9 @@ import optrand
 from optrand import estimate
 from optrand.base import _strict_json
 from optrand.errors import InvalidFile, InvalidInput
-from optrand.release import Question, ReleaseRecord, load_release, randomize_table
-from optrand.release._parquet_tables import ParquetWriter
+from optrand.release import Question, ReleaseRecord, _parquet_tables, load_release, randomize_table
 from optrand.release._question import RANDOMIZERS
-from optrand.release._rows import UniqueIds, column_ids, row_ids
+from optrand.release._rows import UniqueIds, column_ids, integer_ids
 from optrand.release._tables import diagnose_table
 
 ROWS = 300
@@ -227,12 +226,11 @@ def test_files_of_a_folder_may_differ_in_the_width_of_integers() -> None:
 def test_batches_of_any_size_make_large_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = pa.schema({"y": pa.int64()})
     for largest, groups in ((1 << 26, [280_000, 120_000]), (200_000, [40_000] * 10)):
-        monkeypatch.setattr(ParquetWriter, "group_bytes", largest)
+        monkeypatch.setattr(_parquet_tables, "GROUP_BYTES", largest)
         path = Path(f"{largest}.parquet")
-        writer = ParquetWriter(schema, [path])
-        for _ in range(20):
-            writer.write(0, pa.record_batch({"y": range(20_000)}, schema))
-        writer.close()
+        with _parquet_tables.write_parquet(schema, path) as write:
+            for _ in range(20):
+                write(pa.record_batch({"y": range(20_000)}, schema))
         written = pq.ParquetFile(path).metadata
         assert [written.row_group(i).num_rows for i in range(written.num_row_groups)] == groups
 
@@ -319,8 +317,9 @@ def test_noise_is_that_of_the_record_in_any_order_and_any_format() -> None:
 def test_ids_are_compared_exactly(buffered: int, wide: bool) -> None:
     rng = np.random.default_rng(1)
     texts = pa.array([f"p{i}" for i in range(2000)])
-    ids = column_ids([texts], ["id"], key=b"k") if wide else row_ids(0, 2000)[rng.permutation(2000)]
-    for extra, same in ((None, False), (ids[1234:1235], True), (row_ids(5000, 100), False)):
+    ids = column_ids([texts], ["id"], key=b"k") if wide else integer_ids(rng.permutation(2000).astype(np.uint64))
+    others = integer_ids(np.arange(5000, 5100, dtype=np.uint64))
+    for extra, same in ((None, False), (ids[1234:1235], True), (others, False)):
         with UniqueIds(buffered=buffered) as unique:
             for start in range(0, 2000, 70):
                 unique.add(ids[start : start + 70])

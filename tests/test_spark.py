@@ -233,14 +233,14 @@ def test_text_ids_missing_labels_dropped_columns_and_force(session, tmp_path):
 def test_a_release_that_broke_off_goes_on_with_the_same_noise_and_is_paid_once(session, tmp_path, monkeypatch):
     frame, first = frame_of(session, private(), tmp_path / "private"), []
 
-    def fail(staging, *_, **__):
-        first.append(pq.read_table(staging.table))
+    def fail(folder, *_, **__):
+        first.append(pq.read_table(folder / "table"))
         raise OSError(errno.ENOSPC, "the disk is full")
 
     ledger = Ledger(tmp_path / "ledger.sqlite")
     options = {"dataset": "census", "ledger": ledger}
     with monkeypatch.context() as broken:
-        broken.setattr(_files.Staging, "publish", fail)
+        broken.setattr(_files, "publish", fail)
         with pytest.raises(OSError, match="disk is full"):
             randomize_table(frame, tmp_path / "noisy", question(), **options)
     assert not (tmp_path / "noisy").exists()

@@ -5,13 +5,15 @@ A table is read twice as Arrow batches, which are checked and counted, then draw
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +25,15 @@ from optrand.base._arithmetic import decimal_value
 from optrand.base._suggestions import same_but_spelling
 from optrand.base._validation import check_flag
 from optrand.errors import InputChanged, InvalidInput, SpentNote
-from optrand.release._cells import LabelColumn, refuse_labels
+from optrand.release._cells import LabelColumn, Places, refuse_labels
 from optrand.release._plan import draw_histograms, find_mechanisms, rehearse
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord
-from optrand.release._rows import Groups, Rows, Sums, UniqueIds, column_ids, digest_of_sums, row_ids, sum_rows
-from optrand.sampling._keyed import KeyedEntropy, subkey
+from optrand.release._rows import Groups, Ids, Indices, UniqueIds, column_ids
+from optrand.sampling._keyed import KeyedEntropy, encrypt_blocks, subkey
+
+Sums = NDArray[np.uint64]
+"""Shape ``(..., 3)``: a number of rows, and sums of both halves of their hashes, modulo 2**64."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +116,49 @@ class Account:
         )
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows:
+    """Rows of a batch: places of labels and keyed sums for each question, ids, groups, and which are released.
+
+    Places are negative in rows that are left out, too. If all rows are released, `kept` is None. Private.
+    """
+
+    places: tuple[Places, ...]
+    ids: Ids
+    codes: Indices
+    sums: Sums
+    kept: NDArray[np.bool_] | None = None
+
+    @property
+    def released(self) -> int:
+        """Return the number of rows that are released."""
+        return len(self.ids) if self.kept is None else int(self.kept.sum())
+
+    def counts(self, number: int, groups: int, k: int) -> NDArray[np.intp]:
+        """Return how often each declared label occurs in each group, shape ``(groups, k)``."""
+        places = self.places[number]
+        present = slice(None) if places.min(initial=0) >= 0 else places >= 0
+        cells = places[present] if groups == 1 else self.codes[present] * k + places[present]
+        found: NDArray[np.intp] = np.bincount(cells, minlength=groups * k).reshape(groups, k)
+        return found
+
+
+def sum_rows(key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Sums:
+    """Return the number of rows, and sums of keyed hashes of their ids, with the codes of their labels if given.
+
+    A multiset hash: sums over batches add up, in any order. An id is hashed by AES-256, a pseudorandom permutation, and
+    a row by its CBC-MAC of two blocks, the id and the code, under another key. If tables differ and ids occur once in
+    each, the difference of sums contains a hash with factor 1 or -1, which is uniform for whoever does not have the
+    key.
+    """
+    own = hmac.digest(key, b"ids" if codes is None else b"rows", "sha256")
+    hashes = encrypt_blocks(own, ids)
+    if codes is not None:
+        hashes[:, 0] ^= codes.astype(np.int64).view(np.uint64)
+        hashes = encrypt_blocks(own, hashes)
+    return np.array([len(ids), *hashes.sum(axis=0, dtype=np.uint64)], dtype=np.uint64)
+
+
 @dataclass(frozen=True, eq=False)
 class Reader:
     """Reading of batches, with a column for each question, and drawing once it has their records and keys of labels.
@@ -151,24 +199,26 @@ class Reader:
         if self.id_columns:
             ids = column_ids([batch.column(name) for name in self.id_columns], self.id_columns, key=self.secret)
         else:
-            ids = row_ids(first_row, batch.num_rows)
-        dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
-        kept = np.logical_and.reduce(dropping) if dropping else None
-        codes = self.groups.codes(batch)
+            ids = np.zeros((batch.num_rows, 2), dtype=np.uint64)
+            ids[:, 0] = np.arange(first_row, first_row + batch.num_rows)
+        codes = self.groups.codes(batch) if self.groups.columns else np.zeros(batch.num_rows, dtype=np.intp)
         # Codes are 0 in a table of one group, and -1 is the place of a missing label.
         sums = [
             sum_rows(self.secret, ids, codes * (question.k + 1) + found)
             for found, question in zip(places, self.questions, strict=True)
         ]
-        return Rows(tuple(places), ids, codes, np.array(sums), None if kept is None or kept.all() else kept)
+        kept = None
+        dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
+        if dropping and not (all_present := np.logical_and.reduce(dropping)).all():
+            kept = all_present
+            places = [np.where(kept, found, np.int32(-1)) for found in places]
+        return Rows(tuple(places), ids, codes, np.array(sums), kept)
 
     def draw(self, batch: Any, rows: Rows) -> tuple[Any, list[Any]]:
         """Return the rows of a batch that are released, and their noisy labels, an Arrow array for each question."""
         noisy = []
-        for number, column in enumerate(self.columns):
-            places = rows.drawn_places(number)
-            drawn = self.records[number].draw(self.keys[number], places, rows.ids, rows.codes)
-            noisy.append(column.to_arrow(drawn, places < 0))
+        for column, record, keys, places in zip(self.columns, self.records, self.keys, rows.places, strict=True):
+            noisy.append(column.to_arrow(record.draw(keys, places, rows.ids, rows.codes), places < 0))
         if rows.kept is None:
             return batch, noisy
         kept = pa.array(rows.kept)
@@ -176,47 +226,59 @@ class Reader:
 
 
 class Sink:
-    """Place where noisy labels go, whose `output` recognises a retry.
+    """Noisy labels in memory, which a function puts into the object that had the private ones, or another place.
 
-    It may have columns whose cells are checked in the first pass, and columns that the second pass reads beside those
-    of the reader (None: all). Temporary files are put into its folder (None: the system's).
+    A retry is recognised by the `output`. A sink may have columns whose cells are `checked` in the first pass, and
+    `columns` that the second pass reads beside those of the reader (None: all). Temporary files are put into its folder
+    (None: the system's).
     """
 
-    output: str
+    output: str = "in memory"
     checked: tuple[str, ...] = ()
     columns: tuple[str, ...] | None = ()
     folder: Path | None = None
 
+    def __init__(self, put: Callable[[Sequence[Any], NDArray[np.bool_] | None], Any]) -> None:
+        """Take the function of noisy labels, an Arrow array for each question, and of the rows to keep (None: all)."""
+        self._put = put
+        self._kept: list[NDArray[np.bool_]] = []
+        self._noisy: list[Sequence[Any]] = []
+        self.table: Any = None
+
     def check(self, batch: Any, rows: Rows) -> None:
         """Look at a batch of the first pass, with the columns to check."""
+        self._kept.append(np.ones(batch.num_rows, dtype=bool) if rows.kept is None else rows.kept)
 
     def rehearse(self, reader: Reader) -> None:
-        """Refuse labels that cannot be written, before anything is charged."""
+        """Refuse labels that cannot be written, before anything is charged: put some in place that depend on none."""
+        kept = np.concatenate(self._kept)
+        rows, all_kept = int(kept.sum()), bool(kept.all())
+        most = max(question.k for question in reader.questions)
+        gaps = any(question.nulls in ("pass", "class") for question in reader.questions)
+        # Every label once, and a missing one if there may be any.
+        for start in range(0, most + gaps, rows):
+            turn = np.arange(start, start + rows)
+            missing = (turn == most) & gaps
+            cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
+            self._put(cells, None if all_kept else kept)
 
-    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:
+    def opened(self) -> AbstractContextManager[Any]:
+        """Return the context in which :meth:`write` is called."""
+        return nullcontext()
+
+    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:  # noqa: ARG002
         """Write the released rows of a batch of the second pass with noisy labels."""
-        raise NotImplementedError
+        self._noisy.append(noisy)
 
-    def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:
+    def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:  # noqa: ARG002
         """Finish the table of some rows, and return the records of the release, which may describe it."""
-        raise NotImplementedError
-
-    def abandon(self) -> None:
-        """Close unfinished files after an error."""
+        kept = np.concatenate(self._kept)
+        columns = [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
+        self.table = self._put(columns, None if kept.all() else kept)
+        return records
 
     def publish(self) -> None:
         """Give the table its final name."""
-
-
-class Scan(NamedTuple):
-    """Counts ``(groups, k)`` of labels and keyed sums over rows, for each question, and the number of released rows.
-
-    Private, except the numbers of rows.
-    """
-
-    counts: list[NDArray[np.intp]]
-    sums: Sums
-    released: int
 
 
 class Table:
@@ -249,12 +311,16 @@ class Table:
         for batch in chosen.to_batches(max_chunksize=1 << 20):
             yield 0, batch
 
-    def scan(self, reader: Reader, sink: Sink, listener: Listener) -> Scan:
-        """Make the first pass: count labels, check ids, sum rows."""
-        counts = [np.zeros((len(reader.groups), question.k), dtype=np.intp) for question in reader.questions]
+    def scan(self, reader: Reader, sink: Sink, listener: Listener) -> tuple[list[NDArray[np.intp]], Sums, int]:
+        """Make the first pass: count labels, check ids, sum rows.
+
+        Return the counts ``(groups, k)`` of labels and keyed sums over rows, for each question, and the number of
+        released rows. Private, except the numbers of rows.
+        """
+        counts = [np.zeros((len(reader.groups.names), question.k), dtype=np.intp) for question in reader.questions]
         sums, released = np.zeros((len(counts), 3), dtype=np.uint64), 0
         columns = tuple(dict.fromkeys((*reader.needed, *sink.checked)))
-        with UniqueIds(sink.folder) as unique:
+        with UniqueIds(sink.folder) if reader.id_columns else nullcontext() as unique:
             for _, batch in self.batches(columns):
                 rows = reader.read(batch, int(sums[0, 0]))
                 sink.check(batch, rows)
@@ -262,23 +328,24 @@ class Table:
                     found += rows.counts(number, *found.shape)
                 sums += rows.sums
                 released += rows.released
-                if reader.id_columns:
+                if unique is not None:
                     unique.add(rows.ids)
                 listener.rows(int(sums[0, 0]))
-            unique.check()
-        return Scan(counts, sums, released)
+            if unique is not None:
+                unique.check()
+        return counts, sums, released
 
-    def draw(self, reader: Reader, sink: Sink, found: Scan, listener: Listener) -> None:
-        """Make the second pass: read again, draw and write."""
-        again = np.zeros_like(found.sums)
-        wanted = sink.columns
-        columns = None if wanted is None else tuple(dict.fromkeys((*wanted, *reader.needed)))
-        for part, batch in self.batches(columns):
-            rows = reader.read(batch, int(again[0, 0]))
-            again += rows.sums
-            sink.write(part, *reader.draw(batch, rows))
-            listener.rows(int(again[0, 0]))
-        if not np.array_equal(again, found.sums):
+    def draw(self, reader: Reader, sink: Sink, sums: Sums, listener: Listener) -> None:
+        """Make the second pass: read again, draw and write. The sums are those of the first pass."""
+        again = np.zeros_like(sums)
+        columns = None if sink.columns is None else tuple(dict.fromkeys((*sink.columns, *reader.needed)))
+        with sink.opened():
+            for part, batch in self.batches(columns):
+                rows = reader.read(batch, int(again[0, 0]))
+                again += rows.sums
+                sink.write(part, *reader.draw(batch, rows))
+                listener.rows(int(again[0, 0]))
+        if not np.array_equal(again, sums):
             raise InputChanged(
                 "the table was changed while it was read: nothing was released; start again once nobody writes to it"
             )
@@ -331,8 +398,8 @@ def release(
     listener.stage("reading the table")
     # The first pass. Until the charge a refusal costs nothing, so everything public is checked before it.
     reader = make_reader(table, questions, account)
-    found = table.scan(reader, sink, listener)
-    if not all(counts.any() for counts in found.counts):
+    counts, sums, released = table.scan(reader, sink, listener)
+    if not all(found.any() for found in counts):
         raise InvalidInput("there are no rows with a label: there is nothing to randomize")
     if table.cut and table.path is not None:
         listener.warn(
@@ -340,21 +407,20 @@ def release(
             "label be cut, as 44 to 4"
         )
     sink.rehearse(reader)
-    charges = begin_release(reader, found, sink.output, account)
+    charges = begin_release(reader, counts, sums, sink.output, account)
     # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
     try:
         planned = []
-        for question, counts, charge in zip(reader.questions, found.counts, charges, strict=True):
-            planned.append(make_record(question, reader.groups, counts, charge, account, listener))
+        for question, found, charge in zip(reader.questions, counts, charges, strict=True):
+            planned.append(make_record(question, reader.groups, found, charge, account, listener))
         listener.stage("drawing labels")
         # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
         keys = tuple(one.label_keys(charge.key or b"") for one, charge in zip(planned, charges, strict=True))
-        table.draw(replace(reader, records=tuple(planned), keys=keys), sink, found, listener)
-        records = sink.close(planned, found.released)
+        table.draw(replace(reader, records=tuple(planned), keys=keys), sink, sums, listener)
+        records = sink.close(planned, released)
         listener.stage("publishing")
         account.complete(charges, sink.publish)
     except BaseException as error:
-        sink.abandon()
         if not getattr(error, "released", False) and (note := account.describe(charges)):
             error.add_note(note)
         raise
@@ -371,12 +437,14 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
     return Reader(columns, groups, account.secret)
 
 
-def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> list[Charge]:
+def begin_release(
+    reader: Reader, counts: Sequence[NDArray[np.intp]], sums: Sums, output: str, account: Account
+) -> list[Charge]:
     """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
     charges = []
     # Groups come from public columns, which the sums over rows do not cover.
     names = json.dumps(reader.groups.names).encode()
-    for question, found, total in zip(reader.questions, scan.counts, scan.sums, strict=True):
+    for question, found, total in zip(reader.questions, counts, sums, strict=True):
         rows = int(found.sum())
         rehearse(question, rows)
         split = question.split(rows)
@@ -388,7 +456,7 @@ def begin_release(reader: Reader, scan: Scan, output: str, account: Account) -> 
                 epsilon=decimal_value(question.epsilon if split.prior else split.labels),
                 prior_epsilon=decimal_value(split.prior) if split.prior else Fraction(0),
                 question=question.digest,
-                input=digest_of_sums(total, account.secret, names),
+                input=hmac.digest(account.secret, total.astype("<u8").tobytes() + names, "sha256").hex(),
                 output=output,
             )
         )

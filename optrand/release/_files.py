@@ -17,7 +17,7 @@ import sqlite3
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,24 +26,32 @@ from typing import Any
 
 import pyarrow as pa
 
-from optrand.accounting._ledger import Charge
 from optrand.accounting._spent import Spent
 from optrand.base._files import check_folder, public_mode, sync_directory, take_name, temporary_file
 from optrand.base._validation import check_flag, expect, suggest_parameters
 from optrand.errors import Interrupted, InvalidFile, InvalidInput
-from optrand.release._batches import Account, Listener, Sink, Table, check_column, label_column, release
+from optrand.release._batches import (
+    Account,
+    Listener,
+    Reader,
+    Rows,
+    Sink,
+    Table,
+    check_column,
+    label_column,
+    release,
+)
 from optrand.release._parquet_tables import (
-    ParquetWriter,
     check_storable,
     columns_named_by_pandas,
     conform,
     make_schema,
+    write_parquet,
 )
 from optrand.release._question import Question, check_names
-from optrand.release._record import ReleaseRecord, TableFile, digest_of, load_release
-from optrand.release._rows import Rows
+from optrand.release._record import ReleaseRecord, TableFile, digest_of
 from optrand.release._spark import open_frame
-from optrand.release._tables import SUFFIXES, CsvTable, CsvWriter, check_writable, open_table, signs_of, suffix_of
+from optrand.release._tables import SUFFIXES, CsvTable, check_writable, open_table, signs_of, suffix_of, write_csv
 
 
 def record_path(target: str | os.PathLike[str]) -> Path:
@@ -130,7 +138,7 @@ def randomize_table(
     output, listener = _check_path(target, "target"), listener or Listener(warn=warnings.warn)
     account = Account.open(dataset, ledger, again=again, budget=budget)
     check_place(output, path)
-    with Signals() as signals, Staging(output) as staging, ExitStack() as jobs:
+    with Signals() as signals, staging_folder(output) as staging, ExitStack() as jobs:
         replaced, done = check_output(output, question, account, force=force)
         if done is not None:
             return done
@@ -140,7 +148,7 @@ def randomize_table(
             table = jobs.enter_context(open_frame(source, output, question, listener))
         else:
             table = open_table(path, separator=separator, decimal=decimal)
-        sink = FileSink(table, question, staging, signals, keep=keep, drop=drop, replace=replaced)
+        sink = FileSink(table, question, output, staging, signals, keep=keep, drop=drop, replace=replaced)
         for name in question.groups:
             if name in table.schema.names and name not in sink.names:
                 listener.warn(
@@ -168,13 +176,16 @@ def check_output(
     A run that was stopped after it published its files, but before the ledger marked it complete, is completed. A
     table, or the record of another release, that has the name already is refused.
     """
-    path = record_path(output)
+    path, record, unfinished = record_path(output), None, None
     # The ledger marks a release complete after it is published, so a run may have been stopped between the two.
-    unfinished = _find_unfinished(path, account)
-    if unfinished is not None and account.ledger is not None:
-        record, charge = unfinished
-        if charge.question == question.digest and _is_table_of(record, output):
-            account.ledger.complete([charge])
+    if account.ledger is not None and path.is_file():
+        with suppress(InvalidFile, InvalidInput):
+            record = ReleaseRecord.from_bytes(path.read_bytes())
+    if account.ledger is not None and record is not None:
+        charge = account.ledger.unfinished(record.release)
+        unfinished = charge if charge is not None and charge.dataset == account.dataset else None
+        if unfinished is not None and unfinished.question == question.digest and record.is_of(output):
+            account.ledger.complete([unfinished])
             return False, record
     if output.exists() and not force:
         raise InvalidInput(f"{output} exists: choose another name, or overwrite it with force=True")
@@ -185,55 +196,40 @@ def check_output(
     return force or path.exists(), None
 
 
-def _find_unfinished(path: Path, account: Account) -> tuple[ReleaseRecord, Charge] | None:
-    """Return the record of a release and its charge, if the ledger has it as unfinished."""
-    if account.ledger is None:
-        return None
-    try:
-        record = load_release(path)
-    except (InvalidFile, InvalidInput):
-        return None
-    charge = account.ledger.unfinished(record.release) if isinstance(record, ReleaseRecord) else None
-    return None if charge is None or charge.dataset != account.dataset else (record, charge)
-
-
-def _is_table_of(record: ReleaseRecord, output: Path) -> bool:
-    try:
-        record.verify_table(output)
-    except (InvalidFile, InvalidInput):
-        return False
-    return True
-
-
 class FileSink(Sink):
     """A table that is written to a staging folder, and published with its record.
 
     The name of the target decides on the format. A folder of Parquet files becomes one with the same files.
     """
 
+    folder: Path
+
     def __init__(
         self,
         table: Table,
         question: Question,
-        staging: Staging,
+        target: Path,
+        staging: Path,
         signals: Signals,
         *,
         keep: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         replace: bool = False,
     ) -> None:
-        self.staging, self.signals, self.replace = staging, signals, replace
-        self.target, self.column = staging.target, question.column
-        self.output, self.folder = str(self.target.absolute()), staging.folder
+        self.target, self.folder, self.staged = target, staging, staging / "table"
+        self.signals, self.replace, self.column = signals, replace, question.column
+        self.output = str(target.absolute())
         self.names = _select_names(table, self.column, keep, drop)
-        self._names = set(self.names)
         # A name that is there twice cannot be read by it.
-        self.columns = self.names if len(self._names) == len(self.names) else None
-        self._files = table.files
-        self._signs: tuple[str, str] | None = None
+        self.columns = self.names if len(set(self.names)) == len(self.names) else None
+        # The permissions of the table do not exceed those of the source.
+        self._like = table.files[0] if table.files else None
+        self._signs: tuple[str, ...] = ()
         self._texts: Any = None
-        self._begin: Callable[[], Any]
-        self._writer: Any = None
+        self._stack = ExitStack()
+        self._writers: list[Callable[[], Any]] = []
+        self._part = -1
+        self._write: Callable[[Any], None]
         self._record: ReleaseRecord
         if table.path is None:
             # The workers of Spark write.
@@ -245,16 +241,16 @@ class FileSink(Sink):
                 f"column {copies[0]!r} of {table.path.name} is an index of pandas that is named {self.column!r}, like "
                 "the labels: drop it, or save the frame after reset_index(drop=True)"
             )
-        self._folder = table.path.is_dir() and not self.target.name.lower().endswith(SUFFIXES[:-1])
-        if self._folder or suffix_of(self.target) == ".parquet":
-            self._plan_parquet(table, table.path, question)
+        folder = table.path.is_dir() and not target.name.lower().endswith(SUFFIXES[:-1])
+        if folder or suffix_of(target) == ".parquet":
+            self._plan_parquet(table, table.path, question, folder=folder)
         else:
             self._plan_csv(table, table.path)
 
-    def _plan_parquet(self, table: Table, source: Path, question: Question) -> None:
+    def _plan_parquet(self, table: Table, source: Path, question: Question, *, folder: bool) -> None:
         if self.columns is None:
             raise InvalidInput(f"{source.name} has two columns of one name: rename them, or write CSV")
-        if len(table.files) > 1 and not self._folder:
+        if len(table.files) > 1 and not folder:
             raise InvalidInput(
                 f"{source.name} is a folder of files: name a folder, or a CSV file, for the released table"
             )
@@ -267,9 +263,8 @@ class FileSink(Sink):
             self.checked = tuple(self._texts.names)
         schema = make_schema(pa.schema(fields, table.schema.metadata), self.column, kind)
         check_storable(schema)
-        staged = self.staging.table
-        paths = [staged / file.relative_to(source) for file in table.files] if self._folder else [staged]
-        self._begin = partial(ParquetWriter, schema, paths, distinct=question.ids)
+        paths = [self.staged / file.relative_to(source) for file in table.files] if folder else [self.staged]
+        self._writers = [partial(write_parquet, schema, path, distinct=question.ids) for path in paths]
 
     def _plan_csv(self, table: Table, source: Path) -> None:
         if any("=" in part for part in table.folders):
@@ -287,41 +282,50 @@ class FileSink(Sink):
                 check_writable(table.schema.field(table.schema.names.index(name)).type, name)
         self._signs = signs
         packed = suffix_of(self.target).endswith(".gz")
-        self._begin = partial(CsvWriter, self.staging.table, header, *signs, compress=packed)
+        # All files of a folder go into one.
+        self._writers = [partial(write_csv, self.staged, header, *signs, compress=packed)]
 
     def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
         """Refuse cells that the format cannot hold."""
         if self.checked:
             conform(batch.select(list(self.checked)), self._texts)
 
+    def rehearse(self, reader: Reader) -> None:
+        """Do nothing: the schema has settled all."""
+
+    def opened(self) -> AbstractContextManager[Any]:
+        """Return the context that closes the file that is being written, as it is after an error."""
+        return self._stack
+
+    def _advance(self) -> None:
+        """Finish the file that is being written, and begin the next."""
+        self._part += 1
+        self._stack.close()
+        self._write = self._stack.enter_context(self._writers[self._part]())
+
     def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:
         """Write a batch."""
-        if self._writer is None:
-            self._writer = self._begin()
-        chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in self._names]
+        while self._part < min(part, len(self._writers) - 1):
+            self._advance()
+        names = set(self.names)
+        chosen = [(i, name) for i, name in enumerate(batch.schema.names) if name in names]
         columns = [noisy[0] if name == self.column else batch.column(i) for i, name in chosen]
-        self._writer.write(part, pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
+        self._write(pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
 
     def close(self, records: Sequence[ReleaseRecord], rows: int) -> list[ReleaseRecord]:
         """Finish the table, and return its record."""
-        if self._writer is not None:
-            self._writer.close()
-        signs = self._signs or ()
-        table = TableFile(self.target.name, digest_of(self.staging.table), rows, self.names, *signs)
+        while self._part < len(self._writers) - 1:
+            # Files without rows.
+            self._advance()
+        self._stack.close()
+        table = TableFile(self.target.name, digest_of(self.staged), rows, self.names, *self._signs)
         self._record = replace(records[0], table=table)
         return [self._record]
-
-    def abandon(self) -> None:
-        """Close unfinished files after an error."""
-        if self._writer is not None:
-            self._writer.abandon()
 
     def publish(self) -> None:
         """Give the record its name, then the table."""
         with self.signals.held():
-            like = self._files[0] if self._files else None
-            path = record_path(self.target)
-            self.staging.publish(path, self._record.to_bytes(), replace=self.replace, like=like)
+            publish(self.folder, self._record.to_bytes(), self.target, replace=self.replace, like=self._like)
             self.signals.outcome, self.signals.released = f"the release was complete by then: {self.target}", True
 
 
@@ -358,84 +362,76 @@ def check_place(target: Path, source: Path | None) -> None:
         )
 
 
-class Staging:
-    """Hidden folder in which one release of an output is prepared; a context that removes unpublished files."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-        self.folder = target.with_name(f".{target.name}.release")
-        self.table = self.folder / "table"
-        self._lock: sqlite3.Connection | None = None
-
-    def __enter__(self) -> Staging:
-        while self._lock is None:
-            self._lock = self._acquire()
-        for left in self.folder.iterdir():
+@contextmanager
+def staging_folder(target: Path) -> Iterator[Path]:
+    """Lock and empty the hidden folder in which one release of an output is prepared, and remove it at the end."""
+    folder = target.with_name(f".{target.name}.release")
+    while (lock := _lock(folder, target)) is None:
+        pass
+    try:
+        for left in folder.iterdir():
             if left.name != "lock":
                 shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-        return self
-
-    def _acquire(self) -> sqlite3.Connection | None:
-        """Lock the folder, by a lock of SQLite that ends with the process; None if it was removed meanwhile."""
-        if self.folder.is_symlink():
-            raise InvalidInput(f"{self.folder} is a symbolic link: remove it")
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        path = self.folder / "lock"
-        try:
-            path.touch(mode=0o600)
-            before = path.stat().st_ino
-            lock = sqlite3.connect(path, timeout=0, isolation_level=None)
-        except (FileNotFoundError, sqlite3.OperationalError):
-            return None
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-            # Another run may have removed the folder and made a new one meanwhile: this lock would guard nothing.
-            if path.stat().st_ino == before:
-                return lock
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                lock.close()
-                raise InvalidInput(
-                    f"another process prepares a release of {self.target}: wait for it, or end it and try again"
-                ) from None
-        except FileNotFoundError:
-            pass
-        lock.close()
-        return None
-
-    def __exit__(self, *_: object) -> None:
+        yield folder
+    finally:
         # Removed before it is unlocked, so that no other run locks a folder that is about to go. Windows cannot remove
         # files that are open, so there it goes after.
         if os.name == "posix":
-            shutil.rmtree(self.folder, ignore_errors=True)
-        if self._lock is not None:
-            self._lock.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
+        shutil.rmtree(folder, ignore_errors=True)
 
-    def publish(self, record: Path, content: bytes, *, replace: bool, like: Path | None = None) -> None:
-        """Give the record its name, then the table, whose permissions do not exceed those of the file `like`."""
-        staged = self.folder / "record"
-        with temporary_file(staged) as stream:
-            stream.write(content)
-        # On the disk before any name is given: a crash leaves either nothing under a final name, or whole files.
-        staged.chmod(public_mode())
-        _open_up(self.table, public_mode(like))
-        sync_directory(self.folder)
-        # The record first: a table without its record could not be told from a private one.
-        for new, name in ((staged, record), (self.table, self.target)):
-            try:
-                if replace:
-                    self._replace(new, name)
-                else:
-                    take_name(new, name)
-            except FileExistsError:
-                raise InvalidInput(f"{name} exists: choose another name, or overwrite it with force=True") from None
-            sync_directory(self.folder.parent)
 
-    def _replace(self, new: Path, name: Path) -> None:
-        if name.is_dir() or (name.exists() and new.is_dir()):
-            name.replace(self.folder / f"old.{name.name}")
-        new.replace(name)
+def _lock(folder: Path, target: Path) -> sqlite3.Connection | None:
+    """Lock the folder, by a lock of SQLite that ends with the process; None if it was removed meanwhile."""
+    if folder.is_symlink():
+        raise InvalidInput(f"{folder} is a symbolic link: remove it")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path = folder / "lock"
+    try:
+        path.touch(mode=0o600)
+        before = path.stat().st_ino
+        lock = sqlite3.connect(path, timeout=0, isolation_level=None)
+    except (FileNotFoundError, sqlite3.OperationalError):
+        return None
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+        # Another run may have removed the folder and made a new one meanwhile: this lock would guard nothing.
+        if path.stat().st_ino == before:
+            return lock
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            lock.close()
+            raise InvalidInput(
+                f"another process prepares a release of {target}: wait for it, or end it and try again"
+            ) from None
+    except FileNotFoundError:
+        pass
+    lock.close()
+    return None
+
+
+def publish(folder: Path, record: bytes, target: Path, *, replace: bool, like: Path | None) -> None:
+    """Give a record its name, then the table, whose permissions do not exceed those of the file `like`."""
+    staged, table = folder / "record", folder / "table"
+    with temporary_file(staged) as stream:
+        stream.write(record)
+    # On the disk before any name is given: a crash leaves either nothing under a final name, or whole files.
+    staged.chmod(public_mode())
+    _open_up(table, public_mode(like))
+    sync_directory(folder)
+    # The record first: a table without its record could not be told from a private one.
+    for new, name in ((staged, record_path(target)), (table, target)):
+        try:
+            if not replace:
+                take_name(new, name)
+            else:
+                if name.is_dir() or (name.exists() and new.is_dir()):
+                    name.replace(folder / f"old.{name.name}")
+                new.replace(name)
+        except FileExistsError:
+            raise InvalidInput(f"{name} exists: choose another name, or overwrite it with force=True") from None
+        sync_directory(folder.parent)
 
 
 def _open_up(path: Path, mode: int) -> None:

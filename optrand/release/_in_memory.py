@@ -21,11 +21,10 @@ from optrand.accounting._ledger import Ledger
 from optrand.accounting._spent import Spent
 from optrand.base._validation import suggest_parameters
 from optrand.errors import InvalidInput
-from optrand.release._batches import Account, Listener, Reader, Sink, Table, release
+from optrand.release._batches import Account, Listener, Sink, Table, release
 from optrand.release._cells import ARRAYS, PANDAS, array_of, arrow_column, as_table, is_frame, is_of, single_place
 from optrand.release._question import Nulls, Question
-from optrand.release._record import FrameRecord, ReleaseRecord
-from optrand.release._rows import Rows
+from optrand.release._record import FrameRecord
 
 
 class Randomized(NamedTuple):
@@ -165,7 +164,7 @@ def randomize(
         if len(cells) != rows:
             raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
     table = Table(pa.table({**private, **id_columns, **group_columns}))
-    sink = _MemorySink(data, chosen)
+    sink = Sink(partial(_put_labels, data, chosen))
     # Above make_record, release, this function and its check of parameters stands the caller, whom the warning names.
     records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=5)))
     by_name = dict(zip(chosen, records, strict=True))
@@ -215,59 +214,6 @@ def _public_columns(data: Any, given: Any, what: str, *, framed: bool) -> dict[s
     return {what: arrow_column(given)}
 
 
-class _MemorySink(Sink):
-    """Noisy labels in memory, and the object that they go into. The caller has it once the release is complete."""
-
-    output = "in memory"
-
-    def __init__(self, data: Any, names: Sequence[Any]) -> None:
-        self.data, self.names = data, names
-        self.table: Any = None
-        self._kept: list[NDArray[np.bool_]] = []
-        self._noisy: list[Sequence[Any]] = []
-
-    def check(self, batch: Any, rows: Rows) -> None:
-        """Note which rows are released."""
-        self._kept.append(np.ones(batch.num_rows, dtype=bool) if rows.kept is None else rows.kept)
-
-    def _put(self, labels: Sequence[Any]) -> Any:
-        """Return the object with other labels, Arrow arrays, in place of its own."""
-        kept = np.concatenate(self._kept)
-        return _replace_labels(self.data, dict(zip(self.names, labels, strict=True)), None if kept.all() else kept)
-
-    def rehearse(self, reader: Reader) -> None:
-        """Put cells that depend on no label in place of all labels, and forget the result."""
-        rows = sum(int(kept.sum()) for kept in self._kept)
-        most = max(question.k for question in reader.questions)
-        gaps = any(question.nulls in ("pass", "class") for question in reader.questions)
-        # Every label once, and a missing one if there may be any.
-        for start in range(0, most + gaps, rows):
-            turn = np.arange(start, start + rows)
-            missing = (turn == most) & gaps
-            cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
-            try:
-                self._put(cells)
-            except InvalidInput:
-                raise
-            except Exception as error:
-                # Errors of other libraries depend on the type, and their messages may quote a cell.
-                raise InvalidInput(
-                    f"labels are of type {type(self.data).__name__}, in which others cannot take their place "
-                    f"({type(error).__name__}): pass an array, or a plain frame"
-                ) from None
-
-    def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:  # noqa: ARG002
-        """Keep the noisy labels of a batch."""
-        self._noisy.append(noisy)
-
-    def close(self, records: Sequence[ReleaseRecord], rows: int) -> Sequence[ReleaseRecord]:  # noqa: ARG002
-        """Put the noisy labels in place of the private ones."""
-        self.table = self._put(
-            [pa.chunked_array(list(parts)).combine_chunks() for parts in zip(*self._noisy, strict=True)]
-        )
-        return records
-
-
 def _check_frame(data: Any, column: Any, labels: Any) -> None:
     """Refuse a frame of pandas whose index is named like the labels or equals them, since it would be released too."""
     if not is_of(data, "pandas", "DataFrame", "Series"):
@@ -304,6 +250,20 @@ def _materialize(data: Any) -> Any:
     """Return a frame that can be read more than once: an Arrow table in place of an object that only exports Arrow."""
     known = isinstance(data, pa.Table | pa.RecordBatch) or is_of(data, "pandas", "DataFrame")
     return as_table(data) if is_frame(data) and not (known or is_of(data, "polars", "DataFrame")) else data
+
+
+def _put_labels(data: Any, names: Sequence[Any], labels: Sequence[Any], kept: NDArray[np.bool_] | None) -> Any:
+    """Return the object with other labels, Arrow arrays, in place of its own, or refuse one that cannot hold them."""
+    try:
+        return _replace_labels(data, dict(zip(names, labels, strict=True)), kept)
+    except InvalidInput:
+        raise
+    except Exception as error:
+        # Errors of other libraries depend on the type, and their messages may quote a cell.
+        raise InvalidInput(
+            f"labels are of type {type(data).__name__}, in which others cannot take their place "
+            f"({type(error).__name__}): pass an array, or a plain frame"
+        ) from None
 
 
 def _replace_labels(data: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None) -> Any:

@@ -6,9 +6,8 @@ Only the metadata of other columns are written again: the rest may hold a statis
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet
 
+from optrand.base._files import temporary_file
 from optrand.errors import InvalidInput
 from optrand.release._batches import Table
 
@@ -97,70 +97,38 @@ def _partition(folders: Sequence[str]) -> dict[str, str | None]:
     return {unquote(name): None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for name, value in pairs}
 
 
-class ParquetWriter:
-    """A Parquet file or folder that is being written: a new file for each part, which only its owner can read.
+GROUP_ROWS, GROUP_BYTES = 1 << 18, 1 << 26
+"""A row group ends as soon as it has as many rows, or as many bytes in memory: wide rows make groups of fewer."""
 
-    A row group ends as soon as it has as many rows, or as many bytes in memory: wide rows make groups of fewer. No two
-    cells of `distinct` columns, such as record ids, are equal: a dictionary of them would only cost time and space.
+
+@contextmanager
+def write_parquet(schema: Any, path: Path, *, distinct: Sequence[str] = ()) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that appends a batch to a new Parquet file, which only its owner can read.
+
+    Columns are brought to the types of the schema. No two cells of `distinct` columns, such as record ids, are equal: a
+    dictionary of them would only cost time and space.
     """
+    held: list[Any] = []
 
-    group_rows = 1 << 18
-    group_bytes = 1 << 26
+    def write(batch: Any) -> None:
+        held.append(conform(batch, schema))
+        rows, size = (sum(getattr(one, name) for one in held) for name in ("num_rows", "nbytes"))
+        if rows >= GROUP_ROWS or size >= GROUP_BYTES:
+            flush()
 
-    def __init__(self, schema: Any, paths: Sequence[Path], *, distinct: Sequence[str] = ()) -> None:
-        self.schema, self.paths, self.part = schema, list(paths), -1
-        # Parquet has other names for the parts of nested columns.
-        flat = not any(pa.types.is_nested(field.type) for field in schema)
-        self.repeated = [name for name in schema.names if name not in distinct] if flat else True
-        self.writer: Any = None
-        self.file: Any = None
-        self.held: list[Any] = []
+    def flush() -> None:
+        # Each call makes a row group.
+        writer.write_table(pa.Table.from_batches(held, schema))
+        held.clear()
 
-    def write(self, part: int, batch: Any) -> None:
-        """Append the rows of a batch of a part, its columns brought to the types of the schema."""
-        while self.part < part:
-            self._next()
-        self.held.append(conform(batch, self.schema))
-        rows, size = (sum(getattr(one, name) for one in self.held) for name in ("num_rows", "nbytes"))
-        if rows >= self.group_rows or size >= self.group_bytes:
-            self._flush()
-
-    def close(self) -> None:
-        """Write the rest and flush the files to the disk."""
-        while self.part < len(self.paths) - 1:
-            self._next()
-        self._finish()
-
-    def abandon(self) -> None:
-        """Close the files as they are."""
-        if self.writer is not None:
-            with suppress(OSError, ValueError, pa.ArrowException):
-                self.writer.close()
-            with suppress(OSError):
-                self.file.close()
-
-    def _next(self) -> None:
-        self._finish()
-        self.part += 1
-        path = self.paths[self.part]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-        self.writer = pa.parquet.ParquetWriter(self.file, self.schema, use_dictionary=self.repeated)
-
-    def _flush(self) -> None:
-        if self.held:
-            # Each call makes a row group.
-            self.writer.write_table(pa.Table.from_batches(self.held, self.schema))
-            self.held = []
-
-    def _finish(self) -> None:
-        if self.writer is not None:
-            self._flush()
-            self.writer.close()
-            self.file.flush()
-            os.fsync(self.file.fileno())
-            self.file.close()
-            self.writer = None
+    # Parquet has other names for the parts of nested columns.
+    flat = not any(pa.types.is_nested(field.type) for field in schema)
+    repeated = [name for name in schema.names if name not in distinct] if flat else True
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with temporary_file(path) as file, pa.parquet.ParquetWriter(file, schema, use_dictionary=repeated) as writer:
+        yield write
+        if held:
+            flush()
 
 
 def conform(batch: Any, schema: Any) -> Any:

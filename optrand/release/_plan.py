@@ -142,7 +142,7 @@ def describe_prior(question: Question, groups: Groups, noisy: NDArray[np.int64] 
     if noisy is None:
         return "none: nothing was estimated from the labels"
     if groups.columns:
-        return f"estimated privately for {len(noisy)} pool(s) of {len(groups)} group(s) of rows"
+        return f"estimated privately for {len(noisy)} pool(s) of {len(groups.names)} group(s) of rows"
     empty = "; the noise left no count above 0, so it is uniform" if noisy.max() <= 0 else ""
     return f"estimated privately{empty}"
 

@@ -325,6 +325,10 @@ class ReleaseRecord(Released):
         )
         return LabelColumn(question, kind, decimal)
 
+    def is_of(self, path: Path) -> bool:
+        """Decide whether a file or folder is the released table, byte by byte."""
+        return self.table is not None and path.exists() and digest_of(path) == self.table.sha256
+
     def verify_table(self, path: str | os.PathLike[str]) -> None:
         """Refuse a table, a file or a folder, that is not the released one, byte by byte.
 
@@ -339,7 +343,7 @@ class ReleaseRecord(Released):
             raise InvalidInput("the record is of a release in memory: there is no file to compare with")
         if not Path(path).exists():
             raise InvalidInput(f"{path} is {missing(Path(path))}: expected the released table")
-        if digest_of(path) != self.table.sha256:
+        if not self.is_of(Path(path)):
             raise InvalidFile(f"{path} is not the table of this release: its SHA-256 is another one")
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:

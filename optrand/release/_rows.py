@@ -1,4 +1,4 @@
-"""Rows of a table: their record ids, their public groups, and sums over them.
+"""Record ids of rows, and their public groups.
 
 Ids have 128 bits. Two records of one id would share their noise, so they are checked to be unique, exactly, while few
 of them are in memory.
@@ -12,7 +12,7 @@ import json
 import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +22,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from optrand.errors import InputChanged, InvalidInput
-from optrand.release._cells import Places, arrow_column, as_table, contents, is_bytes, is_frame, plain
+from optrand.release._cells import arrow_column, as_table, contents, is_bytes, is_frame, plain
+from optrand.sampling._keyed import encrypt_blocks
 
 Ids = NDArray[np.uint64]
 """Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""
 
 Indices = NDArray[np.intp]
-
-Sums = NDArray[np.uint64]
-"""Shape ``(..., 3)``: a number of rows, and sums of both halves of their hashes, modulo 2**64."""
-
-
-def row_ids(first: int, count: int) -> Ids:
-    """Return the ids of rows that have none of their own: their numbers."""
-    return _integers(np.arange(first, first + count, dtype=np.uint64))
 
 
 def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> Ids:
@@ -43,13 +36,6 @@ def column_ids(columns: Sequence[Any], names: Sequence[str], *, key: bytes) -> I
 
     Text that writes an integer of up to 18 digits stands for it: ``7``, not ``007``. The key, of at most 64 bytes, is
     that of the hash to 127 bits of everything that is no integer.
-
-    Examples
-    --------
-    >>> column_ids([pa.array(["7", "-1"])], ["id"], key=b"k").tolist()
-    [[7, 0], [18446744073709551615, 0]]
-    >>> column_ids([pa.array(["007"])], ["id"], key=b"k")[0, 1] >= 2**63
-    np.True_
     """
     found = [_ids(column, name, key) for column, name in zip(columns, names, strict=True)]
     if len(found) == 1:
@@ -69,7 +55,7 @@ def _ids(column: Any, name: str, key: bytes) -> Ids:
     if pa.types.is_integer(kind):
         integers: NDArray[Any] = column.to_numpy()
         wide = integers if integers.dtype == np.uint64 else integers.astype(np.int64).view(np.uint64)
-        return _integers(wide)
+        return integer_ids(wide)
     if not (is_bytes(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         raise InvalidInput(f"column {name!r} is of type {kind}, expected integers, text, UUIDs or dates as record ids")
     if pa.types.is_fixed_size_binary(kind):
@@ -77,7 +63,8 @@ def _ids(column: Any, name: str, key: bytes) -> Ids:
     return _text_ids(column.cast(pa.large_binary()), key)
 
 
-def _integers(values: NDArray[np.uint64]) -> Ids:
+def integer_ids(values: NDArray[np.uint64]) -> Ids:
+    """Return the ids of records that integers identify."""
     ids = np.zeros((values.size, 2), dtype=np.uint64)
     ids[:, 0] = values
     return ids
@@ -96,9 +83,9 @@ def _text_ids(column: Any, key: bytes) -> Ids:
         return _hashes(data, places, key)
     integers = _filter(column, whole).cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
     if whole.all():
-        return _integers(integers.view(np.uint64))
+        return integer_ids(integers.view(np.uint64))
     ids = np.empty((len(column), 2), dtype=np.uint64)
-    ids[whole] = _integers(integers.view(np.uint64))
+    ids[whole] = integer_ids(integers.view(np.uint64))
     ids[~whole] = _hashes(*contents(_filter(column, ~whole)), key)
     return ids
 
@@ -113,8 +100,8 @@ def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> I
     A piece is hashed by its CBC-MAC of AES-256. Its length is the first block, so that no piece is the beginning of
     another, as a CBC-MAC needs. Pieces of more than 1024 bytes are hashed by BLAKE2b.
     """
-    lengths = np.diff(places)
-    hashes = _encrypt(key, b"texts", _integers(lengths.astype(np.uint64)))
+    own, lengths = hmac.digest(key, b"texts", "sha256"), np.diff(places)
+    hashes = encrypt_blocks(own, integer_ids(lengths.astype(np.uint64)))
     padded = np.append(data, np.zeros(16, dtype=np.uint8))
     # The word that begins at each byte, and masks of its first 0 to 8 bytes.
     words = np.ndarray(padded.size - 7, dtype="<u8", buffer=padded, strides=(1,))
@@ -126,7 +113,7 @@ def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> I
         blocks = np.take(hashes, rows, axis=0)
         for half, begin in enumerate((start, start + 8)):
             blocks[:, half] ^= words[places[rows] + begin] & masks[np.clip(short[rows] - begin, 0, 8)]
-        hashes[rows] = _encrypt(key, b"texts", blocks)
+        hashes[rows] = encrypt_blocks(own, blocks)
     for row in np.flatnonzero(lengths > 1024).tolist():
         piece = data[places[row] : places[row + 1]].tobytes()
         hashes[row] = np.frombuffer(hashlib.blake2b(piece, digest_size=16, key=key).digest(), dtype="<u8")
@@ -160,9 +147,6 @@ class Groups:
             found.update(_distinct_names(columns, batch)[0])
         order = sorted(found, key=lambda name: [(value is not None, value or "") for value in json.loads(name)])
         return cls(columns, tuple(order))
-
-    def __len__(self) -> int:
-        return len(self.names)
 
     def codes(self, batch: Any) -> Indices:
         """Return the index of the group of each row."""
@@ -232,94 +216,12 @@ def _as_json(cells: Any, name: str) -> Any:
     return pa.array([json.dumps(value, ensure_ascii=False) for value in values], pa.string()).take(encoded.indices)
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of a batch: places of labels and keyed sums for each question, ids, groups, and which are released.
-
-    Private. If all are released, `kept` is None.
-    """
-
-    places: tuple[Places, ...] = field(repr=False)
-    ids: Ids = field(repr=False)
-    codes: Indices = field(repr=False)
-    sums: Sums = field(repr=False)
-    kept: NDArray[np.bool_] | None = None
-
-    @property
-    def released(self) -> int:
-        """Return the number of rows that are released."""
-        return len(self.ids) if self.kept is None else int(self.kept.sum())
-
-    def drawn_places(self, number: int) -> Places:
-        """Return the places of labels of one question that are drawn: negative in rows that are left out, too."""
-        places = self.places[number]
-        return places if self.kept is None else np.where(self.kept, places, np.int32(-1))
-
-    def counts(self, number: int, groups: int, k: int) -> NDArray[np.intp]:
-        """Return how often each declared label occurs in each group, shape ``(groups, k)``."""
-        places = self.drawn_places(number)
-        present = slice(None) if places.min(initial=0) >= 0 else places >= 0
-        cells = places[present] if groups == 1 else self.codes[present] * k + places[present]
-        found: NDArray[np.intp] = np.bincount(cells, minlength=groups * k).reshape(groups, k)
-        return found
-
-
-def sum_rows(key: bytes, ids: Ids, codes: NDArray[Any] | None = None) -> Sums:
-    """Return the number of rows, and sums of keyed hashes of their ids, with the codes of their labels if given.
-
-    A multiset hash: sums over batches add up, in any order. An id is hashed by AES-256, a pseudorandom permutation, and
-    a row by its CBC-MAC of two blocks, the id and the code, under another key. If tables differ and ids occur once in
-    each, the difference of sums contains a hash with factor 1 or -1, which is uniform for whoever does not have the
-    key.
-
-    Examples
-    --------
-    >>> codes = np.array([2, 0, -1])
-    >>> whole = sum_rows(bytes(32), row_ids(0, 3), codes)
-    >>> parts = [sum_rows(bytes(32), row_ids(i, 1), codes[i : i + 1]) for i in (2, 0, 1)]
-    >>> np.array_equal(whole, sum(parts))
-    True
-    """
-    purpose = b"ids" if codes is None else b"rows"
-    hashes = _encrypt(key, purpose, ids)
-    if codes is not None:
-        hashes[:, 0] ^= codes.astype(np.int64).view(np.uint64)
-        hashes = _encrypt(key, purpose, hashes)
-    return np.array([len(ids), *hashes.sum(axis=0, dtype=np.uint64)], dtype=np.uint64)
-
-
-def digest_of_sums(sums: Sums, key: bytes, more: bytes) -> str:
-    """Return the digest of all rows, and of something else about the table, in hexadecimal."""
-    return hmac.digest(key, sums.astype("<u8").tobytes() + more, "sha256").hex()
-
-
-def _encrypt(key: bytes, purpose: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Encrypt blocks of 128 bits, each by itself."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    # One block for each input and no chaining: the cipher itself, a function of the block alone.
-    cipher = Cipher(algorithms.AES(hmac.digest(key, purpose, "sha256")), modes.ECB())  # noqa: S305
-    encrypted = bytearray(16 * len(blocks) + 15)
-    cipher.encryptor().update_into(blocks.astype("<u8", copy=False).tobytes(), encrypted)
-    return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
-
-
 class UniqueIds:
     """Exact check that no id occurs twice, in some ten megabytes of memory for any number of ids.
 
     Runs of consecutive integers are kept as their ends. All others are hashed into 128 temporary files that only their
     owner can read, 16 bytes an id, as soon as `buffered` of them are held. Each file is sorted in memory: a billion ids
     leave 125 MB in each.
-
-    Examples
-    --------
-    >>> with UniqueIds() as ids:
-    ...     ids.add(row_ids(0, 10))
-    ...     ids.add(row_ids(9, 1))
-    ...     ids.check()
-    Traceback (most recent call last):
-        ...
-    optrand.errors.InvalidInput: at least two records have the same id: ids must be unique over the whole table
     """
 
     bits = 7

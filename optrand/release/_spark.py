@@ -18,20 +18,21 @@ import sys
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from optrand.base._files import sync_directory
 from optrand.errors import InputChanged, InvalidInput, OptrandError
-from optrand.release._batches import Listener, Reader, Scan, Table
-from optrand.release._parquet_tables import ParquetWriter
+from optrand.release._batches import Listener, Reader, Rows, Sums, Table, sum_rows
+from optrand.release._parquet_tables import write_parquet
 from optrand.release._question import Question
-from optrand.release._rows import Rows, Sums, column_ids, sum_rows
+from optrand.release._rows import column_ids
 
 Batches = Iterable[Any]
 Report = dict[str, list[Any]]
@@ -111,7 +112,7 @@ class _SparkTable(Table):
             cells.append(cell.alias(name))
         return self.frame.select(cells).groupBy([_quote(name) for name in columns]).count()
 
-    def scan(self, reader: Reader, sink: Any, listener: Listener) -> Scan:  # noqa: ARG002
+    def scan(self, reader: Reader, sink: Any, listener: Listener) -> tuple[list[NDArray[np.intp]], Sums, int]:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
         found = self._collect(self.select(reader.needed), partial(_count_labels, reader))
         _refuse(found)
@@ -120,16 +121,16 @@ class _SparkTable(Table):
         if not np.array_equal(_total(ids["ids"]), _total(found["ids"])):
             raise _describe_change()
         counts = np.sum(np.array(found["counts"], dtype=np.intp), axis=0)
-        return Scan([counts], _total(found["sums"])[np.newaxis], sum(found["released"]))
+        return [counts], _total(found["sums"])[np.newaxis], sum(found["released"])
 
-    def draw(self, reader: Reader, sink: Any, found: Scan, listener: Listener) -> None:  # noqa: ARG002
+    def draw(self, reader: Reader, sink: Any, sums: Sums, listener: Listener) -> None:  # noqa: ARG002
         """Make the second pass: a file for each partition, under its hidden name."""
-        names, staged = sink.names, sink.staging.table
-        attempts = sink.staging.folder / "attempts"
+        names, staged = sink.names, sink.staged
+        attempts = sink.folder / "attempts"
         attempts.mkdir(mode=0o700)
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
         written = self._collect(frame, partial(_write_labels, reader, names, attempts))
-        if written["refused"] or not np.array_equal(_total(written["sums"]), found.sums[0]):
+        if written["refused"] or not np.array_equal(_total(written["sums"]), sums[0]):
             raise _describe_change()
         staged.mkdir(mode=0o700)
         for number, file in enumerate(sorted(written["files"])):
@@ -203,7 +204,7 @@ def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
 
 def _count_labels(reader: Reader, batches: Batches) -> Report:
     report: Report = defaultdict(list)
-    counts = np.zeros((len(reader.groups), reader.questions[0].k), dtype=np.int64)
+    counts = np.zeros((len(reader.groups.names), reader.questions[0].k), dtype=np.int64)
     for _, rows in _read(reader, batches, report):
         counts += rows.counts(0, *counts.shape)
         _add(report, "ids", sum_rows(reader.secret, rows.ids))
@@ -234,27 +235,24 @@ def _write_labels(reader: Reader, names: Sequence[str], folder: Path, batches: B
     """
     report: Report = defaultdict(list)
     path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
-    writer = None
+    column = reader.questions[0].column
     try:
-        for batch, rows in _read(reader, batches, report):
-            kept, (noisy,) = reader.draw(batch, rows)
-            if kept.num_rows == 0:
-                continue
-            column = reader.questions[0].column
-            arrays = [noisy if name == column else kept.column(name) for name in names]
-            table = pa.RecordBatch.from_arrays(arrays, names=list(names))
-            if writer is None:
-                if not folder.is_dir():
-                    raise OSError(f"{folder} is not there: the output must be on a disk that all machines share")
-                writer = ParquetWriter(table.schema, [path], distinct=reader.id_columns)
-            writer.write(0, table)
-        if writer is not None:
-            writer.close()
-            report["files"] = [path.name]
+        with ExitStack() as stack:
+            write = None
+            for batch, rows in _read(reader, batches, report):
+                kept, (noisy,) = reader.draw(batch, rows)
+                if kept.num_rows == 0:
+                    continue
+                arrays = [noisy if name == column else kept.column(name) for name in names]
+                table = pa.RecordBatch.from_arrays(arrays, names=list(names))
+                if write is None:
+                    if not folder.is_dir():
+                        raise OSError(f"{folder} is not there: the output must be on a disk that all machines share")
+                    write = stack.enter_context(write_parquet(table.schema, path, distinct=reader.id_columns))
+                    report["files"] = [path.name]
+                write(table)
     except BaseException:
-        if writer is not None:
-            writer.abandon()
-            path.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
     return report
 

@@ -12,7 +12,8 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from optrand.base._files import temporary_file
 from optrand.base._suggestions import missing
 from optrand.errors import InvalidInput
 from optrand.release._batches import Table, label_column
@@ -266,67 +268,55 @@ def check_writable(kind: Any, name: str) -> None:
         ) from None
 
 
-class CsvWriter:
-    """A new CSV file, which only its owner can read: bytes as they are, other types as text, floats as they read back.
+@contextmanager
+def write_csv(
+    path: Path, header: Sequence[bytes], separator: str, decimal: str, *, compress: bool
+) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that appends a batch to a new CSV file, which only its owner can read.
 
-    It is compressed without a name or a time, so that the same table gives the same bytes.
+    Bytes are written as they are, other types as text, floats as they read back. The file is compressed without a name
+    or a time, so that the same table gives the same bytes.
     """
+    between, end = pa.scalar(separator.encode()), pa.scalar(b"\n")
 
-    def __init__(self, path: Path, header: Sequence[bytes], separator: str, decimal: str, *, compress: bool) -> None:
-        self.file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-        self.stream: Any = (
-            gzip.GzipFile(filename="", mode="wb", fileobj=self.file, mtime=0, compresslevel=6)
-            if compress
-            else self.file
-        )
-        self.separator, self.decimal = separator.encode(), decimal
-        self._special = [b'"', b"\r", b"\n", self.separator]
-        self._pattern = '["\r\n' + f"\\x{ord(separator):02x}]"
-        names = self._quote(pa.array([name or None for name in header], pa.binary()))
-        self.stream.write(self.separator.join(names.to_pylist()) + b"\n")
+    def write(batch: Any) -> None:
+        cells = [_quote(_text(column, decimal), separator) for column in batch.columns]
+        cells[-1] = pc.binary_join_element_wise(cells[-1], end, pa.scalar(b""))
+        stream.write(_bytes_of(pc.binary_join_element_wise(*cells, between)))
 
-    def write(self, part: int, batch: Any) -> None:  # noqa: ARG002
-        """Append the rows of a batch."""
-        cells = [self._text(column) for column in batch.columns]
-        cells[-1] = pc.binary_join_element_wise(cells[-1], pa.scalar(b"\n"), pa.scalar(b""))
-        lines = pc.binary_join_element_wise(*cells, pa.scalar(self.separator))
-        self.stream.write(_bytes_of(lines))
+    with temporary_file(path) as file:
+        stream: Any = gzip.GzipFile("", "wb", 6, file, mtime=0) if compress else file
+        try:
+            names = _quote(pa.array([name or None for name in header], pa.binary()), separator)
+            stream.write(separator.encode().join(names.to_pylist()) + b"\n")
+            yield write
+            if compress:
+                stream.close()
+        except BaseException:
+            # Past the buffers: a disk that is full would refuse them again.
+            file.raw.close()  # type: ignore[attr-defined]
+            raise
 
-    def close(self) -> None:
-        """Write the rest and flush the file to the disk."""
-        if self.stream is not self.file:
-            self.stream.close()
-        self.file.flush()
-        os.fsync(self.file.fileno())
-        self.file.close()
 
-    def abandon(self) -> None:
-        """Close the file as it is, past the buffers: a disk that is full would refuse them again."""
-        self.file.raw.close()
+def _text(column: Any, decimal: str) -> Any:
+    """Return cells as they are written, without quotes."""
+    column = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_floating(column.type):
+        encoded = column.cast(pa.float64()).dictionary_encode()
+        texts = [repr(number).replace(".", decimal).encode() for number in encoded.dictionary.to_pylist()]
+        return pa.array(texts, pa.binary()).take(encoded.indices)
+    return (column if is_bytes(column.type) else column.cast(pa.string())).cast(pa.binary())
 
-    def _text(self, column: Any) -> Any:
-        kind = column.type
-        if pa.types.is_dictionary(kind):
-            column = column.cast(kind.value_type)
-            kind = kind.value_type
-        if pa.types.is_floating(kind):
-            encoded = column.cast(pa.float64()).dictionary_encode()
-            texts = [repr(number).replace(".", self.decimal).encode() for number in encoded.dictionary.to_pylist()]
-            return self._quote(pa.array(texts, pa.binary()).take(encoded.indices))
-        if not is_bytes(kind):
-            column = column.cast(pa.string())
-        return self._quote(column.cast(pa.binary()))
 
-    def _quote(self, cells: Any) -> Any:
-        """Quote cells that hold a separator, a quote or the end of a line, or that are empty text."""
-        content = _bytes_of(cells)
-        empty = pc.equal(cells, b"")
-        if not any(mark in content for mark in self._special) and not pc.any(empty).as_py():
-            return pc.fill_null(cells, b"")
-        special = pc.or_(pc.match_substring_regex(cells, self._pattern), empty)
-        quote = pa.scalar(b'"')
-        quoted = pc.binary_join_element_wise(quote, pc.replace_substring(cells, '"', '""'), quote, pa.scalar(b""))
-        return pc.fill_null(pc.if_else(special, quoted, cells), b"")
+def _quote(cells: Any, separator: str) -> Any:
+    """Quote cells that hold a separator, a quote or the end of a line, or that are empty text."""
+    content, empty = _bytes_of(cells), pc.equal(cells, b"")
+    if not any(mark in content for mark in (b'"', b"\r", b"\n", separator.encode())) and not pc.any(empty).as_py():
+        return pc.fill_null(cells, b"")
+    special = pc.or_(pc.match_substring_regex(cells, f'["\r\n\\x{ord(separator):02x}]'), empty)
+    quote = pa.scalar(b'"')
+    quoted = pc.binary_join_element_wise(quote, pc.replace_substring(cells, '"', '""'), quote, pa.scalar(b""))
+    return pc.fill_null(pc.if_else(special, quoted, cells), b"")
 
 
 def _bytes_of(cells: Any) -> bytes:

@@ -171,13 +171,8 @@ class RecordStreams:
 
     def first_words(self, ids: NDArray[np.uint64]) -> Words:
         """Return the first word of each id, shape ``(n,)``."""
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-        # One block per id without chaining: the cipher itself, which is a function of the id alone.
-        cipher = Cipher(algorithms.AES(self._first), modes.ECB())  # noqa: S305
-        blocks = np.ascontiguousarray(check_ids(ids), dtype="<u8")
         # The first half of each block of 128 bits is the word.
-        return np.frombuffer(cipher.encryptor().update(blocks.tobytes()), dtype="<u8")[::2].astype(np.uint64)
+        return encrypt_blocks(self._first, check_ids(ids))[:, 0].copy()
 
     def substream(self, record: NDArray[np.uint64]) -> EntropySource:
         """Return the further words of one id, shape ``(2,)``, from the beginning at every call."""
@@ -192,6 +187,17 @@ class RecordStreams:
 
     def __repr__(self) -> str:
         return f"RecordStreams(private={self.private})"
+
+
+def encrypt_blocks(key: bytes, blocks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Encrypt the ``(n, 2)`` halves of blocks of 128 bits by AES-256, each block by itself."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    # Without chaining: the cipher itself, a function of the block alone.
+    cipher = Cipher(algorithms.AES(key), modes.ECB())  # noqa: S305
+    encrypted = bytearray(16 * len(blocks) + 15)
+    cipher.encryptor().update_into(blocks.astype("<u8", copy=False).tobytes(), encrypted)
+    return np.frombuffer(encrypted, dtype="<u8", count=2 * len(blocks)).astype(np.uint64, copy=False).reshape(-1, 2)
 
 
 def check_ids(ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
