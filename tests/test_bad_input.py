@@ -18,7 +18,7 @@ from optrand.errors import InvalidInput, OptrandError
 from optrand.model._randomizer import Randomizer
 from optrand.release import Question, randomize_table
 from optrand.release._tables import check_signs
-from optrand.sampling._keyed import RecordStreams
+from optrand.sampling._entropy import RecordStreams
 from optrand.sampling._priors import private_histogram
 
 SECRETS = ("9173", "9174", "SECRETA", "SECRETB")

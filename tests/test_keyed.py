@@ -25,8 +25,8 @@ from optrand.baselines import DiscreteLaplace, DiscreteStaircase, Laplace, Stair
 from optrand.errors import InvalidInput
 from optrand.model._table import Table
 from optrand.sampling import KeyedEntropy, RecordStreams, Sampler
-from optrand.sampling import _keyed as module
-from optrand.sampling._keyed import check_ids, subkey
+from optrand.sampling import _entropy as module
+from optrand.sampling._entropy import check_ids, subkey
 
 NAMES = {"release": "r", "dataset": "d", "column": "c", "purpose": "labels"}
 LABELS = np.arange(5.0)

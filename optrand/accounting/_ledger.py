@@ -231,11 +231,15 @@ class Ledger:
         with self._transaction() as execute:
             found = [_find_unfinished(execute, charge, again=again) for charge in charges]
             new = [charge for charge, old in zip(charges, found, strict=True) if old is None]
-            for charge in new:
-                if not again:
-                    _check_first(execute, charge)
+            for charge in new if not again else ():
+                _check_first(execute, charge)
             if limit is not None and new:
-                _check_budget(_spent(execute, new[0].dataset), Spent.total(c.total for c in new), limit, new[0])
+                spent, cost = Spent(_spent(execute, new[0].dataset)), Spent.total(charge.total for charge in new)
+                if not (spent + cost).within(limit):
+                    raise OverBudget(
+                        f"the release costs {cost} and dataset {new[0].dataset!r} has cost {spent}, together "
+                        f"{spent + cost}, over the budget of {limit}: it was not charged"
+                    )
             return [
                 old or _insert(execute, replace(charge, again=again))
                 for charge, old in zip(charges, found, strict=True)
@@ -269,7 +273,7 @@ class Ledger:
         """
         ids = [(charge.id,) for charge in charges]
         with self._transaction() as execute:
-            if any(_row(execute, "id = ? AND key IS NOT NULL", one) is None for one in ids):
+            if not all(_select(execute, "id = ? AND key IS NOT NULL", one) for one in ids):
                 raise AlreadySpent("another run has completed this release, or withdrawn it: see `optrand ledger`")
             if publish is not None:
                 publish()
@@ -292,22 +296,18 @@ class Ledger:
     def unfinished(self, release: str) -> Charge | None:
         """Return the release of an id if it can go on, else None."""
         with self._transaction() as execute:
-            return _row(execute, "id = ? AND key IS NOT NULL", (release,))
+            return next(iter(_select(execute, "id = ? AND key IS NOT NULL", (release,))), None)
 
     def entries(self, dataset: str | None = None) -> tuple[Charge, ...]:
         """Return all releases, or those of one dataset, the oldest first."""
         name = None if dataset is None else check_name(dataset, "the dataset")
         with self._transaction() as execute:
-            rows = execute(
-                f"SELECT {COLUMNS} FROM release WHERE dataset = COALESCE(?, dataset) ORDER BY rowid",  # noqa: S608
-                (name,),
-            ).fetchall()
-        return tuple(_charge(row) for row in rows)
+            return tuple(_select(execute, "dataset = COALESCE(?, dataset)", (name,))[::-1])
 
     def spent(self, dataset: str, column: str | None = None) -> Spent:
         """Return the cost of all releases of a dataset, or of one column of it, by basic composition."""
         with self._transaction() as execute:
-            return _spent(execute, check_name(dataset, "the dataset"), column)
+            return Spent(_spent(execute, check_name(dataset, "the dataset"), column))
 
 
 def default_path() -> Path:
@@ -331,18 +331,15 @@ def check_name(name: object, what: str) -> str:
     return unicodedata.normalize("NFC", name.casefold())
 
 
-def _row(execute: Execute, condition: str, values: Sequence[object]) -> Charge | None:
-    query = f"SELECT {COLUMNS} FROM release WHERE {condition} ORDER BY rowid DESC LIMIT 1"  # noqa: S608
-    row = execute(query, values).fetchone()
-    return None if row is None else _charge(row)
-
-
-def _charge(row: Sequence[object]) -> Charge:
-    fields: dict[str, Any] = dict(zip(FIELDS, row, strict=True))
-    fields["epsilon"] = Fraction(fields["epsilon"])
-    fields["prior_epsilon"] = Fraction(fields["prior_epsilon"])
-    fields["again"], fields["state"] = bool(fields["again"]), State(fields["state"])
-    return Charge(**fields)
+def _select(execute: Execute, condition: str, values: Sequence[object]) -> list[Charge]:
+    """Return the releases that meet a condition, the newest first."""
+    query = f"SELECT {COLUMNS} FROM release WHERE {condition} ORDER BY rowid DESC"  # noqa: S608
+    found = []
+    for row in execute(query, values).fetchall():
+        fields: dict[str, Any] = dict(zip(FIELDS, row, strict=True))
+        exact = {name: Fraction(fields[name]) for name in ("epsilon", "prior_epsilon")}
+        found.append(Charge(**{**fields, **exact, "again": bool(fields["again"]), "state": State(fields["state"])}))
+    return found
 
 
 def _insert(execute: Execute, charge: Charge) -> Charge:
@@ -358,8 +355,9 @@ def _find_unfinished(execute: Execute, charge: Charge, *, again: bool) -> Charge
     """Find the open release that the request goes on with; with `again`, only one that was itself another release."""
     same = 'key IS NOT NULL AND dataset = ? AND "column" = ? AND question = ? AND output = ? AND again >= ?'
     values = (charge.dataset, charge.column, charge.question, charge.output, int(again))
-    found = _row(execute, f"{same} AND input = ?", (*values, charge.input))
-    if found is None and not again and _row(execute, same, values) is not None:
+    open_ones = _select(execute, same, values)
+    found = next((one for one in open_ones if one.input == charge.input), None)
+    if found is None and open_ones and not again:
         raise InputChanged(
             f"an unfinished release of column {charge.column!r} of dataset {charge.dataset!r} began with other labels "
             "or ids: restore that input, or pay for another release with again=True"
@@ -367,33 +365,25 @@ def _find_unfinished(execute: Execute, charge: Charge, *, again: bool) -> Charge
     return found
 
 
-def _spent(execute: Execute, dataset: str, column: str | None = None) -> Spent:
+def _spent(execute: Execute, dataset: str, column: str | None = None) -> Fraction:
     rows = execute(
         'SELECT epsilon, COUNT(*) FROM release WHERE dataset = ? AND "column" = COALESCE(?, "column") GROUP BY epsilon',
         (dataset, column),
     )
-    return Spent(sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction()))
+    return sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction())
 
 
 def _check_first(execute: Execute, charge: Charge) -> None:
-    spent = _spent(execute, charge.dataset, charge.column)
-    if not spent.epsilon:
+    if not (total := _spent(execute, charge.dataset, charge.column)):
         return
+    spent = Spent(total)
     message = (
         f"column {charge.column!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
         f"release adds {charge.total}, to {spent + charge.total}; ask for that with again=True"
     )
-    if _row(execute, 'dataset = ? AND "column" = ? AND key IS NOT NULL', (charge.dataset, charge.column)) is not None:
+    if _select(execute, 'dataset = ? AND "column" = ? AND key IS NOT NULL', (charge.dataset, charge.column)):
         message += ". One of these is unfinished: the command that began it goes on with it, at no further cost"
     raise AlreadySpent(message, spent=spent)
-
-
-def _check_budget(spent: Spent, cost: Spent, budget: Spent, charge: Charge) -> None:
-    if not (spent + cost).within(budget):
-        raise OverBudget(
-            f"the release costs {cost} and dataset {charge.dataset!r} has cost {spent}, together {spent + cost}, over "
-            f"the budget of {budget}: it was not charged"
-        )
 
 
 def _check_file(path: Path) -> None:

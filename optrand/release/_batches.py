@@ -30,7 +30,7 @@ from optrand.release._plan import draw_histograms, find_mechanisms, rehearse
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord
 from optrand.release._rows import Groups, Ids, Indices, UniqueIds, column_ids
-from optrand.sampling._keyed import KeyedEntropy, encrypt_blocks, subkey
+from optrand.sampling._entropy import KeyedEntropy, encrypt_blocks, subkey
 
 Sums = NDArray[np.uint64]
 """Shape ``(..., 3)``: a number of rows, and sums of both halves of their hashes, modulo 2**64."""

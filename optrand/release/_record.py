@@ -37,7 +37,7 @@ from optrand.release._cells import LabelColumn, Places, arrow_column
 from optrand.release._plan import Conditioning, Estimates, describe_prior, expected_loss, pools_of, prove
 from optrand.release._question import Nulls, Question, Task
 from optrand.release._rows import Groups, Ids, Indices
-from optrand.sampling._keyed import RecordStreams, subkey
+from optrand.sampling._entropy import RecordStreams, subkey
 from optrand.sampling._priors import BudgetSplit
 
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from optrand.errors import InputChanged, InvalidInput
 from optrand.release._cells import arrow_column, as_table, contents, is_bytes, is_frame, plain
-from optrand.sampling._keyed import encrypt_blocks
+from optrand.sampling._entropy import encrypt_blocks
 
 Ids = NDArray[np.uint64]
 """Shape ``(rows, 2)``: an integer in two's complement and 0, or the two halves of a hash."""

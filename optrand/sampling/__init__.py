@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
 from optrand.sampling._draw import Sampler
-from optrand.sampling._entropy import SeededEntropy, SystemEntropy
-from optrand.sampling._keyed import KeyedEntropy, RecordStreams
+from optrand.sampling._entropy import KeyedEntropy, RecordStreams, SeededEntropy, SystemEntropy
 from optrand.sampling._priors import private_prior, split_budget
 from optrand.sampling._rounding import unbiased_rounding
 

@@ -36,10 +36,10 @@ from optrand.sampling._entropy import (
     SystemEntropy,
     Words,
     check_first_words,
+    check_ids,
     check_width,
     check_words,
 )
-from optrand.sampling._keyed import check_ids
 
 Rows = NDArray[np.intp]
 
