@@ -78,11 +78,6 @@ class Account:
         opened = ledger if isinstance(ledger, Ledger) else Ledger(None if ledger == "default" else ledger)
         return cls(opened, name, again, limit, opened.digest_key)
 
-    @property
-    def charged(self) -> str | None:
-        """Return the dataset that a ledger charges; None without one."""
-        return None if self.ledger is None else self.dataset
-
     def begin(self, charges: Sequence[Charge]) -> list[Charge]:
         """Charge releases, all of them or none, or go on with unfinished ones. Return them with their keys."""
         if self.ledger is None:
@@ -131,7 +126,6 @@ class Rows:
 
     @property
     def released(self) -> int:
-        """Return the number of rows that are released."""
         return len(self.ids) if self.kept is None else int(self.kept.sum())
 
     def counts(self, number: int, groups: int, k: int) -> NDArray[np.intp]:
@@ -175,7 +169,6 @@ class Reader:
 
     @property
     def questions(self) -> tuple[Question, ...]:
-        """Return the questions, one for each column."""
         return tuple(column.question for column in self.columns)
 
     @property
@@ -186,7 +179,6 @@ class Reader:
 
     @property
     def id_columns(self) -> tuple[str, ...]:
-        """Return the columns that identify a record."""
         return self.questions[0].ids
 
     def read(self, batch: Any, first_row: int = 0) -> Rows:
@@ -207,12 +199,11 @@ class Reader:
             sum_rows(self.secret, ids, codes * (question.k + 1) + found)
             for found, question in zip(places, self.questions, strict=True)
         ]
-        kept = None
         dropping = [p >= 0 for p, q in zip(places, self.questions, strict=True) if q.nulls == "drop"]
-        if dropping and not (all_present := np.logical_and.reduce(dropping)).all():
-            kept = all_present
-            places = [np.where(kept, found, np.int32(-1)) for found in places]
-        return Rows(tuple(places), ids, codes, np.array(sums), kept)
+        kept = np.logical_and.reduce(dropping) if dropping else np.array(True)
+        if kept.all():
+            return Rows(tuple(places), ids, codes, np.array(sums))
+        return Rows(tuple(np.where(kept, found, np.int32(-1)) for found in places), ids, codes, np.array(sums), kept)
 
     def draw(self, batch: Any, rows: Rows) -> tuple[Any, list[Any]]:
         """Return the rows of a batch that are released, and their noisy labels, an Arrow array for each question."""
@@ -263,7 +254,6 @@ class Sink:
             self._put(cells, None if all_kept else kept)
 
     def opened(self) -> AbstractContextManager[Any]:
-        """Return the context in which :meth:`write` is called."""
         return nullcontext()
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:  # noqa: ARG002
@@ -297,12 +287,11 @@ class Table:
 
     @property
     def folders(self) -> list[str]:
-        """Return the names of the folders between the table's own and its files."""
+        # Those between the table's own and its files.
         above = 0 if self.path is None else len(self.path.parts)
         return [part for file in self.files for part in file.parts[above:-1]]
 
     def __init__(self, data: Any) -> None:
-        """Hold an Arrow table in memory."""
         self._data, self.schema = data, data.schema
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[tuple[int, Any]]:
@@ -365,27 +354,21 @@ def check_column(table: Table, name: str, *, public: bool = False) -> None:
         raise InvalidInput(f"{subject} has {names.count(name)} columns named {name!r}, expected one: rename the others")
     header = "header" if table.decimal is not None else "schema"
     count = "1 column" if len(names) == 1 else f"{len(names)} columns"
-    raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {count}{_hint(table, name)}")
+    # No name of the table unless it was given nearly so: a first line that is no header may hold labels.
+    hint = ""
+    if (near := same_but_spelling(name, names)) is not None:
+        hint = f"; did you mean {near!r}?"
+    elif table.decimal is not None and len(names) == 1:
+        separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+        if held := [words for sign, words in separators.items() if sign in names[0]]:
+            hint = f"; that line has no separator but holds {held[0]}: name the separator, separator=..."
+    raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {count}{hint}")
 
 
 def label_column(table: Table, question: Question) -> LabelColumn:
     """Return the reader and writer of the labels of a table."""
     check_column(table, question.column)
     return LabelColumn(question, table.schema.field(question.column).type, table.decimal)
-
-
-def _hint(table: Table, name: str) -> str:
-    """Return a way out, without a name of the table: a first line that is no header may hold labels."""
-    names = table.schema.names
-    near = same_but_spelling(name, names)
-    if near is not None:
-        return f"; did you mean {near!r}?"
-    if table.decimal is not None and len(names) == 1:
-        separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-        signs = [word for sign, word in separators.items() if sign in names[0]]
-        if signs:
-            return f"; that line has no separator but holds {signs[0]}: name the separator, separator=..."
-    return ""
 
 
 def release(
@@ -475,9 +458,10 @@ def make_record(
     # The same for every retry, as a function of the key: nobody can draw until the prior is likely.
     noisy = draw_histograms(question, counts, source)
     planned = (question, groups, counts.sum(axis=1), noisy)
+    charged = None if account.ledger is None else account.dataset
     fits, relative_loss = find_mechanisms(*planned, listener.stage)
     listener.stage("proving")
-    made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=account.charged)
+    made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=charged)
     if not made.estimates.histogram:
         listener.warn(made.estimates.words)
     return account.enter(charge, made)

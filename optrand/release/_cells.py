@@ -143,25 +143,16 @@ def _from_array(cells: Any) -> Any:
 def _from_polars(series: Any) -> Any:
     try:
         found = series.to_arrow()
-        if str(found.type).startswith("extension<_pl"):
-            raise pa.ArrowInvalid
+        if not str(found.type).startswith("extension<_pl"):
+            return _one_chunk(found)
     except pa.ArrowException:
-        raise InvalidInput(f"a column is of type {series.dtype}, which Arrow does not have: cast it first") from None
-    return _one_chunk(found)
+        pass
+    raise InvalidInput(f"a column is of type {series.dtype}, which Arrow does not have: cast it first")
 
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """Reading and writing of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV.
-
-    Examples
-    --------
-    >>> column = LabelColumn(Question(labels=[0, 1, 2], epsilon=1.0), pa.int8())
-    >>> column.places(pa.array([2, None, 7], pa.int8())).tolist()
-    [2, -1, -3]
-    >>> column.to_arrow(np.array([0.5, 1.0]), np.array([False, True])).to_pylist()
-    [0.5, None]
-    """
+    """Reading and writing of one column of labels, of an Arrow type, or of text with a decimal point, as in CSV."""
 
     question: Question
     kind: Any
@@ -173,13 +164,13 @@ class LabelColumn:
         words = f"column {self.question.column!r} is of type {self.kind}"
         if self.decimal is not None or pa.types.is_null(kind):
             return
+        numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
         if names is None:
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            if not (numbers or pa.types.is_decimal(kind)):
                 raise InvalidInput(f"{words}, expected numbers")
             return
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or is_bytes(kind)
-        whole = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if not (text or whole or pa.types.is_boolean(kind)):
+        if not (text or numbers or pa.types.is_boolean(kind)):
             raise InvalidInput(f"{words}, expected text, integers or booleans for names")
         try:
             pa.array(names, pa.string()).cast(kind)
@@ -194,16 +185,12 @@ class LabelColumn:
         kind = pa.binary() if self.decimal is not None else _plain_type(self.kind)
         return pa.string() if pa.types.is_null(kind) else kind
 
-    @property
-    def missing_place(self) -> int:
-        """Place of a missing label."""
-        return self.question.labels.index(None) if self.question.nulls == "class" else MISSING
-
     def places(self, column: Any) -> Places:
         """Return the place of each cell in the declared set, negative if the set does not contain it."""
         cells, at = distinct_cells(plain(column))
+        nowhere = self.question.labels.index(None) if self.question.nulls == "class" else MISSING
         if pa.types.is_null(cells.type):
-            return np.full(len(column), self.missing_place, dtype=np.int32)
+            return np.full(len(column), nowhere, dtype=np.int32)
         if self.decimal is not None:
             # Texts that stand for a missing number. A name is missing if nothing is written.
             no_number = r"(?i)^[ \t]*(|na|n/a|nan|null|none)[ \t]*$"
@@ -213,7 +200,7 @@ class LabelColumn:
             if pa.types.is_floating(cells.type):
                 missing |= np.isnan(cells.to_numpy(zero_copy_only=False))
         found = self._numbers(cells) if self.question.names is None else self._names(cells)
-        of_cells = np.append(np.where(missing, self.missing_place, found), self.missing_place)
+        of_cells = np.append(np.where(missing, nowhere, found), nowhere)
         return of_cells.astype(np.int32)[at]
 
     def numbers(self, column: Any) -> Floats:
@@ -247,14 +234,14 @@ class LabelColumn:
 
     def to_arrow(self, noisy: Floats, missing: NDArray[np.bool_]) -> Any:
         """Return the column of noisy labels, null for a missing one."""
-        gaps = missing if missing.any() else None
-        if self.question.names is None:
+        gaps, names = missing if missing.any() else None, self.question.names
+        if names is None:
             return pa.array(noisy, mask=gaps)
-        kind = self.released_kind
-        names: list[Any] = list(self.question.names)
-        if is_bytes(kind):
-            names = [None if name is None else name.encode("utf-8", "surrogateescape") for name in names]
-        declared = pa.array(names, kind) if is_bytes(kind) else pa.array(names, pa.string()).cast(kind)
+        if is_bytes(self.released_kind):
+            encoded = [None if name is None else name.encode("utf-8", "surrogateescape") for name in names]
+            declared = pa.array(encoded, self.released_kind)
+        else:
+            declared = pa.array(names, pa.string()).cast(self.released_kind)
         return declared.take(pa.array(noisy.astype(np.int64), mask=gaps))
 
 
@@ -308,7 +295,6 @@ def _plain_type(kind: Any) -> Any:
 
 
 def is_bytes(kind: Any) -> bool:
-    """Decide whether an Arrow type holds bytes."""
     known = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view, pa.types.is_fixed_size_binary)
     return any(of_kind(kind) for of_kind in known)
 
@@ -340,21 +326,16 @@ def distinct_cells(column: Any) -> tuple[Any, NDArray[np.intp]]:
             return pa.array(np.arange(lowest, highest + 1, dtype=integers.dtype)), integers.astype(np.intp) - lowest
     if pa.types.is_null(column.type):
         return column, np.full(len(column), -1, dtype=np.intp)
+    # Half floats by their bits: tables of hashes know them in later versions of pyarrow only.
     half = pa.types.is_float16(column.type)
-    if half:
-        # By its bits: tables of hashes know half floats in later versions of pyarrow only.
-        column = column.view(pa.int16())
-    encoded = column.dictionary_encode()
+    encoded = (column.view(pa.int16()) if half else column).dictionary_encode()
     cells = encoded.dictionary.view(pa.float16()) if half else encoded.dictionary
     places: NDArray[np.intp] = pc.fill_null(encoded.indices.cast(pa.int64()), -1).to_numpy(zero_copy_only=False)
     return cells, places
 
 
 def _matches(cells: Any, pattern: str) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = pc.fill_null(pc.match_substring_regex(cells, pattern), True).to_numpy(
-        zero_copy_only=False
-    )
-    return found
+    return np.array(pc.fill_null(pc.match_substring_regex(cells, pattern), True))
 
 
 def _read_numbers(cells: Any, decimal: str | None) -> Floats:
@@ -398,8 +379,7 @@ def _convert_numbers(cells: Any) -> Floats:
     if pa.types.is_decimal(kind):
         # Through text, since Arrow does not round correctly from decimals.
         return _read_decimals(cells.cast(pa.string()))
-    found: Floats = pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan).to_numpy(zero_copy_only=False)
-    return found
+    return np.array(pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan))
 
 
 def _read_texts(cells: Any) -> list[str | None]:
@@ -413,5 +393,5 @@ def _read_texts(cells: Any) -> list[str | None]:
             str(int(cell)) if cell is not None and cell == cell and float(cell).is_integer() else None
             for cell in cells.to_pylist()
         ]
-    found: list[str | None] = cells.cast(pa.string()).to_pylist()
-    return found
+    texts: list[str | None] = cells.cast(pa.string()).to_pylist()
+    return texts

@@ -126,7 +126,11 @@ def randomize(
     >>> noisy.shape, record.epsilon, record.estimates.histogram
     ((3000,), 1.0, True)
     """
-    data, framed = _materialize(data), is_frame(data)
+    framed = is_frame(data)
+    known = isinstance(data, pa.Table | pa.RecordBatch) or is_of(data, "pandas", "DataFrame")
+    if framed and not (known or is_of(data, "polars", "DataFrame")):
+        # What only exports Arrow may be readable once.
+        data = as_table(data)
     several = isinstance(column, list)
     chosen = column if several else [column]
     _check_columns(data, column, chosen, framed=framed)
@@ -147,7 +151,12 @@ def randomize(
     group_columns = _public_columns(data, groups, "groups", framed=framed)
     questions = []
     for name in chosen:
-        options = _options_of(given, name) if several else given
+        # A dict has the option of each of several columns; one that it leaves out has the default.
+        options = {
+            option: value[name] if several and isinstance(value, Mapping) else value
+            for option, value in given.items()
+            if not (several and isinstance(value, Mapping)) or name in value
+        }
         if "epsilon" not in options:
             raise InvalidInput(f"there is no epsilon for column {name!r}: name one for each")
         questions.append(
@@ -169,17 +178,6 @@ def randomize(
     records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=5)))
     by_name = dict(zip(chosen, records, strict=True))
     return Randomized(sink.table, FrameRecord(by_name) if several else records[0])
-
-
-def _options_of(given: Mapping[str, Any], name: Any) -> dict[str, Any]:
-    """Return the options of one of several columns: those in dicts by column if they name it."""
-    options = {}
-    for option, value in given.items():
-        if not isinstance(value, Mapping):
-            options[option] = value
-        elif name in value:
-            options[option] = value[name]
-    return options
 
 
 def _check_columns(data: Any, column: Any, chosen: Sequence[Any], *, framed: bool) -> None:
@@ -244,12 +242,6 @@ def _are_equal(level: Any, labels: Any) -> bool:
         # The types do not compare.
         return False
     return bool(same and held.null_count < len(held) and held.is_null().equals(labels.is_null()))
-
-
-def _materialize(data: Any) -> Any:
-    """Return a frame that can be read more than once: an Arrow table in place of an object that only exports Arrow."""
-    known = isinstance(data, pa.Table | pa.RecordBatch) or is_of(data, "pandas", "DataFrame")
-    return as_table(data) if is_frame(data) and not (known or is_of(data, "polars", "DataFrame")) else data
 
 
 def _put_labels(data: Any, names: Sequence[Any], labels: Sequence[Any], kept: NDArray[np.bool_] | None) -> Any:

@@ -28,10 +28,16 @@ class ParquetTable(Table):
     def __init__(self, path: Path) -> None:
         self.path = path
         _refuse_table_formats(path)
-        self.files = _files_below(path) if path.is_dir() else (path,)
+        # Names that begin with a dot or an underscore are no part of a partitioned table.
+        below = [(file, file.relative_to(path).parts) for file in sorted(path.rglob("*.parquet")) if file.is_file()]
+        shown = [file for file, parts in below if not any(part.startswith((".", "_")) for part in parts)]
+        self.files = tuple(shown) if path.is_dir() else (path,)
         if not self.files:
             raise InvalidInput(f"{path.name} is a folder without files whose names end in .parquet: expected a table")
-        schemas = [_read_schema(file) for file in self.files]
+        schemas = []
+        for file in self.files:
+            with _readable(file):
+                schemas.append(pa.parquet.read_schema(file))
         try:
             unified = pa.unify_schemas([schema.remove_metadata() for schema in schemas], promote_options="permissive")
             if any(schema.names != unified.names for schema in schemas):
@@ -56,39 +62,26 @@ class ParquetTable(Table):
         partitions = [name for name in self.partitions if columns is not None and name in columns]
         wanted = [self.schema.field(name).type for name in read] if columns is not None else self.schema.types
         for part, file in enumerate(self.files):
-            try:
-                # Buffers of a fixed size in place of whole column chunks.
-                with pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as opened:
-                    for batch in opened.iter_batches(1 << 16, columns=None if columns is None else read):
-                        rows += batch.num_rows
-                        arrays = [c.cast(kind) if c.type != kind else c for c, kind in zip(batch, wanted, strict=True)]
-                        for name in partitions:
-                            value = pa.scalar(self._folders[part][name], pa.string())
-                            arrays.append(pa.repeat(value, batch.num_rows))
-                        yield part, pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *partitions])
-            except (pa.ArrowException, OSError):
-                raise _describe_damage(file) from None
+            # Buffers of a fixed size in place of whole column chunks.
+            with _readable(file), pa.parquet.ParquetFile(file, pre_buffer=False, buffer_size=1 << 20) as opened:
+                for batch in opened.iter_batches(1 << 16, columns=None if columns is None else read):
+                    rows += batch.num_rows
+                    arrays = [c.cast(kind) if c.type != kind else c for c, kind in zip(batch, wanted, strict=True)]
+                    for name in partitions:
+                        value = pa.scalar(self._folders[part][name], pa.string())
+                        arrays.append(pa.repeat(value, batch.num_rows))
+                    yield part, pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *partitions])
         if rows == 0:
             raise InvalidInput(f"{self.path.name} has no rows: there is nothing to randomize")
 
 
-def _read_schema(file: Path) -> Any:
+@contextmanager
+def _readable(file: Path) -> Iterator[None]:
+    """Turn errors of Arrow and of the system into one that names the file alone."""
     try:
-        return pa.parquet.read_schema(file)
+        yield
     except (pa.ArrowException, OSError):
-        raise _describe_damage(file) from None
-
-
-def _describe_damage(file: Path) -> InvalidInput:
-    return InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind")
-
-
-def _files_below(folder: Path) -> tuple[Path, ...]:
-    """Return the files of a partitioned table. Names that begin with a dot or an underscore are no part of it."""
-    found = sorted(path for path in folder.rglob("*.parquet") if path.is_file())
-    return tuple(
-        path for path in found if not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    )
+        raise InvalidInput(f"{file.name} cannot be read as Parquet: it is damaged or of another kind") from None
 
 
 def _partition(folders: Sequence[str]) -> dict[str, str | None]:
@@ -165,8 +158,11 @@ def make_schema(schema: Any, column: str, kind: Any) -> Any:
         name: notes[name] for name in ("column_indexes", "creator", "pandas_version") if name in notes
     }
     kept["columns"] = [note for name, note in described.items() if name in schema.names]
+    # An index is a released column, or a range that is not named like the label.
     kept["index_columns"] = [
-        entry for entry in notes.get("index_columns", []) if _is_public_index(entry, schema.names, column)
+        entry
+        for entry in notes.get("index_columns", [])
+        if (entry in schema.names if isinstance(entry, str) else entry.get("name") != column)
     ]
     return fields.with_metadata({"pandas": json.dumps(kept)})
 
@@ -189,11 +185,6 @@ def check_storable(schema: Any) -> None:
             raise InvalidInput(
                 f"column {field.name!r} is of type {field.type}, which Parquet cannot hold: drop it"
             ) from None
-
-
-def _is_public_index(entry: Any, names: Sequence[str], column: str) -> bool:
-    """Decide whether an index of pandas is a released column, or a range that is not named like the label."""
-    return entry in names if isinstance(entry, str) else entry.get("name") != column
 
 
 def columns_named_by_pandas(schema: Any, column: str) -> tuple[str, ...]:

@@ -184,11 +184,8 @@ def mechanism_for(problem: Problem, randomizer: str = "") -> Mechanism:
 
 
 def _find_without_prior(question: Question, epsilon: float) -> Mechanism:
-    """Return the mechanism that is given, or that of a name that needs no prior."""
-    name = question.randomizer
-    if isinstance(name, Mechanism):
-        return name
-    return _solve_without_prior(str(name), question.problem(epsilon))
+    given = question.randomizer
+    return given if isinstance(given, Mechanism) else _solve_without_prior(given, question.problem(epsilon))
 
 
 # Solved before the charge, and used after it: minimax over 500 labels takes half a minute.
@@ -287,11 +284,6 @@ class Conditioning:
             return 1.0
         return float((self.count_errors / self.response_errors).max())
 
-    @property
-    def lost(self) -> str:
-        """Name of the quantity that :attr:`cost` is a share of."""
-        return "the chance that a class stays" if self.mechanism.problem.loss == losses.zero_one else "the loss"
-
     @cached_property
     def _debiasing(self) -> Debiasing:
         return Debiasing.of(self.mechanism)
@@ -340,7 +332,9 @@ class Estimates:
         if math.isfinite(worst):
             words += f", each count within {worst:.3g} times the noise of randomized response"
             if dearest.weight:
-                words += f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {dearest.lost}"
+                classes = dearest.mechanism.problem.loss == losses.zero_one
+                lost = "the chance that a class stays" if classes else "the loss"
+                words += f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {lost}"
         return cls(
             label=one,
             mean=one / math.sqrt(total) if bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,

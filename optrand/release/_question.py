@@ -163,7 +163,8 @@ class Question:
         """Settle the task, and sort labels that are numbers. Return their order; None of names, which keep theirs."""
         given, task = _list_declared(self.labels), cast(object, self.task)
         if task is None:
-            task = "classification" if isinstance(given, list) and any(map(_is_name, given)) else "regression"
+            named = isinstance(given, list) and any(isinstance(each, str | bool | np.bool_ | None) for each in given)
+            task = "classification" if named else "regression"
         elif not isinstance(task, str) or task not in get_args(Task):
             raise InvalidInput(f"task is {task!r}, expected one of {', '.join(get_args(Task))}")
         self._set("task", task)
@@ -301,21 +302,17 @@ class Question:
 
     def split(self, rows: int) -> BudgetSplit:
         """Split the budget between prior and labels of a number of rows, which is public."""
-        if isinstance(self.randomizer, Mechanism):
-            return BudgetSplit(0.0, self.randomizer.epsilon)
         if not self.buys_prior:
-            return BudgetSplit(0.0, self.epsilon)
+            given = self.randomizer
+            return BudgetSplit(0.0, given.epsilon if isinstance(given, Mechanism) else self.epsilon)
         return split_budget(self.epsilon, self.k, rows) if self.prior is None else split_at(self.epsilon, self.prior)
 
     def problem(self, epsilon: float, prior: Floats | None = None) -> Problem:
         """Return the problem of the labels' part of the budget, by default with a uniform prior."""
-        outputs = self.outputs
-        if isinstance(outputs, int):
-            outputs = feasible_output_set(self.values, epsilon, outputs)
-        shares = np.full(self.k, 1 / self.k) if prior is None else prior
-        return regression(
-            self.values, shares, epsilon, loss=self.loss, bias_penalty=self.bias_penalty or 0.0, outputs=outputs
-        )
+        given, shares = self.outputs, np.full(self.k, 1 / self.k) if prior is None else prior
+        outputs = feasible_output_set(self.values, epsilon, given) if isinstance(given, int) else given
+        penalty = self.bias_penalty or 0.0
+        return regression(self.values, shares, epsilon, loss=self.loss, bias_penalty=penalty, outputs=outputs)
 
     @cached_property
     def digest(self) -> str:
@@ -390,10 +387,6 @@ def _list_declared(given: Any) -> Any:
     if found.ndim != 1:
         raise InvalidInput(f"labels is of type {type(given).__name__}, expected a list of numbers or names")
     return found if found.dtype.kind in "iuf" else found.tolist()
-
-
-def _is_name(label: object) -> bool:
-    return label is None or isinstance(label, str | bool | np.bool_)
 
 
 def _check_names(given: Any) -> tuple[Name, ...]:

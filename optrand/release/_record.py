@@ -160,25 +160,21 @@ class ReleaseRecord(Released):
         self._check_table()
         self._check_mechanisms()
 
-    def _check_table(self) -> None:
-        if self.table is None:
-            return
-        path = PurePosixPath(self.table.name)
-        if (
-            path.name != self.table.name
-            or "\\" in self.table.name
-            or not re.fullmatch(r"[0-9a-f]{64}", self.table.sha256)
-        ):
-            raise InvalidInput("the table is not a name beside the record with a SHA-256")
-        if self.table.rows < self.rows or (self.table.rows > self.rows and self.nulls != "pass"):
-            raise InvalidInput(f"the table has {self.table.rows} rows and {self.rows} were drawn")
-
     def _check_mechanisms(self) -> None:
         for one in self.mechanisms.values():
             if one.epsilon != self.parts.labels or tuple(one.labels.tolist()) != self.values:
                 raise InvalidInput("a mechanism of the record is for other labels or another epsilon")
         if not self.mechanisms or any(len(json.loads(name)) != len(self.groups) for name in self.mechanisms):
             raise InvalidInput("a group of the record has not one value for each of its columns")
+
+    def _check_table(self) -> None:
+        if (table := self.table) is None:
+            return
+        beside = PurePosixPath(table.name).name == table.name and "\\" not in table.name
+        if not (beside and re.fullmatch(r"[0-9a-f]{64}", table.sha256)):
+            raise InvalidInput("the table is not a name beside the record with a SHA-256")
+        if table.rows < self.rows or (table.rows > self.rows and self.nulls != "pass"):
+            raise InvalidInput(f"the table has {table.rows} rows and {self.rows} were drawn")
 
     def __repr__(self) -> str:
         """Return one line: the cost, the number of labels, and the estimates that are possible."""
@@ -199,10 +195,7 @@ class ReleaseRecord(Released):
         release: str,
         dataset: str | None,
     ) -> ReleaseRecord:
-        """Return the record of a release that draws from some mechanisms, without its table.
-
-        Parameters are those of :func:`~optrand.release._plan.find_mechanisms`, and its result.
-        """
+        """Return the record, without its table, of a release that draws from the mechanisms that were found for it."""
         pools, split = pools_of(question, sizes), question.split(int(sizes.sum()))
         rows = np.bincount(pools, sizes, len(fits))
         mechanisms = [fit.mechanism for fit in fits]
@@ -254,13 +247,12 @@ class ReleaseRecord(Released):
         InvalidInput
             A release by groups, each of which has its own.
         """
-        distinct = self.distinct
-        if len(distinct) > 1:
+        if len(self.distinct) > 1:
             raise InvalidInput(
                 f"the release is by groups of {', '.join(self.groups)}, each with a mechanism of its own: take one of "
                 "mechanisms"
             )
-        return distinct[0]
+        return self.distinct[0]
 
     @cached_property
     def distinct(self) -> list[Mechanism]:
@@ -295,11 +287,10 @@ class ReleaseRecord(Released):
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
         """Return the mechanisms, which of them drew each row, and the rows' outputs: see :class:`.Released`."""
         values: Floats = rectangular(self.numbers(released), "released values", np.float64).ravel()
-        codes = np.zeros(values.size, dtype=np.intp)
-        if self.groups:
-            codes = Groups(self.groups, tuple(self.mechanisms)).codes_of(groups, values.size)
-        else:
+        if not self.groups:
             refuse_groups(groups)
+            return self.distinct, np.zeros(values.size, dtype=np.intp), values
+        codes = Groups(self.groups, tuple(self.mechanisms)).codes_of(groups, values.size)
         return self.distinct, self.places[codes], values
 
     def numbers(self, released: ArrayLike) -> ArrayLike:
@@ -369,19 +360,7 @@ class ReleaseRecord(Released):
     @classmethod
     def from_bytes(cls, data: bytes) -> ReleaseRecord:
         """Read the output of :meth:`to_bytes`, and verify it; errors as of :func:`load_release`."""
-        names = [*FIELDS, "mechanism_of_group"]
-        return _read(_strict_json.unseal(data, names, kind=FORMAT))
-
-    @classmethod
-    def _of_document(cls, content: dict[str, Any]) -> ReleaseRecord:
-        mechanisms = [Mechanism.from_bytes(_strict_json.canonical(one)) for one in content["mechanisms"]]
-        of_group = content.pop("mechanism_of_group")
-        fields = _with_tuples(content)
-        for name, kind in PARTS.items():
-            fields[name] = None if content[name] is None else kind(**_with_tuples(content[name]))
-        fields["gap"] = math.inf if content["gap"] is None else content["gap"]
-        fields["mechanisms"] = {name: mechanisms[place] for name, place in of_group}
-        return cls(**fields)
+        return _read(_strict_json.unseal(data, [*FIELDS, "mechanism_of_group"], kind=FORMAT))
 
 
 PARTS: dict[str, Any] = {"parts": BudgetSplit, "estimates": Estimates, "table": TableFile}
@@ -469,16 +448,22 @@ def load_release(path: str | os.PathLike[str]) -> Any:
 
 def _read(content: Any) -> ReleaseRecord:
     try:
-        record = ReleaseRecord._of_document(dict(content))
+        mechanisms = [Mechanism.from_bytes(_strict_json.canonical(one)) for one in content["mechanisms"]]
+        fields = _with_tuples({name: value for name, value in content.items() if name != "mechanism_of_group"})
+        for name, kind in PARTS.items():
+            fields[name] = None if content[name] is None else kind(**_with_tuples(content[name]))
+        fields["gap"] = math.inf if content["gap"] is None else content["gap"]
+        fields["mechanisms"] = {name: mechanisms[place] for name, place in content["mechanism_of_group"]}
+        record = ReleaseRecord(**fields)
         # Written again it must give the same bytes: then no field is unknown or of another type.
-        same = _strict_json.canonical(record._document()) == _strict_json.canonical(content)
-    except (InvalidInput, TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
-        if isinstance(error, InvalidFile):
-            raise
-        reason = str(error) if isinstance(error, InvalidInput) else "a field is of another type than expected"
-        raise InvalidFile(f"the file is no record of a release: {reason}") from error
-    if not same:
-        raise InvalidFile("the file is no record of a release: a field is of another type than expected")
+        if _strict_json.canonical(record._document()) != _strict_json.canonical(content):
+            raise TypeError
+    except InvalidFile:
+        raise
+    except InvalidInput as error:
+        raise InvalidFile(f"the file is no record of a release: {error}") from error
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise InvalidFile("the file is no record of a release: a field is of another type than expected") from error
     return record
 
 

@@ -64,7 +64,6 @@ def _ids(column: Any, name: str, key: bytes) -> Ids:
 
 
 def integer_ids(values: NDArray[np.uint64]) -> Ids:
-    """Return the ids of records that integers identify."""
     ids = np.zeros((values.size, 2), dtype=np.uint64)
     ids[:, 0] = values
     return ids
@@ -77,21 +76,16 @@ def _text_ids(column: Any, key: bytes) -> Ids:
     whole = (first == ord("-")) | ((first >= ord("0")) & (first <= ord("9")))
     if whole.any():
         # Integers of 64 bits in the only way in which they are written.
-        written = pc.match_substring_regex(_filter(column, whole), r"^(0|-?[1-9][0-9]{0,17})$")
+        written = pc.match_substring_regex(column.filter(pa.array(whole)), r"^(0|-?[1-9][0-9]{0,17})$")
         whole[whole] = written.to_numpy(zero_copy_only=False)
     if not whole.any():
         return _hashes(data, places, key)
-    integers = _filter(column, whole).cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    if whole.all():
-        return integer_ids(integers.view(np.uint64))
+    integers = column.filter(pa.array(whole)).cast(pa.string()).cast(pa.int64()).to_numpy(zero_copy_only=False)
     ids = np.empty((len(column), 2), dtype=np.uint64)
     ids[whole] = integer_ids(integers.view(np.uint64))
-    ids[~whole] = _hashes(*contents(_filter(column, ~whole)), key)
+    if not whole.all():
+        ids[~whole] = _hashes(*contents(column.filter(pa.array(~whole))), key)
     return ids
-
-
-def _filter(column: Any, rows: NDArray[np.bool_]) -> Any:
-    return column if rows.all() else column.filter(pa.array(rows))
 
 
 def _hashes(data: NDArray[np.uint8], places: NDArray[np.int64], key: bytes) -> Ids:
@@ -127,13 +121,6 @@ class Groups:
     """Partition of a table by public columns; without columns there is one group.
 
     Names are each group's values as text, a JSON list. A missing value, null, is one of its own.
-
-    Examples
-    --------
-    >>> batch = pa.record_batch({"state": ["CA", "NY", "CA"], "y": [1, 2, 3]})
-    >>> groups = Groups.among(("state",), [batch])
-    >>> groups.names, groups.codes(batch).tolist()
-    (('["CA"]', '["NY"]'), [0, 1, 0])
     """
 
     columns: tuple[str, ...] = ()

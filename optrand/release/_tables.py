@@ -46,19 +46,13 @@ def signs_of(path: Path, separator: str | None = None, decimal: str | None = Non
     """Return separator and decimal point of separated text, by default those of its name; None for Parquet."""
     if not all(isinstance(each, str | None) for each in (separator, decimal)):
         raise InvalidInput("separator and decimal are one character each, expected text")
-    if _is_parquet(path):
+    if (path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1])) or suffix_of(path) == ".parquet":
         if separator is not None or decimal is not None:
             raise InvalidInput("separator and decimal are for separated text, not for Parquet: leave them out")
         return None
     by_name = "\t" if ".tsv" in suffix_of(path) else ","
     chosen = by_name if separator is None else {"\\t": "\t", "tab": "\t"}.get(separator, separator)
     return chosen, "." if decimal is None else decimal
-
-
-def _is_parquet(path: Path) -> bool:
-    if path.is_dir() and not path.name.lower().endswith(SUFFIXES[:-1]):
-        return True
-    return suffix_of(path) == ".parquet"
 
 
 def open_table(
@@ -257,11 +251,10 @@ def check_writable(kind: Any, name: str) -> None:
     try:
         if isinstance(plain, pa.BaseExtensionType) and is_bytes(plain.storage_type):
             raise pa.ArrowNotImplementedError
-        if pa.types.is_timestamp(plain):
+        if not is_bytes(plain):
             # The zone is looked up for a time alone.
-            pa.array([0], pa.int64()).cast(plain).cast(pa.string())
-        elif not is_bytes(plain):
-            pa.array([], plain).cast(pa.string())
+            cells = pa.array([0] if pa.types.is_timestamp(plain) else [], plain)
+            cells.cast(pa.string())
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
         raise InvalidInput(
             f"column {name!r} is of type {kind}, which CSV cannot hold: drop it, or write Parquet"
