@@ -156,26 +156,14 @@ class Ledger:
 
     Examples
     --------
-    >>> import tempfile
-    >>> charge = Charge(
-    ...     dataset="census",
-    ...     column="weeks",
-    ...     epsilon=Fraction(1),
-    ...     prior_epsilon=Fraction(0),
-    ...     question="q",
-    ...     input="i",
-    ...     output="out.csv",
-    ... )
+    >>> import optrand, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger(f"{folder}/ledger.sqlite")
-    ...     [begun] = ledger.begin([charge])
-    ...     ledger.complete([begun])
-    ...     str(ledger.spent("census", "weeks")), ledger.entries()[0].status
-    ...     ledger.begin([charge])
-    Traceback (most recent call last):
-        ...
-    optrand.errors.AlreadySpent: column 'weeks' of dataset 'census' was released before, for epsilon 1 in total: another
-    release adds epsilon 1, to epsilon 2; ask for that with again=True
+    ...     release = optrand.randomize(
+    ...         [0, 1] * 50, 1.0, labels=[0, 1], dataset="census", ledger=ledger
+    ...     )
+    ...     str(ledger.spent("census")), [entry.status for entry in ledger.entries()]
+    ('epsilon 1', ['complete'])
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 import threading
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -121,19 +122,13 @@ class Odometer:
     budget : Spent, optional
         Largest sum that a row may pay.
 
-    Attributes
-    ----------
-    spare : int
-        Sums that no row has any longer, and that are kept in memory until there are more of them.
-
     Notes
     -----
-    Rows that have paid the same share one exact sum, so that a charge of `m` rows costs ``O(m log m)`` and one addition
-    for each distinct sum. Memory is eight bytes a row. Threads take turns.
+    Rows that have paid the same share one exact sum, so that a charge of `m` rows costs ``O(m)`` and one addition for
+    each distinct sum. Memory is eight bytes a row. Threads take turns.
 
     Examples
     --------
-    >>> from fractions import Fraction
     >>> odometer = Odometer(4, budget=Spent(Fraction(1)))
     >>> odometer.charge([0, 2], Spent(Fraction(2, 3)))
     >>> odometer.charge([1, 3], Spent(Fraction(1, 3)))
@@ -146,12 +141,11 @@ class Odometer:
     epsilon 1.3333333333333334, over the budget of epsilon 1: nothing was charged, and nothing must be drawn
     """
 
-    spare = 1024
-
     def __init__(self, rows: int, *, budget: Spent | None = None) -> None:
-        self._codes = np.zeros(check_integer(rows, "the number of rows", 0), dtype=np.intp)
-        self._sums = [Spent()]
-        self._known = {Spent(): 0}
+        nothing = Spent()
+        # Sums that some row has, by value: one that no row has any longer is forgotten.
+        self._known = weakref.WeakValueDictionary({_value(nothing): nothing})
+        self._sums = np.full(check_integer(rows, "the number of rows", 0), nothing, dtype=object)
         self._lock = threading.Lock()
         self.budget = budget
 
@@ -176,49 +170,46 @@ class Odometer:
         if np.unique(places).size != places.size:
             raise InvalidInput("a charge names a row twice: charge a row once for each use of its label")
         with self._lock:
-            codes, where = np.unique(self._codes[places], return_inverse=True)
-            sums = [self._sums[code] + spent for code in codes.tolist()]
-            over = [] if self.budget is None else [each for each in sums if not each.within(self.budget)]
+            held = self._sums[places].tolist()
+            sums = {id(each): each + spent for each in _distinct(held)}
+            over = [] if self.budget is None else [each for each in sums.values() if not each.within(self.budget)]
             if over:
                 raise OverBudget(
                     f"the charge of {spent} would take at least one row to {Spent.most(over)}, over the budget of "
                     f"{self.budget}: nothing was charged, and nothing must be drawn"
                 )
-            for each in sums:
-                if each not in self._known:
-                    self._known[each] = len(self._sums)
-                    self._sums.append(each)
-            new = np.array([self._known[each] for each in sums], dtype=np.intp)
-            self._codes[places] = new[where]
-            if len(self._sums) > self.spare + 2 * self._codes.size:
-                self._compact()
+            shared = {old: self._known.setdefault(_value(each), each) for old, each in sums.items()}
+            self._sums[places] = [shared[id(each)] for each in held]
 
     @property
     def rows(self) -> int:
         """Return the number of rows."""
-        return self._codes.size
+        return self._sums.size
 
     @property
     def realised(self) -> Spent:
         """Return the largest sum that a row has paid. It is the cost of the table: neighbours differ in one row."""
         with self._lock:
-            return Spent.most(self._sums[code] for code in np.unique(self._codes).tolist())
+            return Spent.most(_distinct(self._sums.tolist()))
 
     def of_rows(self, rows: ArrayLike) -> tuple[Spent, ...]:
         """Return the sum that each of some rows has paid."""
         places = self._places(rows)
         with self._lock:
-            return tuple(self._sums[code] for code in self._codes[places].tolist())
+            return tuple(self._sums[places].tolist())
 
     def _places(self, rows: ArrayLike) -> NDArray[np.intp]:
         places = rectangular(rows, "rows")
         if places.ndim != 1 or (places.size and places.dtype.kind not in "iu"):
             raise InvalidInput("rows must be a one-dimensional array of integers: their places, from 0")
-        if places.size and not (places.min() >= 0 and places.max() < self._codes.size):
-            raise InvalidInput(f"a row lies outside the table, expected places from 0 to {self._codes.size - 1}")
+        if places.size and not (places.min() >= 0 and places.max() < self._sums.size):
+            raise InvalidInput(f"a row lies outside the table, expected places from 0 to {self._sums.size - 1}")
         return places.astype(np.intp)
 
-    def _compact(self) -> None:
-        codes, self._codes = np.unique(self._codes, return_inverse=True)
-        self._sums = [self._sums[code] for code in codes.tolist()]
-        self._known = {each: code for code, each in enumerate(self._sums)}
+
+def _distinct(sums: list[Spent]) -> list[Spent]:
+    return list({id(each): each for each in sums}.values())
+
+
+def _value(spent: Spent) -> tuple[Fraction, Fraction, bool]:
+    return spent.epsilon, spent.delta, spent.exact

@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -59,6 +60,14 @@ IN_OPTIONS = (
 )
 """Advice in messages of the package, as patterns, and the options of the command line that follow it."""
 
+EXIT_CODE_OF: tuple[tuple[Any, int], ...] = (
+    ((InvalidFile, NotCertified), UNVERIFIED),
+    (InvalidInput, WRONG_INPUT),
+    ((AlreadySpent, OverBudget), SPENT),
+    (OptrandError, FAILED),
+)
+"""Errors of the package, and the exit codes that they end with."""
+
 Command = TypeVar("Command", bound=Callable[..., None])
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the standard output, in place of lines.")]
@@ -78,13 +87,19 @@ def command_line(command: Command) -> Command:
         _answer.set({} if as_json else None)
         _released.set([])
         try:
-            _run(functools.partial(command, *args, **options))
-        except (BrokenPipeError, OSError) as error:
+            message, code = _run(functools.partial(command, *args, **options))
+            answer = _answer.get()
+            if answer is not None:
+                told = {} if message is None else {"error": message}
+                typer.echo(json.dumps({**answer, "exit": code, **told}, allow_nan=False))
+        except OSError as error:
+            # The standard output is closed or full.
             code = RELEASED if _released.get() else FAILED
             if not isinstance(error, BrokenPipeError):
                 typer.echo(f"error: {_after(_judge(error)[0])}", err=True)
             drop_unwritten()
-            raise typer.Exit(code) from None
+        if code:
+            raise typer.Exit(code)
 
     signature = inspect.signature(command, eval_str=True)
     flag = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
@@ -93,13 +108,12 @@ def command_line(command: Command) -> Command:
     return wrapper  # type: ignore[return-value]
 
 
-def _run(command: Callable[[], None]) -> None:
-    """Run a command; errors of the standard output pass."""
+def _run(command: Callable[[], None]) -> tuple[str | None, int]:
+    """Run a command, and return the message of its error, which is printed, and the exit code."""
     try:
         command()
     except typer.Exit as ended:
-        _finish(ended.exit_code)
-        raise
+        return None, ended.exit_code
     except (typer.Abort, BrokenPipeError):
         raise
     except Exception as error:
@@ -108,13 +122,12 @@ def _run(command: Callable[[], None]) -> None:
         if _released.get():
             message, code = _after(message), RELEASED
         typer.echo(f"error: {message}", err=True)
-        _finish(code, message)
-        raise typer.Exit(code) from None
+        return message, code
     except BaseException as error:
-        for note in _spent(error):
-            typer.echo(f"note: {note}", err=True)
+        for each in _spent(error):
+            note(each)
         raise
-    _finish(0)
+    return None, 0
 
 
 def in_options(message: str) -> str:
@@ -128,14 +141,6 @@ def _after(message: str) -> str:
     """Return the message of an error that came after a release."""
     tables = ", ".join(_released.get())
     return f"{message}; {tables} had been released completely by then" if tables else message
-
-
-def _finish(code: int, error: str | None = None) -> None:
-    """Print the answer if it is JSON."""
-    answer = _answer.get()
-    if answer is not None:
-        document = {**answer, "exit": code, **({} if error is None else {"error": error})}
-        typer.echo(json.dumps(document, allow_nan=False))
 
 
 def drop_unwritten() -> None:
@@ -160,13 +165,9 @@ def _judge(error: Exception) -> tuple[str, int]:
         error = missing_extra(error) or error
     if isinstance(error, Interrupted):
         return in_options(str(error)), RELEASED if error.released else FAILED
-    if isinstance(error, OptrandError):
-        codes = {
-            (InvalidFile, NotCertified): UNVERIFIED,
-            (InvalidInput,): WRONG_INPUT,
-            (AlreadySpent, OverBudget): SPENT,
-        }
-        return in_options(str(error)), next((code for kinds, code in codes.items() if isinstance(error, kinds)), FAILED)
+    for kinds, code in EXIT_CODE_OF:
+        if isinstance(error, kinds):
+            return in_options(str(error)), code
     if isinstance(error, MemoryError):
         return "not enough memory", FAILED
     if isinstance(error, OSError):
@@ -175,19 +176,14 @@ def _judge(error: Exception) -> tuple[str, int]:
         reason = error.strerror or (str(error) if type(error) is OSError else type(error).__name__)
         return f"{reason}{where}", FAILED
     # The message of an unforeseen error may hold a label; where it happened does not.
-    return f"internal error: {type(error).__name__} in {_origin(error)}; please report it", FAILED
+    trace = traceback.extract_tb(error.__traceback__)
+    origin = f"{Path(trace[-1].filename).name}:{trace[-1].lineno}" if trace else "?"
+    return f"internal error: {type(error).__name__} in {origin}; please report it", FAILED
 
 
 def _spent(error: BaseException) -> list[str]:
     """Return our own notes on an error; those of other libraries may hold a label."""
     return [in_options(note) for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote)]
-
-
-def _origin(error: Exception) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "?" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
 
 
 class Announce:
@@ -290,12 +286,10 @@ def _plain(fact: object) -> object:
 
 
 def note(message: str) -> None:
-    """Print a note on the standard error."""
     typer.echo(f"note: {message}", err=True)
 
 
 def gap_words(gap: float) -> str:
-    """Return a verified gap in words, rounded up."""
     return shown_above(gap, 3) if math.isfinite(gap) else "unknown: no bound was proven"
 
 

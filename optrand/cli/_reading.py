@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 
 def option(name: str, metavar: str, help_: str, *, short: str | None = None) -> Any:
-    """Return an option with an argument."""
     return typer.Option(*([name] if short is None else [name, short]), metavar=metavar, help=help_)
 
 
@@ -72,14 +71,13 @@ def parse_labels(text: str) -> Floats:
 
 def parse_in_order(text: str) -> Floats:
     """Return distinct numbers in the forms of :func:`parse_labels`, in the order in which they are written."""
-    if text.startswith("@"):
-        numbers = [
-            read_decimal(token, f"entry {i + 1} of {text[1:]}") for i, token in enumerate(_tokens(text)) if token
-        ]
-    elif ":" in text:
+    if ":" in text and not text.startswith("@"):
         numbers = _range(text)
     else:
-        numbers = [read_decimal(token, f"entry {i + 1} of the list") for i, token in enumerate(_tokens(text))]
+        whose = text[1:] if text.startswith("@") else "the list"
+        # A file may have blank lines.
+        listed = [(i, token) for i, token in enumerate(_tokens(text), 1) if token or not text.startswith("@")]
+        numbers = [read_decimal(token, f"entry {i} of {whose}") for i, token in listed]
     if any(each.denominator == 1 and abs(each) > MAX_INTEGER for each in numbers):
         raise InvalidInput("labels hold integers beyond 2**53, which floats cannot distinguish: rescale them")
     return check_labels([float(each) for each in numbers])
@@ -151,7 +149,6 @@ def _parse_names(text: str) -> tuple[str, ...]:
 
 
 def parse_columns(text: str | None, name: str) -> tuple[str, ...]:
-    """Return names of columns, separated by commas and quoted as in CSV where they hold one."""
     return () if text is None else tuple(_cells(text, name))
 
 
@@ -257,23 +254,19 @@ def parse_outputs(text: str) -> OutputSet | int:
 
 
 def parse_epsilon(text: str, name: str = "--epsilon") -> float:
-    """Return a privacy budget."""
     return check_epsilon(read_number(text, name, "a number above 0 (nats)"), name)
 
 
 def parse_penalty(text: str, name: str = "--bias-penalty") -> float:
-    """Return a bias penalty."""
     return math.inf if text == "inf" else _parse_from_zero(text, name, "a number from 0 to inf")
 
 
 def parse_gap(text: str, name: str = "--gap") -> float:
-    """Return a relative gap."""
     return _parse_from_zero(text, name, "a share of at least 0, such as 1e-6")
 
 
 def _parse_from_zero(text: str, name: str, expected: str) -> float:
-    found = read_number(text, name, expected)
-    if found < 0:
+    if (found := read_number(text, name, expected)) < 0:
         raise InvalidInput(f"{name} is {text!r}, expected {expected}")
     return found + 0.0
 
@@ -315,10 +308,9 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
         raise InvalidFile(f"{path} is no saved mechanism and no record of a release")
     if kind == FORMAT:
         # Needs the extra `release`, which a mechanism does not.
-        from optrand.release import load_release
+        from optrand.release._record import ReleaseRecord
 
-        record: ReleaseRecord = load_release(path)
-        return record
+        return ReleaseRecord.from_bytes(data)
     return ProgramMechanism.from_bytes(data) if kind == ProgramMechanism.FORMAT else Mechanism.from_bytes(data)
 
 
@@ -354,7 +346,6 @@ def record_facts(record: ReleaseRecord) -> dict[str, object]:
 
 
 def loss_by_groups(share: float) -> tuple[float, str]:
-    """Return the expected loss of a release by groups, relative to that of one randomizer for all."""
     return (share, f"{shown_above(share, 4)} of that of one randomizer for all groups")
 
 
