@@ -285,8 +285,9 @@ def _plain(fact: object) -> object:
     return fact if known else str(fact)
 
 
-def note(message: str) -> None:
-    typer.echo(f"note: {message}", err=True)
+def note(message: str, *, kind: str = "note") -> None:
+    """Print a note on the standard error, with its advice in options of the command line."""
+    typer.echo(f"{kind}: {in_options(message)}", err=True)
 
 
 def gap_words(gap: float) -> str:

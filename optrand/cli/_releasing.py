@@ -16,8 +16,8 @@ from optrand.cli._console import (
     also,
     command_line,
     gap_words,
-    in_options,
     lines,
+    note,
     note_release,
     progress,
     say,
@@ -216,7 +216,6 @@ def randomize(
         return
     charged = _account(source, dataset, ledger, budget, again=again, no_ledger=no_ledger)
     with progress() as announce:
-        listener = Listener(stage=announce, rows=announce.rows, warn=_tell_warning)
         record = randomize_table(
             source,
             target,
@@ -227,7 +226,7 @@ def randomize(
             separator=separator,
             decimal=decimal,
             force=force,
-            listener=listener,
+            listener=Listener(announce, announce.rows, lambda words: note(words, kind="warning")),
         )
     note_release(target)
     _tell(record)
@@ -302,16 +301,11 @@ def _tell(record: ReleaseRecord) -> None:
     also(copied=copied)
 
 
-def _tell_warning(message: str) -> None:
-    typer.echo(f"warning: {in_options(message)}", err=True)
-
-
 def _tell_diagnosis(found: dict[str, int], declared: int) -> None:
     """Print the faults that a release would refuse to the standard error, for the owner; end with 2 if any."""
-    typer.echo(
-        "note: these counts are facts about the TRUE labels: no noise is on them, and no budget pays for them. Do not "
-        "share them.",
-        err=True,
+    note(
+        "these counts are facts about the TRUE labels: no noise is on them, and no budget pays for them. Do not share "
+        "them."
     )
     facts = {
         "rows": found["rows"],
@@ -321,7 +315,7 @@ def _tell_diagnosis(found: dict[str, int], declared: int) -> None:
     }
     show(facts, err=True)
     typer.echo("nothing was released and nothing spent", err=True)
-    if found["missing"] or found["not_numbers"] or found["undeclared"]:
+    if any(found[name] for name in ("missing", "not_numbers", "undeclared")):
         raise typer.Exit(WRONG_INPUT)
 
 
@@ -368,12 +362,9 @@ def estimate(
                 facts["mean"] = f"not estimated: {error}"
         try:
             shares = histogram(values, numbered, groups=groups)
-            names = [f"{label:g}" if record.task == "regression" else name_text(label) for label in record.labels]
+            names = [f"{y:g}" if record.task == "regression" else name_text(y) or "" for y in record.labels]
             errors = shares.noise_errors.tolist()
-            counts = [
-                (name or "", share, error)
-                for name, share, error in zip(names, shares.shares.tolist(), errors, strict=True)
-            ]
+            counts = list(zip(names, shares.shares.tolist(), errors, strict=True))
             facts["largest error"] = (max(errors), f"{shown_above(max(errors), 3)} of a share")
         except InvalidInput as error:
             facts["histogram"] = f"not estimated: {error}"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from optrand.certificates._certificate import Certificate, Proof
     from optrand.mechanism._mechanism import Mechanism
     from optrand.programs._mechanism import ProgramMechanism
-    from optrand.release._record import ReleaseRecord
 
 
 @command_line
@@ -60,7 +59,14 @@ def verify(
     elif isinstance(found, Mechanism):
         _verify_mechanism(found, required, each=None)
     else:
-        _tell_record(found, table)
+        facts = {**record_facts(found), "prior": found.prior, "estimates": found.estimates.words}
+        facts["table"] = "not compared: name it with --table"
+        if found.relative_loss is not None:
+            facts["expected loss"] = loss_by_groups(found.relative_loss)
+        if table is not None:
+            found.verify_table(table)
+            facts["table"] = f"{table}, SHA-256 {'' if found.table is None else found.table.sha256}"
+        show(facts)
         for mechanism in found.distinct:
             _verify_mechanism(mechanism, required, each="mechanisms")
     say("verified")
@@ -74,17 +80,6 @@ def _verify_mechanism(mechanism: Mechanism, required: float, *, each: str | None
         proof = certify(mechanism)
     show({**proof_facts(mechanism, proof), "digest": mechanism.digest}, each=each)
     proof.require(gap=required)
-
-
-def _tell_record(record: ReleaseRecord, table: Path | None) -> None:
-    facts = {**record_facts(record), "prior": record.prior, "estimates": record.estimates.words}
-    facts["table"] = "not compared: name it with --table"
-    if record.relative_loss is not None:
-        facts["expected loss"] = loss_by_groups(record.relative_loss)
-    if table is not None:
-        record.verify_table(table)
-        facts["table"] = f"{table}, SHA-256 {'' if record.table is None else record.table.sha256}"
-    show(facts)
 
 
 def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:

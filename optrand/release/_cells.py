@@ -72,13 +72,7 @@ def arrow_column(data: Any, name: Any = None) -> Any:
 
 def as_table(data: Any) -> Any:
     """Return a frame as an Arrow table."""
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if isinstance(data, pa.RecordBatchReader):
-        return data.read_all()
-    return _import(pa.table, data)
+    return data if isinstance(data, pa.Table) else _import(pa.table, data)
 
 
 def is_of(data: object, library: str, *names: str) -> bool:
@@ -369,14 +363,9 @@ def _read_decimals(texts: Any) -> Floats:
 
 
 def _convert_numbers(cells: Any) -> Floats:
-    kind = cells.type
-    if pa.types.is_integer(kind):
-        integers = pc.fill_null(cells, 0).to_numpy()
-        small = (integers <= MAX_INTEGER) & (integers >= -MAX_INTEGER)
-        return np.where(small, integers.astype(np.float64), np.nan)
-    if kind in (pa.float16(), pa.float32()):
+    if cells.type in (pa.float16(), pa.float32()):
         return as_doubles(cells.to_numpy(zero_copy_only=False))
-    if pa.types.is_decimal(kind):
+    if pa.types.is_integer(cells.type) or pa.types.is_decimal(cells.type):
         # Through text, since Arrow does not round correctly from decimals.
         return _read_decimals(cells.cast(pa.string()))
     return np.array(pc.fill_null(cells.cast(pa.float64(), safe=False), np.nan))

@@ -286,7 +286,6 @@ class FileSink(Sink):
         self._writers = [partial(write_csv, self.staged, header, *signs, compress=packed)]
 
     def check(self, batch: Any, rows: Rows) -> None:  # noqa: ARG002
-        """Refuse cells that the format cannot hold."""
         if self.checked:
             conform(batch.select(list(self.checked)), self._texts)
 
@@ -294,17 +293,14 @@ class FileSink(Sink):
         """Do nothing: the schema has settled all."""
 
     def opened(self) -> AbstractContextManager[Any]:
-        """Return the context that closes the file that is being written, as it is after an error."""
         return self._stack
 
     def _advance(self) -> None:
-        """Finish the file that is being written, and begin the next."""
         self._part += 1
         self._stack.close()
         self._write = self._stack.enter_context(self._writers[self._part]())
 
     def write(self, part: int, batch: Any, noisy: Sequence[Any]) -> None:
-        """Write a batch."""
         while self._part < min(part, len(self._writers) - 1):
             self._advance()
         names = set(self.names)
@@ -313,7 +309,6 @@ class FileSink(Sink):
         self._write(pa.RecordBatch.from_arrays(columns, names=[name for _, name in chosen]))
 
     def close(self, records: Sequence[ReleaseRecord], rows: int) -> list[ReleaseRecord]:
-        """Finish the table, and return its record."""
         while self._part < len(self._writers) - 1:
             # Files without rows.
             self._advance()
@@ -323,7 +318,6 @@ class FileSink(Sink):
         return [self._record]
 
     def publish(self) -> None:
-        """Give the record its name, then the table."""
         with self.signals.held():
             publish(self.folder, self._record.to_bytes(), self.target, replace=self.replace, like=self._like)
             self.signals.outcome, self.signals.released = f"the release was complete by then: {self.target}", True

@@ -68,8 +68,7 @@ def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySou
     """
     if not question.buys_prior:
         return None
-    epsilon = question.split(int(counts.sum())).prior
-    pools = pools_of(question, counts.sum(axis=1))
+    epsilon, pools = question.split(int(counts.sum())).prior, pools_of(question, counts.sum(axis=1))
     # Small groups are pooled before noise is added: the noise on each of their own counts would exceed them.
     pooled = np.zeros((int(pools.max()) + 1, question.k), dtype=np.int64)
     np.add.at(pooled, pools, counts)

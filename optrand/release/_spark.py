@@ -99,25 +99,25 @@ class _SparkTable(Table):
         """Return the frame of some columns, all by default."""
         return self.frame if columns is None else self.frame.select([_quote(name) for name in columns])
 
-    def distinct_ids(self, columns: Sequence[str]) -> Any:
+    def _distinct_ids(self, reader: Reader) -> Any:
         """Return the frame of distinct ids, and ``count``, how often each occurs."""
         from pyspark.sql import functions
 
         cells = []
-        for name in columns:
+        for name in reader.id_columns:
             cell = functions.col(_quote(name))
-            if self.frame.schema[name].dataType.typeName() == "string":
-                # As bytes: a collation may hold two texts equal.
-                cell = cell.cast("binary")
-            cells.append(cell.alias(name))
-        return self.frame.select(cells).groupBy([_quote(name) for name in columns]).count()
+            # As bytes: a collation may hold two texts equal.
+            text = self.frame.schema[name].dataType.typeName() == "string"
+            cells.append((cell.cast("binary") if text else cell).alias(name))
+        return self.frame.select(cells).groupBy([_quote(name) for name in reader.id_columns]).count()
 
     def scan(self, reader: Reader, sink: Any, listener: Listener) -> tuple[list[NDArray[np.intp]], Sums, int]:  # noqa: ARG002
         """Make the first pass: labels and ids, and everything that must be refused."""
         found = self._collect(self.select(reader.needed), partial(_count_labels, reader))
-        _refuse(found)
-        ids = self._collect(self.distinct_ids(reader.id_columns), partial(_check_ids, reader))
-        _refuse(ids)
+        # Not both at once: without labels that can be released nobody waits for the ids.
+        ids = found if found["refused"] else self._collect(self._distinct_ids(reader), partial(_check_ids, reader))
+        if ids["refused"]:
+            raise InvalidInput(min(ids["refused"]))
         if not np.array_equal(_total(ids["ids"]), _total(found["ids"])):
             raise _describe_change()
         counts = np.sum(np.array(found["counts"], dtype=np.intp), axis=0)
@@ -156,11 +156,6 @@ def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _refuse(found: Report) -> None:
-    if found["refused"]:
-        raise InvalidInput(min(found["refused"]))
-
-
 def _total(sums: Sequence[Any]) -> Sums:
     """Add sums over rows, which wrap around."""
     total: Sums = np.array(sums, dtype=np.uint64).reshape(-1, 3).sum(axis=0)
@@ -179,10 +174,10 @@ def _read(reader: Reader, batches: Batches, report: Report) -> Iterator[tuple[An
             rows = reader.read(batch)
         except InvalidInput as error:
             report["refused"].append(str(error))
-            continue
-        _add(report, "sums", rows.sums[0])
-        report["released"] = [sum(report["released"]) + rows.released]
-        yield batch, rows
+        else:
+            _add(report, "sums", rows.sums[0])
+            report["released"] = [sum(report["released"]) + rows.released]
+            yield batch, rows
 
 
 def _task(held: Any, name: str) -> Callable[[Batches], Iterator[Any]]:
@@ -223,8 +218,8 @@ def _check_ids(reader: Reader, batches: Batches) -> Report:
             ids = column_ids([batch.column(i) for i in range(len(names))], names, key=reader.secret)
         except InvalidInput as error:
             report["refused"].append(str(error))
-            continue
-        _add(report, "ids", sum_rows(reader.secret, ids))
+        else:
+            _add(report, "ids", sum_rows(reader.secret, ids))
     return report
 
 
