@@ -155,7 +155,6 @@ def drop_unwritten() -> None:
 
 
 def note_release(target: Path) -> None:
-    """Note that a table is released, so that the exit code of any later error states it."""
     _released.get().append(str(target))
 
 
@@ -182,7 +181,6 @@ def _judge(error: Exception) -> tuple[str, int]:
 
 
 def _spent(error: BaseException) -> list[str]:
-    """Return our own notes on an error; those of other libraries may hold a label."""
     return [in_options(note) for note in getattr(error, "__notes__", ()) if isinstance(note, SpentNote)]
 
 
@@ -197,12 +195,10 @@ class Announce:
         self._start = self._begun = time.monotonic()
 
     def __call__(self, stage: str) -> None:
-        """Name the next stage."""
         self._stage, self._begun = stage, time.monotonic()
         self._tell(stage)
 
     def rows(self, done: int) -> None:
-        """State how many rows of this stage are done."""
         rate = done / max(time.monotonic() - self._begun, 1e-3)
         self._tell(f"{self._stage}: {done:,} rows, {rate:,.0f} a second")
 

@@ -126,7 +126,6 @@ def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ..
 
 
 def _tokens(text: str) -> list[str]:
-    """Return the parts between commas, and between lines of a file."""
     listed = _text(text[1:]).replace("\n", ",") if text.startswith("@") else text
     return [token.strip() for token in listed.split(",")]
 
@@ -293,8 +292,7 @@ def parse_several(text: str, name: str, one: Callable[[str, str], float]) -> lis
 def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
     """Read a file by the format that it states, and verify it."""
     from optrand.base._strict_json import read_format
-    from optrand.mechanism._mechanism import Mechanism
-    from optrand.programs._mechanism import ProgramMechanism
+    from optrand.programs._mechanism import load
     from optrand.release import FORMAT
 
     if not path.is_file():
@@ -311,11 +309,10 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
         from optrand.release._record import ReleaseRecord
 
         return ReleaseRecord.from_bytes(data)
-    return ProgramMechanism.from_bytes(data) if kind == ProgramMechanism.FORMAT else Mechanism.from_bytes(data)
+    return load(path)
 
 
 def read_mechanism(path: Path) -> Mechanism:
-    """Read a saved mechanism."""
     from optrand.mechanism._mechanism import Mechanism
 
     found = read_saved(path)
@@ -325,7 +322,6 @@ def read_mechanism(path: Path) -> Mechanism:
 
 
 def read_record(path: Path) -> ReleaseRecord:
-    """Read the record of a release of one column."""
     from optrand.release._record import ReleaseRecord
 
     found = read_saved(path)
@@ -350,6 +346,5 @@ def loss_by_groups(share: float) -> tuple[float, str]:
 
 
 def tell_total(record: ReleaseRecord | None) -> None:
-    """Print the total epsilon that the release of a record has spent."""
     if record is not None:
         show({"total epsilon": record_facts(record)["total epsilon"]})

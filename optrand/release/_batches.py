@@ -78,27 +78,6 @@ class Account:
         opened = ledger if isinstance(ledger, Ledger) else Ledger(None if ledger == "default" else ledger)
         return cls(opened, name, again, limit, opened.digest_key)
 
-    def begin(self, charges: Sequence[Charge]) -> list[Charge]:
-        """Charge releases, all of them or none, or go on with unfinished ones. Return them with their keys."""
-        if self.ledger is None:
-            return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
-        return self.ledger.begin(charges, again=self.again, budget=self.budget)
-
-    def enter(self, charge: Charge, record: ReleaseRecord) -> ReleaseRecord:
-        """Enter the record that labels are drawn with. Return it, or that of another run that came first."""
-        if self.ledger is None:
-            return record
-        text = record.to_bytes().decode()
-        entered = self.ledger.draw(charge, text)
-        return record if entered == text else ReleaseRecord.from_bytes(entered.encode())
-
-    def complete(self, charges: Sequence[Charge], publish: Callable[[], object]) -> None:
-        """Publish releases inside the ledger's transaction, so that of two racing runs one publishes."""
-        if self.ledger is None:
-            publish()
-        else:
-            self.ledger.complete(charges, publish)
-
     def describe(self, charges: Sequence[Charge]) -> SpentNote | None:
         """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
         if self.ledger is None:
@@ -173,7 +152,6 @@ class Reader:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Return the columns that :meth:`read` needs."""
         labels = (question.column for question in self.questions)
         return tuple(dict.fromkeys((*labels, *self.groups.columns, *self.id_columns)))
 
@@ -230,7 +208,6 @@ class Sink:
     folder: Path | None = None
 
     def __init__(self, put: Callable[[Sequence[Any], NDArray[np.bool_] | None], Any]) -> None:
-        """Take the function of noisy labels, an Arrow array for each question, and of the rows to keep (None: all)."""
         self._put = put
         self._kept: list[NDArray[np.bool_]] = []
         self._noisy: list[Sequence[Any]] = []
@@ -366,7 +343,6 @@ def check_column(table: Table, name: str, *, public: bool = False) -> None:
 
 
 def label_column(table: Table, question: Question) -> LabelColumn:
-    """Return the reader and writer of the labels of a table."""
     check_column(table, question.column)
     return LabelColumn(question, table.schema.field(question.column).type, table.decimal)
 
@@ -402,7 +378,11 @@ def release(
         table.draw(replace(reader, records=tuple(planned), keys=keys), sink, sums, listener)
         records = sink.close(planned, released)
         listener.stage("publishing")
-        account.complete(charges, sink.publish)
+        if account.ledger is None:
+            sink.publish()
+        else:
+            # Inside its transaction, so that of two racing runs one publishes.
+            account.ledger.complete(charges, sink.publish)
     except BaseException as error:
         if not getattr(error, "released", False) and (note := account.describe(charges)):
             error.add_note(note)
@@ -443,7 +423,9 @@ def begin_release(
                 output=output,
             )
         )
-    return account.begin(charges)
+    if account.ledger is None:
+        return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
+    return account.ledger.begin(charges, again=account.again, budget=account.budget)
 
 
 def make_record(
@@ -464,4 +446,9 @@ def make_record(
     made = ReleaseRecord.of(*planned, fits, relative_loss, release=charge.id, dataset=charged)
     if not made.estimates.histogram:
         listener.warn(made.estimates.words)
-    return account.enter(charge, made)
+    if account.ledger is None:
+        return made
+    # Another run of this release may have come first.
+    text = made.to_bytes().decode()
+    entered = account.ledger.draw(charge, text)
+    return made if entered == text else ReleaseRecord.from_bytes(entered.encode())

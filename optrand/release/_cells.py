@@ -153,7 +153,6 @@ class LabelColumn:
     decimal: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the type."""
         kind, names = _plain_type(self.kind), self.question.names
         words = f"column {self.question.column!r} is of type {self.kind}"
         if self.decimal is not None or pa.types.is_null(kind):

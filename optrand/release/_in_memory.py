@@ -159,9 +159,10 @@ def randomize(
         }
         if "epsilon" not in options:
             raise InvalidInput(f"there is no epsilon for column {name!r}: name one for each")
-        questions.append(
-            Question(column=_name(data, name), groups=tuple(group_columns), ids=tuple(id_columns), **options)
-        )
+        # A Series has a name of its own.
+        own = getattr(data, "name", None)
+        called = str(name) if name is not None else own if isinstance(own, str) and own else "labels"
+        questions.append(Question(column=called, groups=tuple(group_columns), ids=tuple(id_columns), **options))
     account = Account.open(dataset, ledger, again=again, budget=budget)
     private = {
         q.column: arrow_column(data, name if framed else None) for q, name in zip(questions, chosen, strict=True)
@@ -190,14 +191,6 @@ def _check_columns(data: Any, column: Any, chosen: Sequence[Any], *, framed: boo
             f"labels are of type {type(data).__name__}, which has no columns: give a frame, or as column the text "
             "by which the record names them"
         )
-
-
-def _name(data: Any, column: Any) -> str:
-    """Return the name of a column in records and in the ledger: of a Series its own, unless another is given."""
-    if column is not None:
-        return str(column)
-    own = getattr(data, "name", None)
-    return own if isinstance(own, str) and own else "labels"
 
 
 def _public_columns(data: Any, given: Any, what: str, *, framed: bool) -> dict[str, Any]:

@@ -382,7 +382,6 @@ def _condition_classes(found: Conditioning) -> Conditioning:
 
 
 def _stay_probabilities(mechanism: Mechanism) -> Floats:
-    """Return the probability that each class is released unchanged, shape ``(k,)``."""
     table = mechanism.randomizer
     same: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
     return same

@@ -96,7 +96,6 @@ class _SparkTable(Table):
             yield 0, batch
 
     def select(self, columns: Sequence[str] | None) -> Any:
-        """Return the frame of some columns, all by default."""
         return self.frame if columns is None else self.frame.select([_quote(name) for name in columns])
 
     def _distinct_ids(self, reader: Reader) -> Any:
@@ -157,7 +156,6 @@ def _quote(name: str) -> str:
 
 
 def _total(sums: Sequence[Any]) -> Sums:
-    """Add sums over rows, which wrap around."""
     total: Sums = np.array(sums, dtype=np.uint64).reshape(-1, 3).sum(axis=0)
     return total
 

@@ -313,6 +313,5 @@ def _quote(cells: Any, separator: str) -> Any:
 
 
 def _bytes_of(cells: Any) -> bytes:
-    """Return all bytes of a binary array, one cell behind the other."""
     data, places = contents(cells)
     return data[places[0] : places[-1]].tobytes()
