@@ -220,7 +220,7 @@ class Sink:
     def rehearse(self, reader: Reader) -> None:
         """Refuse labels that cannot be written, before anything is charged: put some in place that depend on none."""
         kept = np.concatenate(self._kept)
-        rows, all_kept = int(kept.sum()), bool(kept.all())
+        rows = int(kept.sum())
         most = max(question.k for question in reader.questions)
         gaps = any(question.nulls in ("pass", "class") for question in reader.questions)
         # Every label once, and a missing one if there may be any.
@@ -228,7 +228,7 @@ class Sink:
             turn = np.arange(start, start + rows)
             missing = (turn == most) & gaps
             cells = [c.to_arrow(c.question.values[turn % c.question.k], missing) for c in reader.columns]
-            self._put(cells, None if all_kept else kept)
+            self._put(cells, None if kept.all() else kept)
 
     def opened(self) -> AbstractContextManager[Any]:
         return nullcontext()

@@ -41,6 +41,11 @@ of labels, numbers of released rows, reasons to refuse the table, and files. Pri
 
 Work = partial[Report]
 
+CHANGED = (
+    "the frame held other labels or ids when it was computed again: nothing was released; write it to a table "
+    "first, or cache it, and start again"
+)
+
 
 @contextmanager
 def open_frame(frame: Any, target: Path, question: Question, listener: Listener) -> Iterator[Table]:
@@ -118,7 +123,7 @@ class _SparkTable(Table):
         if ids["refused"]:
             raise InvalidInput(min(ids["refused"]))
         if not np.array_equal(_total(ids["ids"]), _total(found["ids"])):
-            raise _describe_change()
+            raise InputChanged(CHANGED)
         counts = np.sum(np.array(found["counts"], dtype=np.intp), axis=0)
         return [counts], _total(found["sums"])[np.newaxis], sum(found["released"])
 
@@ -130,7 +135,7 @@ class _SparkTable(Table):
         frame = self.select(tuple(dict.fromkeys((*names, *reader.needed))))
         written = self._collect(frame, partial(_write_labels, reader, names, attempts))
         if written["refused"] or not np.array_equal(_total(written["sums"]), sums[0]):
-            raise _describe_change()
+            raise InputChanged(CHANGED)
         staged.mkdir(mode=0o700)
         for number, file in enumerate(sorted(written["files"])):
             if not (attempts / file).is_file():
@@ -226,8 +231,11 @@ def _write_labels(reader: Reader, names: Sequence[str], folder: Path, batches: B
 
     A task may run twice: each attempt writes another file, and only those count whose report is collected.
     """
+    from pyspark import TaskContext
+
     report: Report = defaultdict(list)
-    path = folder / f"{_partition_id():08}.{uuid.uuid4().hex}"
+    context = TaskContext.get()
+    path = folder / f"{0 if context is None else context.partitionId():08}.{uuid.uuid4().hex}"
     column = reader.questions[0].column
     try:
         with ExitStack() as stack:
@@ -250,13 +258,6 @@ def _write_labels(reader: Reader, names: Sequence[str], folder: Path, batches: B
     return report
 
 
-def _describe_change() -> InputChanged:
-    return InputChanged(
-        "the frame held other labels or ids when it was computed again: nothing was released; write it to a table "
-        "first, or cache it, and start again"
-    )
-
-
 @contextmanager
 def _jobs(context: Any) -> Iterator[Callable[[Work], Any]]:
     """Yield a function that broadcasts. Variables are destroyed at the end, and jobs are cancelled on an error."""
@@ -277,10 +278,3 @@ def _jobs(context: Any) -> Iterator[Callable[[Work], Any]]:
         context.removeJobTag(tag)
         for variable in sent:
             variable.destroy(blocking=True)
-
-
-def _partition_id() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return 0 if context is None else context.partitionId()
