@@ -195,7 +195,7 @@ class Reader:
 
 
 class Sink:
-    """Noisy labels in memory, which a function puts into the object that had the private ones, or another place.
+    """Noisy labels in memory, put by a function into the object that had the private ones. Others write them elsewhere.
 
     A retry is recognised by the `output`. A sink may have columns whose cells are `checked` in the first pass, and
     `columns` that the second pass reads beside those of the reader (None: all). Temporary files are put into its folder

@@ -241,7 +241,7 @@ def _put_labels(data: Any, names: Sequence[Any], labels: Sequence[Any], kept: ND
     """Return the object with other labels, Arrow arrays, in place of its own, or refuse one that cannot hold them."""
     try:
         return _replace_labels(data, dict(zip(names, labels, strict=True)), kept)
-    except InvalidInput:
+    except (InvalidInput, MemoryError):
         raise
     except Exception as error:
         # Errors of other libraries depend on the type, and their messages may quote a cell.
