@@ -30,24 +30,8 @@ from optrand.accounting._spent import Spent
 from optrand.base._files import check_folder, public_mode, sync_directory, take_name, temporary_file
 from optrand.base._validation import check_flag, expect, suggest_parameters
 from optrand.errors import Interrupted, InvalidFile, InvalidInput
-from optrand.release._batches import (
-    Account,
-    Listener,
-    Reader,
-    Rows,
-    Sink,
-    Table,
-    check_column,
-    label_column,
-    release,
-)
-from optrand.release._parquet_tables import (
-    check_storable,
-    columns_named_by_pandas,
-    conform,
-    make_schema,
-    write_parquet,
-)
+from optrand.release._batches import Account, Listener, Rows, Sink, Table, check_column, label_column, release
+from optrand.release._parquet_tables import check_storable, columns_named_by_pandas, conform, make_schema, write_parquet
 from optrand.release._question import Question, check_names
 from optrand.release._record import ReleaseRecord, TableFile, digest_of
 from optrand.release._spark import open_frame
@@ -289,7 +273,7 @@ class FileSink(Sink):
         if self.checked:
             conform(batch.select(list(self.checked)), self._texts)
 
-    def rehearse(self, reader: Reader) -> None:
+    def rehearse(self, reader: Any) -> None:
         """Do nothing: the schema has settled all."""
 
     def opened(self) -> AbstractContextManager[Any]:

@@ -193,22 +193,16 @@ def columns_named_by_pandas(schema: Any, column: str) -> tuple[str, ...]:
     return tuple(name for name in schema.names if name != column and described.get(name, {}).get("name") == column)
 
 
-def _has_iceberg_metadata(folder: Path) -> bool:
-    return any((folder / "metadata").glob("*.metadata.json*"))
-
-
 def _refuse_table_formats(path: Path) -> None:
     """Refuse a table whose rows are listed in a log beside its files: rows that were removed would be released."""
     marks = {"_delta_log": "Delta", ".hoodie": "Hudi", "_spark_metadata": "Spark's streams"}
     above = (path.resolve(), *path.resolve().parents)
-    found = [name for mark, name in marks.items() if any((folder / mark).is_dir() for folder in above)]
-    found += ["Iceberg" for folder in above if folder.name == "data" and _has_iceberg_metadata(folder.parent)]
-    if path.is_dir():
-        folders = [each for each in path.rglob("*") if each.is_dir()]
-        found += [marks[folder.name] for folder in folders if folder.name in marks]
-        found += ["Iceberg" for folder in (path, *folders) if _has_iceberg_metadata(folder)]
-        if all((path / name).is_dir() for name in ("snapshot", "manifest", "schema")):
-            found.append("Paimon")
+    below = [folder for folder in (path, *path.rglob("*")) if folder.is_dir()]
+    found = [name for mark, name in marks.items() if any((folder / mark).is_dir() for folder in (*above, *below))]
+    for folder in (*below, *(folder.parent for folder in above if folder.name == "data")):
+        found += ["Iceberg"] if any((folder / "metadata").glob("*.metadata.json*")) else []
+    if all((path / name).is_dir() for name in ("snapshot", "manifest", "schema")):
+        found.append("Paimon")
     if found:
         raise InvalidInput(
             f"{path.name} belongs to a table of {found[0]}, whose log lists the files that count: read it with a "
