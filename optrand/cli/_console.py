@@ -75,8 +75,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on the sta
 _answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
 """JSON answer of the command, printed at its end; None if lines are printed."""
 
-_released: ContextVar[list[str]] = ContextVar("released")
-"""Names of tables that a command has released."""
+_released: ContextVar[str] = ContextVar("released")
+"""Name of the table that the command has released; empty before."""
 
 
 def command_line(command: Command) -> Command:
@@ -85,7 +85,7 @@ def command_line(command: Command) -> Command:
     @functools.wraps(command)
     def wrapper(*args: Any, as_json: bool, **options: Any) -> None:
         _answer.set({} if as_json else None)
-        _released.set([])
+        _released.set("")
         try:
             message, code = _run(functools.partial(command, *args, **options))
             answer = _answer.get()
@@ -139,8 +139,8 @@ def in_options(message: str) -> str:
 
 def _after(message: str) -> str:
     """Return the message of an error that came after a release."""
-    tables = ", ".join(_released.get())
-    return f"{message}; {tables} had been released completely by then" if tables else message
+    table = _released.get()
+    return f"{message}; {table} had been released completely by then" if table else message
 
 
 def drop_unwritten() -> None:
@@ -155,7 +155,7 @@ def drop_unwritten() -> None:
 
 
 def note_release(target: Path) -> None:
-    _released.get().append(str(target))
+    _released.set(str(target))
 
 
 def _judge(error: Exception) -> tuple[str, int]:
@@ -244,13 +244,13 @@ def lines(*rows: str) -> None:
             typer.echo(row)
 
 
-def show(facts: Mapping[str, object], *, err: bool = False, each: str | None = None) -> None:
-    """Print facts, one per line; on the standard error with `err`.
+def show(facts: Mapping[str, object], *, each: str | None = None) -> None:
+    """Print facts, one per line.
 
     In a JSON answer they are members, or one more element of the list `each`. If a fact is a pair, the JSON answer has
     its first part, a number or several, and the lines have the second, its words.
     """
-    answer = None if err else _answer.get()
+    answer = _answer.get()
     if answer is not None:
         firsts = {name: fact[0] if isinstance(fact, tuple) else fact for name, fact in facts.items()}
         members = {name.replace(" ", "_"): _plain(fact) for name, fact in firsts.items()}
@@ -261,7 +261,7 @@ def show(facts: Mapping[str, object], *, err: bool = False, each: str | None = N
         return
     width = max(len(name) for name in facts)
     for name, fact in facts.items():
-        typer.echo(f"{name:<{width}}  {fact[1] if isinstance(fact, tuple) else fact}", err=err)
+        typer.echo(f"{name:<{width}}  {fact[1] if isinstance(fact, tuple) else fact}")
 
 
 def also(**members: object) -> None:

@@ -313,7 +313,8 @@ def _tell_diagnosis(found: dict[str, int], declared: int) -> None:
         "no numbers": found["not_numbers"],
         "not declared": f"{found['undeclared']} (not among the {declared} labels)",
     }
-    show(facts, err=True)
+    for name, count in facts.items():
+        typer.echo(f"{name:<12}  {count}", err=True)
     typer.echo("nothing was released and nothing spent", err=True)
     if any(found[name] for name in ("missing", "not_numbers", "undeclared")):
         raise typer.Exit(WRONG_INPUT)
