@@ -35,7 +35,7 @@ def prose(text: str) -> str:
 
 def marked(text: str) -> str:
     """Mark options and environment variables as code."""
-    return re.sub(r"(?<![\w`-])(--[a-z][a-z0-9-]*|\$[A-Z_]+\S*?(?=[.]?(?:\s|$)))", r"`\1`", text)
+    return re.sub(r"(?<![\w`-])(--[a-z][a-z0-9-]*|\$[A-Z_]+\S*?(?=[.,]?(?:\s|$)))", r"`\1`", text)
 
 
 def table(parameters: list[Any]) -> str:
