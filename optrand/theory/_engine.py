@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache, cached_property, partial
-from itertools import chain, product
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,7 +36,6 @@ class Tolerances:
     """Relative errors that claims allow to computations in floats."""
 
     floats: float = 1e-12  # means and products
-    table: float = 1e-11  # tables of the package
     proven: float = 1e-9  # optima of the package, whose gaps are no larger; sums, quantiles, logarithms and inverses
     program: float = 1e-7  # the own tolerance of a linear-programming solver for feasibility
     cones: float = 1e-6  # interior-point methods, as a share of the loss or of the range of the outputs
@@ -49,15 +48,14 @@ TOLERANCE = Tolerances()
 class Comparison:
     """Two numbers, claimed `alike`, or the left one at most the right one.
 
-    Floats may differ by `tolerance`, a share of the larger side or of `scale`. A comparison is `exact` if neither a
-    float nor a tolerance is involved.
+    Floats may differ by `tolerance`, a share of the larger side. A comparison is `exact` if neither a float nor a
+    tolerance is involved.
     """
 
     left: Number
     right: Number
     alike: bool = False
     tolerance: float = 0.0
-    scale: Number = 0
     exact: bool = True
 
     @cached_property
@@ -69,8 +67,7 @@ class Comparison:
             clearance = 1.0 if self.left < self.right else -1.0
         else:
             (a, b), (c, d) = self.left.as_integer_ratio(), self.right.as_integer_ratio()
-            unit = Fraction(self.scale) * b * d if self.scale else 0
-            clearance = float((b * c - a * d) / max(abs(a * d), abs(b * c), unit))
+            clearance = (b * c - a * d) / max(abs(a * d), abs(b * c))
         return -abs(clearance) if self.alike else clearance
 
     @property
@@ -81,7 +78,7 @@ class Comparison:
         return self.margin >= -self.tolerance
 
 
-def at_most(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0) -> Comparison:
+def at_most(left: Any, right: Any, *, tolerance: float = 0.0) -> Comparison:
     """Compare two numbers, or two arrays element by element, as `left <= right`.
 
     Parameters
@@ -90,8 +87,6 @@ def at_most(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0)
         Numbers, or nested sequences of them that broadcast against each other as NumPy arrays do.
     tolerance
         Relative error that is allowed to computations in floats.
-    scale
-        A size to which the tolerance refers if both sides are near zero.
 
     Returns
     -------
@@ -103,27 +98,22 @@ def at_most(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0)
     >>> at_most([1, 2], [1, 4]).holds, at_most([1, 2], 1).holds
     (True, False)
     """
-    return _compare(left, right, alike=False, tolerance=tolerance, scale=scale)
+    return _compare(left, right, tolerance, alike=False)
 
 
-def equal(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0) -> Comparison:
+def equal(left: Any, right: Any, *, tolerance: float = 0.0) -> Comparison:
     """Compare two numbers, or two arrays element by element, as equal; arguments as of :func:`at_most`."""
-    return _compare(left, right, alike=True, tolerance=tolerance, scale=scale)
+    return _compare(left, right, tolerance, alike=True)
 
 
-def _compare(left: Any, right: Any, *, alike: bool, tolerance: float, scale: Number) -> Comparison:
-    sides = (np.array(side, dtype=object) for side in (left, right))
-    pairs = [tuple(map(_plain_number, pair)) for pair in np.broadcast(*sides)]
-    numbers = [*chain(*pairs)]
+def _compare(left: Any, right: Any, tolerance: float, *, alike: bool) -> Comparison:
+    pairs = list(np.broadcast(np.array(left, dtype=object), np.array(right, dtype=object)))
+    numbers = [number.item() if isinstance(number, np.generic) else number for pair in pairs for number in pair]
     if not pairs or any(number != number for number in numbers):
         raise BlindCheck("a claim compares no numbers, or one that is NaN: the check sees nothing")
     exact = not tolerance and not any(isinstance(number, float) for number in numbers)
-    compared = (Comparison(a, b, alike, tolerance, scale, exact) for a, b in pairs)
-    return min(compared, key=lambda each: (each.holds, each.margin))
-
-
-def _plain_number(number: Any) -> Any:
-    return number.item() if isinstance(number, np.generic) else number
+    sides = zip(numbers[::2], numbers[1::2], strict=True)
+    return min((Comparison(*pair, alike, tolerance, exact) for pair in sides), key=lambda one: (one.holds, one.margin))
 
 
 # ---------------------------------------------------------------------------------------------------------- instances
@@ -151,6 +141,21 @@ class Draws:
         return [self.draw(random.Random(number)) for number in range(self.count * times)]  # noqa: S311
 
 
+def draws(count: int, **values: Sequence[Any] | Callable[..., Any]) -> Draws:
+    """Return random instances with one of several values for each name.
+
+    A function in place of the values draws one itself, by a generator and those values before it that it names.
+    """
+
+    def draw(generator: random.Random) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            found[name] = _apply(value, found, generator) if callable(value) else generator.choice(value)
+        return found
+
+    return Draws(count, draw)
+
+
 Space = Sequence[Any] | Callable[[], Iterable[Any]] | Draws
 """Instances of a claim, keyword arguments or one object each: a list, a function that lists them, or random ones."""
 
@@ -164,7 +169,8 @@ def write_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {write_value(each)}" for name, each in value.items())
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{type(value).__name__}({write_value(_name_fields(value))})"
+        named = {each.name: getattr(value, each.name) for each in fields(value)}
+        return f"{type(value).__name__}({write_value(named)})"
     return str(getattr(value, "__name__", value))
 
 
@@ -317,21 +323,16 @@ def plain(name: str) -> str:
 
 
 @cache
-def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
-    parameters = inspect.signature(function).parameters.values()
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
-        return None
-    return frozenset(each.name for each in parameters)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
-def _apply(function: Callable[..., Any], instance: Any) -> Any:
+def _apply(function: Callable[..., Any], instance: Any, *first: Any) -> Any:
     """Call a function with those values of an instance that it names, or with the one object that the instance is."""
     if not isinstance(instance, Mapping):
         return function(instance)
-    names = _parameters(function)
     fixed = function.keywords if isinstance(function, partial) else {}
-    taken = {name: value for name, value in instance.items() if names is None or name in names}
-    return function(**(taken | fixed))
+    return function(*first, **{name: instance[name] for name in instance.keys() & _parameters(function) - fixed.keys()})
 
 
 # ------------------------------------------------------------------------------------------------------------- checks
@@ -351,7 +352,8 @@ class Case:
     @property
     def instance(self) -> str:
         """The instance as text. The fields of one object stand for themselves."""
-        return write_value(_name_fields(self.given) if is_dataclass(self.given) else self.given)
+        text = write_value(self.given)
+        return text[text.index("(") + 1 : -1] if is_dataclass(self.given) else text
 
     def __str__(self) -> str:
         left, right = (_float(side) for side in (self.comparison.left, self.comparison.right))
@@ -440,10 +442,6 @@ def _try(claim: Claim, form: Form, instances: Iterable[Any], *, until_broken: bo
         raise BlindCheck(f"{claim.name}: no instance fulfils the hypothesis of {form.wording!r}")
     worst = min(cases, key=lambda case: (case.comparison.holds, case.comparison.margin))
     return Evidence(len(cases), all(case.comparison.exact for case in cases), worst, broken)
-
-
-def _name_fields(value: Any) -> dict[str, Any]:
-    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def _float(side: Number) -> float:

@@ -7,16 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import permutations, product
 from random import Random
 from typing import Any
 
-import optrand
 from optrand.base._arithmetic import exp_bracket
-from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._shared import RATIOS, Row, largest_ratio, times, total
-from optrand.theory.b23.optima import exact_law
+from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
+from optrand.theory._shared import RATIOS, largest_ratio, times, total
 
 Counts = tuple[int, ...]
 
@@ -44,12 +42,6 @@ def variance(value: Fraction, gaps: int) -> Fraction:
 def variance_shrinks(value: Fraction, gaps: int) -> Comparison:
     """As the gap between knots decreases, the variance that rounding adds to a label does not grow: one gap more."""
     return at_most(variance(value, gaps + 1), variance(value, gaps))
-
-
-@lru_cache(maxsize=1_000)
-def _randomize(labels: Row | Counts, counts: Counts, epsilon: float) -> tuple[Row, tuple[Row, ...]]:
-    prior = [count / sum(counts) for count in counts] if any(counts) else [1 / len(counts)] * len(counts)
-    return exact_law(optrand.solve(optrand.unbiased_regression([float(y) for y in labels], prior, epsilon)))
 
 
 def _noise(epsilon: float) -> Fraction:
@@ -81,36 +73,6 @@ def prior_is_private(counts: Counts, moved: Counts, epsilon: float, power: int =
     """Noise of scale 2 / epsilon makes the clipped histogram, and so the prior, epsilon-DP."""
     laws = [_histogram_law(each, _noise(epsilon) ** power) for each in (counts, moved)]
     return at_most(largest_ratio(laws), exp_bracket(epsilon)[1])
-
-
-def _release(labels: Counts, table: Counts, first: float, second: float) -> dict[Any, Fraction]:
-    """Return the joint law of the clipped noisy histogram and all noisy labels."""
-    law = {}
-    for seen, chance in _histogram_law(tuple(table.count(y) for y in labels), _noise(first)).items():
-        outputs, rows = _randomize(labels, seen, second)
-        for places in product(range(len(outputs)), repeat=len(table)):
-            chances = (rows[labels.index(y)][i] for y, i in zip(table, places, strict=True))
-            law[seen, tuple(outputs[i] for i in places)] = chance * times(chances)
-    return law
-
-
-@claim(
-    "B23 Algorithm 3: privacy",
-    cases(
-        "labels table changed first second",
-        ((0, 1), (0,), (1,), 0.25, 0.75),
-        ((0, 1), (0, 1), (1, 1), 0.25, 0.75),
-        ((0, 1, 3), (0,), (3,), 0.5, 1.0),
-    ),
-    given="tables of one to two labels, budgets epsilon_1 and epsilon_2; exact laws of histogram and noisy labels",
-)
-@false("They are (epsilon_1 / 2 + epsilon_2)-DP, as one count changes.", share=0.5)
-def release_is_private(
-    labels: Counts, table: Counts, changed: Counts, first: float, second: float, share: float = 1.0
-) -> Comparison:
-    """The prior and the noisy labels together are (epsilon_1 + epsilon_2)-DP."""
-    laws = [_release(labels, each, first, second) for each in (table, changed)]
-    return at_most(largest_ratio(laws), exp_bracket(share * first + second)[1])
 
 
 def _lose_labels(first: float, epsilon: float) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import accumulate, chain, groupby, pairwise, product
 from operator import itemgetter
 from random import Random
@@ -15,7 +15,6 @@ from typing import Any
 import cvxpy
 import numpy as np
 
-from optrand.baselines import Staircase
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
 from optrand.theory._shared import (
     RATIOS,
@@ -211,47 +210,6 @@ def columns_merge(channel: Channel) -> Comparison:
     """
     spare = len(channel.columns) - 2**channel.setting.k
     return at_most([spare, *_spread(channel, channel.merged)], 0)
-
-
-Labels = tuple[int, ...]
-
-
-@lru_cache(maxsize=20)
-def _discretize(labels: Labels, epsilon: float) -> Channel:
-    """Return the additive staircase mechanism of the package, constant from jump to jump.
-
-    A piece counts at its middle, and pieces with probabilities below 1e-8 are left out.
-    """
-    noise, length = Staircase(list(labels), epsilon).noise, labels[-1] - labels[0]
-    stairs = product(range(int(20 / epsilon) + 2), (Fraction(0), Fraction(noise.jump)), labels, (-1, 1))
-    ends = sorted({y + side * (i * length + part) for i, part, y, side in stairs})
-    pieces = [((a + b) / 2, b - a) for a, b in pairwise(ends)]
-    prior = shares([1] * len(labels))
-    setting = Setting(tuple(map(Fraction, labels)), prior, Fraction(math.exp(epsilon) * (1 + 1e-12)))
-    rows = (noise.density(np.array([float(middle - y) for middle, _ in pieces])).tolist() for y in labels)
-    exact = (tuple(Fraction(p) * width for p, (_, width) in zip(row, pieces, strict=True)) for row in rows)
-    return Channel(setting, tuple(middle for middle, _ in pieces), tuple(exact))
-
-
-@claim(
-    "B23 Appendix B: densities",
-    labels=((0, 1), (0, 1, 2), (0, 1, 5)),
-    epsilon=(2.0, 1.0, 4.0),
-    given="additive staircase noise of the package, whose density is a sum of staircase columns from jump to jump",
-)
-@false("The same with at most k outputs.", most=len)
-def densities_merge(
-    labels: Labels, epsilon: float, most: Callable[[Labels], int] = lambda y: 2 ** len(y)
-) -> Comparison:
-    """Claim 12 holds of densities as well: finitely many outputs have the same means and no larger convex loss.
-
-    The squared loss is also compared with that of the whole density.
-    """
-    before, k = _discretize(labels, epsilon), len(labels)
-    loss = Staircase(list(labels), epsilon).moments(list(labels)).loss([1 / k] * k)
-    growth = float(before.merged.loss(half_square)) / loss - 1
-    spare = len(before.merged.outputs) - most(labels)
-    return at_most([spare, growth, *_spread(before, before.merged, TOLERANCE.cones)], [0, *[TOLERANCE.cones] * 4])
 
 
 def _move(by: Row) -> Row:

@@ -3,81 +3,66 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
-from itertools import product
-from random import Random
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
+from scipy.stats import laplace
 
 from optrand.base._validation import Floats
 from optrand.baselines._cluster import cluster_distribution
-from optrand.theory._engine import Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._shared import RATIOS, Row, largest_ratio, prior, times, total
-from optrand.theory.e22.losses import Histogram, channel, histograms, inverse_columns, label_laws, renormalize
+from optrand.theory._engine import Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory._shared import RATIOS, Row, largest_ratio, prior, total
+from optrand.theory.e22.losses import Histogram, channel, histograms, inverse_columns, label_laws, noisy_law
 
 
-def weigh_corner(counts: Histogram, low: int, noise: Fraction, top: int) -> Fraction:
-    """Return the probability that Algorithm 1 has only `top` above the threshold, `low` rows, of one cluster.
+def find_ratio(others: Histogram, tau: Fraction, noise: Fraction, resampling: Fraction) -> Fraction | float:
+    """Return the largest ratio over all that is released of a cluster, the noisy label of its first row included.
 
-    Counts stop there in tails of Laplace noise, which begin a whole number of rows away. `noise` is ``exp(1 / sigma)``.
+    That row has the label 0 or 1, `others` are the counts of the other rows, and `noise` is ``exp(1 / sigma)``.
     """
-    rest = sum(counts) - (len(counts) - 1) * low
-    gaps = [rest - count if y == top else count - low for y, count in enumerate(counts)]
-    return times(noise**-gap / 2 if gap >= 0 else 1 - noise**gap / 2 for gap in gaps)
-
-
-def find_corner_ratio(others: Histogram, low: int, noise: Fraction, resampling: Fraction) -> Fraction | float:
-    """Return the largest ratio over releases with all labels but one at the threshold, under continuous noise.
-
-    The first row of the cluster has the label 0 or 1, `others` are the counts of the other rows.
-    """
-    k, tau = len(others), _find_threshold(others, low)
-    laws: list[dict[tuple[int, int], Fraction]] = [{}, {}]
-    for first, top, out in product((0, 1), range(k), range(k)):
-        counts = tuple(count + (y == first) for y, count in enumerate(others))
-        q = tuple(1 - (k - 1) * tau if y == top else tau for y in range(k))
-        laws[first][top, out] = weigh_corner(counts, low, noise, top) * channel(out, first, q, resampling)
+    laws = [
+        {
+            (q, out): mass * channel(out, first, q, resampling)
+            for q, mass in noisy_law(tuple(n + (y == first) for y, n in enumerate(others)), tau, noise).items()
+            for out in range(len(others))
+        }
+        for first in (0, 1)
+    ]
     return largest_ratio(laws)
 
 
-def _find_threshold(others: Histogram, low: int) -> Fraction:
-    return Fraction(low, sum(others) + 1)
+CLUSTERS = [
+    {"others": others, "tau": Fraction(low, size)}
+    for k, size in ((2, 3), (2, 4), (2, 5), (3, 4))
+    for others, low in product(histograms(k, size - 1), range(1, -(-size // k)))
+]
+"""Counts of all rows but the first, and a threshold, of small clusters."""
 
-
-def _small_clusters() -> Iterator[dict[str, Any]]:
-    spent = [(Fraction(3, 2), Fraction(99, 100)), (Fraction(101, 100), Fraction(9, 10)), (Fraction(5), Fraction(1, 2))]
-    for k, size in ((2, 3), (2, 4), (2, 5), (3, 4)):
-        for others, low, (noise, share) in product(histograms(k, size - 1), range(1, -(-size // k)), spent):
-            yield {"others": others, "low": low, "noise": noise, "resampling": share}
-    # A count just below the threshold, one above it and a large one come near to all that can be spent.
-    yield {"others": (0, 5, 6), "low": 1, "noise": Fraction(11, 10), "resampling": Fraction(1, 2)}
-
-
-def _draw_cluster(draw: Random) -> dict[str, Any]:
-    k, size = draw.choice(((2, 8), (2, 12), (3, 6)))
-    noise, share = 1 + Fraction(draw.randint(1, 300), 100), Fraction(draw.randint(1, 999), 1_000)
-    others = draw.choice([*histograms(k, size - 1)])
-    return {"others": others, "low": draw.randint(1, (size - 1) // k), "noise": noise, "resampling": share}
+WHOLE = "noise in whole rows; compared as ratios"
 
 
 @claim(
     "E22 Theorem 1",
-    _small_clusters,
-    Draws(6, _draw_cluster),
-    given="beta above 0, so that the noisy distribution is defined; as ratios",
+    *(
+        [each | {"noise": Fraction(noise), "resampling": Fraction(share)} for each in CLUSTERS]
+        for noise, share in (("3/2", "99/100"), ("101/100", "9/10"), ("5", "1/2"))
+    ),
+    # A count just below the threshold, one above it and a large one come near to all that can be spent.
+    cases("others tau noise resampling", ((0, 5, 6), Fraction(1, 12), Fraction(11, 10), Fraction(1, 2))),
+    given=f"beta above 0, so that the noisy distribution is defined; {WHOLE}",
 )
 @corrected("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False)
 def noise_is_paid_once(
-    others: Histogram, low: int, noise: Fraction, resampling: Fraction, noises: int = 1, *, floored: bool = True
+    others: Histogram, tau: Fraction, noise: Fraction, resampling: Fraction, noises: int = 1, *, floored: bool = True
 ) -> Comparison:
     """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
-    tau = _find_threshold(others, low) if floored else Fraction(1, len(others))
-    bound = noise**noises * (1 + (1 - resampling) / (resampling * tau))
-    return at_most(find_corner_ratio(others, low, noise, resampling), bound)
+    least = tau if floored else Fraction(1, len(others))
+    bound = noise**noises * (1 + (1 - resampling) / (resampling * least))
+    return at_most(find_ratio(others, tau, noise, resampling), bound)
 
 
 @cache
@@ -98,19 +83,13 @@ def bound_zeros(size: int, epsilon: float, threshold: float, q: Floats) -> list[
     They are from below or from above, as the final shares `q` are.
     """
     share, edges = 1 / (1 + math.expm1(epsilon) * threshold), _edges(size, threshold)[1:-1] * size
-    drawn = share * np.maximum(q, 1e-300)
     # The probability of each piece, under each number of rows.
-    pieces = [np.diff(_laplace_below((edges - count) * epsilon), prepend=0.0, append=1.0) for count in range(size + 1)]
-    logs, found = (np.log(1 - share + drawn), np.log(drawn)), []
-    for ones in range(size + 1):
-        zeros = size - ones
-        found.append(float(pieces[zeros] @ np.exp(zeros * logs[0] + ones * logs[1]) @ pieces[ones]))
-    return found
-
-
-def _laplace_below(x: Floats) -> Floats:
-    tail = np.exp(-abs(x)) / 2
-    return np.where(x < 0, tail, 1 - tail)
+    below = laplace.cdf((edges - np.arange(size + 1)[:, np.newaxis]) * epsilon)
+    pieces = np.diff(below, prepend=0.0, append=1.0, axis=1)
+    drawn = share * np.maximum(q, 1e-300)
+    kept, lost = np.log(1 - share + drawn), np.log(drawn)
+    zeros = range(size, -1, -1)
+    return [float(pieces[n] @ np.exp(n * kept + (size - n) * lost) @ pieces[size - n]) for n in zeros]
 
 
 def _edges(size: int, threshold: float) -> Floats:
@@ -121,11 +100,15 @@ def _edges(size: int, threshold: float) -> Floats:
 
 @cache
 def final_shares(size: int, threshold: float) -> list[Floats]:
-    """Return the least and the largest final share of label 0, which grows with its clipped share."""
-    edges = _edges(size, threshold)
-    low, high = edges[:-1], edges[1:]
-    pairs = [np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1) for ends in ((low, high), (high, low))]
-    return [renormalize(pair, threshold)[..., 0] for pair in pairs]
+    """Return the least and the largest final share of label 0, which grows with its clipped share and not the other."""
+    edges, found = _edges(size, threshold), []
+    for own, other in ((edges[:-1, np.newaxis], edges[1:]), (edges[1:, np.newaxis], edges[:-1])):
+        # Lines 9 to 19 of Algorithm 1: what is missing is taken where there is room for it.
+        missing = 1 - own - other
+        rooms = [np.where(missing < 0, share - threshold, 1 - share) for share in (own, other)]
+        whole = rooms[0] + rooms[1]
+        found.append(own + rooms[0] * np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0))
+    return found
 
 
 @claim(
@@ -154,19 +137,18 @@ def drawing_all_labels_costs_epsilon(size: int, epsilon: float, noises: float = 
     return at_most(spend_alone(size, epsilon, 0.0), noises)
 
 
-def _draw_resampling(draw: Random) -> dict[str, Any]:
-    shares = prior(draw, draw.randint(2, 6))
-    threshold = Fraction(draw.randint(1, 99), 100 * len(shares))
-    return {"q": cluster_distribution(shares, threshold), "share": Fraction(draw.randint(1, 100), 100)}
-
-
 HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
 
 
 @claim(
     "E22 Theorem 1: resampling",
     cases("q share", ((HALF, HALF), HALF), ((THIRD, 2 * THIRD), HALF), ((THIRD, 2 * THIRD), Fraction(1))),
-    Draws(100, _draw_resampling),
+    draws(
+        100,
+        p=lambda draw: prior(draw, draw.randint(2, 6)),
+        q=lambda draw, p: cluster_distribution(p, Fraction(draw.randint(1, 99), 100 * len(p))),
+        share=[Fraction(n, 100) for n in range(1, 101)],
+    ),
     given="a public distribution whose least share is tau, labels resampled with a share of lambda",
 )
 @false("The same with 1 / K for tau.", floored=False)
@@ -176,21 +158,16 @@ def labels_cost_their_rarest(q: Row, share: Fraction, *, floored: bool = True) -
     return at_most(largest_ratio(label_laws(q, share)), 1 + (1 - share) / (share * tau))
 
 
-def _draw_shares(draw: Random) -> dict[str, Any]:
-    k = draw.randint(2, 8)
-    shares = tuple(p + Fraction(draw.randint(-1_000, 1_000), 1_000) for p in prior(draw, k))
-    return {"shares": shares, "part": Fraction(draw.randint(0, 100), 100)}
-
-
-SHARES: tuple[Space, ...] = (
+SHARES = (
     *(
-        grid(
-            shares=[tuple(Fraction(x, 2) for x in halves) for halves in product((-1, 1, 3), repeat=k)],
-            part=(Fraction(0), HALF, Fraction(1)),
-        )
+        grid(shares=[*product(map(Fraction, ("-1/2", "1/2", "3/2")), repeat=k)], part=(Fraction(0), HALF, Fraction(1)))
         for k in (2, 3)
     ),
-    Draws(60, _draw_shares),
+    draws(
+        60,
+        shares=lambda draw: tuple(p + Fraction(draw.randint(-9, 9), 9) for p in prior(draw, draw.randint(2, 8))),
+        part=[Fraction(n, 100) for n in range(101)],
+    ),
 )
 
 
@@ -220,16 +197,10 @@ def matrices_are_invertible(shares: Row, part: Fraction, power: int = 1) -> Comp
     return equal(inverse @ matrix / (1 - beta) ** (power - 1), np.identity(len(q), dtype=int))
 
 
-def _draw_uniform(draw: Random) -> dict[str, Any]:
-    k = draw.choice((2, 3, 10))
-    shares = prior(draw, k) if draw.random() < 0.5 else tuple(Fraction(draw.randint(-30, 30), 10) for _ in range(k))
-    return {"shares": shares, "ratio": draw.choice(RATIOS)}
-
-
 @claim(
     "E22 Corollary 1: privacy",
-    *(grid(shares=[(Fraction(1, k),) * k], ratio=RATIOS) for k in (2, 3, 10)),
-    Draws(50, _draw_uniform),
+    grid(shares=[(Fraction(1, k),) * k for k in (2, 3, 10)], ratio=RATIOS),
+    draws(50, shares=[[Fraction(n, 10) for n in row] for row in permutations(range(-9, 9, 4), 3)], ratio=RATIOS),
     given="tau = 1/K, any noise, epsilon above 0; the distribution is then uniform",
 )
 @false("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1)
@@ -240,24 +211,18 @@ def uniform_response_spends_epsilon(shares: Row, ratio: Fraction, less: int = 0)
     return at_most(largest_ratio(laws), ratio)
 
 
-SMALL_RATIOS = Fraction(33, 20), Fraction(17, 15)
-"""Settings with budgets of about 1/2 and 1/8."""
-
-
 @claim(
     "E22 Corollary 2: privacy",
-    *(
-        grid(others=[*histograms(k, size - 1)], low=range(1, -(-size // k)), ratio=SMALL_RATIOS)
-        for k, size in ((2, 3), (2, 4), (3, 4))
-    ),
-    cases("others low ratio", ((0, 9, 2), 2, SMALL_RATIOS[1])),
-    given="tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi); as ratios",
+    [each | {"ratio": Fraction(33, 20)} for each in CLUSTERS],
+    cases("others tau ratio", ((0, 9, 2), Fraction(1, 6), Fraction(17, 15))),
+    given=f"tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi); {WHOLE}",
 )
 @false("The same with 2 epsilon: compared as ratios.", times_epsilon=2)
-def release_spends_three_epsilon(others: Histogram, low: int, ratio: Fraction, times_epsilon: int = 3) -> Comparison:
+def release_spends_three_epsilon(
+    others: Histogram, tau: Fraction, ratio: Fraction, times_epsilon: int = 3
+) -> Comparison:
     """With sigma = 1 / epsilon and lambda = 1 / (1 + (exp(epsilon) - 1) tau) the release costs O(epsilon): 3 epsilon.
 
     The noisy distribution counts as released.
     """
-    share = 1 / (1 + (ratio - 1) * _find_threshold(others, low))
-    return at_most(find_corner_ratio(others, low, ratio, share), ratio**times_epsilon)
+    return at_most(find_ratio(others, tau, ratio, 1 / (1 + (ratio - 1) * tau)), ratio**times_epsilon)

@@ -127,10 +127,14 @@ def _learn_from_responses(n: int, beta: float, gamma: float) -> float:
     return largest_loss_at(lambda p: float(bdtr(n // 2, n, chances @ (1 - p, p))), gamma)
 
 
-RESPONSES = grid(n=(1, 2, 5, 20, 100, 1_000, 10_000), beta=(0.5, 0.9, 0.99), gamma=GAMMAS)
-
-
-@claim("E22 Theorem 2", RESPONSES, given=ANY, undecided=CONSTANT)
+@claim(
+    "E22 Theorem 2",
+    n=(1, 2, 5, 20, 100, 1_000, 10_000),
+    beta=(0.5, 0.9, 0.99),
+    gamma=GAMMAS,
+    given=ANY,
+    undecided=CONSTANT,
+)
 @false("Without 1 - beta.", power=0)
 def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1) -> Comparison:
     """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
@@ -209,23 +213,6 @@ def excess_is_bias_and_deviation(
     excess = total(mass * risks[losses.index(min(losses))] for mass, losses in looks) - min(risks)
     bias = 32 / float(1 - beta) / math.log(NOISE) / sum(counts)
     return at_most(excess, biases * bias + 2 * float(_find_largest_gap(looks, risks)))
-
-
-@claim(
-    "E22 Corollary 1",
-    RESPONSES,
-    given=f"{ANY}; epsilon below 1",
-    where=lambda beta: beta > 2 / (1 + math.e),
-    undecided=CONSTANT,
-)
-@false("With sqrt(epsilon).", power=0.5)
-def responses_are_learned_from_at_epsilon(n: int, beta: float, gamma: float, power: float = 1.0) -> Comparison:
-    """With probability 1 - gamma uniform response costs at most C K / epsilon sqrt(dim log(1/gamma) / n).
-
-    Two labels, for which beta = 2 / (1 + exp(epsilon)); C = 2.
-    """
-    bound = 4 / math.pow(math.log(2 / beta - 1), power) * math.sqrt(math.log(1 / gamma) / n)
-    return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE.proven)
 
 
 def _lose_by_means(contest: Contest, threshold: Fraction, beta: Fraction, share: Fraction) -> Fraction:

@@ -24,8 +24,8 @@ from optrand.base._validation import Floats
 from optrand.baselines._groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.sampling._priors import EstimatedPrior
-from optrand.theory._engine import Comparison, at_most, claim, corrected, equal, false, grid
-from optrand.theory._shared import Row, prior, ratio_of_neighbours, times, total
+from optrand.theory._engine import Comparison, at_most, claim, corrected, false, grid
+from optrand.theory._shared import Row, prior, ratio_of_neighbours, times
 from optrand.theory.g21.response import Rows, table
 
 Integers = NDArray[np.int64]
@@ -240,25 +240,3 @@ def heating_keeps_more(logits: Logits, cold: Fraction, heat: Fraction, ratio: Fr
     """A higher temperature keeps more labels, or as many, of RRWithPrior."""
     few, many = _count_kept(logits, ratio, cold, heat)
     return at_most(few + more, many)
-
-
-@claim("G21 Appendix E: all labels kept", _list_cooled, given=ANY_LOGITS)
-@false("If and only if ``exp((f - least logit) / t)`` sums to less.", less=0)
-def flat_priors_keep_all(logits: Logits, heat: Fraction, ratio: Fraction, less: int = 1) -> Comparison:
-    """RRWithPrior keeps all labels if and only if ``exp((f - least logit) / t) - 1`` sums to less than ``E - 1``."""
-    excess = total(heat ** (logit - min(logits)) - less for logit in logits)
-    return equal(_count_kept(logits, ratio, heat)[0] == len(logits), excess < ratio - 1)
-
-
-@claim(
-    "G21 Appendix E: top labels kept",
-    _list_cooled,
-    given=f"{ANY_LOGITS}, logits that are not all the same; `g` is the distance of the largest logit from the next one",
-    where=lambda logits: len(set(logits)) > 1,
-)
-@false("The same with ``exp(g / t) - 1 >= E - 1``, as if there were one top class.", tops=1)
-def steep_priors_keep_the_top(logits: Logits, heat: Fraction, ratio: Fraction, tops: int | None = None) -> Comparison:
-    """RRWithPrior keeps only the `m` top labels as long as ``m (exp(g / t) - 1) >= E - 1``."""
-    top = _count_tops(logits)
-    alone = (tops or top) * (_raise_to_gap(heat, logits) - 1) >= ratio - 1
-    return equal(_count_kept(logits, ratio, heat)[0] == top, alone)
