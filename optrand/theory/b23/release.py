@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations, product
 from random import Random
-from typing import Any
 
 from optrand.base._arithmetic import exp_bracket
-from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
+from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory._shared import RATIOS, largest_ratio, times, total
 
 Counts = tuple[int, ...]
@@ -102,8 +101,7 @@ def the_root_is_best_for_the_bound(root: Fraction, factor: Fraction) -> Comparis
 class Descent:
     """Descent of ``L |w - c|`` on ``[0, 1]`` from the end that is farther from `c`; noise is plus or minus `sigma`.
 
-    If `curved`, the loss is ``L (w - c)**2 / 2``; the bias points away from `c` or, if not `away`, up. `root` is
-    ``sqrt((L + alpha)**2 + sigma**2)``, and there are ``steps**2`` places.
+    The bias points away from `c`. `root` is ``sqrt((L + alpha)**2 + sigma**2)``, and there are ``steps**2`` places.
     """
 
     slope: Fraction
@@ -112,17 +110,11 @@ class Descent:
     root: Fraction
     steps: int
     target: Fraction
-    curved: bool = False
-    away: bool = True
-
-    def loss(self, w: Fraction) -> Fraction:
-        """Return the loss, convex with slopes of at most `L` on the interval."""
-        return self.slope * ((w - self.target) ** 2 / 2 if self.curved else abs(w - self.target))
 
     def gradient(self, w: Fraction) -> Fraction:
         """Return the gradient of the loss, with the bias."""
         side = (w > self.target) - (w < self.target)
-        return self.slope * (w - self.target if self.curved else side) - self.bias * (side or 1 if self.away else 1)
+        return self.slope * side - self.bias * (side or 1)
 
     @cached_property
     def excess(self) -> Fraction:
@@ -134,13 +126,8 @@ class Descent:
             for ((w, passed), count), noise in product(before.items(), {-self.sigma, self.sigma}):
                 moved = min(max(w - step * (self.gradient(w) + noise), Fraction(0)), Fraction(1))
                 paths[moved, passed + moved] += count
-        return total(self.loss(passed / self.steps**2) * n for (_, passed), n in paths.items()) / paths.total()
-
-
-def _plain_descents() -> Iterator[Descent]:
-    zero, one = Fraction(0), Fraction(1)
-    yield Descent(one, zero, zero, one, 1, zero)
-    yield from (Descent(one, 2 * one, zero, 3 * one, steps, zero) for steps in (1, 2, 10, 30))
+        lost = (abs(passed / self.steps**2 - self.target) * count for (_, passed), count in paths.items())
+        return self.slope * total(lost) / paths.total()
 
 
 def _draw_descent(draw: Random) -> Descent:
@@ -148,13 +135,16 @@ def _draw_descent(draw: Random) -> Descent:
     whole, sigma, root = draw.choice(((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17)))
     bias = Fraction(draw.randint(0, 4 * whole - 1), 4)
     steps, target = draw.randint(1, 3 if sigma else 12), Fraction(draw.randint(0, 4), 4)
-    shape = {"curved": draw.random() < 0.5, "away": draw.random() < 0.5}
-    return Descent(whole - bias, bias, Fraction(sigma), Fraction(root), steps, target, **shape)
+    return Descent(whole - bias, bias, Fraction(sigma), Fraction(root), steps, target)
 
 
 @claim(
     "B23 Lemma 15",
-    _plain_descents,
+    [
+        Descent(*map(Fraction, (1, bias, 0, 1 + bias)), steps, Fraction(0))
+        for bias in (0, 2)
+        for steps in (1, 2, 10, 30)
+    ],
     Draws(30, _draw_descent),
     given="one dimension, R = 1, harmful biases, two-valued noise",
 )
@@ -164,15 +154,15 @@ def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
     return at_most(descent.excess, descent.root / descent.steps + share * descent.bias)
 
 
-def _draw_place(draw: Random) -> dict[str, Any]:
-    reach, part = Fraction(draw.randint(1, 50), 7), Fraction(draw.randint(0, 100), 100)
-    return {"alpha": Fraction(draw.randint(1, 50), 3), "R": reach, "w": reach * part}
-
-
 @claim(
     "B23 Lemma 15: tightness",
     grid(alpha=[Fraction(1)], R=[Fraction(1)], w=[Fraction(i, 4) for i in range(5)]),
-    Draws(100, _draw_place),
+    draws(
+        100,
+        alpha=[Fraction(n, 3) for n in range(1, 51)],
+        R=[Fraction(n, 7) for n in range(1, 51)],
+        w=lambda draw, R: R * draw.randint(0, 9) / 9,
+    ),
     given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",
 )
 @corrected("Anywhere the larger of the two excess losses is at least alpha R / 4.", which=max)
@@ -184,57 +174,41 @@ def tightness(
     return at_most(eighths * alpha * R / 8, which(w, R - w) * alpha / 2)
 
 
-@dataclass(frozen=True)
-class Stairs:
-    """The discrete staircase: two levels on each stair of `length` integers, the upper one as far as the jump."""
-
-    length: int
-    jump: int
-    ratio: Fraction
-
-    def level(self, i: int) -> int:
-        """Return the number of factors `b` by which an integer is less likely than 0."""
-        return abs(i) // self.length + (abs(i) % self.length >= self.jump)
-
-    def probability(self, i: int) -> Fraction:
-        """Return the probability by the definition, with ``b = 1/E``."""
-        b = 1 / self.ratio
-        height = (1 - b) / (2 * self.jump + 2 * b * (self.length - self.jump) - (1 - b))
-        return height * b ** self.level(i)
-
-    @property
-    def total(self) -> Fraction:
-        """The sum: both sides, each a geometric series of stairs, where 0 counts once."""
-        return 2 * total(map(self.probability, range(self.length))) / (1 - 1 / self.ratio) - self.probability(0)
-
-    def largest_ratio(self, reach: int) -> Fraction:
-        """Return the largest ratio of two probabilities at most `reach` apart, near 0."""
-        near = range(-2 * self.length - 1, 2 * self.length + 2)
-        # The level grows with the distance from 0, so that it is largest at an end of the reach.
-        return self.ratio ** max(self.level(x + side * reach) - self.level(x) for x in near for side in (-1, 1))
+def fall(x: int, length: int, jump: int) -> int:
+    """Return the number of factors ``b = exp(-epsilon)`` by which an integer is less likely than 0."""
+    return abs(x) // length + (abs(x) % length >= jump)
 
 
-def _draw_stairs(draw: Random) -> Stairs:
-    length = draw.randint(2, 10)
-    return Stairs(length, draw.randint(1, length), 1 + Fraction(draw.randint(1, 99), draw.choice((1, 10, 100))))
+def stair_chance(x: int, length: int, jump: int, ratio: Fraction) -> Fraction:
+    """Return the probability of an integer by the definition."""
+    b = 1 / ratio
+    return (1 - b) / (2 * jump + 2 * b * (length - jump) - (1 - b)) * b ** fall(x, length, jump)
 
 
-STAIRS = (
-    [Stairs(length, jump, ratio) for ratio in RATIOS for length in (1, 2, 3) for jump in range(1, length + 1)],
-    Draws(40, _draw_stairs),
-)
+LENGTHS = range(1, 11)
 ANY_DELTA = "any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)"
 
 
-@claim("B23 Definition 19", *STAIRS, given=ANY_DELTA)
+@claim("B23 Definition 19", length=LENGTHS, jump=LENGTHS, given=ANY_DELTA, where=lambda length, jump: jump <= length)
 @false("It is epsilon-DP on a query of sensitivity Delta + 1.", more=1)
-def discrete_stairs_are_private(stairs: Stairs, more: int = 0) -> Comparison:
+def discrete_stairs_are_private(length: int, jump: int, more: int = 0) -> Comparison:
     """The discrete staircase is epsilon-DP on a query of sensitivity Delta."""
-    return at_most(stairs.largest_ratio(stairs.length + more), stairs.ratio)
+    # It falls with the distance from 0, so that the largest ratio is at the ends of the reach.
+    pairs = product(range(-2 * length - 1, 2 * length + 2), (-length - more, length + more))
+    return at_most(max(fall(x + reach, length, jump) - fall(x, length, jump) for x, reach in pairs), 1)
 
 
-@claim("B23 Definition 19: total", *STAIRS, given=ANY_DELTA)
-@false("Its values sum to 1 without the term that counts 0 once.", lambda s: equal(s.total + s.probability(0), 1))
-def discrete_stairs_sum_to_one(stairs: Stairs) -> Comparison:
+@claim(
+    "B23 Definition 19: total",
+    length=LENGTHS,
+    jump=LENGTHS,
+    ratio=RATIOS,
+    given=ANY_DELTA,
+    where=lambda length, jump: jump <= length,
+)
+@false("Its values sum to 1 without the term that counts 0 once.", once=0)
+def discrete_stairs_sum_to_one(length: int, jump: int, ratio: Fraction, once: int = 1) -> Comparison:
     """The discrete staircase sums to 1."""
-    return equal(stairs.total, 1)
+    # Both sides, each a geometric series of stairs.
+    side = total(stair_chance(x, length, jump, ratio) for x in range(length)) / (1 - 1 / ratio)
+    return equal(2 * side - once * stair_chance(0, length, jump, ratio), 1)
