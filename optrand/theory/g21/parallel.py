@@ -7,13 +7,12 @@ labels and the models of every stage. Training itself is anything at all; here a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import accumulate, chain, combinations, product
 from operator import ne
 from random import Random
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -24,15 +23,15 @@ from optrand.base._validation import Floats
 from optrand.baselines._groups import Groups
 from optrand.closed_forms import rr_with_prior, rr_with_prior_batch
 from optrand.sampling._priors import EstimatedPrior
-from optrand.theory._engine import Comparison, at_most, claim, corrected, false, grid
-from optrand.theory._shared import Row, prior, ratio_of_neighbours, times
+from optrand.theory._engine import TOLERANCE, Comparison, at_most, claim, corrected, false, grid
+from optrand.theory._shared import Row, prior, ratio_of_neighbours, shares, times
 from optrand.theory.g21.response import Rows, table
 
 Integers = NDArray[np.int64]
 Stages = tuple[tuple[int, ...], ...]
 
 Released = tuple[tuple[int, int], ...]
-"""Rows of the data set and their noisy labels, in order; a coin of training is row -1."""
+"""Rows of the data set and their noisy labels, in order."""
 
 Model = Callable[[Released, int, int], Row]
 """Function of all that was released, a row and the number of labels that returns a prior for this row."""
@@ -42,7 +41,7 @@ def counting(released: Released, row: int, k: int) -> Row:
     """Return the shares of the noisy labels of even or of odd rows, like this one, starting from one of each."""
     counts = [1] * k
     for at, label in released:
-        counts[label] += at >= 0 and at % 2 == row % 2
+        counts[label] += at % 2 == row % 2
     return tuple(Fraction(count, sum(counts)) for count in counts)
 
 
@@ -57,12 +56,9 @@ def _respond(predicted: Row, epsilon: float) -> Rows:
 
 
 def law_of_training(
-    labels: tuple[int, ...], k: int, epsilon: float, stages: Stages, model: Model, *, coins: bool = False
+    labels: tuple[int, ...], k: int, epsilon: float, stages: Stages, model: Model
 ) -> dict[Released, Fraction]:
-    """Return the probability of all that can be released of rows with these labels, by the package's tables.
-
-    With `coins`, a coin is tossed after each stage, which the next one knows.
-    """
+    """Return the probability of all that can be released of rows with these labels, by the package's tables."""
     chances: dict[Released, Fraction] = {(): Fraction(1)}
     for number, stage in enumerate(stages):
         after: dict[Released, Fraction] = {}
@@ -72,8 +68,7 @@ def law_of_training(
             for noisy in product(range(k), repeat=len(stage)):
                 if here := chance * times(row[label] for row, label in zip(rows, noisy, strict=True)):
                     after[(*seen, *zip(stage, noisy, strict=True))] = here
-        tossed = ((-1, 0),), ((-1, 1),)
-        chances = {(*s, *coin): p / 2 for s, p in after.items() for coin in tossed} if coins else after
+        chances = after
     return chances
 
 
@@ -84,18 +79,17 @@ SPLITS = (((0,),), ((0,), (1,)), ((0, 1),), ((), (0, 1)), ((1,), (0, 2)), ((0,),
 @claim(
     "G21 Observation 4",
     grid(k=[2], stages=SPLITS, epsilon=EPSILONS, model=(counting, arbitrary)),
-    grid(k=[2], stages=[SPLITS[-1]], epsilon=EPSILONS[:2], model=[arbitrary], coins=[True]),
     grid(k=[3], stages=[SPLITS[1]], epsilon=EPSILONS[:2], model=[arbitrary]),
     given="stages chosen without a look at labels, any training algorithm",
 )
 @false("The same if the last stage releases the label of row 0 again.", again=(0,))
 def stages_cost_epsilon_once(
-    k: int, epsilon: float, stages: Stages, model: Model, coins: bool = False, again: tuple[int, ...] = ()
+    k: int, epsilon: float, stages: Stages, model: Model, again: tuple[int, ...] = ()
 ) -> Comparison:
     """Training in stages of disjoint rows, with priors that the stage before predicts, is epsilon-LabelDP."""
     stages = (*stages[:-1], tuple(dict.fromkeys((*stages[-1], *again))))
     data_sets = product(range(k), repeat=1 + max(chain(*stages)))
-    laws = {labels: law_of_training(labels, k, epsilon, stages, model, coins=coins) for labels in data_sets}
+    laws = {labels: law_of_training(labels, k, epsilon, stages, model) for labels in data_sets}
     return at_most(ratio_of_neighbours(laws), exp_bracket(epsilon)[0])
 
 
@@ -126,117 +120,83 @@ def noise_hides_groups(k: int, root: Fraction, ids: tuple[int, ...], *, own: int
     return at_most(root ** (own * changed) if own else seen, root**2)
 
 
-def _divide_clipped(counts: Integers) -> Floats:
-    shares: Floats = np.maximum(counts, 0) / max(1, np.maximum(counts, 0).sum())
-    return shares
-
-
-def _divide(counts: Integers) -> Floats:
-    return counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1 / counts.size)
-
-
-def _estimate(counts: Integers) -> Floats:
-    return EstimatedPrior(tuple(np.maximum(counts, 0).tolist()), 1.0).probabilities
-
-
 @claim(
     "G21 Algorithm 4: line 4(c)",
     *(grid(counts=[*product((2, 1, 0, -1, -7), repeat=k)]) for k in (1, 2, 3)),
     given="any noisy counts, 0 / 0 taken as 0",
 )
-@corrected("The same, and the uniform prior where no count is above 0: the prior of the package.", shares=_estimate)
-@false("The same of counts that are not cut off, and the uniform prior where their sum is not above 0.", shares=_divide)
+@corrected(
+    "The same, and the uniform prior where no count is above 0: the prior of the package.",
+    shares=lambda counts: EstimatedPrior(tuple(np.maximum(counts, 0).tolist()), 1.0).probabilities,
+)
+@false(
+    "The same of counts that are not cut off, and the uniform prior where their sum is not above 0.",
+    shares=lambda counts: counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1 / counts.size),
+)
 def clipped_counts_are_a_prior(
-    counts: tuple[int, ...], shares: Callable[[Integers], Floats] = _divide_clipped
+    counts: tuple[int, ...],
+    shares: Callable[[Integers], Floats] = lambda counts: np.maximum(counts, 0) / max(1, np.maximum(counts, 0).sum()),
 ) -> Comparison:
     """Counts that are cut off at 0, over their sum, are a prior."""
     found = shares(np.array(counts)).tolist()
-    return at_most([math.fsum(found), 1, -min(found)], [1, math.fsum(found), 0], tolerance=1e-12)
+    return at_most([math.fsum(found), 1, -min(found)], [1, math.fsum(found), 0], tolerance=TOLERANCE.floats)
 
 
-HEATS = tuple(Fraction(text) for text in ("1000", "30", "27/10", "3/2", "101/100", "1000001/1000000"))
+HEATS = tuple(map(Fraction, ("1000", "30", "27/10", "3/2", "101/100", "1000001/1000000")))
 """Values of ``exp(1 / t)`` for temperatures `t`, from cold to hot."""
 
-Logits = tuple[int, ...]
-"""Whole logits, so that the prior is exact in fractions."""
-
-
-@cache
-def soften(logits: Logits, heat: Fraction) -> Row:
-    """Return the softmax of the logits over the temperature."""
-    weights = [heat ** (logit - max(logits)) for logit in logits]
-    return tuple(weight / sum(weights) for weight in weights)
-
-
-def _count_tops(logits: Logits) -> int:
-    return logits.count(max(logits))
-
-
-def _raise_to_gap(heat: Fraction, logits: Logits) -> Fraction:
-    top = max(logits)
-    return heat ** (top - max((each for each in logits if each < top), default=0))
-
-
-def _list_logits() -> list[Logits]:
-    draw = Random(30)  # noqa: S311
-    drawn = [tuple(draw.randint(-3, 3) for _ in range(draw.randint(2, 9))) for _ in range(25)]
-    return [(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0), *drawn]
-
-
-def _list_tempered() -> list[dict[str, Any]]:
-    return grid(logits=_list_logits(), heat=HEATS)
-
-
-def _list_cooled() -> Iterator[dict[str, Any]]:
-    """Yield logits at each two temperatures; the privacy ratios take turns."""
-    ratios = tuple(map(Fraction, ("7/3", "1009/1000", "23/2", "3001")))
-    for number, logits in enumerate(_list_logits()):
-        for i, (cold, heat) in enumerate(combinations(HEATS, 2)):
-            yield {"logits": logits, "cold": cold, "heat": heat, "ratio": ratios[(number + i) % 4]}
-
+LOGITS = [(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0), (-3, 3, 3, 0, -1), (2, 2, 2), tuple(range(9)), (1,) * 8]
+"""Whole logits, so that priors are exact in fractions."""
 
 ANY_LOGITS = "any logits, any temperatures above 0"
 
 
-@claim("G21 Appendix E: cold priors", _list_tempered, given=ANY_LOGITS)
+@cache
+def soften(logits: tuple[int, ...], heat: Fraction) -> Row:
+    """Return the softmax of the logits over the temperature."""
+    return shares([heat ** (logit - max(logits)) for logit in logits])
+
+
+@claim("G21 Appendix E: cold priors", logits=LOGITS, heat=HEATS, given=ANY_LOGITS)
 @false("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
-def cold_priors_are_on_the_top(logits: Logits, heat: Fraction, *, others: int | None = None) -> Comparison:
+def cold_priors_are_on_the_top(logits: tuple[int, ...], heat: Fraction, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
     Top classes, which share the rest alike, are those of the largest logit; the next one is `g` below it.
     """
-    found, tops = soften(logits, heat), _count_tops(logits)
-    rest, shared = len(logits) - tops, found.count(max(found))
-    bound = Fraction(rest and (others or rest), tops) / _raise_to_gap(heat, logits)
+    found, top = soften(logits, heat), max(logits)
+    tops, shared = logits.count(top), found.count(max(found))
+    below = [each for each in logits if each < top]
+    bound = Fraction(others or len(below), tops) / heat ** (top - max(below)) if below else 0
     return at_most([1 - tops * max(found), shared, tops], [bound, tops, shared])
 
 
-@claim("G21 Appendix E: hot priors", _list_tempered, given=ANY_LOGITS)
+@claim("G21 Appendix E: hot priors", logits=LOGITS, heat=HEATS, given=ANY_LOGITS)
 @false("The same with ``d / 2``.", halves=1)
-def hot_priors_are_uniform(logits: Logits, heat: Fraction, *, halves: int = 2) -> Comparison:
+def hot_priors_are_uniform(logits: tuple[int, ...], heat: Fraction, *, halves: int = 2) -> Comparison:
     """As t grows the prior becomes uniform: ``K p`` is within a factor ``exp(d / t)`` of 1, `d` the logits' range."""
     squares = [(len(logits) * share) ** 2 for share in soften(logits, heat)]
     return at_most([max(squares), 1 / min(squares)], heat ** (halves * (max(logits) - min(logits))))
 
 
-@claim("G21 Appendix E: confidence", _list_cooled, given=ANY_LOGITS)
+COOLED = [{"logits": logits, "cold": cold, "heat": heat} for logits in LOGITS for cold, heat in combinations(HEATS, 2)]
+
+
+@claim("G21 Appendix E: confidence", COOLED, given=ANY_LOGITS)
 @false("At a lower temperature each of the likelier half of the classes is likelier.", each=True)
-def cooling_is_more_confident(logits: Logits, cold: Fraction, heat: Fraction, *, each: bool = False) -> Comparison:
+def cooling_is_more_confident(
+    logits: tuple[int, ...], cold: Fraction, heat: Fraction, *, each: bool = False
+) -> Comparison:
     """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
     less, more = (sorted(soften(logits, at), reverse=True) for at in (heat, cold))
     half = len(less) // 2
     return at_most(less[:half], more[:half]) if each else at_most([*accumulate(less)], [*accumulate(more)])
 
 
-def _count_kept(logits: Logits, ratio: Fraction, *heats: Fraction) -> list[int]:
-    priors = np.array([soften(logits, heat) for heat in heats], dtype=float)
-    counts: list[int] = rr_with_prior_batch(priors, math.log(ratio)).k_star.tolist()
-    return counts
-
-
-@claim("G21 Appendix E: labels kept", _list_cooled, given=ANY_LOGITS)
+@claim("G21 Appendix E: labels kept", COOLED, given=f"{ANY_LOGITS}; the ratio exp(epsilon) is 7/3 to 3001")
 @false("A higher temperature keeps one label more.", more=1)
-def heating_keeps_more(logits: Logits, cold: Fraction, heat: Fraction, ratio: Fraction, more: int = 0) -> Comparison:
+def heating_keeps_more(logits: tuple[int, ...], cold: Fraction, heat: Fraction, more: int = 0) -> Comparison:
     """A higher temperature keeps more labels, or as many, of RRWithPrior."""
-    few, many = _count_kept(logits, ratio, cold, heat)
-    return at_most(few + more, many)
+    priors = np.array([soften(logits, at) for at in (cold, heat)], dtype=float)
+    kept = [rr_with_prior_batch(priors, math.log(ratio)).k_star for ratio in (7 / 3, 23 / 2, 3001)]
+    return at_most([few + more for few, _ in kept], [many for _, many in kept])
