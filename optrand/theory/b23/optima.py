@@ -194,12 +194,6 @@ def least_on_line(setting: Setting) -> float:
     return prove(pose(setting))[1].upper
 
 
-def exact_law(mechanism: optrand.Mechanism) -> tuple[Row, tuple[Row, ...]]:
-    """Return outputs and rows of a released table."""
-    rows = tuple(tuple(Fraction(weight, mechanism.total) for weight in row) for row in mechanism.weights)
-    return tuple(map(Fraction, mechanism.outputs.tolist())), rows
-
-
 @claim(
     "B23 Algorithm 1",
     *meshes(4, 4),

@@ -18,82 +18,79 @@ import numpy as np
 
 import optrand
 from optrand.solvers import design
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._shared import Row, Setting, dot, prior, shares
-from optrand.theory.b23.optima import Cost, absolute, exact_law, half_square, pose, prove
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory._shared import Row, Setting, Table, prior, shares
+from optrand.theory.b23.optima import absolute, half_square, pose, prove
 
-Law = tuple[Row, tuple[Row, ...]]
-"""Outputs, and a row of probabilities for each label."""
+Cost = Callable[[Any, Any], Any]
 
-Slope = Callable[[Fraction, Fraction], Fraction]
+
+def _release(mechanism: optrand.Mechanism) -> tuple[Table, Table]:
+    outputs = [Fraction(output) for output in mechanism.outputs.tolist()]
+    return np.array(outputs), mechanism.weights.astype(object) * Fraction(1, mechanism.total)
+
+
+def debiased(noise: Noise) -> tuple[Table, Table]:
+    return _release(optrand.debiased_rr(noise.labels, noise.epsilon))
+
+
+def response(noise: Noise) -> tuple[Table, Table]:
+    return _release(optrand.rr(noise.labels, noise.epsilon))
+
+
+def bins(noise: Noise) -> tuple[Table, Table]:
+    return _release(optrand.rr_on_bins(noise.labels, np.array(noise.prior, float), noise.epsilon))
+
+
+def halfway(noise: Noise) -> tuple[Table, Table]:
+    """Return the number between the two ends, whatever the label."""
+    middle = Fraction(noise.labels[0] + noise.labels[-1], 2)
+    return np.array([middle]), np.array([[Fraction(1)]] * len(noise.labels))
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Positive labels, the prior of all examples together, and the release of labels."""
+    """Positive labels, the prior of all examples together, and the release: outputs, and rows of probabilities."""
 
     labels: tuple[int, ...]
     prior: Row
     epsilon: float
-    release: Callable[[Noise], Law]
+    release: Callable[[Noise], tuple[Table, Table]]
 
     @cached_property
-    def law(self) -> Law:
-        """Outputs and rows."""
+    def law(self) -> tuple[Table, Table]:
         return self.release(self)
 
-    @property
-    def means(self) -> list[Fraction]:
+    @cached_property
+    def means(self) -> Table:
         """The expected noisy label of each label."""
-        return [dot(row, self.law[0]) for row in self.law[1]]
+        outputs, rows = self.law
+        return rows @ outputs
 
     @property
-    def biases(self) -> list[Fraction]:
-        """``E[M(y)] - y``."""
-        return [mean - y for mean, y in zip(self.means, self.labels, strict=True)]
+    def biases(self) -> Table:
+        return self.means - np.array(self.labels)
 
-    def moves(self, slope: Slope, times: int = 1) -> list[Fraction]:
+    def moves(self, slope: Cost, times: int = 1) -> list[Fraction]:
         """Return the distances by which the best prediction moves; the loss counts `times` on outputs above all labels.
 
         First for examples that are sure of one label, then for a few other distributions of labels.
         """
         k, (outputs, rows) = len(self.labels), self.law
-        sure = [shares([int(i == j) for j in range(k)]) for i in range(k)]
-        weights = [times if output > self.labels[-1] else 1 for output in outputs]
-        moves = []
-        for example in (*sure, self.prior, self.prior[::-1], shares([1] * k), shares(range(1, k + 1))):
-            seen = [dot(example, column) * w for column, w in zip(zip(*rows, strict=True), weights, strict=True)]
-            moves.append(abs(_least(seen, outputs, slope) - _least(example, list(map(Fraction, self.labels)), slope)))
-        return moves
+        weighted = rows * [times if output > self.labels[-1] else 1 for output in outputs]
+        sure, others = np.eye(k, dtype=int), (self.prior, self.prior[::-1], shares([1] * k), shares(range(1, k + 1)))
+        labels = np.array(self.labels)
+        examples = map(np.array, (*sure, *others))
+        return [abs(_least(each @ weighted, outputs, slope) - _least(each, labels, slope)) for each in examples]
 
 
-def _least(chances: Sequence[Fraction], values: Sequence[Fraction], slope: Slope) -> Fraction:
+def _least(chances: Table, values: Table, slope: Cost) -> Fraction:
     """Return the minimizer of a loss whose slope is a straight line: one secant step from 1 and 2 is exact."""
-    one, two = (dot(chances, [slope(Fraction(at), value) for value in values]) for at in (1, 2))
+    one, two = (chances @ slope(Fraction(at), values) for at in (1, 2))
     return 1 - one / (two - one)
 
 
-def debiased(noise: Noise) -> Law:
-    return exact_law(optrand.debiased_rr(noise.labels, noise.epsilon))
-
-
-def response(noise: Noise) -> Law:
-    return exact_law(optrand.rr(noise.labels, noise.epsilon))
-
-
-def bins(noise: Noise) -> Law:
-    """Return the best randomized response on bins."""
-    return exact_law(optrand.rr_on_bins(noise.labels, np.array(noise.prior, float), noise.epsilon))
-
-
-def halfway(noise: Noise) -> Law:
-    """Return the number between the two ends, whatever the label."""
-    return (Fraction(noise.labels[0] + noise.labels[-1], 2),), ((Fraction(1),),) * len(noise.labels)
-
-
-@cache
-def _draw_noise(number: int) -> Noise:
-    draw = Random(number)  # noqa: S311
+def _draw_noise(draw: Random) -> Noise:
     labels = tuple(sorted(draw.sample(range(1, 40), draw.randint(2, 5))))
     return Noise(labels, prior(draw, len(labels)), draw.randint(1, 60) / 10, draw.choice((debiased, response, bins)))
 
@@ -103,7 +100,7 @@ TWO = [
     for epsilon in (math.log(2), 0.01, 10.0)
     for release in (debiased, response, bins)
 ]
-NOISES = TWO, Draws(25, lambda draw: _draw_noise(draw.randint(0, 10**9)))
+NOISES = TWO, Draws(25, _draw_noise)
 
 
 @claim(
@@ -122,16 +119,13 @@ def squares_obey_the_triangle(
     noise: Noise, factor: Sequence[Fraction | int] = (1,), costs: Sequence[Cost] = (half_square,)
 ) -> Comparison:
     """A predictor's squared loss on the labels is at most the noisy label loss plus its loss on the noisy labels."""
-    (outputs, rows), labels = noise.law, list(map(Fraction, noise.labels))
-    left, right = [], []
-    for cost in costs:
-        sums = ([cost(v, y) + cost(labels[0], v) for v in outputs] for y in labels)
-        right.append(dot(noise.prior, [dot(*pair) for pair in zip(rows, sums, strict=True)]))
-        left.append(dot(noise.prior, [cost(labels[0], y) for y in labels]))
-    return at_most(left, [each * bound for each, bound in zip(factor, right, strict=True)])
+    (outputs, rows), labels, first = noise.law, np.array([*map(Fraction, noise.labels)]), Fraction(noise.labels[0])
+    sums = [cost(outputs, labels[:, np.newaxis]) + cost(first, outputs) for cost in costs]
+    bounds = [times * (noise.prior @ (rows * both)).sum() for times, both in zip(factor, sums, strict=True)]
+    return at_most([noise.prior @ cost(first, labels) for cost in costs], bounds)
 
 
-def _poisson(prediction: Fraction, label: Fraction) -> Fraction:
+def _poisson(prediction: Any, label: Any) -> Any:
     return prediction * (1 - label / prediction)
 
 
@@ -142,41 +136,40 @@ def _poisson(prediction: Fraction, label: Fraction) -> Fraction:
 )
 @false(
     "It moves by the mean bias over the prior at most.",
-    lambda noise: at_most(max(noise.moves(sub)), abs(dot(noise.prior, noise.biases))),
+    lambda noise: at_most(max(noise.moves(sub)), abs(noise.prior @ noise.biases)),
 )
-def predictor_moves(noise: Noise, losses: Sequence[tuple[Slope, int]] = ((sub, 2),)) -> Comparison:
+def predictor_moves(noise: Noise, losses: Sequence[tuple[Cost, int]] = ((sub, 2),)) -> Comparison:
     """If the mean is the best prediction for all laws of labels, noise moves that by the largest bias at most."""
-    moves = [move for slope, times in losses for move in noise.moves(slope, times)]
-    return at_most(max(moves), max(map(abs, noise.biases)))
+    return at_most([noise.moves(*each) for each in losses], max(abs(noise.biases)))
 
 
 @claim("B23 Theorem 5: sure examples", *NOISES, given="squared and Poisson loss; as in the proof")
 @false("It moves by half of the bias.", share=Fraction(1, 2))
 def sure_predictions_move_by_the_bias(noise: Noise, share: Fraction = Fraction(1)) -> Comparison:
     """At an example that is sure of its label the best prediction moves by just the bias."""
-    moves = [noise.moves(slope)[: len(noise.labels)] for slope in (sub, _poisson)]
-    return equal(moves, [[share * abs(bias) for bias in noise.biases]] * 2)
+    return equal([noise.moves(slope)[: len(noise.labels)] for slope in (sub, _poisson)], share * abs(noise.biases))
 
 
-def _differentiate(a: Fraction, b: Fraction, x: int, label: Fraction) -> Any:
+def _differentiate(a: Fraction, b: Fraction, x: int, label: Any) -> Table:
     """Return the gradient in `a` and `b` of the halved squared loss of the prediction ``a b x + a``.
 
     Central differences are exact because the loss is a parabola in each parameter.
     """
-    sides = [(half_square((a + s) * b * x + a + s, label), half_square(a * (b + s) * x + a, label)) for s in (1, -1)]
+    sides = [[half_square((a + s) * b * x + a + s, label), half_square(a * (b + s) * x + a, label)] for s in (1, -1)]
     return (np.array(sides[0]) - np.array(sides[1])) / 2
-
-
-def _draw_example(draw: Random) -> dict[str, Any]:
-    noise = _draw_noise(draw.randint(0, 10**9))
-    place = {"noise": noise, "y": draw.randrange(len(noise.labels)), "x": draw.choice((1, 2))}
-    return {**place, "a": Fraction(draw.randint(1, 5), 2), "b": Fraction(draw.randint(-3, 3), 3)}
 
 
 @claim(
     "B23 Equation 2",
     grid(noise=TWO, y=[1], x=[1], a=[Fraction(1, 2)], b=[Fraction(-1)]),
-    Draws(40, _draw_example),
+    draws(
+        40,
+        noise=_draw_noise,
+        y=(0, 1),
+        x=(1, 2),
+        a=[Fraction(n, 2) for n in range(1, 6)],
+        b=[Fraction(n, 3) for n in range(-3, 4)],
+    ),
     given="halved squared loss, the predictor a b x + a, an example of a batch; all its noisy labels",
 )
 @false("The same with the second term `E[M(y)] - y` times the gradients of the predictions.", sign=-1)
@@ -186,11 +179,11 @@ def noise_decomposes(noise: Noise, y: int, x: int, a: Fraction, b: Fraction, sig
     The latter is zero in expectation.
     """
     outputs, rows = noise.law
-    label, mean, slope = noise.labels[y], noise.means[y], np.array([b * x + 1, a * x])
-    clean = _differentiate(a, b, x, Fraction(label)) + sign * (label - mean) * slope
-    noisy = [_differentiate(a, b, x, v) for v in outputs]
-    rest = np.outer([mean - v for v in outputs], slope)
-    return equal([*noisy, np.array(rows[y]) @ rest], [*(clean + rest), [0, 0]])
+    slope = np.array([[b * x + 1], [a * x]])
+    clean = _differentiate(a, b, x, np.array([Fraction(noise.labels[y])])) - sign * noise.biases[y] * slope
+    rest = (noise.means[y] - outputs) * slope
+    noisy = _differentiate(a, b, x, outputs)
+    return equal(np.column_stack([noisy, rest @ rows[y]]), np.column_stack([clean + rest, [0, 0]]))
 
 
 KINDS = {"a": (0.35, 0.1, 0.05), "b": (0.25, 0.15, 0.1)}
