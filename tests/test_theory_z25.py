@@ -20,7 +20,6 @@ from optrand.theory.z25.neighbours import (
     deviates,
     excess_with_ties,
     excess_with_two_classes,
-    slope_exceeds,
 )
 
 F = Fraction
@@ -95,18 +94,6 @@ def test_chances_of_sums_of_bits() -> None:
     assert bit_sums(np.array([F(1, 3), F(1, 2)])).tolist() == [F(1, 3), F(1, 2), F(1, 6)]
     assert deviates((F(1, 2),) * 2, F(99, 100)) == F(1, 2)  # half off: 1/4 * 4 > 0.99
     assert deviates((F(1, 2),) * 2, F(1)) == 0
-
-
-def test_errors_of_neighbours_are_those_of_draws() -> None:
-    size, k, slope, epsilon, draws = 40, 10, 0.5, 2.0, 4_000
-    generator = np.random.default_rng(36)
-    features = np.sort(generator.random((draws, size)), axis=1)[:, :k]
-    labels = np.where(generator.random(features.shape) < 0.5 + slope * features, 0, 1)
-    outputs = UnaryBits(2, epsilon).sample(labels, source=SeededEntropy(36)).mean(axis=1)
-    for allowed in (0.1, 0.2, 0.3):
-        assert near(
-            (np.abs(outputs - 0.5) > allowed + 1e-9).any(axis=1), slope_exceeds(size, k, slope, epsilon, allowed + 1e-6)
-        )
 
 
 def test_errors_of_many_classes_are_those_of_one_many_times() -> None:

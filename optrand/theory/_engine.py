@@ -156,7 +156,7 @@ def draws(count: int, **values: Sequence[Any] | Callable[..., Any]) -> Draws:
     return Draws(count, draw)
 
 
-Space = Sequence[Any] | Callable[[], Iterable[Any]] | Draws
+Space = Any
 """Instances of a claim, keyword arguments or one object each: a list, a function that lists them, or random ones."""
 
 

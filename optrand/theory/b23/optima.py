@@ -286,7 +286,7 @@ def _box_has_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
     "whether outputs within 10^200 of the labels leave more than the infimum",
 )
 @corrected(
-    "For any convex loss and outputs in a feasible box an optimal one exists, with at most `2 k` outputs.",
+    "For outputs in a feasible box an optimal one exists, with at most `2 k` outputs.",
     _box_has_an_optimum,
 )
 @false("Of absolute loss one exists if no label has the prior 0.", where=lambda loss: all(loss.setting.prior))

@@ -16,6 +16,7 @@ from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected,
 from optrand.theory._shared import RATIOS, largest_ratio, times, total
 
 Counts = tuple[int, ...]
+ONE = Fraction(1)
 
 
 def variance(value: Fraction, gaps: int) -> Fraction:
@@ -108,8 +109,8 @@ class Descent:
     bias: Fraction
     sigma: Fraction
     root: Fraction
-    steps: int
     target: Fraction
+    steps: int
 
     def gradient(self, w: Fraction) -> Fraction:
         """Return the gradient of the loss, with the bias."""
@@ -135,16 +136,12 @@ def _draw_descent(draw: Random) -> Descent:
     whole, sigma, root = draw.choice(((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17)))
     bias = Fraction(draw.randint(0, 4 * whole - 1), 4)
     steps, target = draw.randint(1, 3 if sigma else 12), Fraction(draw.randint(0, 4), 4)
-    return Descent(whole - bias, bias, Fraction(sigma), Fraction(root), steps, target)
+    return Descent(whole - bias, bias, Fraction(sigma), Fraction(root), target, steps)
 
 
 @claim(
     "B23 Lemma 15",
-    [
-        Descent(*map(Fraction, (1, bias, 0, 1 + bias)), steps, Fraction(0))
-        for bias in (0, 2)
-        for steps in (1, 2, 10, 30)
-    ],
+    [Descent(ONE, bias, 0 * ONE, 1 + bias, 0 * ONE, steps) for bias in (0 * ONE, 2 * ONE) for steps in (1, 2, 30)],
     Draws(30, _draw_descent),
     given="one dimension, R = 1, harmful biases, two-valued noise",
 )
@@ -185,11 +182,11 @@ def stair_chance(x: int, length: int, jump: int, ratio: Fraction) -> Fraction:
     return (1 - b) / (2 * jump + 2 * b * (length - jump) - (1 - b)) * b ** fall(x, length, jump)
 
 
-LENGTHS = range(1, 11)
+STAIRS = [{"length": length, "jump": jump} for length in range(1, 11) for jump in range(1, length + 1)]
 ANY_DELTA = "any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)"
 
 
-@claim("B23 Definition 19", length=LENGTHS, jump=LENGTHS, given=ANY_DELTA, where=lambda length, jump: jump <= length)
+@claim("B23 Definition 19", STAIRS, given=ANY_DELTA)
 @false("It is epsilon-DP on a query of sensitivity Delta + 1.", more=1)
 def discrete_stairs_are_private(length: int, jump: int, more: int = 0) -> Comparison:
     """The discrete staircase is epsilon-DP on a query of sensitivity Delta."""
@@ -198,14 +195,7 @@ def discrete_stairs_are_private(length: int, jump: int, more: int = 0) -> Compar
     return at_most(max(fall(x + reach, length, jump) - fall(x, length, jump) for x, reach in pairs), 1)
 
 
-@claim(
-    "B23 Definition 19: total",
-    length=LENGTHS,
-    jump=LENGTHS,
-    ratio=RATIOS,
-    given=ANY_DELTA,
-    where=lambda length, jump: jump <= length,
-)
+@claim("B23 Definition 19: total", [each | {"ratio": r} for each in STAIRS for r in RATIOS], given=ANY_DELTA)
 @false("Its values sum to 1 without the term that counts 0 once.", once=0)
 def discrete_stairs_sum_to_one(length: int, jump: int, ratio: Fraction, once: int = 1) -> Comparison:
     """The discrete staircase sums to 1."""

@@ -261,14 +261,14 @@ def _change(outputs: Row, label: Fraction, prior: Fraction, cost: Cost) -> Fract
 @claim(
     "B23 Claim 13: step",
     *EXCHANGES,
-    given="the exchange by the distances of the outputs; halved squared or absolute loss",
+    given="the exchange by distances of outputs; halved squared or absolute loss",
 )
 @corrected(
     "It makes no convex loss larger, and smaller one that is strictly convex if the prior is positive.",
     strict=lambda prior, cost: prior > 0 and cost is half_square,
 )
 @false(
-    "It makes no convex loss larger, and smaller if the prior of the label is positive.",
+    "It makes no convex loss larger, and smaller if the label has a prior.",
     strict=lambda prior, _: prior > 0,
 )
 def the_step_gains(
@@ -312,7 +312,7 @@ def _improve(channel: Channel) -> Any:
 
 @claim("B23 Claim 13", ORDERED, given=f"{DIFFERENT}; counted are labels favoured otherwise", where=_means_differ)
 @false(
-    "At the same means and no larger convex loss each label is favoured by one output or by two.",
+    "At no larger convex loss each label is favoured by one output or by two.",
     runs=lambda row: 1 <= len(row) <= 2,
 )
 def rows_are_runs(

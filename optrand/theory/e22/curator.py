@@ -128,7 +128,7 @@ def labels_alone(size: int, epsilon: float, threshold: float, noises: float = 1)
     "E22 Section 6: privacy",
     size=(2, 4, 8, 12),
     epsilon=(0.01, 0.1, 1.0),
-    given="two labels, continuous noise; compared as shares of epsilon",
+    given="two labels, continuous noise; as shares",
 )
 @corrected("The same at 2 epsilon.", noises=2)
 @false("The same at 3/2 epsilon.", noises=3 / 2)
@@ -177,10 +177,7 @@ def _divide_by_the_sum(shares: Row, threshold: Fraction) -> Row:
 
 
 @claim("E22 Theorem 6", *SHARES, given="at least two labels, tau from 0 to 1/K: a part of 1/K; any noise")
-@false(
-    "The same where clipped shares are divided by their sum, or shares are equal if all are 0.",
-    settle=_divide_by_the_sum,
-)
+@false("The same with clipped shares divided by their sum, or equal shares if all are 0.", settle=_divide_by_the_sum)
 def distributions_are_well_defined(shares: Row, part: Fraction, settle: Any = cluster_distribution) -> Comparison:
     """With tau at most 1/K the noisy shares become a distribution with no share below tau."""
     threshold = part / len(shares)

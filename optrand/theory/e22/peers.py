@@ -89,7 +89,7 @@ def _send_own_flips(size: int, flip: Fraction, rate: Fraction, reach: Fraction) 
 @claim(
     "E22 Lemma 9",
     _peers,
-    given="alpha >= 2 / s, clusters of s users and more, any xi that the lemma allows",
+    given="alpha >= 2 / s, clusters of s users and more, any xi of the lemma",
     where=_is_decided,
 )
 @corrected(

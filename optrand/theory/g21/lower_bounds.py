@@ -301,7 +301,7 @@ def lose_by_majority(n: int, epsilon: Fraction, directions: int) -> float:
 def _populations() -> Iterator[dict[str, Any]]:
     for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")):
         least = math.ceil(1 / epsilon)
-        for n, share in product(sorted({least, least + 1, 2 * least + 1, 500}), (0, CONSTANT / 2)):
+        for n, share in product(sorted({least, least + 1, 2 * least + 1, 500}), (Fraction(0), CONSTANT / 2)):
             yield {"n": n, "epsilon": epsilon, "directions": math.ceil(epsilon * n), "delta": share * epsilon}
 
 

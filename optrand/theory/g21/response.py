@@ -221,7 +221,7 @@ def _keep_by_another_rule(prior: Row, ratio: Fraction) -> Comparison:
 
 @claim("G21 Theorem 3", *ANY, given=ANY_PRIOR)
 @false(
-    "The same where the number of labels is that of the largest ``E / (E + k)`` times their prior.",
+    "The same with the number of labels of the largest ``E / (E + k)`` times their prior.",
     _keep_by_another_rule,
 )
 def nothing_is_better(prior: Row, ratio: Fraction) -> Comparison:
@@ -324,8 +324,7 @@ def _compare_vertices(prior: Row, ratio: Fraction, sizes: Iterable[int]) -> Comp
     lambda prior, ratio: _compare_vertices(prior, ratio, range(len(prior) + 1)),
 )
 @false(
-    "Some optimal solution is a vertex of one label or of all of them.",
-    lambda prior, ratio: _compare_vertices(prior, ratio, (1, len(prior))),
+    "Some is a vertex of one label or of all.", lambda prior, ratio: _compare_vertices(prior, ratio, (1, len(prior)))
 )
 def all_optima_are_vertices(prior: Row, ratio: Fraction) -> Comparison:
     """Every optimal solution of LP2 is a vertex."""

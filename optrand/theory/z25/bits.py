@@ -195,7 +195,7 @@ def _list_misled_tasks() -> Iterator[Task]:
     sure = np.array([Fraction(1)])
     for weights, r, error in product(((2, 3), (1, 1), (1, 2, 2), (1, 3, 2), (0, 1)), odds, errors):
         etas = np.array([shares(weights)])
-        yield Task(sure, etas, r, sure, bit_mean(etas + np.where(etas < etas.max(), error, -error), r)[np.newaxis])
+        yield Task(sure, etas, r, sure, bit_mean(etas + error * (1 - 2 * (etas == etas.max())), r)[np.newaxis])
 
 
 TASKS = _list_misled_tasks, Draws(60, _draw_task)
