@@ -321,11 +321,9 @@ def _table(given: ArrayLike) -> Floats:
 
 def _kinds(table: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first row of each kind in order of appearance, and the kind of each row."""
-    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    return first[order], rank[kind.ravel()]
+    return first[order], np.argsort(order)[kind.ravel()]
 
 
 def _problem(worth: Floats, prior: Floats, epsilon: float) -> Problem:
