@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from fractions import Fraction
@@ -21,8 +20,6 @@ from optrand.theory.g21.descent import (
     Descent,
     Replaced,
     differences_change_by_two,
-    mean_squares,
-    response_rows,
     with_gaussian_noise,
     with_responses,
 )
@@ -38,27 +35,6 @@ from optrand.theory.g21.parallel import counting, stages_cost_epsilon_once
 from optrand.theory.g21.response import best_subset, bounds, kept_labels, top_k_rows
 
 
-def lp1_by_scipy(weights: tuple[Fraction, ...], ratio: Fraction) -> float:
-    """The rows of LP1 one by one, with `q[v, y]` at ``v * K + y``."""
-    k = len(weights)
-    rows = []
-    for v, y, z in itertools.product(range(k), repeat=3):
-        row = np.zeros(k * k)
-        row[v * k + y] += 1
-        row[v * k + z] -= float(ratio)
-        rows.append(row)
-    cost = np.zeros(k * k)
-    cost[:: k + 1] = [-float(p) for p in weights]
-    return -linprog(cost, A_ub=rows, b_ub=np.zeros(k**3), A_eq=np.tile(np.eye(k), k), b_eq=np.ones(k)).fun
-
-
-def test_lp1_written_row_by_row_has_the_optimum_of_the_subsets() -> None:
-    random = Random(22)
-    for k, ratio in itertools.product((2, 3, 5), RATIOS[:5]):
-        weights = prior(random, k)
-        assert lp1_by_scipy(weights, ratio) == pytest.approx(float(best_subset(weights, ratio)), rel=1e-8)
-
-
 def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:
     random = Random(23)
     for _ in range(300):
@@ -71,19 +47,6 @@ def test_a_label_that_is_asked_twice_of_all_labels_costs_epsilon_twice() -> None
     """The second prior is 1/3 and 2/3, of which randomized response at E = 5 keeps both."""
     sides = stages_cost_epsilon_once(k=2, epsilon=math.log(5), stages=((0,), (0,)), model=counting)
     assert float(sides.left) == pytest.approx(25, rel=1e-14)
-
-
-def test_moments_of_the_estimate_are_those_of_a_scaled_gradient() -> None:
-    r"""With `g` the gradient of the noisy label, the variance is that of `g` times ``((E + K - 1) / (E - 1))**2``."""
-    random = Random(24)
-    for _ in range(50):
-        k, size = random.randint(2, 5), random.randint(1, 3)
-        exact = np.array([[Fraction(random.randint(-5, 5)) for _ in range(size)] for _ in range(k)])
-        vectors, scale = exact.astype(float), (1.25 + k) / 1.25
-        chances = np.array(response_rows(k, Fraction(9, 4)), dtype=float)
-        spread = chances @ (vectors**2).sum(axis=1) - ((chances @ vectors) ** 2).sum(axis=1)
-        found = mean_squares(exact, Fraction(9, 4)).astype(float)
-        assert found == pytest.approx(scale**2 * spread + (vectors**2).sum(axis=1), abs=1e-9)
 
 
 def test_the_first_step_by_hand() -> None:

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from optrand.baselines import Alibi, UnaryBits
-from optrand.sampling._entropy import SeededEntropy
+from optrand.baselines import UnaryBits
 from optrand.theory._shared import bit_sums
 from optrand.theory.z25.bits import Task, everything, law, learn, mean_soft_label, votes
 from optrand.theory.z25.neighbours import (
@@ -54,13 +53,6 @@ def test_risks_are_those_of_models_weighted_by_their_chance() -> None:
     models = np.array([[[F(1), F(0)], [F(0), F(1)]], [[F(1), F(0)], [F(1), F(0)]]])
     task = Task(np.array([F(1, 3), F(2, 3)]), etas, F(2), np.array([F(3, 4), F(1, 4)]), models)
     assert task.excess == F(1, 4) * F(2, 3) * F(1, 2)
-
-
-@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (40, 4.0)])
-def test_mean_soft_labels_are_those_of_draws(k: int, epsilon: float) -> None:
-    alibi = Alibi(k, epsilon)
-    soft = alibi.soft_labels(alibi.sample(np.zeros(DRAWS, dtype=np.intp), source=SeededEntropy(k)))
-    assert near(soft[:, 0], mean_soft_label(k, epsilon))
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 4.0])

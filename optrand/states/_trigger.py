@@ -116,11 +116,8 @@ class TriggerStates(Sequence[State]):
                 break
             place += sum(self._completions[cell + 1][free - fewer][had + fewer] for fewer in range(more))
             free, had = free - more, had + more
-        if (
-            len(reports) != self.max_reports - free
-            or list(reports) != sorted(reports)
-            or not start <= place < (self.size if stop is None else stop)
-        ):
+        listed = len(reports) == self.max_reports - free and list(reports) == sorted(reports)
+        if not listed or not start <= place < (self.size if stop is None else stop):
             raise InvalidInput("this is no state: expected a tuple of reports (trigger datum, window) in order")
         return place
 
