@@ -202,8 +202,8 @@ def test_debiased_losses_by_hand() -> None:
     """With E = 3 and two of three labels kept p = 1/4: (l - (l_0 + l_1) / 4) / (1/2)."""
     response = Debiased((Fraction(1, 2), Fraction(3, 10), Fraction(1, 5)), Fraction(3), 2)
     losses = [Fraction(1), Fraction(1, 2), Fraction(0)]
-    assert [response.loss(losses, y) for y in range(3)] == [Fraction(5, 4), Fraction(1, 4), Fraction(-3, 4)]
-    assert [response.expected(losses, y) for y in range(3)] == [Fraction(1), Fraction(1, 2), Fraction(3, 4)]
+    assert (response.weights @ losses).tolist() == [Fraction(5, 4), Fraction(1, 4), Fraction(-3, 4)]
+    assert (response.means @ losses).tolist() == [Fraction(1), Fraction(1, 2), Fraction(3, 4)]
     assert response.spread == 2
 
 

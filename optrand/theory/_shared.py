@@ -66,8 +66,12 @@ def _edge_cases(most: int) -> Iterator[Setting]:
 
 def draw_setting(draw: Random, most: int) -> Setting:
     k = draw.randint(2, most)
-    ratio = 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
+    ratio = draw_ratio(draw)
     return Setting(label_set(draw, k), prior(draw, k), ratio)
+
+
+def draw_ratio(draw: Random) -> Fraction:
+    return 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
 
 
 def label_set(draw: Random, k: int) -> tuple[Fraction, ...]:

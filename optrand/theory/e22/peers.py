@@ -7,19 +7,28 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache, partial
 from itertools import product
-from random import Random
 from typing import Any
 
 import numpy as np
 from scipy.special import bdtr
 
 from optrand.base._arithmetic import exp_bracket
-from optrand.base._validation import Floats
 from optrand.baselines import ClusterRR, PeerToPeer
 from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerPair, lemma9_at, theorem3, theorem3_flip
 from optrand.sampling._entropy import SeededEntropy
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._engine import (
+    TOLERANCE,
+    Comparison,
+    at_most,
+    cases,
+    claim,
+    corrected,
+    draws,
+    equal,
+    false,
+    grid,
+)
 from optrand.theory._shared import RATIOS, binomial, bit_sums, largest_ratio, total
 from optrand.theory.e22.losses import Contest, draw_contest
 from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
@@ -27,23 +36,20 @@ from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
 HALF = Fraction(1, 2)
 
 
-def _draw_power(draw: Random) -> dict[str, Any]:
-    q = draw.choice((2, 3, 5, 7))
-    power = Fraction(draw.randint(2 * q, 60 * q), q)
-    return {"power": power, "a": draw.choice((Fraction(1), HALF)), "sign": draw.choice((-1, 1))}
+FLIPS, ONE = tuple(map(Fraction, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"))), Fraction(1)
 
 
 @claim(
     "E22 Lemma 8",
-    grid(power=[Fraction(n) for n in (*range(2, 30), 100, 500)], a=(Fraction(1), HALF), sign=(-1, 1)),
+    grid(power=[Fraction(n) for n in (*range(2, 30), 100, 500)], a=(ONE, HALF), sign=(-1, 1)),
     grid(power=[Fraction(3, 2)], a=[HALF], sign=(-1, 1)),
-    Draws(80, _draw_power),
+    draws(80, power=[Fraction(n, 7) for n in range(14, 420)], a=(ONE, HALF), sign=(-1, 1)),
     given="s of -1 or 1, a of 1/2 or 1; x of 2 and more by its power x**a, a fraction; compared in whole powers",
 )
 @false("With 5/2 for 3.", halves=5)
 def powers_are_within_three(power: Fraction, a: Fraction, sign: int, halves: int = 6) -> Comparison:
     """(1 + s/x)**(s x**a) is at most e**(2a - 1) + 3 / x**a, for x of 2 and more."""
-    base, limit = (1 + sign / power, exp_bracket(1.0)[0]) if a == 1 else (1 + sign / power**2, Fraction(1))
+    base, limit = (1 + sign / power, exp_bracket(1.0)[0]) if a == 1 else (1 + sign / power**2, ONE)
     return at_most(base ** (sign * power.numerator), (limit + halves / (2 * power)) ** power.denominator)
 
 
@@ -59,21 +65,6 @@ def find_delta(flip: float, rate: float, epsilon: float, users: int) -> float:
     return PeerToPeer(flip, rate).delta(epsilon, users).delta
 
 
-def _peers() -> Iterator[dict[str, Any]]:
-    """Yield small clusters with all kinds of flips, then larger ones.
-
-    All clusters have at least `size` users. One of them has `users`.
-    """
-    flips = map(Fraction, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"))
-    rates, reaches = (Fraction(1), Fraction(1, 10)), (HALF, Fraction(1), Fraction(1, 10))
-    for size, flip, rate, reach in product((3, 5), flips, rates, reaches):
-        for users in (size, 2 * size + 1):
-            yield {"size": size, "flip": flip, "rate": rate, "reach": reach, "users": users}
-    for size, flip in ((60, Fraction(1, 10)), (60, Fraction(9, 10)), (400, Fraction(1, 50))):
-        for reach in (Fraction(3, 10), Fraction(1)):
-            yield {"size": size, "flip": flip, "rate": Fraction(1), "reach": reach, "users": size}
-
-
 def _is_decided(size: int, flip: Fraction, rate: Fraction, reach: Fraction, *, lesser: bool = False) -> bool:
     """Return whether the lemma speaks of these peers, and promises deltas that binomial sums can separate from 0."""
     least = min(flip, 1 - flip)
@@ -81,14 +72,16 @@ def _is_decided(size: int, flip: Fraction, rate: Fraction, reach: Fraction, *, l
     return size * (least if lesser else flip) >= 2 and promised >= 1e-20
 
 
-def _send_own_flips(size: int, flip: Fraction, rate: Fraction, reach: Fraction) -> Comparison:
-    epsilon, delta = promise(size, flip, rate, reach)
-    return at_most(float(rate) * max(0.0, float(1 - flip) - math.exp(epsilon) * float(flip)), delta)
-
-
 @claim(
     "E22 Lemma 9",
-    _peers,
+    *(
+        grid(size=[n], flip=FLIPS, rate=(ONE, ONE / 10), reach=(HALF, ONE, ONE / 10), users=(n, 2 * n + 1))
+        for n in (3, 5)
+    ),
+    *(
+        grid(size=[n], flip=[Fraction(flip)], rate=[ONE], reach=(3 * ONE / 10, ONE), users=[n])
+        for n, flip in ((60, "1/10"), (60, "9/10"), (400, "1/50"))
+    ),
     given="alpha >= 2 / s, clusters of s users and more, any xi of the lemma",
     where=_is_decided,
 )
@@ -99,18 +92,19 @@ def _send_own_flips(size: int, flip: Fraction, rate: Fraction, reach: Fraction) 
 )
 @false(
     "The same, alpha being at most 1/2, where users send their own flipped label: the exchange is left out.",
-    _send_own_flips,
     where=lambda size, flip: size * flip >= 2 and flip <= HALF,
+    alone=True,
 )
 def peers_are_private(
-    size: int, flip: Fraction, rate: Fraction, reach: Fraction, users: int, *, lesser: bool = False
+    size: int, flip: Fraction, rate: Fraction, reach: Fraction, users: int, lesser: bool = False, alone: bool = False
 ) -> Comparison:
     """Delta is at most exp(-alpha xi**2 / (4 (alpha + 1/s) (1 - alpha))) at Lemma 9's epsilon.
 
     This epsilon is theta log(e + 3 / (s alpha)) + sqrt(theta) xi log(1 + 3 / sqrt(s alpha)).
     """
     epsilon, delta = promise(size, min(flip, 1 - flip) if lesser else flip, rate, reach)
-    return at_most(find_delta(float(flip), float(rate), epsilon, users), delta)
+    own = float(rate) * max(0.0, float(1 - flip) - math.exp(epsilon) * float(flip))
+    return at_most(own if alone else find_delta(float(flip), float(rate), epsilon, users), delta)
 
 
 def _exceed(n: int, t: int, p: Fraction, square: Fraction, centre: Fraction) -> Fraction:
@@ -128,8 +122,7 @@ def _draws() -> Iterator[dict[str, Any]]:
         for t, low in product(sorted({n // 2, n}), sorted({2, n // 4, n // 2} - {0, 1})):
             for ones in sorted({low, n // 2, n - low - 1} & {*range(low, n - low)}):
                 most = Fraction(9 * low**2 * t * (n - low), n**3)
-                for part in (Fraction(1, 9), Fraction(1)):
-                    yield {"n": n, "t": t, "p": Fraction(ones, n), "low": low, "square": most * part}
+                yield from ({"n": n, "t": t, "p": Fraction(ones, n), "low": low, "square": most / by} for by in (9, 1))
 
 
 def _stay_below(n: int, t: int, p: Fraction, low: int, square: Fraction, power: int = 1) -> Comparison:
@@ -274,19 +267,11 @@ def subsampling_alone_amplifies_nothing(flip: Fraction, rate: Fraction, *, ampli
     return equal(largest_ratio(laws), 1 + rate * (odds - 1) if amplified else odds)
 
 
-@cache
-def _minorities(size: int, rate: float) -> Floats:
-    """Return the probability that at most half of the copies in one cluster are 1, by the number of flipped ones."""
-    n = np.arange(size + 1)
-    t = n[:, np.newaxis]
-    chances: Floats = binomial(size, rate) @ bdtr(t // 2, t, n / size)
-    return chances
-
-
 def mislead_peers(size: int, rate: float, flip: float, ones: float) -> float:
     """Return the probability that at most half of the copies in one cluster are 1, if labels are with `ones`."""
-    flipped = binomial(size, flip + (1 - 2 * flip) * ones)
-    return float(_minorities(size, rate) @ flipped)
+    n = np.arange(size + 1)
+    minorities = binomial(size, rate) @ bdtr(n[:, np.newaxis] // 2, n[:, np.newaxis], n / size)
+    return float(minorities @ binomial(size, flip + (1 - 2 * flip) * ones))
 
 
 @claim(
@@ -308,17 +293,15 @@ def peers_learn_at_the_rate_of_their_copies(
     return at_most(lost, 3 * (deviation + flip), tolerance=TOLERANCE.proven)
 
 
-def _tempting_flips() -> Iterator[dict[str, Any]]:
-    one, sure = np.array([Fraction(1)]), np.array([[Fraction(0), Fraction(1)]])
-    for flip in (Fraction(1, n) for n in (4, 10, 2)):
-        losses = np.array([[[0, flip / (1 - flip)]], [[1, 0]]])
-        yield {"contest": Contest(one, np.array([0]), sure, losses), "flip": flip}
+def _tempt(flip: Fraction) -> dict[str, Any]:
+    losses = np.array([[[0, flip / (1 - flip)]], [[1, 0]]])
+    return {"contest": Contest(np.array([ONE]), np.array([0]), np.array([[0, ONE]]), losses), "flip": flip}
 
 
 @claim(
     "E22 Theorem 4: bias",
-    _tempting_flips,
-    Draws(100, lambda draw: {"contest": draw_contest(draw, 2), "flip": Fraction(draw.randint(0, 50), 100)}),
+    [_tempt(Fraction(1, n)) for n in (4, 10, 2)],
+    draws(100, contest=lambda draw: draw_contest(draw, 2), flip=[Fraction(n, 100) for n in range(51)]),
     given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2; the constants are ours",
 )
 @false("With any number of rows, the excess risk among peers is at most phi + alpha.", flips=1)
@@ -358,17 +341,13 @@ def clusters_of_one_over_phi_epsilon_squared(
 @false("The same with sqrt(K) for K.", power=1 / 2)
 def pure_clusters_cost_labels_over_rows(k: int, size: int, epsilon: float, power: float = 1.0) -> Comparison:
     """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), up to logarithms."""
-    wrong = _draw_wrong_labels(k, size, epsilon)
+    mechanism = ClusterRR(k, threshold=0, noise_scale=1 / epsilon, resampling=1, bias_correction=0)
+    release = mechanism.release(
+        [0] * (20 * size), Groups.of_ids(np.repeat(np.arange(20), size)), source=SeededEntropy(7)
+    )
+    wrong = 1 - float(total(q[0] for q in release.distributions)) / 20
     # One hypothesis loses 1 at labels drawn wrong, and the other what just makes up for them.
     return at_most(wrong / max(wrong, 1 - wrong), k**power / (size * epsilon))
-
-
-@cache
-def _draw_wrong_labels(k: int, size: int, epsilon: float) -> float:
-    mechanism = ClusterRR(k, threshold=0, noise_scale=1 / epsilon, resampling=1, bias_correction=0)
-    groups = Groups.of_ids(np.repeat(np.arange(20), size))
-    release = mechanism.release([0] * groups.n, groups, source=SeededEntropy(7))
-    return 1 - float(total(q[0] for q in release.distributions)) / 20
 
 
 def find_labels(k: int, size: int, ratio: Fraction, named: int) -> Fraction:
@@ -382,18 +361,14 @@ def find_labels(k: int, size: int, ratio: Fraction, named: int) -> Fraction:
     return total(i * mass for i, mass in masses.items()) / total(masses.values())
 
 
-def best_association(k: int, size: int, ratio: Fraction) -> Fraction:
-    """Return the largest product of precision and recall of private mechanisms: by convexity, of sets of one size."""
-    return max(find_labels(k, size, ratio, named) ** 2 / (size * named) for named in range(1, k + 1))
-
-
-ASSOCIATIONS = [
-    grid(k=[k], size=[size], ratio=RATIOS) for k, size in ((2, 1), (3, 1), (3, 2), (6, 2), (20, 3), (38, 5))
-]
-
-
-@claim("E22 Theorem 5: inequality", *ASSOCIATIONS, given="1 <= s < K")
+@claim(
+    "E22 Theorem 5: inequality",
+    *(grid(k=[k], size=[size], ratio=RATIOS) for k, size in ((2, 1), (3, 1), (3, 2), (6, 2), (20, 3), (38, 5))),
+    given="1 <= s < K",
+)
 @false("Without exp(epsilon).", power=0)
 def precision_times_recall_is_bounded(k: int, size: int, ratio: Fraction, power: int = 1) -> Comparison:
     """Precision times recall is at most exp(epsilon) s / (K - s), for every private mechanism."""
-    return at_most(best_association(k, size, ratio), ratio**power * size / (k - size))
+    # By convexity, sets of one size are best.
+    best = max(find_labels(k, size, ratio, named) ** 2 / (size * named) for named in range(1, k + 1))
+    return at_most(best, ratio**power * size / (k - size))

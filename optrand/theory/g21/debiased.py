@@ -11,22 +11,38 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import combinations_with_replacement, product
-from operator import mul
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from optrand.base._arithmetic import log_bracket
-from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._shared import RATIOS, Row, Table, prior, shares, times, total
-from optrand.theory.g21.response import Rows, TopK
+from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory._shared import RATIOS, Row, Table, draw_ratio, prior, shares, times, total
+from optrand.theory.g21.response import Rows, kept_labels, top_k_rows
 
 
-class Debiased(TopK):
-    """Randomized response on the likeliest labels, and the loss that [G21] makes for it."""
+@dataclass(frozen=True)
+class Debiased:
+    """Randomized response on the `k` likeliest labels of a prior, and the loss that [G21] makes for it."""
+
+    prior: Row
+    ratio: Fraction
+    k: int
+
+    @property
+    def size(self) -> int:
+        return len(self.prior)
+
+    @cached_property
+    def kept(self) -> tuple[int, ...]:
+        return kept_labels(self.prior, self.k)
+
+    @cached_property
+    def rows(self) -> Rows:
+        return top_k_rows(self.prior, self.k, self.ratio)
 
     @cached_property
     def other(self) -> Fraction:
@@ -47,18 +63,17 @@ class Debiased(TopK):
         """Return ``(1 + k p) / (1 - k p)``, or without ``k p`` in the numerator."""
         return (1 + others * self.k * self.other) / self.left
 
-    def loss(self, losses: Sequence[Any], label: int) -> Any:
-        """Return the debiased loss of a released label, equation 17, from the losses under every label."""
-        return (losses[label] - self.other * sum(losses[v] for v in self.kept)) / self.left
+    @cached_property
+    def weights(self) -> Table:
+        """Weights of the losses under every label, the debiased loss of each released one: equation 17."""
+        weights: Table = (np.eye(self.size, dtype=int) - self.other * np.isin(range(self.size), self.kept)) / self.left
+        return weights
 
-    def expected(self, losses: Row, label: int) -> Fraction:
-        """Return the mean of the debiased loss over the outputs of Algorithm 1 for a label."""
-        return total(self.rows[label][v] * self.loss(losses, v) for v in self.kept)
-
-    def largest(self, labels: Sequence[int]) -> Fraction:
-        """Return the largest slope of the debiased loss, for slopes of either sign; or width, for losses in [0, 1]."""
-        units = [[Fraction(y == z) for y in range(self.size)] for z in range(self.size)]
-        return max(total(abs(self.loss(unit, v)) for unit in units) for v in labels)
+    @cached_property
+    def means(self) -> Table:
+        """The same for the mean debiased loss over the outputs of Algorithm 1, for each label."""
+        means: Table = np.array(self.rows) @ self.weights
+        return means
 
 
 Deviations = Iterable[tuple[Fraction, Fraction]]
@@ -77,9 +92,6 @@ def samples(chances: Sequence[Fraction], size: int) -> Iterator[tuple[tuple[int,
 def rademacher(functions: Rows | Table, chances: Sequence[Fraction], size: int) -> Fraction:
     """Return the Rademacher complexity of a class, equations 20 and 21, for samples of a size; functions are rows."""
     return total(chance * correlation(functions, counts) for counts, chance in samples(chances, size))
-
-
-_complexity = lru_cache(maxsize=1_000)(rademacher)
 
 
 def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int]) -> Fraction:
@@ -141,7 +153,7 @@ class Learning:
     def debiased(self) -> Table:
         """Debiased losses on these, one row per function."""
         features = enumerate(self.responses)
-        return np.stack([each.loss(self.losses[:, x].T, v) for x, each in features for v in each.kept], axis=1)
+        return np.hstack([self.losses[:, x] @ each.weights[[*each.kept]].T for x, each in features])
 
     @cached_property
     def noisy(self) -> list[tuple[Table, Fraction]]:
@@ -272,14 +284,16 @@ def _all_subsets() -> Iterator[dict[str, Any]]:
     yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, Fraction(95, 100)))
 
 
-def _draw_class(draw: Random) -> dict[str, Any]:
-    points = draw.randint(1, 4)
-    functions = tuple(_draw_values(draw, points, 6) for _ in range(draw.randint(1, 4)))
-    chances, size = prior(draw, points), draw.randint(1, 4)
-    return {"functions": functions, "chances": chances, "size": size, "beta": draw.choice(BETAS)}
-
-
-CLASSES = _all_subsets, Draws(40, _draw_class)
+CLASSES = (
+    _all_subsets,
+    draws(
+        40,
+        chances=lambda draw: prior(draw, draw.randint(1, 4)),
+        functions=lambda draw, chances: [_draw_values(draw, len(chances), 6) for _ in range(draw.randint(1, 4))],
+        size=(1, 2, 3, 4),
+        beta=BETAS,
+    ),
+)
 SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
 
 
@@ -291,7 +305,7 @@ def averages_are_nearer_means(
     """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / (2 n))`` of their means."""
     rows, law = np.array(functions), samples(chances, size)
     off = ((max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law)
-    return at_most(sum_tail(off, complexities * _complexity(functions, chances, size), log_term(beta, size)), beta)
+    return at_most(sum_tail(off, complexities * rademacher(functions, chances, size), log_term(beta, size)), beta)
 
 
 CURVES: dict[str, Callable[[Fraction], Fraction]] = {
@@ -304,13 +318,6 @@ CURVES: dict[str, Callable[[Fraction], Fraction]] = {
 }
 
 
-def _draw_contraction(draw: Random) -> dict[str, Any]:
-    size = draw.randint(1, 5)
-    centres, *rows = (tuple(Fraction(draw.randint(-6, 6), 3) for _ in range(size)) for _ in range(draw.randint(2, 6)))
-    curves = [draw.choice(tuple(CURVES)) for _ in range(size)]
-    return {"functions": rows, "curves": curves, "centres": centres, "L": Fraction(draw.randint(1, 12), 4)}
-
-
 @claim(
     "G21 Lemma 22",
     grid(
@@ -319,7 +326,13 @@ def _draw_contraction(draw: Random) -> dict[str, Any]:
         centres=[(Fraction(0),)],
         L=[Fraction(1)],
     ),
-    Draws(100, _draw_contraction),
+    draws(
+        100,
+        curves=lambda draw: [draw.choice(tuple(CURVES)) for _ in range(draw.randint(1, 5))],
+        centres=lambda draw, curves: _draw_values(draw, len(curves)),
+        functions=lambda draw, curves: [_draw_values(draw, len(curves)) for _ in range(draw.randint(1, 5))],
+        L=[Fraction(n, 4) for n in range(1, 40)],
+    ),
     given="finite classes; values of functions at the points of a sample, one curve for each point",
 )
 @false("The same with the largest absolute correlation on both sides.", absolute=True)
@@ -341,19 +354,14 @@ def _even_priors() -> Iterator[Debiased]:
 
 
 def _draw_response(draw: Random) -> Debiased:
-    labels, ratio = draw.randint(2, 6), 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
-    return Debiased(prior(draw, labels), ratio, draw.randint(1, labels))
-
-
-def _draw_losses(draw: Random) -> dict[str, Any]:
-    each = _draw_response(draw)
-    return {"response": each, "losses": tuple(Fraction(draw.randint(0, 12), 12) for _ in range(each.size))}
+    chances = prior(draw, draw.randint(2, 6))
+    return Debiased(chances, draw_ratio(draw), draw.randint(1, len(chances)))
 
 
 RESPONSES = _even_priors, Draws(60, _draw_response)
 LOSSES = (
     [{"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors()],
-    Draws(60, _draw_losses),
+    draws(60, response=_draw_response, losses=lambda draw, response: _draw_values(draw, response.size, 12)),
 )
 
 
@@ -361,15 +369,15 @@ LOSSES = (
 @false("The same of any label.", any_label=True)
 def kept_labels_are_debiased(response: Debiased, losses: Row, *, any_label: bool = False) -> Comparison:
     """The debiased loss of the label that is released for a kept one is on average the loss of the kept one."""
-    found = range(response.size) if any_label else response.kept
-    return equal([response.expected(losses, y) for y in found], [losses[y] for y in found])
+    found = [*range(response.size)] if any_label else [*response.kept]
+    return equal((response.means @ losses)[found], np.array(losses)[found])
 
 
 @claim("G21 Lemma 19", *RESPONSES, given="a loss that is 1-Lipschitz in the prediction under every label")
 @false("The same with ``L / (1 - k p)``.", others=0)
 def debiased_losses_are_no_steeper(response: Debiased, others: int = 1) -> Comparison:
     """The debiased loss is Lipschitz in the prediction, with ``L (1 + k p) / (1 - k p)``."""
-    return at_most(response.largest(range(response.size)), response.slope(others))
+    return at_most(abs(response.weights).sum(axis=1), response.slope(others))
 
 
 @claim("G21 Theorem 17: range of the debiased loss", *RESPONSES, given="losses in [0, 1]")
@@ -377,7 +385,7 @@ def debiased_losses_are_no_steeper(response: Debiased, others: int = 1) -> Compa
 @false("They are at most ``1 / (1 - k p)`` apart.", most=lambda response: 1 / response.left)
 def debiased_losses_stay_in_the_interval(response: Debiased, most: Any = lambda _: 1) -> Comparison:
     """Debiased losses of released labels are at most 1 apart, as those of a function into [0, 1] are."""
-    return at_most(response.largest(response.kept), most(response))
+    return at_most(abs(response.weights[[*response.kept]]).sum(axis=1), most(response))
 
 
 @claim("G21 Lemma 20: inner term", *LOSSES, given="losses in [0, 1]")
@@ -385,7 +393,6 @@ def debiased_losses_stay_in_the_interval(response: Debiased, most: Any = lambda 
 @false("As corrected, within ``1 - 1 / k`` for others.", debiased=True, drawn=1)
 def the_inner_term(response: Debiased, losses: Row, *, debiased: bool = False, drawn: int = 0) -> Comparison:
     """A loss and the mean loss of the released label are equal for kept labels, within 1 for others."""
-    labels, plain = range(response.size), [total(map(mul, row, losses)) for row in response.rows]
-    means = [response.expected(losses, y) for y in labels] if debiased else plain
-    off = [abs(loss - mean) for loss, mean in zip(losses, means, strict=True)]
-    return at_most(off, [0 if y in response.kept else 1 - Fraction(drawn, response.k) for y in labels])
+    means = (response.means if debiased else np.array(response.rows)) @ losses
+    limits = [0 if y in response.kept else 1 - Fraction(drawn, response.k) for y in range(response.size)]
+    return at_most(abs(means - losses), limits)

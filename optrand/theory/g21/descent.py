@@ -34,8 +34,8 @@ from optrand.theory._engine import (
     false,
     grid,
 )
-from optrand.theory._shared import RATIOS, Table, prior, push_forward, ratio_of_neighbours, total
-from optrand.theory.g21.response import Rows, TopK, table, top_k_rows, top_ks
+from optrand.theory._shared import RATIOS, Row, Table, prior, push_forward, ratio_of_neighbours, shares, total
+from optrand.theory.g21.response import ANY_NUMBER, kept_labels, table, top_k_rows, top_ks
 
 UNNAMED = "the constant is not named, and all convex losses and distributions are meant"
 
@@ -227,22 +227,14 @@ def excess_is_bounded(descent: Descent, epsilon: float, plus: int = 0, power: in
 # -------------------------------------------------------------------------------------------- the likeliest labels only
 
 
-def _replace_labels(given: TopK, drawn: list[Fraction]) -> Rows:
-    """Return the table of randomized response on the kept labels, where other labels become kept ones by weights."""
-    among = response_rows(given.k, given.ratio)
-    other = np.array(drawn) @ among / sum(drawn)
-    return tuple(tuple(among[given.kept.index(y)] if y in given.kept else other) for y in range(given.size))
-
-
-REPLACED = top_ks(40, most=7)
-
-
-@claim("G21 Corollary 10: labels replaced", *REPLACED, given="any prior, any number of labels kept, epsilon above 0")
+@claim("G21 Corollary 10: labels replaced", *top_ks(40, most=7), given=ANY_NUMBER)
 @false("The same where the label is replaced by one that is drawn from the prior, cut off.", uniform=False)
-def replaced_labels_are_top_k(given: TopK, *, uniform: bool = True) -> Comparison:
+def replaced_labels_are_top_k(prior: Row, ratio: Fraction, k: int, *, uniform: bool = True) -> Comparison:
     """Replacing a label by one of those kept, then randomized response on these, is RRTop-k."""
-    drawn = [Fraction(1) if uniform else given.prior[v] for v in given.kept]
-    return equal(_replace_labels(given, drawn), [[row[v] for v in given.kept] for row in given.rows])
+    kept, among = list(kept_labels(prior, k)), response_rows(k, ratio)
+    other = np.array(shares([1 if uniform else prior[v] for v in kept])) @ among
+    rows = [among[kept.index(y)] if y in kept else other for y in range(len(prior))]
+    return equal(rows, np.array(top_k_rows(prior, k, ratio))[:, kept])
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,9 @@ of an epsilon-DP randomizer, LP2 for its diagonal only. Both optima are :math:`S
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import chain, combinations, product
 from operator import mul
 from random import Random
@@ -22,8 +21,20 @@ from flint import fmpq, fmpq_mat
 
 from optrand.mechanism._mechanism import Mechanism
 from optrand.programs import lp1, lp2
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, cases, claim, corrected, equal, false
-from optrand.theory._shared import RATIOS, Row, Setting, largest_ratio, settings, shares, total
+from optrand.theory._engine import (
+    TOLERANCE,
+    Comparison,
+    Draws,
+    Space,
+    at_most,
+    cases,
+    claim,
+    corrected,
+    draws,
+    equal,
+    false,
+)
+from optrand.theory._shared import RATIOS, Row, draw_ratio, largest_ratio, prior, settings, shares, total
 
 Rows = tuple[Row, ...]
 """Probabilities of the outputs ``0 ... K-1``, a row for each label."""
@@ -67,81 +78,63 @@ def table(mechanism: Mechanism) -> Rows:
     return tuple(tuple(Fraction(law.get(v, 0), mechanism.total) for v in range(len(rows))) for law in found)
 
 
-@dataclass(frozen=True)
-class TopK:
-    """Randomized response on the `k` likeliest labels of a prior."""
+def tasks(count: int, *, most: int) -> tuple[Space, ...]:
+    """Return priors and ratios: edge cases, and random ones.
 
-    prior: Row
-    ratio: Fraction
-    k: int
-
-    @property
-    def size(self) -> int:
-        return len(self.prior)
-
-    @cached_property
-    def kept(self) -> tuple[int, ...]:
-        return kept_labels(self.prior, self.k)
-
-    @cached_property
-    def rows(self) -> Rows:
-        """Algorithm 1 as printed."""
-        return top_k_rows(self.prior, self.k, self.ratio)
+    First are priors for which keeping one label more is exactly as good: ``E p_(k+1)`` is the objective.
+    """
+    ties = [
+        (shares([*[Fraction(1)] * (k - 1), Fraction(k - 1) / (ratio + k - 2)]), ratio)
+        for k, ratio in product((2, 3, 4), RATIOS)
+    ]
+    edges = [(each.prior, each.ratio) for each in settings(0, most=most)[0]]
+    listed = cases("prior ratio", ((Fraction(1),), Fraction(2)), *ties, *edges)
+    return listed, draws(count, prior=partial(_draw_prior, most=most), ratio=draw_ratio)
 
 
-def tasks(count: int, *, most: int) -> tuple[list[dict[str, Any]], Draws]:
-    """Return priors and ratios of :func:`~optrand.theory._shared.settings`."""
-    edges, random = settings(count, most=most)
-    return [_prior_and_ratio(each) for each in edges], Draws(count, lambda draw: _prior_and_ratio(random.draw(draw)))
+def _draw_prior(draw: Random, most: int) -> Row:
+    return prior(draw, draw.randint(2, most))
 
 
-def _prior_and_ratio(setting: Setting) -> dict[str, Any]:
-    return {"prior": setting.prior, "ratio": setting.ratio}
+def top_ks(count: int, *, most: int) -> tuple[Space, ...]:
+    """Return such priors and ratios with each number of labels kept, and random ones with some number."""
+    listed = tasks(0, most=4)[0]
+    every = [each | {"k": k} for each in listed for k in range(1, len(each["prior"]) + 1)]
+    k = lambda draw, prior: draw.randint(1, len(prior))  # noqa: E731
+    return every, draws(count, prior=partial(_draw_prior, most=most), ratio=draw_ratio, k=k)
 
 
-def top_ks(count: int, *, most: int) -> tuple[list[TopK], Draws]:
-    """Return edge cases with each number of labels kept, and random ones with some number."""
-    edges, random = settings(count, most=most)
-
-    def draw_one(draw: Random) -> TopK:
-        setting = random.draw(draw)
-        return TopK(setting.prior, setting.ratio, draw.randint(1, setting.k))
-
-    return [TopK(each.prior, each.ratio, k) for each in edges for k in range(1, each.k + 1)], Draws(count, draw_one)
-
-
-KEPT = [TopK((Fraction(1),), Fraction(2), 1)], *top_ks(50, most=9)
+KEPT = top_ks(50, most=9)
 ANY_NUMBER = "any prior, any number of labels kept, epsilon above 0"
 
 
-def _draw_others_by_prior(kept: TopK) -> Comparison:
-    mass = total(kept.prior[v] for v in kept.kept)
-    drawn = tuple(share / mass * (v in kept.kept) for v, share in enumerate(kept.prior))
-    return at_most(largest_ratio(top_k_rows(kept.prior, kept.k, kept.ratio, drawn)), kept.ratio)
+def _draw_others_by_prior(prior: Row, ratio: Fraction, k: int) -> Comparison:
+    drawn = shares([share * (v in kept_labels(prior, k)) for v, share in enumerate(prior)])
+    return at_most(largest_ratio(top_k_rows(prior, k, ratio, drawn)), ratio)
 
 
 @claim("G21 Lemma 1", *KEPT, given=ANY_NUMBER)
 @false("The same where any other label gives one of the `k` by its prior, not all alike.", _draw_others_by_prior)
-def top_k_is_private(kept: TopK) -> Comparison:
+def top_k_is_private(prior: Row, ratio: Fraction, k: int) -> Comparison:
     """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP."""
-    return at_most(largest_ratio(kept.rows), kept.ratio)
+    return at_most(largest_ratio(top_k_rows(prior, k, ratio)), ratio)
 
 
 @claim("G21 Appendix A.1", *KEPT, given=ANY_NUMBER)
 @corrected("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1)
 @false("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99)
-def another_kept_label_is_least_likely(kept: TopK, *, alike: int = 0) -> Comparison:
+def another_kept_label_is_least_likely(prior: Row, ratio: Fraction, k: int, *, alike: int = 0) -> Comparison:
     """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``."""
-    chance = Fraction(1, kept.k) if kept.k <= alike else 1 / (kept.ratio + kept.k - 1)
-    return equal([min(row[v] for row in kept.rows) for v in kept.kept], chance)
+    least = [min(column) for column in zip(*top_k_rows(prior, k, ratio), strict=True)]
+    return equal([least[v] for v in kept_labels(prior, k)], Fraction(1, k) if k <= alike else 1 / (ratio + k - 1))
 
 
 @claim("G21 Section 3.1: objective of RRTop-k", *KEPT, given=ANY_NUMBER)
 @false("The same with ``E / (E + K - 1)``, of randomized response on all labels.", all_labels=True)
-def top_k_keeps_the_label(kept: TopK, *, all_labels: bool = False) -> Comparison:
+def top_k_keeps_the_label(prior: Row, ratio: Fraction, k: int, *, all_labels: bool = False) -> Comparison:
     """RRTop-k keeps a label that follows the prior with ``E / (E + k - 1)`` times the prior of the `k` likeliest."""
-    share = kept.ratio / (kept.ratio + (kept.size if all_labels else kept.k) - 1)
-    return equal(objective(kept.prior, kept.rows), share * total(kept.prior[y] for y in kept.kept))
+    share = ratio / (ratio + (len(prior) if all_labels else k) - 1)
+    return equal(objective(prior, top_k_rows(prior, k, ratio)), share * total(prior[y] for y in kept_labels(prior, k)))
 
 
 def _raise_k_until_kept(prior: Row, ratio: Fraction) -> Comparison:
@@ -165,21 +158,11 @@ def one_stage_is_randomized_response(k: int, ratio: Fraction, first: int = 2) ->
     return equal(np.array(with_prior_rows(shares([first] + [2] * (k - 1)), ratio)), everything)
 
 
-LARGEST_FOR_SOLVERS = Fraction(3000)
-"""Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
-
-SMALL = f"{ANY_PRIOR} and at most log({LARGEST_FOR_SOLVERS})"
-
-
-def kept_by(prior: Row, ratio: Fraction, kept: Sequence[int], *, others: int = -1) -> Fraction:
-    return ratio * total(prior[y] for y in kept) / (ratio + len(kept) + others)
-
-
 @cache
 def best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Fraction:
     """Return `S`, over all subsets of labels."""
-    subsets = chain(*(combinations(range(len(prior)), k) for k in range(1, len(prior) + 1)))
-    return max(kept_by(prior, ratio, kept, others=others) for kept in subsets)
+    subsets = chain(*(combinations(prior, k) for k in range(1, len(prior) + 1)))
+    return max(ratio * total(kept) / (ratio + len(kept) + others) for kept in subsets)
 
 
 def bounds(prior: Row, ratio: Fraction, multipliers: Row = ()) -> tuple[Fraction, Fraction]:
@@ -199,27 +182,12 @@ def bounds(prior: Row, ratio: Fraction, multipliers: Row = ()) -> tuple[Fraction
     return mass - least, mass + total(max(Fraction(0), each) for each in slack)
 
 
-def _ties() -> Iterator[dict[str, Any]]:
-    """Yield priors for which keeping one label more is exactly as good: ``E p_(k+1)`` is the objective."""
-    yield {"prior": (Fraction(1),), "ratio": Fraction(2)}
-    for size, ratio in product((2, 3, 4), RATIOS):
-        last = Fraction(size - 1) / (ratio + size - 2)
-        yield {"prior": shares([Fraction(1)] * (size - 1) + [last]), "ratio": ratio}
-
-
-def _all_tasks(count: int, most: int) -> tuple[Space, ...]:
-    return _ties, *tasks(count, most=most)
-
-
-ANY = _all_tasks(30, most=7)
-
-
 def _keep_by_another_rule(prior: Row, ratio: Fraction) -> Comparison:
-    kept = kept_labels(prior, best_k(prior, ratio, others=0))
-    return at_most(bounds(prior, ratio)[0], kept_by(prior, ratio, kept))
+    rows = top_k_rows(prior, best_k(prior, ratio, others=0), ratio)
+    return at_most(bounds(prior, ratio)[0], objective(prior, rows))
 
 
-@claim("G21 Theorem 3", *ANY, given=ANY_PRIOR)
+@claim("G21 Theorem 3", *tasks(30, most=7), given=ANY_PRIOR)
 @false(
     "The same with the number of labels of the largest ``E / (E + k)`` times their prior.",
     _keep_by_another_rule,
@@ -229,27 +197,23 @@ def nothing_is_better(prior: Row, ratio: Fraction) -> Comparison:
     return at_most(bounds(prior, ratio)[0], objective(prior, with_prior_rows(prior, ratio)))
 
 
-def _floats(prior: Row, ratio: Fraction) -> tuple[list[float], float]:
-    return list(map(float, prior)), math.log1p(ratio - 1)
+# Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart.
+SMALL, IS_SMALL = f"{ANY_PRIOR} and at most log(3000)", lambda ratio: ratio <= 3000
 
 
-def _is_small(ratio: Fraction) -> bool:
-    return ratio <= LARGEST_FOR_SOLVERS
-
-
-@claim("G21 Theorem 3: LP1", *_all_tasks(8, most=3), given=SMALL, where=_is_small)
+@claim("G21 Theorem 3: LP1", *tasks(8, most=3), given=SMALL, where=IS_SMALL)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
-    optimum = lp1(*_floats(prior, ratio)).solve().value
+    optimum = lp1([*map(float, prior)], math.log1p(ratio - 1)).solve().value
     return equal(optimum, best_subset(prior, ratio, others=others), tolerance=TOLERANCE.program)
 
 
-@claim("G21 Theorem 3: LP2", *_all_tasks(8, most=3), given=SMALL, where=_is_small)
+@claim("G21 Theorem 3: LP2", *tasks(8, most=3), given=SMALL, where=IS_SMALL)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp2_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
-    optimum = lp2(*_floats(prior, ratio)).solve().value
+    optimum = lp2([*map(float, prior)], math.log1p(ratio - 1)).solve().value
     return equal(optimum, best_subset(prior, ratio, others=others), tolerance=TOLERANCE.program)
 
 
@@ -264,8 +228,7 @@ CHANNELS = (
         "rows ratio",
         *(
             (top_k_rows(shares([1] * k), n, ratio), ratio)
-            for k in (2, 3, 10, 30)
-            for ratio in RATIOS
+            for k, ratio in product((2, 3, 10), RATIOS)
             for n in sorted({1, 2, k})
         ),
     ),
@@ -318,7 +281,7 @@ def _compare_vertices(prior: Row, ratio: Fraction, sizes: Iterable[int]) -> Comp
     return at_most(bounds(prior, ratio)[1], max(total(map(mul, prior, point)) for point in ends))
 
 
-@claim("G21 Theorem 3: optima at vertices", *_all_tasks(10, most=4), given=f"{ANY_PRIOR}; middles of two best vertices")
+@claim("G21 Theorem 3: optima at vertices", *tasks(10, most=4), given=f"{ANY_PRIOR}; middles of two best vertices")
 @corrected(
     "Some optimal solution of LP2 is a vertex: the best vertex attains what a dual says no solution exceeds.",
     lambda prior, ratio: _compare_vertices(prior, ratio, range(len(prior) + 1)),
