@@ -15,10 +15,9 @@ from scipy.optimize import linprog
 from optrand.baselines._noise import LatticeStaircase
 from optrand.errors import Infeasible, InvalidInput
 from optrand.theory._shared import Setting, label_set, prior
-from optrand.theory.b23.grids import smallest_ratio
+from optrand.theory.b23.grids import Descent, smallest_ratio, stair_chance
 from optrand.theory.b23.optima import FAR, AbsoluteLoss, Column, best_on_grid, half_square, minimise, response_ends
 from optrand.theory.b23.predictors import predict, predictor_loss, table_1
-from optrand.theory.b23.release import Descent, stair_chance
 from optrand.theory.b23.transformations import move_forward, staircases
 
 ONE, HALF = Fraction(1), Fraction(1, 2)

@@ -11,10 +11,9 @@ import pytest
 from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
-from optrand.theory.e22.curator import bound_zeros, final_shares
+from optrand.theory.e22.curator import bound_zeros, coins_deviate, final_shares, longest_walk
 from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, noisy_law
 from optrand.theory.e22.peers import copies_law, find_labels, mislead_peers
-from optrand.theory.e22.risks import coins_deviate, longest_walk
 
 TOLERANCE = 1e-9
 """Of sums in floats."""

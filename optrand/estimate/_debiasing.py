@@ -38,7 +38,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.linalg import qr, solve_triangular
 from scipy.sparse.linalg import norm, splu
@@ -193,7 +193,9 @@ class Debiasing:
             indicators = np.eye(k, block.stop - start, -start)
             yield block, indicators, self.values(indicators)
 
-    def moments(self, tallies: Floats, values: Floats, functions: Floats, squares: Floats) -> tuple[Floats, Floats]:
+    def moments(
+        self, tallies: NDArray[Any], values: Floats, functions: Floats, squares: Floats
+    ) -> tuple[Floats, Floats]:
         """Compute mean squares over a release of unbiased values of functions, and the mean variances of their noise.
 
         `squares` are estimates of the mean squares of the functions. Variances are those given the label, kept between

@@ -24,9 +24,9 @@ PAPERS: Mapping[str, str] = {
 
 MODULES: Mapping[str, str] = {
     "G21": "response parallel descent lower_bounds debiased",
-    "E22": "curator losses risks peers",
+    "E22": "curator losses peers",
     "Z25": "bits neighbours",
-    "B23": "predictors optima transformations grids release",
+    "B23": "predictors optima transformations grids",
 }
 """Modules that declare claims, in the order of each paper."""
 

@@ -28,9 +28,6 @@ Statement = Callable[..., "Comparison"]
 Hypothesis = Callable[..., Any]
 
 
-# ------------------------------------------------------------------------------------------------------- comparisons
-
-
 @dataclass(frozen=True)
 class Tolerances:
     """Relative errors that claims allow to computations in floats."""
@@ -116,9 +113,6 @@ def _compare(left: Any, right: Any, tolerance: float, *, alike: bool) -> Compari
     return min((Comparison(*pair, alike, tolerance, exact) for pair in sides), key=lambda one: (one.holds, one.margin))
 
 
-# ---------------------------------------------------------------------------------------------------------- instances
-
-
 def grid(**values: Iterable[Any]) -> list[dict[str, Any]]:
     """Return all combinations of values, the last name varying fastest."""
     return [dict(zip(values, row, strict=True)) for row in product(*values.values())]
@@ -172,9 +166,6 @@ def write_value(value: Any) -> str:
         named = {each.name: getattr(value, each.name) for each in fields(value)}
         return f"{type(value).__name__}({write_value(named)})"
     return str(getattr(value, "__name__", value))
-
-
-# ------------------------------------------------------------------------------------------------------------- claims
 
 
 class Verdict(Enum):
@@ -333,9 +324,6 @@ def _apply(function: Callable[..., Any], instance: Any, *first: Any) -> Any:
         return function(instance)
     fixed = function.keywords if isinstance(function, partial) else {}
     return function(*first, **{name: instance[name] for name in instance.keys() & _parameters(function) - fixed.keys()})
-
-
-# ------------------------------------------------------------------------------------------------------------- checks
 
 
 class BlindCheck(OptrandError):

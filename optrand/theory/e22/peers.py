@@ -17,21 +17,10 @@ from optrand.baselines import ClusterRR, PeerToPeer
 from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerPair, lemma9_at, theorem3, theorem3_flip
 from optrand.sampling._entropy import SeededEntropy
-from optrand.theory._engine import (
-    TOLERANCE,
-    Comparison,
-    at_most,
-    cases,
-    claim,
-    corrected,
-    draws,
-    equal,
-    false,
-    grid,
-)
+from optrand.theory._engine import TOLERANCE, Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory._shared import RATIOS, binomial, bit_sums, largest_ratio, total
+from optrand.theory.e22.curator import CONSTANT, GAMMAS, largest_loss_at
 from optrand.theory.e22.losses import Contest, draw_contest
-from optrand.theory.e22.risks import CONSTANT, GAMMAS, largest_loss_at
 
 HALF = Fraction(1, 2)
 

@@ -66,7 +66,8 @@ class Debiased:
     @cached_property
     def weights(self) -> Table:
         """Weights of the losses under every label, the debiased loss of each released one: equation 17."""
-        weights: Table = (np.eye(self.size, dtype=int) - self.other * np.isin(range(self.size), self.kept)) / self.left
+        kept: Table = np.isin(range(self.size), self.kept)
+        weights: Table = (np.eye(self.size, dtype=int) - self.other * kept) / self.left
         return weights
 
     @cached_property

@@ -14,6 +14,7 @@ from functools import cache
 from itertools import islice, product
 from operator import mul
 from random import Random
+from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -21,26 +22,11 @@ from scipy.special import log_ndtr, ndtr
 from optrand.base._arithmetic import exp_bracket, log_bracket
 from optrand.closed_forms import rr
 from optrand.estimate import top_k_loss_weights
-from optrand.theory._engine import (
-    TOLERANCE,
-    Comparison,
-    Draws,
-    Space,
-    at_most,
-    claim,
-    corrected,
-    draws,
-    equal,
-    false,
-    grid,
-)
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory._shared import RATIOS, Row, Table, prior, push_forward, ratio_of_neighbours, shares, total
 from optrand.theory.g21.response import ANY_NUMBER, kept_labels, table, top_k_rows, top_ks
 
 UNNAMED = "the constant is not named, and all convex losses and distributions are meant"
-
-
-# -------------------------------------------------------------------------------------- the estimate of the gradient
 
 
 @cache
@@ -67,7 +53,7 @@ def _square(vectors: Table) -> Table:
     return (vectors**2).sum(axis=1)
 
 
-def _signs(ratios: tuple[Fraction, ...]) -> tuple[Space, ...]:
+def _signs(ratios: tuple[Fraction, ...]) -> tuple[Any, ...]:
     """Return all signs of up to four labels, and many labels of balanced signs, as gradients in one dimension."""
     ends = ((Fraction(1),), (Fraction(-1),))
     few = [grid(vectors=[np.array(v) for v in product(ends, repeat=k)], ratio=ratios) for k in range(2, 5)]
@@ -107,8 +93,6 @@ def mean_square_is_bounded(vectors: Table, ratio: Fraction, *, factor: int = 36)
     return at_most(max(mean_squares(vectors, ratio)), bound)
 
 
-# ------------------------------------------------------------------------------------------------------------ privacy
-
 Path = tuple[float, ...]
 """Iterates in order, or one number for each label."""
 
@@ -146,9 +130,6 @@ def descent_is_private(rows: int, epsilon: float, centres: Path, passes: int = 1
     data_sets = product(range(len(centres)), repeat=rows)
     laws = {labels: _follow(centres, epsilon, labels * passes) for labels in data_sets}
     return at_most(ratio_of_neighbours(laws), exp_bracket(epsilon)[0])
-
-
-# -------------------------------------------------------------------------------------------------------------- rates
 
 
 @dataclass(frozen=True)
@@ -224,9 +205,6 @@ def excess_is_bounded(descent: Descent, epsilon: float, plus: int = 0, power: in
     return at_most(mean - 5 * error, bound, tolerance=TOLERANCE.floats)
 
 
-# -------------------------------------------------------------------------------------------- the likeliest labels only
-
-
 @claim("G21 Corollary 10: labels replaced", *top_ks(40, most=7), given=ANY_NUMBER)
 @false("The same where the label is replaced by one that is drawn from the prior, cut off.", uniform=False)
 def replaced_labels_are_top_k(prior: Row, ratio: Fraction, k: int, *, uniform: bool = True) -> Comparison:
@@ -293,8 +271,6 @@ def differences_change_by_two(given: Replaced, factor: int = 2) -> Comparison:
     risks, replaced = given.risks
     return at_most(max(risks - replaced) - min(risks - replaced), factor * given.unit)
 
-
-# ------------------------------------------------------------------------------------------------------ Gaussian noise
 
 CLASSICAL = 2 * math.sqrt(2)
 """The constant `C` at which Dwork and Roth (2014), Theorem A.1, proves the corrected form: the distance is ``2 L``."""

@@ -21,19 +21,7 @@ from flint import fmpq, fmpq_mat
 
 from optrand.mechanism._mechanism import Mechanism
 from optrand.programs import lp1, lp2
-from optrand.theory._engine import (
-    TOLERANCE,
-    Comparison,
-    Draws,
-    Space,
-    at_most,
-    cases,
-    claim,
-    corrected,
-    draws,
-    equal,
-    false,
-)
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, draws, equal, false
 from optrand.theory._shared import RATIOS, Row, draw_ratio, largest_ratio, prior, settings, shares, total
 
 Rows = tuple[Row, ...]
@@ -78,7 +66,7 @@ def table(mechanism: Mechanism) -> Rows:
     return tuple(tuple(Fraction(law.get(v, 0), mechanism.total) for v in range(len(rows))) for law in found)
 
 
-def tasks(count: int, *, most: int) -> tuple[Space, ...]:
+def tasks(count: int, *, most: int) -> tuple[Any, ...]:
     """Return priors and ratios: edge cases, and random ones.
 
     First are priors for which keeping one label more is exactly as good: ``E p_(k+1)`` is the objective.
@@ -96,7 +84,7 @@ def _draw_prior(draw: Random, most: int) -> Row:
     return prior(draw, draw.randint(2, most))
 
 
-def top_ks(count: int, *, most: int) -> tuple[Space, ...]:
+def top_ks(count: int, *, most: int) -> tuple[Any, ...]:
     """Return such priors and ratios with each number of labels kept, and random ones with some number."""
     listed = tasks(0, most=4)[0]
     every = [each | {"k": k} for each in listed for k in range(1, len(each["prior"]) + 1)]

@@ -16,18 +16,7 @@ import numpy as np
 
 from optrand.base._arithmetic import exp_bracket
 from optrand.baselines import Alibi, UnaryBits
-from optrand.theory._engine import (
-    TOLERANCE,
-    Comparison,
-    Draws,
-    at_most,
-    claim,
-    corrected,
-    draws,
-    equal,
-    false,
-    grid,
-)
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory._shared import Row, Table, largest_ratio, prior, push_forward, shares, times, total
 from optrand.theory.g21.response import CHANNELS
 
