@@ -185,9 +185,6 @@ class Form:
     compare: Statement
     where: Hypothesis | None = None
 
-    def speaks_of(self, instance: Any) -> bool:
-        return self.where is None or bool(_apply(self.where, instance))
-
 
 @cache
 def _list_instances(space: Callable[..., Iterable[Any]], *times: int) -> list[Any]:
@@ -278,34 +275,29 @@ def claim(
     def declare(compare: Statement) -> Claim:
         documented = inspect.getdoc(compare) or "(The wording is a docstring, which Python drops under -OO.)"
         forms = {"printed": Form(" ".join(documented.split("\n\n")[0].split()), compare, where)}
-        for kind, (wording, other, hypothesis, changes) in getattr(compare, "variants", {}).items():
-            forms[kind] = Form(wording, partial(other or compare, **changes), hypothesis or where)
+        for kind, (wording, other, hypothesis, changes) in getattr(compare, "forms", {}).items():
+            forms[kind] = Form(wording, partial(other, **changes), hypothesis or where)
         Claim.declared[name] = Claim(name, every, given, undecided, **forms)
         return Claim.declared[name]
 
     return declare
 
 
-def corrected(
-    wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
+def _add_form(
+    kind: str, wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
 ) -> Callable[[Statement], Statement]:
-    """Add the corrected form to a claim: `changes` of arguments, another hypothesis, or another function."""
-    return _add_variant("corrected", (wording, compare, where, changes))
-
-
-def false(
-    wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
-) -> Callable[[Statement], Statement]:
-    """Add the false variant to a claim, which every check must refute; arguments as of :func:`corrected`."""
-    return _add_variant("false", (wording, compare, where, changes))
-
-
-def _add_variant(kind: str, variant: tuple[Any, ...]) -> Callable[[Statement], Statement]:
     def add(printed: Statement) -> Statement:
-        vars(printed).setdefault("variants", {})[kind] = variant
+        vars(printed).setdefault("forms", {})[kind] = wording, compare or printed, where, changes
         return printed
 
     return add
+
+
+corrected = partial(_add_form, "corrected")
+"""Add the corrected form to a claim: its wording, and `changes` of arguments, another hypothesis or function."""
+
+false = partial(_add_form, "false")
+"""Add the false variant to a claim, which every check must refute; arguments as of :func:`corrected`."""
 
 
 def plain(name: str) -> str:
@@ -420,7 +412,7 @@ def _try(claim: Claim, form: Form, instances: Iterable[Any], *, until_broken: bo
     """Compare the sides of one form on the instances that fulfil its hypothesis."""
     cases, broken = [], None
     for instance in instances:
-        if form.speaks_of(instance):
+        if form.where is None or _apply(form.where, instance):
             cases.append(Case(instance, _apply(form.compare, instance)))
             if broken is None and not cases[-1].comparison.holds:
                 broken = cases[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
@@ -15,9 +15,8 @@ from typing import Any
 import cvxpy
 import numpy as np
 
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, draws, equal, false
 from optrand.theory._shared import (
-    RATIOS,
     Row,
     Setting,
     dot,
@@ -25,7 +24,6 @@ from optrand.theory._shared import (
     label_set,
     prior,
     push_forward,
-    shares,
     total,
 )
 from optrand.theory.b23.optima import Column, Cost, Members, absolute, half_square, sets
@@ -182,11 +180,7 @@ def _spread(before: Channel, after: Channel, tolerance: float = 0.0) -> Any:
     return [abs(sums - 1).max(), abs(new_means - old_means).max() / unit, (new - old).max() / unit]
 
 
-def _first_channels() -> Iterator[Channel]:
-    one, draw = Fraction(1), Random(12)  # noqa: S311
-    yield Channel(Setting((-one, one), shares((1, 1)), 2 * one), (0 * one,), ((one,), (one,)))
-    for ratio, k in product(RATIOS, (2, 3)):
-        yield any_randomizer(draw, Setting(label_set(draw, k), prior(draw, k), ratio))
+ONE, THIRD = Fraction(1), Fraction(1, 3)
 
 
 def _root(output: Fraction, label: Fraction) -> Fraction:
@@ -195,8 +189,8 @@ def _root(output: Fraction, label: Fraction) -> Fraction:
 
 @claim(
     "B23 Claim 12",
-    _first_channels,
-    Draws(35, lambda draw: any_randomizer(draw, draw_setting(draw, 5))),
+    [Channel(Setting((-ONE, ONE), (ONE / 2, ONE / 2), 2 * ONE), (0 * ONE,), ((ONE,), (ONE,)))],
+    Draws(45, lambda draw: any_randomizer(draw, draw_setting(draw, 5))),
     given="any randomizer with finitely many outputs, ratios up to exp(epsilon)",
 )
 @false(
@@ -217,30 +211,30 @@ def _move(by: Row) -> Row:
     return (by[1] - by[2], by[2] - by[0], by[0] - by[1])
 
 
-def _draw_exchange(draw: Random) -> dict[str, Any]:
-    labels, cost = label_set(draw, 3), draw.choice((half_square, absolute))
-    where = {"labels": labels, "outputs": label_set(draw, 3), "label": draw.choice(labels)}
-    return where | {"prior": Fraction(draw.randint(0, 3), 4), "cost": cost}
+NUMBERS, WIDE, ABOVE = (tuple(map(Fraction, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
 
-
-def _list_exchanges() -> list[dict[str, Any]]:
-    numbers, wide, above = (tuple(map(Fraction, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
-    one, third = Fraction(1), Fraction(1, 3)
-    return cases(
+EXCHANGES = (
+    cases(
         "labels outputs label prior cost",
-        (numbers, wide, one, third, half_square),
-        (numbers, wide, one, 0 * one, half_square),
-        (numbers, above, one, third, absolute),
-    )
-
-
-EXCHANGES = _list_exchanges, Draws(100, _draw_exchange)
+        (NUMBERS, WIDE, ONE, THIRD, half_square),
+        (NUMBERS, WIDE, ONE, 0 * ONE, half_square),
+        (NUMBERS, ABOVE, ONE, THIRD, absolute),
+    ),
+    draws(
+        100,
+        labels=lambda draw: label_set(draw, 3),
+        outputs=lambda draw: label_set(draw, 3),
+        label=lambda draw, labels: draw.choice(labels),
+        prior=[Fraction(n, 4) for n in range(4)],
+        cost=(half_square, absolute),
+    ),
+)
 
 
 @claim(
     "B23 Claim 13: symbols",
     *EXCHANGES,
-    given="three labels; a label favoured by the first and the last of three outputs, and not by the middle one",
+    given="three labels; a label favoured by the outer two of three outputs",
 )
 @corrected("The same by the distances of the three outputs.", by=lambda _, outputs: outputs)
 @false(
@@ -252,10 +246,6 @@ def labels_weigh_the_step(
 ) -> Comparison:
     """Moving probability to the middle output by the distances of three labels keeps the mean."""
     return equal(dot(_move(by(labels, outputs)), outputs), 0)
-
-
-def _change(outputs: Row, label: Fraction, prior: Fraction, cost: Cost) -> Fraction:
-    return prior * dot(_move(outputs), [cost(output, label) for output in outputs])
 
 
 @claim(
@@ -280,7 +270,7 @@ def the_step_gains(
 ) -> Comparison:
     """Moving probability of a label to the middle output makes any convex loss smaller."""
     least = Fraction(1, 10**12) if strict(prior, cost) else Fraction(0)
-    return at_most(_change(outputs, label, prior, cost), -least)
+    return at_most(prior * dot(_move(outputs), [cost(output, label) for output in outputs]), -least)
 
 
 @cache

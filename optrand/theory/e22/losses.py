@@ -81,12 +81,6 @@ def inverse_columns(distribution: Row, beta: Fraction) -> list[list[Fraction]]:
     return [[((y == true) - beta * distribution[y]) / (1 - beta) for y in labels] for true in labels]
 
 
-def largest_modified_loss(distribution: Row, beta: Fraction) -> Fraction:
-    """Return the largest modified loss in absolute value, of all losses from 0 to 1."""
-    signed = product(inverse_columns(distribution, beta), (1, -1))
-    return max(total(sign * w for w in column if sign * w > 0) for column, sign in signed)
-
-
 CHANNELS = (
     grid(
         q=map(shares, ([1], [1, 1], [1, 0], [0, 0, 1], [1, *[0] * 19])),
@@ -108,15 +102,18 @@ def inverses_are_at_most_root_2k(q: Row, beta: Fraction, square: int | None = No
 @false("The same with 1 for sqrt(2) K.", square=1)
 def columns_sum_to_root_2_k(q: Row, beta: Fraction, square: int | None = None) -> Comparison:
     """The absolute entries of a column of the inverse sum to at most sqrt(2) K / (1 - beta); compared in squares."""
-    sums = [total(map(abs, column)) ** 2 for column in inverse_columns(q, beta)]
-    return at_most(sums, Fraction(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
+    sums = abs(np.array(inverse_columns(q, beta))).sum(axis=1)
+    return at_most(sums**2, Fraction(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
 
 
 @claim("E22 Equation 1", *CHANNELS, given=IN_ONE)
 @false("The same without 1 - beta.", power=0)
 def losses_are_bounded_by_k(q: Row, beta: Fraction, power: int = 1) -> Comparison:
     """The modified loss is at most K / (1 - beta), and so sqrt(2) K / (1 - beta) (Lemma 4), in absolute value."""
-    return at_most(largest_modified_loss(q, beta), len(q) / (1 - beta) ** power)
+    columns = np.array(inverse_columns(q, beta))
+    # The losses that are 1 where weights have one sign, and 0 elsewhere.
+    largest = [np.maximum(sign * columns, 0).sum(axis=1) for sign in (1, -1)]
+    return at_most(largest, len(q) / (1 - beta) ** power)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ in one dimension with drawn labels: a mean less five standard errors is at most 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -65,7 +64,7 @@ def _draw_gradients(draw: Random) -> Table:
     return np.array([[Fraction(draw.randint(-9, 9)) for _ in range(size)] for _ in range(k)])
 
 
-SMALL_RATIOS = tuple(Fraction(text) for text in ("2", "11/10", "4/3", "271/100", "1000001/1000000"))
+SMALL_RATIOS = tuple(map(Fraction, ("2", "11/10", "4/3", "271/100", "1000001/1000000")))
 """Settings with budgets between 0 and 1, which the theorem is about."""
 
 BOUNDED = *_signs(SMALL_RATIOS), draws(40, vectors=_draw_gradients, ratio=SMALL_RATIOS)
@@ -239,11 +238,11 @@ class Replaced:
         return np.array([[self.lipschitz * total((p * abs(w - self.centres)).flat) for w in points] for p in masses])
 
 
-def _certain_labels() -> Iterator[Replaced]:
-    zero, one, third = Fraction(0), Fraction(1), Fraction(1, 3)
-    yield Replaced(np.array([[zero, one]]), np.array([[zero, one]]), np.array([[True, False]]))
-    mass, centres = np.array([[zero, third], [1 - third, zero]]), np.array([[zero, one], [one, one]])
-    yield Replaced(mass, centres, np.array([[True, False]] * 2))
+ONE, THIRD = Fraction(1), Fraction(1, 3)
+CERTAIN = [
+    Replaced(np.array([[0, ONE]]), np.array([[0, ONE]]), np.array([[True, False]])),
+    Replaced(np.array([[0, THIRD], [1 - THIRD, 0]]), np.array([[0, ONE], [ONE, ONE]]), np.array([[True, False]] * 2)),
+]
 
 
 def _draw_replaced(draw: Random) -> Replaced:
@@ -257,11 +256,12 @@ def _draw_replaced(draw: Random) -> Replaced:
     return Replaced(np.array(mass), np.array(centres), np.array(inside), diameter, lipschitz)
 
 
-EXAMPLES = _certain_labels, Draws(80, _draw_replaced)
-FINITE = "convex L-Lipschitz losses on an interval of length D, any labels kept"
-
-
-@claim("G21 Corollary 10: eq. 9", *EXAMPLES, given=FINITE)
+@claim(
+    "G21 Corollary 10: eq. 9",
+    CERTAIN,
+    Draws(80, _draw_replaced),
+    given="convex L-Lipschitz losses on an interval of length D, any labels kept",
+)
 @false("The same with ``D L Pr[label not kept]``.", factor=1)
 def differences_change_by_two(given: Replaced, factor: int = 2) -> Comparison:
     """With labels replaced, the difference of two points' risks changes by at most ``2 D L Pr[label not kept]``.

@@ -93,13 +93,6 @@ def stages_cost_epsilon_once(
     return at_most(ratio_of_neighbours(laws), exp_bracket(epsilon)[0])
 
 
-@lru_cache(maxsize=100)
-def _change_histograms(k: int, ids: tuple[int, ...]) -> Integers:
-    groups, several = Groups.of_ids(ids), product(range(k), repeat=len(ids))
-    pairs = (map(np.array, pair) for pair in product(several, repeat=2) if sum(map(ne, *pair)) == 1)
-    return np.array([groups.histograms(a, k) - groups.histograms(b, k) for a, b in pairs])
-
-
 @claim(
     "G21 Algorithm 4",
     k=(2, 3),
@@ -114,7 +107,9 @@ def noise_hides_groups(k: int, root: Fraction, ids: tuple[int, ...], *, own: int
 
     That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are.
     """
-    differences = _change_histograms(k, ids)
+    groups, several = Groups.of_ids(ids), product(range(k), repeat=len(ids))
+    pairs = (map(np.array, pair) for pair in product(several, repeat=2) if sum(map(ne, *pair)) == 1)
+    differences = np.array([groups.histograms(a, k) - groups.histograms(b, k) for a, b in pairs])
     changed = int(np.abs(differences).sum(axis=(1, 2)).max())
     seen = math.inf if np.ptp(differences, axis=2).any() else root
     return at_most(root ** (own * changed) if own else seen, root**2)
