@@ -16,7 +16,7 @@ from optrand.baselines._noise import LatticeStaircase
 from optrand.errors import Infeasible, InvalidInput
 from optrand.theory._shared import Setting, label_set, prior
 from optrand.theory.b23.grids import Descent, smallest_ratio, stair_chance
-from optrand.theory.b23.optima import FAR, AbsoluteLoss, Column, best_on_grid, half_square, minimise, response_ends
+from optrand.theory.b23.optima import FAR, Column, absolute_infimum, absolute_within, best_on_grid, half_square, minimise, response_ends
 from optrand.theory.b23.predictors import predict, predictor_loss, table_1
 from optrand.theory.b23.transformations import move_forward, staircases
 
@@ -82,13 +82,14 @@ def favoured(*labels: int) -> tuple[bool, ...]:
 
 def test_of_absolute_loss_there_may_be_no_optimum() -> None:
     # Theorem 6 as printed. No reach of the outputs has the least loss, and any loss above it is reached.
-    posed = AbsoluteLoss(Setting(numbers(0, 1, 2), numbers("5/11", "5/11", "1/11"), Fraction(2)))
-    assert posed.infimum == Fraction(82, 33)
-    within = [posed.loss_within(Fraction(reach)) for reach in (2, 20, 200, 2_000, FAR)]
-    assert all(coarse > fine > posed.infimum for coarse, fine in pairwise(within))
-    assert within[3] - posed.infimum < Fraction(1, 1_000)
-    alike = AbsoluteLoss(Setting(numbers(0, 1, 2), numbers("1/3", "1/3", "1/3"), Fraction(2)))
-    assert alike.loss_within(FAR) == alike.infimum
+    setting = Setting(numbers(0, 1, 2), numbers("5/11", "5/11", "1/11"), Fraction(2))
+    infimum = absolute_infimum(setting)
+    assert infimum == Fraction(82, 33)
+    within = [absolute_within(setting, Fraction(reach)) for reach in (2, 20, 200, 2_000, FAR)]
+    assert all(coarse > fine > infimum for coarse, fine in pairwise(within))
+    assert within[3] - infimum < Fraction(1, 1_000)
+    alike = Setting(numbers(0, 1, 2), numbers("1/3", "1/3", "1/3"), Fraction(2))
+    assert absolute_within(alike, FAR) == absolute_infimum(alike)
 
 
 def test_table_one_by_hand() -> None:

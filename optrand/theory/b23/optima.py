@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise, product
 from random import Random
 
@@ -22,7 +22,19 @@ from optrand.errors import Infeasible, InvalidInput
 from optrand.model._problem import OutputSet, Problem
 from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies._paths import count_outputs
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false
+from optrand.theory._engine import (
+    TOLERANCE,
+    Comparison,
+    Space,
+    at_most,
+    cases,
+    claim,
+    corrected,
+    draws,
+    equal,
+    false,
+    grid,
+)
 from optrand.theory._shared import Row, Setting, dot, label_set, prior, settings, shares, total
 
 Members = tuple[bool, ...]
@@ -125,56 +137,39 @@ def minimise(
     return value, tuple(found.get(j, Fraction(0)) for j in range(count))
 
 
-@dataclass(frozen=True)
-class Mesh:
-    """A setting and `n` outputs from the lowest to the highest one of debiased randomized response."""
-
-    setting: Setting
-    n: int
-
-    @property
-    def ends(self) -> tuple[Fraction, Fraction]:
-        """`L` and `U`."""
-        return response_ends(self.setting.labels, self.setting.ratio)
-
-    @property
-    def size(self) -> Fraction:
-        """`Delta`."""
-        return (self.ends[1] - self.ends[0]) / (self.n - 1)
-
-    @property
-    def in_floats(self) -> optrand.Grid:
-        """The package's outputs of Algorithm 2."""
-        return optrand.feasible_output_set(self.setting.floats[0], math.log(self.setting.ratio), self.n)
-
-    @lru_cache(maxsize=1_000)  # noqa: B019
-    def least(self, loss: Cost = half_square, n: int = 0) -> Fraction:
-        """Return the least loss on the grid, or with another number of outputs."""
-        (low, high), steps = self.ends, (n or self.n) - 1
-        return best_on_grid(self.setting, [low + (high - low) * i / steps for i in range(steps + 1)], loss)[0]
-
-
 THREE = tuple(map(Fraction, range(3)))
-
-
-def _small_meshes() -> Iterator[Mesh]:
-    yield Mesh(Setting(THREE[:2], shares((1, 1)), Fraction(2)), 2)
-    yield from (Mesh(Setting(THREE, shares((1, 1, 1)), Fraction(3)), n) for n in (2, 3, 6))
+SMALL = [
+    (Setting(THREE[:2], shares((1, 1)), Fraction(2)), 2),
+    *((Setting(THREE, shares((1, 1, 1)), Fraction(3)), n) for n in (2, 3, 6)),
     # All the prior between two outputs: as E grows, the excess is that of rounding at its worst place.
-    yield from (Mesh(Setting(THREE, shares((0, 1, 0)), Fraction(ratio)), 2 + ratio % 2) for ratio in (1_000, 3))
+    *((Setting(THREE, shares((0, 1, 0)), Fraction(ratio)), n) for ratio, n in ((1_000, 2), (3, 3))),
+]
 
 
-@cache
-def _draw_mesh(number: int, most: int) -> Mesh:
-    draw = Random(number)  # noqa: S311
+def _draw_setting(draw: Random, most: int = 4) -> Setting:
     k = draw.randint(2, most)
-    setting = Setting(label_set(draw, k), prior(draw, k), 1 + Fraction(draw.randint(1, 60), 10))
-    return Mesh(setting, draw.randint(2, 10))
+    return Setting(label_set(draw, k), prior(draw, k), 1 + Fraction(draw.randint(1, 60), 10))
 
 
 def meshes(most: int, count: int) -> tuple[Space, ...]:
-    """Return spaces of meshes of at most `most` labels; claims share them, so that each optimum is found once."""
-    return _small_meshes, Draws(count, lambda draw: _draw_mesh(draw.randint(0, 10**9), most))
+    """Return settings and `n`, that of outputs from the lowest to the highest one of debiased randomized response."""
+    return cases("setting n", *SMALL), draws(count, setting=partial(_draw_setting, most=most), n=range(2, 11))
+
+
+def mesh_size(setting: Setting, n: int) -> Fraction:
+    low, high = response_ends(setting.labels, setting.ratio)
+    return (high - low) / (n - 1)
+
+
+def float_outputs(setting: Setting, n: int) -> optrand.Grid:
+    """Return the package's outputs of Algorithm 2."""
+    return optrand.feasible_output_set(setting.floats[0], math.log(setting.ratio), n)
+
+
+@lru_cache(maxsize=1_000)
+def least_on_mesh(setting: Setting, n: int, loss: Cost = half_square) -> Fraction:
+    low, high = response_ends(setting.labels, setting.ratio)
+    return best_on_grid(setting, [low + (high - low) * i / (n - 1) for i in range(n)], loss)[0]
 
 
 def pose(setting: Setting, outputs: OutputSet | None = None) -> Problem:
@@ -198,18 +193,17 @@ def least_on_line(setting: Setting) -> float:
     "B23 Algorithm 1",
     *meshes(4, 4),
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
-    where=lambda mesh: mesh.setting.k > 2,
+    where=lambda setting: setting.k > 2,
 )
 @false("The same if privacy holds between neighbouring labels only.", apart=1)
-def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
+def printed_program_is_right(setting: Setting, n: int, apart: int = 10) -> Comparison:
     """The program, solved as printed, has the loss of the best sum of staircase columns on its outputs."""
-    problem, outputs = pose(mesh.setting, mesh.in_floats), mesh.in_floats.values
-    places = np.arange(mesh.setting.k)
-    distance = np.abs(places[:, np.newaxis] - places)
-    epsilons = np.where(distance <= apart, problem.epsilon, np.inf)
-    np.fill_diagonal(epsilons, 0.0)
-    program = Program(problem.labels, problem.prior, outputs, privacy=Pairwise(epsilons), constraints=[Unbiased()])
-    return equal(program.solve("CLARABEL").value, float(mesh.least()), tolerance=TOLERANCE.cones)
+    outputs, places = float_outputs(setting, n), np.arange(setting.k)
+    problem, distance = pose(setting, outputs), np.abs(places[:, np.newaxis] - places)
+    epsilons = np.where(distance <= apart, problem.epsilon * (distance > 0), np.inf)
+    unbiased = [Unbiased()]
+    program = Program(problem.labels, problem.prior, outputs.values, privacy=Pairwise(epsilons), constraints=unbiased)
+    return equal(program.solve("CLARABEL").value, float(least_on_mesh(setting, n)), tolerance=TOLERANCE.cones)
 
 
 @claim(
@@ -234,40 +228,30 @@ coefficients below 10^110 (Cramer's rule, labels and priors as drawn here): beyo
 """
 
 
-@dataclass(frozen=True)
-class AbsoluteLoss:
-    """Absolute loss with outputs anywhere on the line. Convex, it gains nothing from outputs between two labels."""
+@lru_cache(maxsize=1_000)
+def absolute_infimum(setting: Setting) -> Fraction:
+    """Return the infimum of absolute losses of unbiased randomizers on the line.
 
-    setting: Setting
-
-    @cached_property
-    def infimum(self) -> Fraction:
-        """The infimum of the losses of unbiased randomizers.
-
-        An output at distance `d` beyond the last label, of mass `c`, is to the rows and to the loss the same as mass
-        `c` at that label and a moment ``c d`` beside it. A moment without mass is an output at infinity.
-        """
-        setting, members = self.setting, sets(self.setting.k)
-        costs, columns = price_columns(setting, product(members, setting.labels), absolute)
-        for weights, side in product((weigh(each, setting.ratio) for each in members), (-1, 1)):
-            costs.append(dot(weights, setting.prior))
-            columns.append([*[Fraction(0)] * setting.k, *(side * weight for weight in weights)])
-        return minimise(costs, columns, [*[Fraction(1)] * setting.k, *setting.labels])[0]
-
-    def loss_within(self, reach: Fraction) -> Fraction:
-        """Return the least loss with outputs at most `reach` beyond the labels."""
-        labels = self.setting.labels
-        return best_on_grid(self.setting, [labels[0] - reach, *labels, labels[-1] + reach], absolute)[0]
+    Convex, it gains nothing from outputs between two labels. An output at distance `d` beyond the last label, of mass
+    `c`, is to the rows and to the loss the same as mass `c` at that label and a moment ``c d`` beside it. A moment
+    without mass is an output at infinity.
+    """
+    members = sets(setting.k)
+    costs, columns = price_columns(setting, product(members, setting.labels), absolute)
+    for weights, side in product((weigh(each, setting.ratio) for each in members), (-1, 1)):
+        costs.append(dot(weights, setting.prior))
+        columns.append([*[Fraction(0)] * setting.k, *(side * weight for weight in weights)])
+    return minimise(costs, columns, [*[Fraction(1)] * setting.k, *setting.labels])[0]
 
 
-def _draw_absolute_loss(draw: Random) -> AbsoluteLoss:
-    k = draw.randint(2, 4)
-    return AbsoluteLoss(Setting(label_set(draw, k), prior(draw, k), 1 + Fraction(draw.randint(1, 60), 10)))
+def absolute_within(setting: Setting, reach: Fraction) -> Fraction:
+    """Return the least absolute loss with outputs at most `reach` beyond the labels."""
+    labels = setting.labels
+    return best_on_grid(setting, [labels[0] - reach, *labels, labels[-1] + reach], absolute)[0]
 
 
-def _box_has_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
+def _box_has_an_optimum(setting: Setting) -> Comparison:
     """Compare the corners of a box, where a convex piecewise linear loss has its optimum, with a finer grid."""
-    setting = absolute_loss.setting
     box = sorted({*setting.labels, *response_ends(setting.labels, setting.ratio)})
     least, columns = best_on_grid(setting, box, absolute)
     finer = best_on_grid(setting, [*box, *((a + b) / 2 for a, b in pairwise(box))], absolute)[0]
@@ -276,20 +260,19 @@ def _box_has_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
 
 @claim(
     "B23 Theorem 6: existence",
-    [
-        AbsoluteLoss(Setting(THREE[: len(weights)], shares(weights), Fraction(ratio)))
-        for ratio in (2, 100)
-        for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0))
-    ],
-    Draws(5, _draw_absolute_loss),
+    grid(
+        setting=[
+            Setting(THREE[: len(weights)], shares(weights), Fraction(ratio))
+            for ratio in (2, 100)
+            for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0))
+        ]
+    ),
+    draws(5, setting=_draw_setting),
     given="absolute loss, which is convex and least at the label; any finite labels, prior and epsilon; counted is "
     "whether outputs within 10^200 of the labels leave more than the infimum",
 )
-@corrected(
-    "For outputs in a feasible box an optimal one exists, with at most `2 k` outputs.",
-    _box_has_an_optimum,
-)
-@false("Of absolute loss one exists if no label has the prior 0.", where=lambda loss: all(loss.setting.prior))
-def there_is_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
+@corrected("For outputs in a feasible box an optimal one exists, with at most `2 k` outputs.", _box_has_an_optimum)
+@false("Of absolute loss one exists if no label has the prior 0.", where=lambda setting: all(setting.prior))
+def there_is_an_optimum(setting: Setting) -> Comparison:
     """For any convex loss that is least at the label, absolute loss for one, an optimal unbiased randomizer exists."""
-    return equal(int(absolute_loss.loss_within(FAR) > absolute_loss.infimum), 0)
+    return equal(int(absolute_within(setting, FAR) > absolute_infimum(setting)), 0)
