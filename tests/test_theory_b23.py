@@ -16,7 +16,16 @@ from optrand.baselines._noise import LatticeStaircase
 from optrand.errors import Infeasible, InvalidInput
 from optrand.theory._shared import Setting, label_set, prior
 from optrand.theory.b23.grids import Descent, smallest_ratio, stair_chance
-from optrand.theory.b23.optima import FAR, Column, absolute_infimum, absolute_within, best_on_grid, half_square, minimise, response_ends
+from optrand.theory.b23.optima import (
+    FAR,
+    Column,
+    absolute_infimum,
+    absolute_within,
+    best_on_grid,
+    half_square,
+    minimise,
+    response_ends,
+)
 from optrand.theory.b23.predictors import predict, predictor_loss, table_1
 from optrand.theory.b23.transformations import move_forward, staircases
 
