@@ -80,7 +80,7 @@ WHOLE = "noise in whole rows; compared as ratios"
         for noise, share in (("3/2", "99/100"), ("101/100", "9/10"), ("5", "1/2"))
     ),
     # A count just below the threshold, one above it and a large one come near to all that can be spent.
-    cases("others tau noise resampling", ((0, 5, 6), Fraction(1, 12), Fraction(11, 10), Fraction(1, 2))),
+    cases("others tau noise resampling", ((0, 2, 3), Fraction(1, 6), Fraction(11, 10), Fraction(1, 2))),
     given=f"beta above 0, so that the noisy distribution is defined; {WHOLE}",
 )
 @corrected("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)

@@ -18,53 +18,48 @@ from scipy.optimize import minimize_scalar
 from optrand.base._arithmetic import exp_bracket, log_bracket
 from optrand.base._validation import Floats
 from optrand.baselines import UnaryBits
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
+from optrand.theory._engine import (
+    TOLERANCE,
+    Comparison,
+    at_most,
+    cases,
+    claim,
+    corrected,
+    draws,
+    equal,
+    false,
+    grid,
+)
 from optrand.theory._shared import Row, binomial, bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
 
-
-def _draw_neighbours(draw: Random) -> dict[str, Any]:
-    k = draw.randint(1, 6)
-    here, *there = (Fraction(draw.randint(0, 12), 12) for _ in range(k + 1))
-    return {
-        "distances": tuple(Fraction(d, 10) for d in sorted(draw.sample(range(1, 20), k))),
-        "here": here,
-        "there": tuple(there),
-        "bits": tuple(draw.randint(0, 1) for _ in range(k)),
-        "odds": 1 + Fraction(draw.randint(1, 60), 10),
-    }
+TWELFTHS = tuple(Fraction(n, 12) for n in range(13))
 
 
 @claim(
     "Z25 Equation 33",
-    grid(
-        distances=[(Fraction(1),)],
-        here=[Fraction(1), Fraction(0)],
-        there=[(Fraction(1),)],
-        bits=[(0,), (1,)],
-        odds=[Fraction(2), Fraction(11, 10), Fraction(50)],
+    grid(distances=[(1,)], here=(1, Fraction(0)), there=[(1,)], bits=[(0,), (1,)], odds=[Fraction(2), Fraction(50)]),
+    draws(
+        120,
+        there=lambda draw: draw.choices(TWELFTHS, k=draw.randint(1, 6)),
+        distances=lambda draw, there: [Fraction(d, 10) for d in sorted(draw.sample(range(1, 20), len(there)))],
+        bits=lambda draw, there: draw.choices((0, 1), k=len(there)),
+        here=TWELFTHS,
+        odds=[Fraction(n, 10) for n in range(11, 71)],
     ),
-    Draws(120, _draw_neighbours),
     given="probabilities that are Lipschitz, neighbours on the line",
 )
 @corrected("The output is as near to the mean of a bit of its class: a tilde is lost.", tilde=True)
 @false("As corrected, with the distance of the nearest neighbour.", tilde=True, far=0)
 def outputs_are_near(
-    distances: Row,
-    here: Fraction,
-    there: Row,
-    bits: tuple[int, ...],
-    odds: Fraction,
-    *,
-    tilde: bool = False,
-    far: int = -1,
+    distances: Row, here: Fraction, there: Row, bits: Row, odds: Fraction, *, tilde: bool = False, far: int = -1
 ) -> Comparison:
     """The output is within noise plus ``(r - 1) / (r + 1) L rho`` of the probability of its class.
 
     ``rho`` is the distance of the farthest neighbour, ``L`` the Lipschitz constant, ``r = exp(epsilon / 2)``; noise is
     how far the bits are from their own means, on average.
     """
-    output = Fraction(sum(bits), len(bits))
+    output = total(map(Fraction, bits)) / len(bits)
     noise = abs(output - total(bit_mean(p, odds) for p in there) / len(bits))
     known = [(Fraction(0), here), *zip(distances, there, strict=True)]
     slope = max(abs(p - q) / (b - a) for a, p in known for b, q in known if a < b)
@@ -183,7 +178,7 @@ def errors_balance(dimension: int, size: float, epsilon: float, shrinking: int =
     best = balance_errors(d, size, epsilon, shrinking=shrinking)
     one, least = balance_errors(d, 1.0, 1.0, shrinking=shrinking)
     k = one * epsilon ** (-2 * d / (d + 2)) * size ** (2 / (d + 2))
-    return equal(best, [k, epsilon * least * (size * epsilon**power) ** (-1 / (d + 2))], tolerance=1e-6)
+    return equal(best, [k, epsilon * least * (size * epsilon**power) ** (-1 / (d + 2))], tolerance=TOLERANCE.cones)
 
 
 MIDDLES = (np.arange(100) + 0.5) / 100
