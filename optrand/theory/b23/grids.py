@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cached_property, lru_cache
 from itertools import permutations, product
 from random import Random
@@ -23,7 +23,7 @@ from optrand.theory._shared import RATIOS, Row, Setting, label_set, largest_rati
 from optrand.theory.b23 import optima
 
 
-def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | float:
+def smallest_ratio(labels: Row, low: F, high: F) -> F | float:
     """Return the least ratio of an unbiased randomizer with outputs between two ends; infinite if a label is an end.
 
     The two ends alone have it: see :func:`optrand.unbiased_range`.
@@ -34,8 +34,8 @@ def smallest_ratio(labels: Row, low: Fraction, high: Fraction) -> Fraction | flo
 
 
 @claim("B23 Proposition 7", *settings(100), given="at least two labels, any epsilon above 0")
-@false("The same with both ends a tenth nearer to the labels.", nearer=Fraction(1, 10))
-def two_ends_are_enough(setting: Setting, nearer: Fraction = Fraction(0)) -> Comparison:
+@false("The same with both ends a tenth nearer to the labels.", nearer=F(1, 10))
+def two_ends_are_enough(setting: Setting, nearer: F = F(0)) -> Comparison:
     """The lowest and the highest output of debiased randomized response carry an unbiased epsilon-DP randomizer."""
     (low, high), first, last = (
         optima.response_ends(setting.labels, setting.ratio),
@@ -46,18 +46,18 @@ def two_ends_are_enough(setting: Setting, nearer: Fraction = Fraction(0)) -> Com
     return at_most(smallest_ratio(setting.labels, low, high), setting.ratio)
 
 
-NUMBERS = tuple(map(Fraction, ("1", "2", "1/3")))
+NUMBERS = tuple(map(F, ("1", "2", "1/3")))
 
 
 @claim(
     "B23 Proposition 7: last step",
     grid(a=NUMBERS, b=NUMBERS, c=NUMBERS),
-    Draws(200, lambda draw: {name: Fraction(draw.randint(1, 1_000), draw.randint(1, 1_000)) for name in "abc"}),
+    Draws(200, lambda draw: {name: F(draw.randint(1, 1_000), draw.randint(1, 1_000)) for name in "abc"}),
     given="three positive numbers",
 )
 @corrected("For positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).", where=lambda b, c: b >= c)
 @false("For positive numbers with `a >= c` it is.", where=lambda a, c: a >= c)
-def a_summand_shrinks_a_ratio(a: Fraction, b: Fraction, c: Fraction) -> Comparison:
+def a_summand_shrinks_a_ratio(a: F, b: F, c: F) -> Comparison:
     """For positive numbers, `(a + b) / (a + c) <= b / c`."""
     return at_most((a + b) / (a + c), b / c)
 
@@ -70,19 +70,17 @@ def a_summand_shrinks_a_ratio(a: Fraction, b: Fraction, c: Fraction) -> Comparis
 )
 @corrected("The grid for epsilon_2, the budget of the labels, does.", budget=lambda _, second: second)
 @false("The grid for epsilon_1 + epsilon_2, the whole budget, does.", budget=lambda first, second: first * second)
-def budget_of_the_prior_decides(
-    labels: Row, first: Fraction, second: Fraction, budget: Any = lambda first, _: first
-) -> Comparison:
+def budget_of_the_prior_decides(labels: Row, first: F, second: F, budget: Any = lambda first, _: first) -> Comparison:
     """The grid that Algorithm 2 makes for epsilon_1, the prior's budget, carries a randomizer for epsilon_2."""
     return at_most(smallest_ratio(labels, *optima.response_ends(labels, budget(first, second))), second)
 
 
-MESHES = *optima.meshes(4, 4), [{"setting": Setting(optima.THREE, shares((1, 1, 1)), Fraction(2)), "n": 80}]
+MESHES = *optima.meshes(4, 4), [{"setting": Setting(optima.THREE, shares((1, 1, 1)), F(2)), "n": 80}]
 """The last is so fine that a grid between the ends loses more than a mesh against outputs on the line."""
 
 
 @lru_cache(maxsize=1_000)
-def _absolute_excess(setting: Setting, n: int) -> Fraction:
+def _absolute_excess(setting: Setting, n: int) -> F:
     """Return the loss above the interval's, where the loss is piecewise linear and ends and labels suffice."""
     everywhere = sorted({*optima.response_ends(setting.labels, setting.ratio), *setting.labels})
     return (
@@ -104,8 +102,8 @@ def loss_grows_by_the_mesh(setting: Setting, n: int) -> Comparison:
 
 
 @claim("B23 Lemma 8: how loose", *MESHES[:2], given="as of Lemma 8; statements of ours, sharper than the paper")
-@false("It costs at most 49/50 of either more.", share=Fraction(49, 50))
-def loss_grows_by_less(setting: Setting, n: int, share: Fraction = Fraction(1)) -> Comparison:
+@false("It costs at most 49/50 of either more.", share=F(49, 50))
+def loss_grows_by_less(setting: Setting, n: int, share: F = F(1)) -> Comparison:
     """A grid of mesh Delta costs at most Delta / 2 more for absolute loss, Delta^2 / 8 more for halved squared loss."""
     outputs, size = optima.float_outputs(setting, n), optima.mesh_size(setting, n)
     interval = optima.prove(optima.pose(setting, optrand.Interval(outputs.low, outputs.high)))[1].lower
@@ -120,10 +118,8 @@ def loss_grows_by_less(setting: Setting, n: int, share: Fraction = Fraction(1)) 
     given="halved squared loss, grids of Algorithm 2; exact optima",
 )
 @corrected("It does not grow as the mesh is halved: the new grid holds the old one.", more=lambda n: n - 1)
-@false("It gets smaller as the mesh is halved.", more=lambda n: n - 1, strict=Fraction(1, 10**12))
-def finer_is_better(
-    setting: Setting, n: int, more: Callable[[int], int] = lambda _: 1, strict: Fraction = Fraction(0)
-) -> Comparison:
+@false("It gets smaller as the mesh is halved.", more=lambda n: n - 1, strict=F(1, 10**12))
+def finer_is_better(setting: Setting, n: int, more: Callable[[int], int] = lambda _: 1, strict: F = F(0)) -> Comparison:
     """The least loss on a grid does not grow as its mesh is made smaller, by one more output."""
     return at_most(optima.least_on_mesh(setting, n + more(n)) * (1 + strict), optima.least_on_mesh(setting, n))
 
@@ -133,13 +129,13 @@ def _loss(closed_form: Callable[..., optrand.Mechanism], setting: Setting) -> fl
     return closed_form(labels, prior=prior, epsilon=math.log(setting.ratio)).value
 
 
-LARGE = Fraction(10**7)
+LARGE = F(10**7)
 
 
 @claim(
     "B23 Section 3.1: large epsilon",
     [Setting(optima.THREE, shares(weights), LARGE) for weights in ((1, 1, 1), (1, 0, 1))],
-    [Setting(tuple(map(Fraction, range(8))), shares(weights), LARGE) for weights in ([1] * 8, [*range(8, 0, -1)])],
+    [Setting(tuple(map(F, range(8))), shares(weights), LARGE) for weights in ([1] * 8, [*range(8, 0, -1)])],
     given="halved squared loss, end labels that occur, labels not far from even",
     undecided="an observation that names no epsilon: tried at exp(epsilon) = 10^7",
 )
@@ -165,10 +161,10 @@ def response_is_approached(setting: Setting) -> Comparison:
     "B23 Section 3.1: small epsilon",
     [
         Setting(labels, shares(weights), ratio)
-        for ratio in map(Fraction, ("101/100", "11/10", "27/10"))
+        for ratio in map(F, ("101/100", "11/10", "27/10"))
         for labels, weights in (
             *((optima.THREE, each) for each in ((1, 1, 1), (0, 1, 0), (1, 0, 0))),
-            (tuple(map(Fraction, ("-3", "0", "1/7", "2", "100"))), (2, 9, 0, 4, 1)),
+            (tuple(map(F, ("-3", "0", "1/7", "2", "100"))), (2, 9, 0, 4, 1)),
         )
     ],
     given="halved squared loss, any labels and prior, epsilon up to 1",
@@ -185,40 +181,40 @@ def two_outputs_are_approached(setting: Setting, part: int = 2) -> Comparison:
 
 
 Counts = tuple[int, ...]
-ONE = Fraction(1)
+ONE = F(1)
 
 
-def variance(value: Fraction, gaps: int) -> Fraction:
+def variance(value: F, gaps: int) -> F:
     """Return the variance of a label rounded to even knots from 0 to 48: the product of its distances from both."""
-    gap = Fraction(48, gaps)
+    gap = F(48, gaps)
     return value % gap * (gap - value % gap)
 
 
 @claim(
     "B23 Section 3.1: variance of rounding",
     gaps=(1, 2, 3, 4, 6, 12, 24),
-    value=[Fraction(24), *(Fraction(n, 2) for n in range(0, 97, 5))],
+    value=[F(24), *(F(n, 2) for n in range(0, 97, 5))],
     given="labels of an interval, even knots; knots are added",
 )
 @corrected(
     "It does not grow as knots are added to others, and is at most a quarter of the squared gap.",
-    lambda value, gaps: at_most(variance(value, 2 * gaps), [variance(value, gaps), Fraction(48, 2 * gaps) ** 2 / 4]),
+    lambda value, gaps: at_most(variance(value, 2 * gaps), [variance(value, gaps), F(48, 2 * gaps) ** 2 / 4]),
 )
 @false(
     "Of each label it becomes a quarter as the gap is halved.",
     lambda value, gaps: at_most(variance(value, 2 * gaps), variance(value, gaps) / 4),
 )
-def variance_shrinks(value: Fraction, gaps: int) -> Comparison:
+def variance_shrinks(value: F, gaps: int) -> Comparison:
     """As the gap between knots decreases, the variance that rounding adds to a label does not grow: one gap more."""
     return at_most(variance(value, gaps + 1), variance(value, gaps))
 
 
-def _noise(epsilon: float) -> Fraction:
+def _noise(epsilon: float) -> F:
     """Return the factor ``exp(-epsilon / 2)`` between neighbouring integers: noise of scale ``2 / epsilon``."""
     return 1 / exp_bracket(epsilon / 2)[0]
 
 
-def _histogram_law(counts: Counts, q: Fraction) -> dict[Counts, Fraction]:
+def _histogram_law(counts: Counts, q: F) -> dict[Counts, F]:
     near = range(sum(counts) + 2)
     laws = [[(1 - q) / (1 + q) * q ** abs(x - count) if x else q**count / (1 + q) for x in near] for count in counts]
     return {seen: times(law[x] for law, x in zip(laws, seen, strict=True)) for seen in product(near, repeat=len(laws))}
@@ -252,9 +248,9 @@ def _lose_labels(first: float, epsilon: float) -> float:
 
 @claim(
     "B23 Appendix C: split",
-    root=[Fraction(1, part) for part in (10, 50, 250)],
+    root=[F(1, part) for part in (10, 50, 250)],
     epsilon=(0.5, 1.0, 4.0),
-    factor=[Fraction(1, 2), Fraction(2), Fraction(1, 3), Fraction(3, 2)],
+    factor=[F(1, 2), F(2), F(1, 3), F(3, 2)],
     given="two labels, n = 2 / root**2; the root is the budget sqrt(k / n), other budgets a factor away",
     undecided="the argument is quoted from another paper and leaves factors open: only its bound is tried",
 )
@@ -262,7 +258,7 @@ def _lose_labels(first: float, epsilon: float) -> float:
     "No other budget of the prior leaves less expected loss of the labels, whose prior is not used at all.",
     lambda root, epsilon, factor: at_most(*(_lose_labels(float(each), epsilon) for each in (root, factor * root))),
 )
-def the_root_is_best_for_the_bound(root: Fraction, factor: Fraction) -> Comparison:
+def the_root_is_best_for_the_bound(root: F, factor: F) -> Comparison:
     """No other budget of the prior makes the bound epsilon_1 + k / (n epsilon_1) smaller than sqrt(k / n) does."""
     return at_most(root + root**2 / root, factor * root + root**2 / (factor * root))
 
@@ -274,27 +270,27 @@ class Descent:
     The bias points away from `c`. `root` is ``sqrt((L + alpha)**2 + sigma**2)``, and there are ``steps**2`` places.
     """
 
-    slope: Fraction
-    bias: Fraction
-    sigma: Fraction
-    root: Fraction
-    target: Fraction
+    slope: F
+    bias: F
+    sigma: F
+    root: F
+    target: F
     steps: int
 
-    def gradient(self, w: Fraction) -> Fraction:
+    def gradient(self, w: F) -> F:
         """Return the gradient of the loss, with the bias."""
         side = (w > self.target) - (w < self.target)
         return self.slope * side - self.bias * (side or 1)
 
     @cached_property
-    def excess(self) -> Fraction:
+    def excess(self) -> F:
         """The expected loss of the mean of all `T` places, over all paths; the least loss is 0."""
-        start, step = Fraction(int(2 * self.target <= 1)), 1 / (self.root * self.steps)
-        paths: Counter[tuple[Fraction, Fraction]] = Counter({(start, start): 1})
+        start, step = F(int(2 * self.target <= 1)), 1 / (self.root * self.steps)
+        paths: Counter[tuple[F, F]] = Counter({(start, start): 1})
         for _ in range(self.steps**2 - 1):
             before, paths = paths, Counter()
             for ((w, passed), count), noise in product(before.items(), {-self.sigma, self.sigma}):
-                moved = min(max(w - step * (self.gradient(w) + noise), Fraction(0)), Fraction(1))
+                moved = min(max(w - step * (self.gradient(w) + noise), F(0)), F(1))
                 paths[moved, passed + moved] += count
         lost = (abs(passed / self.steps**2 - self.target) * count for (_, passed), count in paths.items())
         return self.slope * total(lost) / paths.total()
@@ -303,9 +299,9 @@ class Descent:
 def _draw_descent(draw: Random) -> Descent:
     # Whole numbers with a**2 + b**2 == c**2, so that the printed step size is a rational.
     whole, sigma, root = draw.choice(((3, 0, 3), (3, 4, 5), (4, 3, 5), (5, 12, 13), (8, 15, 17)))
-    bias = Fraction(draw.randint(0, 4 * whole - 1), 4)
-    steps, target = draw.randint(1, 3 if sigma else 12), Fraction(draw.randint(0, 4), 4)
-    return Descent(whole - bias, bias, Fraction(sigma), Fraction(root), target, steps)
+    bias = F(draw.randint(0, 4 * whole - 1), 4)
+    steps, target = draw.randint(1, 3 if sigma else 12), F(draw.randint(0, 4), 4)
+    return Descent(whole - bias, bias, F(sigma), F(root), target, steps)
 
 
 @claim(
@@ -322,20 +318,18 @@ def descent_comes_near(descent: Descent, share: int = 1) -> Comparison:
 
 @claim(
     "B23 Lemma 15: tightness",
-    grid(alpha=[Fraction(1)], R=[Fraction(1)], w=[Fraction(i, 4) for i in range(5)]),
+    grid(alpha=[F(1)], R=[F(1)], w=[F(i, 4) for i in range(5)]),
     draws(
         100,
-        alpha=[Fraction(n, 3) for n in range(1, 51)],
-        R=[Fraction(n, 7) for n in range(1, 51)],
+        alpha=[F(n, 3) for n in range(1, 51)],
+        R=[F(n, 7) for n in range(1, 51)],
         w=lambda draw, R: R * draw.randint(0, 9) / 9,
     ),
     given="losses alpha w / 2 and -alpha w / 2 on [0, R], which an oracle of bias alpha / 2 makes look alike",
 )
 @corrected("Anywhere the larger of the two excess losses is at least alpha R / 4.", which=max)
 @false("Anywhere the larger of the two excess losses is at least 3 alpha R / 8.", which=max, eighths=3)
-def tightness(
-    alpha: Fraction, R: Fraction, w: Fraction, which: Callable[..., Fraction] = min, eighths: int = 2
-) -> Comparison:
+def tightness(alpha: F, R: F, w: F, which: Callable[..., F] = min, eighths: int = 2) -> Comparison:
     """Anywhere the smaller of the two excess losses is at least alpha R / 4."""
     return at_most(eighths * alpha * R / 8, which(w, R - w) * alpha / 2)
 
@@ -345,7 +339,7 @@ def fall(x: int, length: int, jump: int) -> int:
     return abs(x) // length + (abs(x) % length >= jump)
 
 
-def stair_chance(x: int, length: int, jump: int, ratio: Fraction) -> Fraction:
+def stair_chance(x: int, length: int, jump: int, ratio: F) -> F:
     """Return the probability of an integer by the definition."""
     b = 1 / ratio
     return (1 - b) / (2 * jump + 2 * b * (length - jump) - (1 - b)) * b ** fall(x, length, jump)
@@ -366,7 +360,7 @@ def discrete_stairs_are_private(length: int, jump: int, more: int = 0) -> Compar
 
 @claim("B23 Definition 19: total", [each | {"ratio": r} for each in STAIRS for r in RATIOS], given=ANY_DELTA)
 @false("Its values sum to 1 without the term that counts 0 once.", once=0)
-def discrete_stairs_sum_to_one(length: int, jump: int, ratio: Fraction, once: int = 1) -> Comparison:
+def discrete_stairs_sum_to_one(length: int, jump: int, ratio: F, once: int = 1) -> Comparison:
     """The discrete staircase sums to 1."""
     # Both sides, each a geometric series of stairs.
     side = total(stair_chance(x, length, jump, ratio) for x in range(length)) / (1 - 1 / ratio)

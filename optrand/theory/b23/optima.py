@@ -9,7 +9,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import lru_cache, partial
 from itertools import pairwise, product
 from random import Random
@@ -40,7 +40,7 @@ from optrand.theory._shared import Row, Setting, dot, label_set, prior, settings
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
 
-Cost = Callable[[Fraction, Fraction], Fraction]
+Cost = Callable[[F, F], F]
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Column:
     """A column of a randomizer: its output has probability ``mass * E`` for its members and ``mass`` for the others."""
 
     members: Members
-    output: Fraction | float
-    mass: Fraction | float
+    output: F | float
+    mass: F | float
 
 
 def sets(k: int) -> list[Members]:
@@ -57,36 +57,34 @@ def sets(k: int) -> list[Members]:
     return [members for members in product((False, True), repeat=k) if 0 < sum(members) < k]
 
 
-def half_square(output: Fraction, label: Fraction) -> Fraction:
+def half_square(output: F, label: F) -> F:
     return (output - label) ** 2 / 2
 
 
-def absolute(output: Fraction, label: Fraction) -> Fraction:
+def absolute(output: F, label: F) -> F:
     return abs(output - label)
 
 
-def response_ends(labels: Sequence[Fraction], ratio: Fraction) -> tuple[Fraction, Fraction]:
+def response_ends(labels: Sequence[F], ratio: F) -> tuple[F, F]:
     """Return the lowest and the highest output of debiased randomized response: [B23], Algorithm 2."""
     low, high = (((ratio + len(labels) - 1) * end - total(labels)) / (ratio - 1) for end in (labels[0], labels[-1]))
     return low, high
 
 
-def best_on_grid(setting: Setting, outputs: Iterable[Fraction], loss: Cost) -> tuple[Fraction, list[Column]]:
+def best_on_grid(setting: Setting, outputs: Iterable[F], loss: Cost) -> tuple[F, list[Column]]:
     """Return the least loss of an unbiased epsilon-DP randomizer with these outputs, and the columns of one."""
     places = list(product(sets(setting.k), outputs))
     costs, columns = price_columns(setting, places, loss)
-    value, amounts = minimise(costs, columns, [*[Fraction(1)] * setting.k, *setting.labels])
+    value, amounts = minimise(costs, columns, [*[F(1)] * setting.k, *setting.labels])
     return value, [Column(*place, mass) for place, mass in zip(places, amounts, strict=True) if mass]
 
 
-def weigh(members: Members, ratio: Fraction) -> list[Fraction]:
+def weigh(members: Members, ratio: F) -> list[F]:
     """Return the probabilities of an output of mass 1, label by label."""
-    return [ratio if member else Fraction(1) for member in members]
+    return [ratio if member else F(1) for member in members]
 
 
-def price_columns(
-    setting: Setting, places: Iterable[tuple[Members, Fraction]], loss: Cost
-) -> tuple[list[Fraction], list[list[Fraction]]]:
+def price_columns(setting: Setting, places: Iterable[tuple[Members, F]], loss: Cost) -> tuple[list[F], list[list[F]]]:
     """Return the loss of each column of mass 1, and its part in the rows: probabilities, then expected outputs."""
     costs, columns = [], []
     for members, output in places:
@@ -97,16 +95,14 @@ def price_columns(
     return costs, columns
 
 
-def minimise(
-    costs: Sequence[Fraction], columns: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
-) -> tuple[Fraction, Row]:
+def minimise(costs: Sequence[F], columns: Sequence[Sequence[F]], right: Sequence[F]) -> tuple[F, Row]:
     """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``. Return the value and a vertex.
 
     The simplex method in rationals. Artificial columns have the costs (1, 0), and others (0, cost), which are compared
     in this order.
     """
     count, sides = len(columns), len(right)
-    exact = np.frompyfunc(lambda number: fmpq(*Fraction(number).as_integer_ratio()), 1, 1)
+    exact = np.frompyfunc(lambda number: fmpq(*F(number).as_integer_ratio()), 1, 1)
     rows = exact(np.hstack([np.array(columns, object).T, np.eye(sides, dtype=int), np.array(right)[:, np.newaxis]]))
     rows[np.ix_([side < 0 for side in right], [*range(count), -1])] *= -1
     prices = exact(np.array([[0] * (count + sides + 1), [*costs, *[0] * (sides + 1)]], object))
@@ -132,23 +128,23 @@ def minimise(
         rows[leaving] = pivot
     if prices[0, -1]:
         raise Infeasible("no amounts of the columns add up to the right-hand side: allow more columns")
-    value, *amounts = (Fraction(int(each.p), int(each.q)) for each in (-prices[1, -1], *rows[:, -1]))
+    value, *amounts = (F(int(each.p), int(each.q)) for each in (-prices[1, -1], *rows[:, -1]))
     found = dict(zip(basis, amounts, strict=True))
-    return value, tuple(found.get(j, Fraction(0)) for j in range(count))
+    return value, tuple(found.get(j, F(0)) for j in range(count))
 
 
-THREE = tuple(map(Fraction, range(3)))
+THREE = tuple(map(F, range(3)))
 SMALL = [
-    (Setting(THREE[:2], shares((1, 1)), Fraction(2)), 2),
-    *((Setting(THREE, shares((1, 1, 1)), Fraction(3)), n) for n in (2, 3, 6)),
+    (Setting(THREE[:2], shares((1, 1)), F(2)), 2),
+    *((Setting(THREE, shares((1, 1, 1)), F(3)), n) for n in (2, 3, 6)),
     # All the prior between two outputs: as E grows, the excess is that of rounding at its worst place.
-    *((Setting(THREE, shares((0, 1, 0)), Fraction(ratio)), n) for ratio, n in ((1_000, 2), (3, 3))),
+    *((Setting(THREE, shares((0, 1, 0)), F(ratio)), n) for ratio, n in ((1_000, 2), (3, 3))),
 ]
 
 
 def _draw_setting(draw: Random, most: int = 4) -> Setting:
     k = draw.randint(2, most)
-    return Setting(label_set(draw, k), prior(draw, k), 1 + Fraction(draw.randint(1, 60), 10))
+    return Setting(label_set(draw, k), prior(draw, k), 1 + F(draw.randint(1, 60), 10))
 
 
 def meshes(most: int, count: int) -> tuple[Space, ...]:
@@ -156,7 +152,7 @@ def meshes(most: int, count: int) -> tuple[Space, ...]:
     return cases("setting n", *SMALL), draws(count, setting=partial(_draw_setting, most=most), n=range(2, 11))
 
 
-def mesh_size(setting: Setting, n: int) -> Fraction:
+def mesh_size(setting: Setting, n: int) -> F:
     low, high = response_ends(setting.labels, setting.ratio)
     return (high - low) / (n - 1)
 
@@ -167,7 +163,7 @@ def float_outputs(setting: Setting, n: int) -> optrand.Grid:
 
 
 @lru_cache(maxsize=1_000)
-def least_on_mesh(setting: Setting, n: int, loss: Cost = half_square) -> Fraction:
+def least_on_mesh(setting: Setting, n: int, loss: Cost = half_square) -> F:
     low, high = response_ends(setting.labels, setting.ratio)
     return best_on_grid(setting, [low + (high - low) * i / (n - 1) for i in range(n)], loss)[0]
 
@@ -208,7 +204,7 @@ def printed_program_is_right(setting: Setting, n: int, apart: int = 10) -> Compa
 
 @claim(
     "B23 Theorem 6: outputs",
-    [Setting((Fraction(3),), (Fraction(1),), Fraction(2)), *settings(0)[0]][::5],
+    [Setting((F(3),), (F(1),), F(2)), *settings(0)[0]][::5],
     settings(8)[1],
     given="halved squared loss, any finite labels and prior, epsilon above 0 and at most log(3000); optima on the real "
     "line, proven to 1e-9",
@@ -220,7 +216,7 @@ def twice_as_many_outputs(setting: Setting, most: Callable[[int], int] = lambda 
     return at_most(count_outputs(prove(pose(setting))[0]), most(setting.k))
 
 
-FAR = Fraction(10) ** 200
+FAR = F(10) ** 200
 """Within this distance of the labels the infimum is attained if it is attained at all.
 
 A basis of the program with outputs at a distance has entries that are polynomials in it, of degree 8 at most and with
@@ -229,7 +225,7 @@ coefficients below 10^110 (Cramer's rule, labels and priors as drawn here): beyo
 
 
 @lru_cache(maxsize=1_000)
-def absolute_infimum(setting: Setting) -> Fraction:
+def absolute_infimum(setting: Setting) -> F:
     """Return the infimum of absolute losses of unbiased randomizers on the line.
 
     Convex, it gains nothing from outputs between two labels. An output at distance `d` beyond the last label, of mass
@@ -240,11 +236,11 @@ def absolute_infimum(setting: Setting) -> Fraction:
     costs, columns = price_columns(setting, product(members, setting.labels), absolute)
     for weights, side in product((weigh(each, setting.ratio) for each in members), (-1, 1)):
         costs.append(dot(weights, setting.prior))
-        columns.append([*[Fraction(0)] * setting.k, *(side * weight for weight in weights)])
-    return minimise(costs, columns, [*[Fraction(1)] * setting.k, *setting.labels])[0]
+        columns.append([*[F(0)] * setting.k, *(side * weight for weight in weights)])
+    return minimise(costs, columns, [*[F(1)] * setting.k, *setting.labels])[0]
 
 
-def absolute_within(setting: Setting, reach: Fraction) -> Fraction:
+def absolute_within(setting: Setting, reach: F) -> F:
     """Return the least absolute loss with outputs at most `reach` beyond the labels."""
     labels = setting.labels
     return best_on_grid(setting, [labels[0] - reach, *labels, labels[-1] + reach], absolute)[0]
@@ -262,7 +258,7 @@ def _box_has_an_optimum(setting: Setting) -> Comparison:
     "B23 Theorem 6: existence",
     grid(
         setting=[
-            Setting(THREE[: len(weights)], shares(weights), Fraction(ratio))
+            Setting(THREE[: len(weights)], shares(weights), F(ratio))
             for ratio in (2, 100)
             for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0))
         ]

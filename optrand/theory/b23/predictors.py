@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache, cached_property
 from operator import sub
 from random import Random
@@ -26,8 +26,8 @@ Cost = Callable[[Any, Any], Any]
 
 
 def _release(mechanism: optrand.Mechanism) -> tuple[Table, Table]:
-    outputs = [Fraction(output) for output in mechanism.outputs.tolist()]
-    return np.array(outputs), mechanism.weights.astype(object) * Fraction(1, mechanism.total)
+    outputs = [F(output) for output in mechanism.outputs.tolist()]
+    return np.array(outputs), mechanism.weights.astype(object) * F(1, mechanism.total)
 
 
 def debiased(noise: Noise) -> tuple[Table, Table]:
@@ -44,8 +44,8 @@ def bins(noise: Noise) -> tuple[Table, Table]:
 
 def halfway(noise: Noise) -> tuple[Table, Table]:
     """Return the number between the two ends, whatever the label."""
-    middle = Fraction(noise.labels[0] + noise.labels[-1], 2)
-    return np.array([middle]), np.array([[Fraction(1)]] * len(noise.labels))
+    middle = F(noise.labels[0] + noise.labels[-1], 2)
+    return np.array([middle]), np.array([[F(1)]] * len(noise.labels))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Noise:
     def biases(self) -> Table:
         return self.means - np.array(self.labels)
 
-    def moves(self, slope: Cost, times: int = 1) -> list[Fraction]:
+    def moves(self, slope: Cost, times: int = 1) -> list[F]:
         """Return the distances by which the best prediction moves; the loss counts `times` on outputs above all labels.
 
         First for examples that are sure of one label, then for a few other distributions of labels.
@@ -86,7 +86,7 @@ class Noise:
 
 def _least(chances: Table, values: Table, slope: Cost) -> Any:
     """Return the minimizer of a loss whose slope is a straight line: one secant step from 1 and 2 is exact."""
-    one, two = (chances @ slope(Fraction(at), values) for at in (1, 2))
+    one, two = (chances @ slope(F(at), values) for at in (1, 2))
     return 1 - one / (two - one)
 
 
@@ -96,7 +96,7 @@ def _draw_noise(draw: Random) -> Noise:
 
 
 TWO = [
-    Noise((1, 2), (Fraction(1, 2),) * 2, epsilon, release)
+    Noise((1, 2), (F(1, 2),) * 2, epsilon, release)
     for epsilon in (math.log(2), 0.01, 10.0)
     for release in (debiased, response, bins)
 ]
@@ -105,7 +105,7 @@ NOISES = TWO, Draws(25, _draw_noise)
 
 @claim(
     "B23 Equation 1",
-    [Noise((1, 3), (Fraction(0), Fraction(1)), 1.0, halfway)],
+    [Noise((1, 3), (F(0), F(1)), 1.0, halfway)],
     *NOISES,
     given="halved squared loss, any randomizer, a predictor that says the lowest label",
 )
@@ -114,12 +114,12 @@ NOISES = TWO, Draws(25, _draw_noise)
     factor=(2, 1),
     costs=(half_square, absolute),
 )
-@false("A predictor's squared loss is at most 3/2 of the sum of those two losses.", factor=(Fraction(3, 2),))
+@false("A predictor's squared loss is at most 3/2 of the sum of those two losses.", factor=(F(3, 2),))
 def squares_obey_the_triangle(
-    noise: Noise, factor: Sequence[Fraction | int] = (1,), costs: Sequence[Cost] = (half_square,)
+    noise: Noise, factor: Sequence[F | int] = (1,), costs: Sequence[Cost] = (half_square,)
 ) -> Comparison:
     """A predictor's squared loss on the labels is at most the noisy label loss plus its loss on the noisy labels."""
-    (outputs, rows), labels, first = noise.law, np.array([*map(Fraction, noise.labels)]), Fraction(noise.labels[0])
+    (outputs, rows), labels, first = noise.law, np.array([*map(F, noise.labels)]), F(noise.labels[0])
     sums = [cost(outputs, labels[:, np.newaxis]) + cost(first, outputs) for cost in costs]
     bounds = [times * (noise.prior @ (rows * both)).sum() for times, both in zip(factor, sums, strict=True)]
     return at_most([noise.prior @ cost(first, labels) for cost in costs], bounds)
@@ -131,8 +131,7 @@ def _poisson(prediction: Any, label: Any) -> Any:
 
 @claim("B23 Theorem 5", *NOISES, given="squared, Poisson, and a squared loss that counts twice above all labels")
 @corrected(
-    "The same if the mean is the best prediction for all laws of noisy labels, too.",
-    losses=((sub, 1), (_poisson, 1)),
+    "The same if the mean is the best prediction for all laws of noisy labels, too.", losses=((sub, 1), (_poisson, 1))
 )
 @false(
     "It moves by the mean bias at most.", lambda noise: at_most(max(noise.moves(sub)), abs(noise.prior @ noise.biases))
@@ -143,13 +142,13 @@ def predictor_moves(noise: Noise, losses: Sequence[tuple[Cost, int]] = ((sub, 2)
 
 
 @claim("B23 Theorem 5: sure examples", *NOISES, given="squared and Poisson loss; as in the proof")
-@false("It moves by half of the bias.", share=Fraction(1, 2))
-def sure_predictions_move_by_the_bias(noise: Noise, share: Fraction = Fraction(1)) -> Comparison:
+@false("It moves by half of the bias.", share=F(1, 2))
+def sure_predictions_move_by_the_bias(noise: Noise, share: F = F(1)) -> Comparison:
     """At an example that is sure of its label the best prediction moves by just the bias."""
     return equal([noise.moves(slope)[: len(noise.labels)] for slope in (sub, _poisson)], share * abs(noise.biases))
 
 
-def _differentiate(a: Fraction, b: Fraction, x: int, label: Any) -> Table:
+def _differentiate(a: F, b: F, x: int, label: Any) -> Table:
     """Return the gradient in `a` and `b` of the halved squared loss of the prediction ``a b x + a``.
 
     Central differences are exact because the loss is a parabola in each parameter.
@@ -160,26 +159,21 @@ def _differentiate(a: Fraction, b: Fraction, x: int, label: Any) -> Table:
 
 @claim(
     "B23 Equation 2",
-    grid(noise=TWO, y=[1], x=[1], a=[Fraction(1, 2)], b=[Fraction(-1)]),
+    grid(noise=TWO, y=[1], x=[1], a=[F(1, 2)], b=[F(-1)]),
     draws(
-        40,
-        noise=_draw_noise,
-        y=(0, 1),
-        x=(1, 2),
-        a=[Fraction(n, 2) for n in range(1, 6)],
-        b=[Fraction(n, 3) for n in range(-3, 4)],
+        40, noise=_draw_noise, y=(0, 1), x=(1, 2), a=[F(n, 2) for n in range(1, 6)], b=[F(n, 3) for n in range(-3, 4)]
     ),
     given="halved squared loss, the predictor a b x + a, an example of a batch; all its noisy labels",
 )
 @false("The same with the second term `E[M(y)] - y` times the gradients of the predictions.", sign=-1)
-def noise_decomposes(noise: Noise, y: int, x: int, a: Fraction, b: Fraction, sign: int = 1) -> Comparison:
+def noise_decomposes(noise: Noise, y: int, x: int, a: F, b: F, sign: int = 1) -> Comparison:
     """Noise adds two terms to a gradient: `y - E[M(y)]` and `E[M(y)] - M(y)`, times the gradients of the predictions.
 
     The latter is zero in expectation.
     """
     outputs, rows = noise.law
     slope = np.array([[b * x + 1], [a * x]])
-    clean = _differentiate(a, b, x, np.array([Fraction(noise.labels[y])])) - sign * noise.biases[y] * slope
+    clean = _differentiate(a, b, x, np.array([F(noise.labels[y])])) - sign * noise.biases[y] * slope
     rest = (noise.means[y] - outputs) * slope
     noisy = _differentiate(a, b, x, outputs)
     return equal(np.column_stack([noisy, rest @ rows[y]]), np.column_stack([clean + rest, [0, 0]]))
@@ -241,11 +235,7 @@ def means_of_labels_and_of_noisy_labels(form: str, printed: str = "0.396 0.720 0
     )
 
 
-@claim(
-    "B23 Table 1: losses",
-    form=FORMS,
-    given="the distribution of Table 1, halved squared loss",
-)
+@claim("B23 Table 1: losses", form=FORMS, given="the distribution of Table 1, halved squared loss")
 @corrected("They are 0.2625 and 0.2726, a tenth of the print.", printed="0.2625 0.2726")
 @false("They are 0.525 and 0.5452, not halved.", printed="0.525 0.5452")
 def losses_as_printed(form: str, printed: str = "2.625 2.726") -> Comparison:
@@ -255,12 +245,12 @@ def losses_as_printed(form: str, printed: str = "2.625 2.726") -> Comparison:
 
 @claim(
     "B23 Figure 2",
-    ratio=map(Fraction, ("1.6487212707", "1.5", "1.8")),
+    ratio=map(F, ("1.6487212707", "1.5", "1.8")),
     given="the prior of Table 1, epsilon near 1/2, outputs anywhere on the line",
 )
 @false("No output lies within three of the labels.", reach=3)
-def outputs_lie_outside(ratio: Fraction, reach: int = 0) -> Comparison:
+def outputs_lie_outside(ratio: F, reach: int = 0) -> Comparison:
     """No output of the optimal unbiased randomizer lies in the range of the labels, from 0 to 2."""
-    setting = Setting(tuple(map(Fraction, range(3))), shares((60, 25, 15)), ratio)
+    setting = Setting(tuple(map(F, range(3))), shares((60, 25, 15)), ratio)
     outputs = prove(pose(setting))[0].outputs.tolist()
     return equal(sum(-reach < v < 2 + reach for v in outputs), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache, cached_property
 from itertools import accumulate, chain, groupby, pairwise, product
 from operator import itemgetter
@@ -16,16 +16,7 @@ import cvxpy
 import numpy as np
 
 from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, draws, equal, false
-from optrand.theory._shared import (
-    Row,
-    Setting,
-    dot,
-    draw_setting,
-    label_set,
-    prior,
-    push_forward,
-    total,
-)
+from optrand.theory._shared import Row, Setting, dot, draw_setting, label_set, prior, push_forward, total
 from optrand.theory.b23.optima import Column, Cost, Members, absolute, half_square, sets
 
 
@@ -39,14 +30,14 @@ class Channel:
 
     @staticmethod
     def of(setting: Setting, columns: Sequence[Column]) -> Channel:
-        rows = ([Fraction(c.mass) * (setting.ratio if c.members[y] else 1) for c in columns] for y in range(setting.k))
-        return Channel(setting, tuple(Fraction(c.output) for c in columns), tuple(map(tuple, rows)))
+        rows = ([F(c.mass) * (setting.ratio if c.members[y] else 1) for c in columns] for y in range(setting.k))
+        return Channel(setting, tuple(F(c.output) for c in columns), tuple(map(tuple, rows)))
 
     @property
-    def means(self) -> list[Fraction]:
+    def means(self) -> list[F]:
         return [dot(row, self.outputs) for row in self.rows]
 
-    def loss(self, cost: Cost) -> Fraction:
+    def loss(self, cost: Cost) -> F:
         losses = ([cost(output, y) for output in self.outputs] for y in self.setting.labels)
         return dot(self.setting.prior, [dot(*pair) for pair in zip(self.rows, losses, strict=True)])
 
@@ -92,7 +83,7 @@ class Channel:
         return [[i for i, column in enumerate(self.ordered) if column.members[y]] for y in range(self.setting.k)]
 
 
-def staircases(column: Sequence[Fraction], ratio: Fraction) -> list[tuple[Members, Fraction]]:
+def staircases(column: Sequence[F], ratio: F) -> list[tuple[Members, F]]:
     """Return a column as a sum of staircase columns, layer by layer; a common part favours each label alike."""
     k, made, rest = len(column), [], min(column)
     for low, high in pairwise(sorted(set(column))):
@@ -109,7 +100,7 @@ def move_forward(columns: Sequence[Column]) -> list[Column]:
 
     If no label is favoured by all, they are put in order.
     """
-    masses, k = [Fraction(column.mass) for column in columns], len(columns[0].members)
+    masses, k = [F(column.mass) for column in columns], len(columns[0].members)
     favoured = [dot(masses, [column.members[y] for column in columns]) for y in range(k)]
     whole, top = total(masses), favoured.index(max(favoured))
     if favoured[top] < whole:
@@ -160,7 +151,7 @@ def any_randomizer(draw: Random, setting: Setting) -> Channel:
     part = (ratio - 1) / (ratio - 1 + n)
     rows = tuple(tuple((1 - part) / n + part * share for share in prior(draw, n)) for _ in range(k))
     span = setting.labels[-1] - setting.labels[0]
-    outputs = sorted(setting.labels[0] + span * Fraction(draw.randint(-20, 40), 20) for _ in range(n))
+    outputs = sorted(setting.labels[0] + span * F(draw.randint(-20, 40), 20) for _ in range(n))
     return Channel(setting, tuple(outputs), rows)
 
 
@@ -180,11 +171,11 @@ def _spread(before: Channel, after: Channel, tolerance: float = 0.0) -> Any:
     return [abs(sums - 1).max(), abs(new_means - old_means).max() / unit, (new - old).max() / unit]
 
 
-ONE, THIRD = Fraction(1), Fraction(1, 3)
+ONE, THIRD = F(1), F(1, 3)
 
 
-def _root(output: Fraction, label: Fraction) -> Fraction:
-    return Fraction(math.isqrt(int(abs(output - label) * 10**6)), 1_000)
+def _root(output: F, label: F) -> F:
+    return F(math.isqrt(int(abs(output - label) * 10**6)), 1_000)
 
 
 @claim(
@@ -211,7 +202,7 @@ def _move(by: Row) -> Row:
     return (by[1] - by[2], by[2] - by[0], by[0] - by[1])
 
 
-NUMBERS, WIDE, ABOVE = (tuple(map(Fraction, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
+NUMBERS, WIDE, ABOVE = (tuple(map(F, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
 
 EXCHANGES = (
     cases(
@@ -225,17 +216,13 @@ EXCHANGES = (
         labels=lambda draw: label_set(draw, 3),
         outputs=lambda draw: label_set(draw, 3),
         label=lambda draw, labels: draw.choice(labels),
-        prior=[Fraction(n, 4) for n in range(4)],
+        prior=[F(n, 4) for n in range(4)],
         cost=(half_square, absolute),
     ),
 )
 
 
-@claim(
-    "B23 Claim 13: symbols",
-    *EXCHANGES,
-    given="three labels; a label favoured by the outer two of three outputs",
-)
+@claim("B23 Claim 13: symbols", *EXCHANGES, given="three labels; a label favoured by the outer two of three outputs")
 @corrected("The same by the distances of the three outputs.", by=lambda _, outputs: outputs)
 @false(
     "The same by those, the first and the last one exchanged.",
@@ -248,28 +235,17 @@ def labels_weigh_the_step(
     return equal(dot(_move(by(labels, outputs)), outputs), 0)
 
 
-@claim(
-    "B23 Claim 13: step",
-    *EXCHANGES,
-    given="the exchange by distances of outputs; halved squared or absolute loss",
-)
+@claim("B23 Claim 13: step", *EXCHANGES, given="the exchange by distances of outputs; halved squared or absolute loss")
 @corrected(
     "It makes no convex loss larger, and smaller one that is strictly convex if the prior is positive.",
     strict=lambda prior, cost: prior > 0 and cost is half_square,
 )
-@false(
-    "It makes no convex loss larger, and smaller if the label has a prior.",
-    strict=lambda prior, _: prior > 0,
-)
+@false("It makes no convex loss larger, and smaller if the label has a prior.", strict=lambda prior, _: prior > 0)
 def the_step_gains(
-    outputs: Row,
-    label: Fraction,
-    prior: Fraction,
-    cost: Cost,
-    strict: Callable[[Fraction, Cost], bool] = lambda *_: True,
+    outputs: Row, label: F, prior: F, cost: Cost, strict: Callable[[F, Cost], bool] = lambda *_: True
 ) -> Comparison:
     """Moving probability of a label to the middle output makes any convex loss smaller."""
-    least = Fraction(1, 10**12) if strict(prior, cost) else Fraction(0)
+    least = F(1, 10**12) if strict(prior, cost) else F(0)
     return at_most(prior * dot(_move(outputs), [cost(output, label) for output in outputs]), -least)
 
 
@@ -279,8 +255,8 @@ def _draw_ordered(number: int) -> Channel:
     draw = Random(number)  # noqa: S311
     # Labels not far from even and a ratio between 1.1 and 100: floats can decide which columns are used.
     k = draw.randint(2, 4)
-    labels = accumulate([Fraction(draw.randint(2, 6), 2) for _ in range(k - 1)], initial=Fraction(draw.randint(-9, 9)))
-    ratio = 1 + Fraction(draw.randint(1, 99), draw.choice((1, 10)))
+    labels = accumulate([F(draw.randint(2, 6), 2) for _ in range(k - 1)], initial=F(draw.randint(-9, 9)))
+    ratio = 1 + F(draw.randint(1, 99), draw.choice((1, 10)))
     found = any_randomizer(draw, Setting(tuple(labels), prior(draw, k), ratio))
     rows = sorted(found.rows, key=lambda row: dot(row, found.outputs))
     means = tuple(dot(row, found.outputs) for row in rows)
@@ -301,10 +277,7 @@ def _improve(channel: Channel) -> Any:
 
 
 @claim("B23 Claim 13", ORDERED, given=f"{DIFFERENT}; counted are labels favoured otherwise", where=_means_differ)
-@false(
-    "At no larger convex loss each label is favoured by one output or by two.",
-    runs=lambda row: 1 <= len(row) <= 2,
-)
+@false("At no larger convex loss each label is favoured by one output or by two.", runs=lambda row: 1 <= len(row) <= 2)
 def rows_are_runs(
     channel: Channel, runs: Callable[[list[int]], bool] = lambda row: bool(row) and row[-1] - row[0] + 1 == len(row)
 ) -> Comparison:

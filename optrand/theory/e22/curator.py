@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache
 from itertools import permutations, product
 from typing import Any
@@ -20,18 +20,7 @@ from scipy.stats import laplace
 from optrand.base._validation import Floats
 from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
-from optrand.theory._engine import (
-    TOLERANCE,
-    Comparison,
-    at_most,
-    cases,
-    claim,
-    corrected,
-    draws,
-    equal,
-    false,
-    grid,
-)
+from optrand.theory._engine import TOLERANCE, Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory._shared import RATIOS, Row, largest_ratio, prior, total
 from optrand.theory.e22.losses import (
     TEMPTING,
@@ -47,7 +36,7 @@ from optrand.theory.e22.losses import (
 from optrand.theory.g21.debiased import correlation
 
 
-def find_ratio(others: Histogram, tau: Fraction, noise: Fraction, resampling: Fraction) -> Fraction | float:
+def find_ratio(others: Histogram, tau: F, noise: F, resampling: F) -> F | float:
     """Return the largest ratio over all that is released of a cluster, the noisy label of its first row included.
 
     That row has the label 0 or 1, `others` are the counts of the other rows, and `noise` is ``exp(1 / sigma)``.
@@ -64,7 +53,7 @@ def find_ratio(others: Histogram, tau: Fraction, noise: Fraction, resampling: Fr
 
 
 CLUSTERS = [
-    {"others": others, "tau": Fraction(low, size)}
+    {"others": others, "tau": F(low, size)}
     for k, size in ((2, 3), (2, 4), (2, 5), (3, 4))
     for others, low in product(histograms(k, size - 1), range(1, -(-size // k)))
 ]
@@ -76,20 +65,20 @@ WHOLE = "noise in whole rows; compared as ratios"
 @claim(
     "E22 Theorem 1",
     *(
-        [each | {"noise": Fraction(noise), "resampling": Fraction(share)} for each in CLUSTERS]
+        [each | {"noise": F(noise), "resampling": F(share)} for each in CLUSTERS]
         for noise, share in (("3/2", "99/100"), ("101/100", "9/10"), ("5", "1/2"))
     ),
     # A count just below the threshold, one above it and a large one come near to all that can be spent.
-    cases("others tau noise resampling", ((0, 2, 3), Fraction(1, 6), Fraction(11, 10), Fraction(1, 2))),
+    cases("others tau noise resampling", ((0, 2, 3), F(1, 6), F(11, 10), F(1, 2))),
     given=f"beta above 0, so that the noisy distribution is defined; {WHOLE}",
 )
 @corrected("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False)
 def noise_is_paid_once(
-    others: Histogram, tau: Fraction, noise: Fraction, resampling: Fraction, noises: int = 1, *, floored: bool = True
+    others: Histogram, tau: F, noise: F, resampling: F, noises: int = 1, *, floored: bool = True
 ) -> Comparison:
     """A curator's release is private at 1 / sigma + log(1 + (1 - lambda) / (lambda tau))."""
-    least = tau if floored else Fraction(1, len(others))
+    least = tau if floored else F(1, len(others))
     bound = noise**noises * (1 + (1 - resampling) / (resampling * least))
     return at_most(find_ratio(others, tau, noise, resampling), bound)
 
@@ -166,48 +155,45 @@ def drawing_all_labels_costs_epsilon(size: int, epsilon: float, noises: float = 
     return at_most(spend_alone(size, epsilon, 0.0), noises)
 
 
-HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
+HALF, THIRD = F(1, 2), F(1, 3)
 
 
 @claim(
     "E22 Theorem 1: resampling",
-    cases("q share", ((HALF, HALF), HALF), ((THIRD, 2 * THIRD), HALF), ((THIRD, 2 * THIRD), Fraction(1))),
+    cases("q share", ((HALF, HALF), HALF), ((THIRD, 2 * THIRD), HALF), ((THIRD, 2 * THIRD), F(1))),
     draws(
         100,
         p=lambda draw: prior(draw, draw.randint(2, 6)),
-        q=lambda draw, p: cluster_distribution(p, Fraction(draw.randint(1, 99), 100 * len(p))),
-        share=[Fraction(n, 100) for n in range(1, 101)],
+        q=lambda draw, p: cluster_distribution(p, F(draw.randint(1, 99), 100 * len(p))),
+        share=[F(n, 100) for n in range(1, 101)],
     ),
     given="a public distribution whose least share is tau, labels resampled with a share of lambda",
 )
 @false("The same with 1 / K for tau.", floored=False)
-def labels_cost_their_rarest(q: Row, share: Fraction, *, floored: bool = True) -> Comparison:
+def labels_cost_their_rarest(q: Row, share: F, *, floored: bool = True) -> Comparison:
     """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)); as ratios."""
-    tau = min(q) if floored else Fraction(1, len(q))
+    tau = min(q) if floored else F(1, len(q))
     return at_most(largest_ratio(label_laws(q, share)), 1 + (1 - share) / (share * tau))
 
 
 SHARES = (
-    *(
-        grid(shares=[*product(map(Fraction, ("-1/2", "1/2", "3/2")), repeat=k)], part=(Fraction(0), HALF, Fraction(1)))
-        for k in (2, 3)
-    ),
+    *(grid(shares=[*product(map(F, ("-1/2", "1/2", "3/2")), repeat=k)], part=(F(0), HALF, F(1))) for k in (2, 3)),
     draws(
         60,
-        shares=lambda draw: tuple(p + Fraction(draw.randint(-9, 9), 9) for p in prior(draw, draw.randint(2, 8))),
-        part=[Fraction(n, 100) for n in range(101)],
+        shares=lambda draw: tuple(p + F(draw.randint(-9, 9), 9) for p in prior(draw, draw.randint(2, 8))),
+        part=[F(n, 100) for n in range(101)],
     ),
 )
 
 
-def _divide_by_the_sum(shares: Row, threshold: Fraction) -> Row:
-    clipped = [max(threshold, min(Fraction(1), share)) for share in shares]
-    return tuple(q / total(clipped) if any(clipped) else Fraction(1, len(clipped)) for q in clipped)
+def _divide_by_the_sum(shares: Row, threshold: F) -> Row:
+    clipped = [max(threshold, min(F(1), share)) for share in shares]
+    return tuple(q / total(clipped) if any(clipped) else F(1, len(clipped)) for q in clipped)
 
 
 @claim("E22 Theorem 6", *SHARES, given="at least two labels, tau from 0 to 1/K: a part of 1/K; any noise")
 @false("The same with clipped shares divided by their sum, or equal shares if all are 0.", settle=_divide_by_the_sum)
-def distributions_are_well_defined(shares: Row, part: Fraction, settle: Any = cluster_distribution) -> Comparison:
+def distributions_are_well_defined(shares: Row, part: F, settle: Any = cluster_distribution) -> Comparison:
     """With tau at most 1/K the noisy shares become a distribution with no share below tau."""
     threshold = part / len(shares)
     q = settle(shares, threshold)
@@ -216,37 +202,35 @@ def distributions_are_well_defined(shares: Row, part: Fraction, settle: Any = cl
 
 @claim("E22 Theorem 6: inverse", *SHARES, given="any distribution, beta below 1")
 @false("Its inverse is (I - beta q 1') / (1 - beta)**2.", power=2)
-def matrices_are_invertible(shares: Row, part: Fraction, power: int = 1) -> Comparison:
+def matrices_are_invertible(shares: Row, part: F, power: int = 1) -> Comparison:
     """The matrix of a distribution and a beta below 1 has the inverse (I - beta q 1') / (1 - beta)."""
-    q, beta = cluster_distribution(shares, part / len(shares)), Fraction(9, 10)
+    q, beta = cluster_distribution(shares, part / len(shares)), F(9, 10)
     matrix, inverse = (np.array(columns(q, beta)).T for columns in (label_laws, inverse_columns))
     return equal(inverse @ matrix / (1 - beta) ** (power - 1), np.identity(len(q), dtype=int))
 
 
 @claim(
     "E22 Corollary 1: privacy",
-    grid(shares=[(Fraction(1, k),) * k for k in (2, 3, 10)], ratio=RATIOS),
-    draws(50, shares=[[Fraction(n, 10) for n in row] for row in permutations(range(-9, 9, 4), 3)], ratio=RATIOS),
+    grid(shares=[(F(1, k),) * k for k in (2, 3, 10)], ratio=RATIOS),
+    draws(50, shares=[[F(n, 10) for n in row] for row in permutations(range(-9, 9, 4), 3)], ratio=RATIOS),
     given="tau = 1/K, any noise, epsilon above 0; the distribution is then uniform",
 )
 @false("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1)
-def uniform_response_spends_epsilon(shares: Row, ratio: Fraction, less: int = 0) -> Comparison:
+def uniform_response_spends_epsilon(shares: Row, ratio: F, less: int = 0) -> Comparison:
     """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios."""
     k = len(shares)
-    laws = label_laws(cluster_distribution(shares, Fraction(1, k)), (k - less) / (k - 1 + ratio))
+    laws = label_laws(cluster_distribution(shares, F(1, k)), (k - less) / (k - 1 + ratio))
     return at_most(largest_ratio(laws), ratio)
 
 
 @claim(
     "E22 Corollary 2: privacy",
-    [each | {"ratio": Fraction(33, 20)} for each in CLUSTERS],
-    cases("others tau ratio", ((0, 9, 2), Fraction(1, 6), Fraction(17, 15))),
+    [each | {"ratio": F(33, 20)} for each in CLUSTERS],
+    cases("others tau ratio", ((0, 9, 2), F(1, 6), F(17, 15))),
     given=f"tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi); {WHOLE}",
 )
 @false("The same with 2 epsilon: compared as ratios.", times_epsilon=2)
-def release_spends_three_epsilon(
-    others: Histogram, tau: Fraction, ratio: Fraction, times_epsilon: int = 3
-) -> Comparison:
+def release_spends_three_epsilon(others: Histogram, tau: F, ratio: F, times_epsilon: int = 3) -> Comparison:
     """With sigma = 1 / epsilon and lambda = 1 / (1 + (exp(epsilon) - 1) tau) the release costs O(epsilon): 3 epsilon.
 
     The noisy distribution counts as released.
@@ -353,18 +337,11 @@ def largest_loss_at(misled: Callable[[float], float], gamma: float) -> float:
 
 def _learn_from_responses(n: int, beta: float, gamma: float) -> float:
     """Return the largest excess risk of two constant hypotheses, chosen by the majority of uniform responses."""
-    chances = LabelRandomization((Fraction(1, 2), Fraction(1, 2)), Fraction(beta)).matrix[1]
+    chances = LabelRandomization((F(1, 2), F(1, 2)), F(beta)).matrix[1]
     return largest_loss_at(lambda p: float(bdtr(n // 2, n, chances @ (1 - p, p))), gamma)
 
 
-@claim(
-    "E22 Theorem 2",
-    n=(1, 2, 5, 100, 10_000),
-    beta=(0.5, 0.9, 0.99),
-    gamma=GAMMAS,
-    given=ANY,
-    undecided=CONSTANT,
-)
+@claim("E22 Theorem 2", n=(1, 2, 5, 100, 10_000), beta=(0.5, 0.9, 0.99), gamma=GAMMAS, given=ANY, undecided=CONSTANT)
 @false("Without 1 - beta.", power=0)
 def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1) -> Comparison:
     """Excess risk is at most C K (sqrt(dim log(1/gamma) / n) + |beta - lambda| (phi + K sigma/s + K tau)) / (1 - beta).
@@ -375,20 +352,20 @@ def responses_are_learned_from(n: int, beta: float, gamma: float, power: int = 1
     return at_most(_learn_from_responses(n, beta, gamma), bound, tolerance=TOLERANCE.proven)
 
 
-NOISE = Fraction(2)
+NOISE = F(2)
 """``exp(1 / sigma)``."""
 
-Looks = list[tuple[Fraction, tuple[Fraction, Fraction]]]
+Looks = list[tuple[F, tuple[F, F]]]
 
 
 @cache
-def look(counts: Histogram, noisy: Histogram, beta: Fraction) -> Looks:
+def look(counts: Histogram, noisy: Histogram, beta: F) -> Looks:
     """Return the mean modified losses of "always 0" and "always 1", with the probability that the noise makes them so.
 
     One cluster of one example with these labels and noisy labels; `beta` is lambda, and `tau` and phi are 0.
     """
-    zeros, ones = (Fraction(count, sum(noisy)) for count in noisy)
-    laws = noisy_law(counts, Fraction(0), NOISE).items()
+    zeros, ones = (F(count, sum(noisy)) for count in noisy)
+    laws = noisy_law(counts, F(0), NOISE).items()
     return [(mass, ((ones - beta * q[1]) / (1 - beta), (zeros - beta * q[0]) / (1 - beta))) for q, mass in laws]
 
 
@@ -397,31 +374,26 @@ def _noisy_choices() -> Iterator[dict[str, Any]]:
 
     The label is 1 with probability `ones`.
     """
-    for size, beta in ((3, Fraction(1, 2)), (3, Fraction(9, 10)), (4, Fraction(1, 2))):
+    for size, beta in ((3, F(1, 2)), (3, F(9, 10)), (4, F(1, 2))):
         for counts, noisy in product(histograms(2, size), repeat=2):
             mean = total(mass * losses[0] for mass, losses in look(counts, noisy, beta))
-            for ones in (mean, Fraction(0), Fraction(1, 2), Fraction(3, 4)):
+            for ones in (mean, F(0), F(1, 2), F(3, 4)):
                 if 0 <= ones <= 1:
                     yield {"ones": ones, "counts": counts, "noisy": noisy, "beta": beta}
 
 
-def _find_largest_gap(looks: Looks, risks: Row) -> Fraction:
+def _find_largest_gap(looks: Looks, risks: Row) -> F:
     """Return the largest distance of a risk from the average, over the noise, of the mean modified loss."""
     return max(abs(total(mass * losses[h] for mass, losses in looks) - risk) for h, risk in enumerate(risks))
 
 
-@claim(
-    "E22 Theorem 2: step to equation 22",
-    _noisy_choices,
-    given="beta = lambda; means over noise in whole rows",
-)
+@claim("E22 Theorem 2: step to equation 22", _noisy_choices, given="beta = lambda; means over noise in whole rows")
 @corrected(
-    "They are at most twice the average over the noise of the largest gap of a risk and modified loss.",
-    of_means=False,
+    "They are at most twice the average over the noise of the largest gap of a risk and modified loss.", of_means=False
 )
 @false("They are at most that average once.", of_means=False, times=1)
 def means_are_bounded_by_means(
-    ones: Fraction, counts: Histogram, noisy: Histogram, beta: Fraction, *, of_means: bool = True, times: int = 2
+    ones: F, counts: Histogram, noisy: Histogram, beta: F, *, of_means: bool = True, times: int = 2
 ) -> Comparison:
     """The last terms of (21) are on average at most twice the largest gap of a risk and average modified loss."""
     risks, looks = (ones, 1 - ones), look(counts, noisy, beta)
@@ -435,9 +407,7 @@ def means_are_bounded_by_means(
 
 @claim("E22 Equation 22", _noisy_choices, given="beta = lambda; means over noise in whole rows")
 @false("Without the first term.", biases=0)
-def excess_is_bias_and_deviation(
-    ones: Fraction, counts: Histogram, noisy: Histogram, beta: Fraction, biases: int = 1
-) -> Comparison:
+def excess_is_bias_and_deviation(ones: F, counts: Histogram, noisy: Histogram, beta: F, biases: int = 1) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
     risks, looks = (ones, 1 - ones), look(counts, noisy, beta)
     excess = total(mass * risks[losses.index(min(losses))] for mass, losses in looks) - min(risks)
@@ -445,7 +415,7 @@ def excess_is_bias_and_deviation(
     return at_most(excess, biases * bias + 2 * float(_find_largest_gap(looks, risks)))
 
 
-def _lose_by_means(contest: Contest, threshold: Fraction, beta: Fraction, share: Fraction) -> Fraction:
+def _lose_by_means(contest: Contest, threshold: F, beta: F, share: F) -> F:
     """Return the excess risk by the mean modified loss, whose weights are the inverse matrix times the noisy law."""
     noisy = np.array([cluster_distribution(shares, threshold) for shares in contest.shares])
     return contest.excess(((1 - share) * contest.labels + (share - beta) * noisy) / (1 - beta))
@@ -453,20 +423,18 @@ def _lose_by_means(contest: Contest, threshold: Fraction, beta: Fraction, share:
 
 @claim(
     "E22 Theorem 2: residual",
-    grid(contest=TEMPTING, part=[Fraction(0)], beta=[Fraction(0)], share=[Fraction(n, 20) for n in (1, 10, 15, 19)]),
+    grid(contest=TEMPTING, part=[F(0)], beta=[F(0)], share=[F(n, 20) for n in (1, 10, 15, 19)]),
     draws(
         80,
         contest=lambda draw: draw_contest(draw, 4),
-        part=[Fraction(n, 4) for n in range(5)],
-        beta=[Fraction(0), *(Fraction(n, 20) for n in range(20))],
-        share=[Fraction(n, 20) for n in range(20)],
+        part=[F(n, 4) for n in range(5)],
+        beta=[F(0), *(F(n, 20) for n in range(20))],
+        share=[F(n, 20) for n in range(20)],
     ),
     given="two hypotheses, as many rows as one likes in every cluster; tau is a part of 1/K, lambda a share",
 )
 @false("The same without phi, as if all examples of a cluster were of one kind.", kinds=0)
-def bias_is_heterogeneity_and_threshold(
-    contest: Contest, part: Fraction, beta: Fraction, share: Fraction, kinds: int = 1
-) -> Comparison:
+def bias_is_heterogeneity_and_threshold(contest: Contest, part: F, beta: F, share: F, kinds: int = 1) -> Comparison:
     """With any number of rows, the excess risk is at most 8 K |beta - lambda| / (1 - beta) (phi + K tau)."""
     lost = _lose_by_means(contest, part / contest.k, beta, share)
     return at_most(lost, 8 * contest.k * abs(beta - share) / (1 - beta) * (kinds * contest.heterogeneity + part))

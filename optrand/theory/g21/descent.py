@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache
 from itertools import islice, product
 from operator import mul
@@ -29,11 +29,11 @@ UNNAMED = "the constant is not named, and all convex losses and distributions ar
 
 
 @cache
-def response_rows(k: int, ratio: Fraction) -> Table:
-    return np.array(top_k_rows((Fraction(1, k),) * k, k, ratio))
+def response_rows(k: int, ratio: F) -> Table:
+    return np.array(top_k_rows((F(1, k),) * k, k, ratio))
 
 
-def estimates(vectors: Table, ratio: Fraction, *, plain: bool = False) -> Table:
+def estimates(vectors: Table, ratio: F, *, plain: bool = False) -> Table:
     """Return eq. (7), a row for each noisy label, from the gradients of all labels.
 
     Gradients are divided by ``E + K - 1``, or by `K` if plain.
@@ -43,7 +43,7 @@ def estimates(vectors: Table, ratio: Fraction, *, plain: bool = False) -> Table:
     return size / (ratio - 1) * (vectors - mean)
 
 
-def mean_squares(vectors: Table, ratio: Fraction) -> Table:
+def mean_squares(vectors: Table, ratio: F) -> Table:
     """Return the mean square of the estimate, for each label."""
     return response_rows(len(vectors), ratio) @ (estimates(vectors, ratio) ** 2).sum(axis=1)
 
@@ -52,19 +52,19 @@ def _square(vectors: Table) -> Table:
     return (vectors**2).sum(axis=1)
 
 
-def _signs(ratios: tuple[Fraction, ...]) -> tuple[Any, ...]:
+def _signs(ratios: tuple[F, ...]) -> tuple[Any, ...]:
     """Return all signs of up to four labels, and many labels of balanced signs, as gradients in one dimension."""
-    ends = ((Fraction(1),), (Fraction(-1),))
+    ends = ((F(1),), (F(-1),))
     few = [grid(vectors=[np.array(v) for v in product(ends, repeat=k)], ratio=ratios) for k in range(2, 5)]
     return *few, grid(vectors=[np.array(ends * half) for half in (8, 32)], ratio=ratios[:2])
 
 
 def _draw_gradients(draw: Random) -> Table:
     k, size = draw.randint(2, 8), draw.randint(1, 4)
-    return np.array([[Fraction(draw.randint(-9, 9)) for _ in range(size)] for _ in range(k)])
+    return np.array([[F(draw.randint(-9, 9)) for _ in range(size)] for _ in range(k)])
 
 
-SMALL_RATIOS = tuple(map(Fraction, ("2", "11/10", "4/3", "271/100", "1000001/1000000")))
+SMALL_RATIOS = tuple(map(F, ("2", "11/10", "4/3", "271/100", "1000001/1000000")))
 """Settings with budgets between 0 and 1, which the theorem is about."""
 
 BOUNDED = *_signs(SMALL_RATIOS), draws(40, vectors=_draw_gradients, ratio=SMALL_RATIOS)
@@ -75,20 +75,20 @@ SMALL = "gradients of norm at most L, at least two labels, epsilon between 0 and
     "G21 Theorem 9: unbiased",
     *_signs(RATIOS),
     draws(40, vectors=_draw_gradients, ratio=RATIOS),
-    grid(vectors=[np.array([[Fraction(1)]])], ratio=RATIOS),
+    grid(vectors=[np.array([[F(1)]])], ratio=RATIOS),
     given="any gradients, epsilon above 0",
 )
 @false("The same with the mean gradient of the `K` labels for their sum over ``E + K - 1``.", plain=True)
-def estimate_is_unbiased(vectors: Table, ratio: Fraction, *, plain: bool = False) -> Comparison:
+def estimate_is_unbiased(vectors: Table, ratio: F, *, plain: bool = False) -> Comparison:
     """The estimate of eq. (7), over the noisy labels of each label, has the gradient of the label as its mean."""
     return equal(response_rows(len(vectors), ratio) @ estimates(vectors, ratio, plain=plain), vectors)
 
 
 @claim("G21 Theorem 9: mean square", *BOUNDED, given=SMALL)
 @false("It has one of at most ``K**2 L**2 / epsilon**2``, which its variance keeps to.", factor=1)
-def mean_square_is_bounded(vectors: Table, ratio: Fraction, *, factor: int = 36) -> Comparison:
+def mean_square_is_bounded(vectors: Table, ratio: F, *, factor: int = 36) -> Comparison:
     """The estimate of eq. (7) has a mean square, and so a variance, of at most ``36 K**2 L**2 / epsilon**2``."""
-    bound = Fraction(factor * len(vectors) ** 2 * max(_square(vectors))) / log_bracket(ratio)[1] ** 2
+    bound = F(factor * len(vectors) ** 2 * max(_square(vectors))) / log_bracket(ratio)[1] ** 2
     return at_most(max(mean_squares(vectors, ratio)), bound)
 
 
@@ -96,7 +96,7 @@ Path = tuple[float, ...]
 """Iterates in order, or one number for each label."""
 
 
-def _follow(centres: Path, epsilon: float, labels: tuple[int, ...]) -> dict[Path, Fraction]:
+def _follow(centres: Path, epsilon: float, labels: tuple[int, ...]) -> dict[Path, F]:
     """Return the probability of each sequence of iterates of Algorithm 5 on ``[0, 1]``, from 1.
 
     The losses are ``abs(w - c)``, one centre `c` for each label; the rows have the given labels.
@@ -110,7 +110,7 @@ def _follow(centres: Path, epsilon: float, labels: tuple[int, ...]) -> dict[Path
         step = epsilon / (6 * k * math.sqrt(len(iterates))) * sum(map(mul, weights[noisy].tolist(), signs))
         return (*iterates, min(max(iterates[-1] - step, 0.0), 1.0))
 
-    found: dict[Path, Fraction] = {(1.0,): Fraction(1)}
+    found: dict[Path, F] = {(1.0,): F(1)}
     for label in labels:
         found = push_forward((((w, v), p * q) for w, p in found.items() for v, q in enumerate(chances[label])), move)
     return found
@@ -206,7 +206,7 @@ def excess_is_bounded(descent: Descent, epsilon: float, plus: int = 0, power: in
 
 @claim("G21 Corollary 10: labels replaced", *top_ks(40, most=7), given=ANY_NUMBER)
 @false("The same where the label is replaced by one that is drawn from the prior, cut off.", uniform=False)
-def replaced_labels_are_top_k(prior: Row, ratio: Fraction, k: int, *, uniform: bool = True) -> Comparison:
+def replaced_labels_are_top_k(prior: Row, ratio: F, k: int, *, uniform: bool = True) -> Comparison:
     """Replacing a label by one of those kept, then randomized response on these, is RRTop-k."""
     kept, among = list(kept_labels(prior, k)), response_rows(k, ratio)
     other = np.array(shares([1 if uniform else prior[v] for v in kept])) @ among
@@ -221,11 +221,11 @@ class Replaced:
     mass: Table
     centres: Table
     kept: Table
-    diameter: Fraction = Fraction(1)
-    lipschitz: Fraction = Fraction(1)
+    diameter: F = F(1)
+    lipschitz: F = F(1)
 
     @property
-    def unit(self) -> Fraction:
+    def unit(self) -> F:
         """``D L Pr[label not kept]``."""
         return self.diameter * self.lipschitz * total(self.mass[~self.kept])
 
@@ -233,12 +233,12 @@ class Replaced:
     def risks(self) -> Table:
         """Risks, and those with labels replaced alike, at the breakpoints: all that is compared is linear between."""
         lost = (self.mass * ~self.kept).sum(axis=1, keepdims=True) / self.kept.sum(axis=1, keepdims=True)
-        points = sorted({Fraction(0), self.diameter, *self.centres.flat})
+        points = sorted({F(0), self.diameter, *self.centres.flat})
         masses = self.mass, (self.mass + lost) * self.kept
         return np.array([[self.lipschitz * total((p * abs(w - self.centres)).flat) for w in points] for p in masses])
 
 
-ONE, THIRD = Fraction(1), Fraction(1, 3)
+ONE, THIRD = F(1), F(1, 3)
 CERTAIN = [
     Replaced(np.array([[0, ONE]]), np.array([[0, ONE]]), np.array([[True, False]])),
     Replaced(np.array([[0, THIRD], [1 - THIRD, 0]]), np.array([[0, ONE], [ONE, ONE]]), np.array([[True, False]] * 2)),
@@ -247,7 +247,7 @@ CERTAIN = [
 
 def _draw_replaced(draw: Random) -> Replaced:
     features, k = draw.randint(1, 3), draw.randint(2, 4)
-    diameter, lipschitz = Fraction(draw.randint(1, 5)), Fraction(draw.randint(1, 5), 2)
+    diameter, lipschitz = F(draw.randint(1, 5)), F(draw.randint(1, 5), 2)
     chances = iter(prior(draw, features * k))
     mass = [[*islice(chances, k)] for _ in range(features)]
     centres = [[diameter * draw.randint(0, 4) / 4 for _ in range(k)] for _ in range(features)]
@@ -317,9 +317,7 @@ def gaussian_tails(distance: float, sigma: float, epsilon: float) -> tuple[float
 
 
 @claim(
-    "G21 Proposition 11: privacy",
-    *BUDGETS,
-    given="gradients of norm at most L, epsilon below 1; delta is `short` of 1",
+    "G21 Proposition 11: privacy", *BUDGETS, given="gradients of norm at most L, epsilon below 1; delta is `short` of 1"
 )
 @corrected("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM)
 @false("As corrected, with half the noise: for a distance of `L`.", added=LOGARITHM, distance=4.0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache
 from itertools import product
 from operator import mul
@@ -26,7 +26,7 @@ from optrand.programs import Approximate, Program
 from optrand.theory._engine import TOLERANCE, Comparison, at_most, claim, corrected, draws, equal, false, grid
 from optrand.theory._shared import RATIOS, binomial, dot
 
-Real = TypeVar("Real", Fraction, float)
+Real = TypeVar("Real", F, float)
 
 
 def known_of_a_sign(ratio: Real, delta: Real) -> Real:
@@ -47,29 +47,24 @@ def known_of_a_sign(ratio: Real, delta: Real) -> Real:
 
 @claim(
     "G21 Proposition 13: construction",
-    *(
-        grid(labels=[*product((1, 2), repeat=n)], diameter=(1, Fraction(3, 2)), L=(1, Fraction(1, 7)))
-        for n in range(1, 7)
-    ),
+    *(grid(labels=[*product((1, 2), repeat=n)], diameter=(1, F(3, 2)), L=(1, F(1, 7))) for n in range(1, 7)),
     given="any labels, any D and L; label 1 counts the inner product, label 2 its negative",
 )
 @false("The same with ``-D L / (2 n)``.", power=2)
-def least_risk_is_at_the_sum_of_signs(
-    labels: tuple[int, ...], diameter: Fraction, L: Fraction, power: int = 1
-) -> Comparison:
+def least_risk_is_at_the_sum_of_signs(labels: tuple[int, ...], diameter: F, L: F, power: int = 1) -> Comparison:
     """The least empirical risk in the ball is ``-D L / (2 sqrt(n))``, where the signed directions add up.
 
     Compared in squares: of the length of the gradient, and of the risk at that sum.
     """
-    n, radius = len(labels), Fraction(diameter) ** 2 / 4
-    slopes = [L * Fraction(3 - 2 * y, n) for y in labels]
+    n, radius = len(labels), F(diameter) ** 2 / 4
+    slopes = [L * F(3 - 2 * y, n) for y in labels]
     there = dot(slopes, [2 * y - 3 for y in labels])
     squares = [radius * dot(slopes, slopes), radius * there * abs(there) / n]
     return equal(squares, [radius * L**2 / n**power, -radius * L**2 / n**power])
 
 
 @cache
-def _guess(ratio: Fraction, delta: Fraction) -> float:
+def _guess(ratio: F, delta: F) -> float:
     """Return the largest probability of a parameter on the right side, which may be on neither, of a fair sign."""
     if delta == 1:
         return 1.0
@@ -79,12 +74,12 @@ def _guess(ratio: Fraction, delta: Fraction) -> float:
 
 @claim(
     "G21 Proposition 13: equation 13",
-    grid(ratio=RATIOS[:-1], delta=(Fraction(0), Fraction(1, 100), Fraction(1, 2), Fraction(1))),
-    draws(30, ratio=[Fraction(n, 100) for n in range(101, 1100)], delta=[Fraction(n, 100) for n in range(101)]),
+    grid(ratio=RATIOS[:-1], delta=(F(0), F(1, 100), F(1, 2), F(1))),
+    draws(30, ratio=[F(n, 100) for n in range(101, 1100)], delta=[F(n, 100) for n in range(101)]),
     given="any channel of a fair label",
 )
 @false("The same with ``E / (E + 1)``.", helps=0)
-def a_sign_is_hard_to_guess(ratio: Fraction, delta: Fraction, helps: int = 1) -> Comparison:
+def a_sign_is_hard_to_guess(ratio: F, delta: F, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
     return at_most(_guess(ratio, delta), float((ratio + helps * delta) / (ratio + 1)), tolerance=TOLERANCE.program)
 
@@ -107,11 +102,11 @@ def right_signs_bound_what_is_gained(
     """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side."""
     products = list(map(mul, signs, parameter))
     right = sum(each > 0 for each in products)
-    gained = Fraction(max(sum(products), 0) ** 2, sum(each**2 for each in products))
-    return at_most(gained, Fraction(right**2, len(products)) if shared else right)
+    gained = F(max(sum(products), 0) ** 2, sum(each**2 for each in products))
+    return at_most(gained, F(right**2, len(products)) if shared else right)
 
 
-def _attain(n: int, ratio: Fraction, delta: Fraction) -> float:
+def _attain(n: int, ratio: F, delta: F) -> float:
     """Return the correlation where each label is shown with probability delta, else answered by randomized response."""
     of_others, shows = known_of_a_sign(float(ratio), 0.0), float(delta)
     chances = (math.comb(n, shown) * shows**shown * (1 - shows) ** (n - shown) for shown in range(n + 1))
@@ -122,7 +117,7 @@ def _attain(n: int, ratio: Fraction, delta: Fraction) -> float:
     "G21 Proposition 13: least excess risk",
     n=(1, 2, 3, 10, 100),
     ratio=RATIOS,
-    delta=(Fraction(0), Fraction(1, 10**6), Fraction(1, 10), Fraction(1, 2), Fraction(99, 100)),
+    delta=(F(0), F(1, 10**6), F(1, 10), F(1, 2), F(99, 100)),
     given="all algorithms, constructed data sets; compared as squares of correlations: of an algorithm, of the largest "
     "one, and of the bound",
 )
@@ -132,7 +127,7 @@ def _attain(n: int, ratio: Fraction, delta: Fraction) -> float:
         _attain(n, ratio, delta) ** 2, float((2 * (ratio + delta) / (ratio + 1) - 1) ** 2), tolerance=TOLERANCE.floats
     ),
 )
-def private_risk_exceeds_the_least(n: int, ratio: Fraction, delta: Fraction) -> Comparison:
+def private_risk_exceeds_the_least(n: int, ratio: F, delta: F) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.
 
     Bound for any algorithm, over fair labels; it is the last line of the proof.
@@ -161,15 +156,13 @@ def group_delta(ratio: Real, delta: Real, *, labels: int) -> Real:
     grid(
         labels=(1, 2, 3, 20),
         ratio=RATIOS,
-        delta=(Fraction(0), Fraction(1, 10**5), Fraction(1, 10)),
-        event=(Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 100), Fraction(1, 10**6)),
+        delta=(F(0), F(1, 10**5), F(1, 10)),
+        event=(F(0), F(1), F(1, 2), F(1, 100), F(1, 10**6)),
     ),
     given="epsilon above 0, data sets that differ in k labels; an event that is this likely on one of them",
 )
 @false("The same with ``k delta`` for what is added.", summed=True)
-def groups_are_protected(
-    event: Fraction, ratio: Fraction, delta: Fraction, labels: int, *, summed: bool = False
-) -> Comparison:
+def groups_are_protected(event: F, ratio: F, delta: F, labels: int, *, summed: bool = False) -> Comparison:
     """Where `k` labels differ, an event is at most ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``."""
     reached = event
     for _ in range(labels):
@@ -210,18 +203,18 @@ def resampling_is_private(n: int, delta: float, epsilon: float, *, full: bool = 
     return at_most(resampled_delta(n, epsilon / copies, inner, copies), delta, tolerance=TOLERANCE.proven)
 
 
-CONSTANT = Fraction(1, 10)
+CONSTANT = F(1, 10)
 """Constant of Lemma 15 and Proposition 12."""
 
 E1 = exp_bracket(1.0)[0] - 1
 """``e - 1``, rounded down."""
 
 
-def _rate(epsilon: Fraction, n: int, constant: Fraction = CONSTANT, power: int = 1) -> float:
+def _rate(epsilon: F, n: int, constant: F = CONSTANT, power: int = 1) -> float:
     return float(constant) / math.sqrt(epsilon**power * n)
 
 
-def lose_copies(epsilon: Fraction, n: int, delta: Fraction | None = None) -> float:
+def lose_copies(epsilon: F, n: int, delta: F | None = None) -> float:
     """Return what every algorithm loses on average over `n` examples: directions, ``floor(1 / epsilon)`` times each.
 
     Without a delta, the loss of the parameter 0: ``(m copies / n) / (2 sqrt(m))`` for `m` directions.
@@ -235,9 +228,9 @@ def lose_copies(epsilon: Fraction, n: int, delta: Fraction | None = None) -> flo
 
 
 EPSILONS = [
-    *map(Fraction, ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000")),
-    *map(Fraction, ("1/10", "1/11", "2/21", "1/100", "2/201", "1/1000")),
-    *(Fraction(i, 40) for i in range(1, 40)),
+    *map(F, ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000")),
+    *map(F, ("1/10", "1/11", "2/21", "1/100", "2/201", "1/1000")),
+    *(F(i, 40) for i in range(1, 40)),
 ]
 
 
@@ -245,7 +238,7 @@ def _list_copies() -> Iterator[dict[str, Any]]:
     for epsilon in EPSILONS:
         least = math.ceil(1 / epsilon)
         for n in sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7}):
-            yield from ({"epsilon": epsilon, "n": n, "delta": share * epsilon} for share in (Fraction(0), CONSTANT))
+            yield from ({"epsilon": epsilon, "n": n, "delta": share * epsilon} for share in (F(0), CONSTANT))
 
 
 @claim(
@@ -255,9 +248,9 @@ def _list_copies() -> Iterator[dict[str, Any]]:
 )
 @false(
     "On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``.",
-    lambda epsilon, n: at_most(_rate(epsilon, n, Fraction(1, 2)), lose_copies(epsilon, n), tolerance=TOLERANCE.proven),
+    lambda epsilon, n: at_most(_rate(epsilon, n, F(1, 2)), lose_copies(epsilon, n), tolerance=TOLERANCE.proven),
 )
-def copies_are_hard(epsilon: Fraction, n: int, delta: Fraction) -> Comparison:
+def copies_are_hard(epsilon: F, n: int, delta: F) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some data set of `n` examples."""
     least = lose_copies(epsilon, n, delta)
     return at_most([_rate(epsilon, n), least], [least, lose_copies(epsilon, n)], tolerance=TOLERANCE.proven)
@@ -265,13 +258,13 @@ def copies_are_hard(epsilon: Fraction, n: int, delta: Fraction) -> Comparison:
 
 @claim("G21 Lemma 15: last line", epsilon=EPSILONS, given="epsilon at most 1, C = 1/10")
 @corrected("With ``delta = C epsilon`` the copies have a delta of at most ``(e - 1) C``.", power=1)
-@false("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=Fraction(1))
-def delta_of_the_last_line(epsilon: Fraction, power: int = -1, growth: Fraction = E1) -> Comparison:
+@false("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=F(1))
+def delta_of_the_last_line(epsilon: F, power: int = -1, growth: F = E1) -> Comparison:
     """With ``delta = C / epsilon`` the copies have a delta of at most ``(e - 1) C``: small, if `C` is.
 
     There are ``floor(1 / epsilon)`` copies.
     """
-    grown = group_delta(privacy_ratio(float(epsilon)), Fraction(1), labels=math.floor(1 / epsilon))
+    grown = group_delta(privacy_ratio(float(epsilon)), F(1), labels=math.floor(1 / epsilon))
     return at_most(grown * CONSTANT * epsilon**power, growth * CONSTANT)
 
 
@@ -280,7 +273,7 @@ def _lose(directions: int, known: float) -> float:
     return 0.5 * (1 - known) / math.sqrt(directions)
 
 
-def lose_population(n: int, epsilon: Fraction, delta: Fraction, directions: int) -> float:
+def lose_population(n: int, epsilon: F, delta: F, directions: int) -> float:
     """Return a lower bound of every algorithm's loss, from the knowledge of a sign in the mean over its occurrences."""
     ratio = math.exp(epsilon)
     # Beyond this number of labels the ratio is no float, and the sign is known in floats.
@@ -290,7 +283,7 @@ def lose_population(n: int, epsilon: Fraction, delta: Fraction, directions: int)
     return _lose(directions, math.sqrt(min(mean, 1.0)))
 
 
-def lose_by_majority(n: int, epsilon: Fraction, directions: int) -> float:
+def lose_by_majority(n: int, epsilon: F, directions: int) -> float:
     """Return the loss of randomized response on every label and the majority of them in every direction."""
     chances, known = binomial(n, 1 / directions), np.zeros(n + 1)
     for j in np.flatnonzero(chances > 1e-12).tolist():
@@ -299,9 +292,9 @@ def lose_by_majority(n: int, epsilon: Fraction, directions: int) -> float:
 
 
 def _populations() -> Iterator[dict[str, Any]]:
-    for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")):
+    for epsilon in map(F, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")):
         least = math.ceil(1 / epsilon)
-        for n, share in product(sorted({least, least + 1, 2 * least + 1, 500}), (Fraction(0), CONSTANT / 2)):
+        for n, share in product(sorted({least, least + 1, 2 * least + 1, 500}), (F(0), CONSTANT / 2)):
             yield {"n": n, "epsilon": epsilon, "directions": math.ceil(epsilon * n), "delta": share * epsilon}
 
 
@@ -315,7 +308,7 @@ def _populations() -> Iterator[dict[str, Any]]:
     "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population.",
     lambda n, epsilon, directions: at_most(_rate(epsilon, n, power=2), lose_by_majority(n, epsilon, directions)),
 )
-def a_constant_is_enough(n: int, epsilon: Fraction, delta: Fraction, directions: int) -> Comparison:
+def a_constant_is_enough(n: int, epsilon: F, delta: F, directions: int) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population."""
     least = lose_population(n, epsilon, delta, directions)
     attained = lose_by_majority(n, epsilon, directions)

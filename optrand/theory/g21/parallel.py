@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache, lru_cache
 from itertools import accumulate, chain, combinations, product
 from operator import ne
@@ -42,7 +42,7 @@ def counting(released: Released, row: int, k: int) -> Row:
     counts = [1] * k
     for at, label in released:
         counts[label] += at % 2 == row % 2
-    return tuple(Fraction(count, sum(counts)) for count in counts)
+    return tuple(F(count, sum(counts)) for count in counts)
 
 
 def arbitrary(released: Released, row: int, k: int) -> Row:
@@ -55,15 +55,13 @@ def _respond(predicted: Row, epsilon: float) -> Rows:
     return table(rr_with_prior([float(share) for share in predicted], epsilon))
 
 
-def law_of_training(
-    labels: tuple[int, ...], k: int, epsilon: float, stages: Stages, model: Model
-) -> dict[Released, Fraction]:
+def law_of_training(labels: tuple[int, ...], k: int, epsilon: float, stages: Stages, model: Model) -> dict[Released, F]:
     """Return the probability of all that can be released of rows with these labels, by the package's tables."""
-    chances: dict[Released, Fraction] = {(): Fraction(1)}
+    chances: dict[Released, F] = {(): F(1)}
     for number, stage in enumerate(stages):
-        after: dict[Released, Fraction] = {}
+        after: dict[Released, F] = {}
         for seen, chance in chances.items():
-            priors = [model(seen, row, k) if number else (Fraction(1, k),) * k for row in stage]
+            priors = [model(seen, row, k) if number else (F(1, k),) * k for row in stage]
             rows = [_respond(each, epsilon)[labels[row]] for each, row in zip(priors, stage, strict=True)]
             for noisy in product(range(k), repeat=len(stage)):
                 if here := chance * times(row[label] for row, label in zip(rows, noisy, strict=True)):
@@ -96,13 +94,13 @@ def stages_cost_epsilon_once(
 @claim(
     "G21 Algorithm 4",
     k=(2, 3),
-    root=map(Fraction, ("2", "11/10", "1001/1000")),
+    root=map(F, ("2", "11/10", "1001/1000")),
     ids=((0,), (0, 0), (0, 1), (0, 1, 0)),
     given="public groups, at least two labels; noise is exp(epsilon / 2), the root, times less likely with each step",
 )
 @corrected("The same with a draw for each count; a label that is replaced changes two counts.", own=1)
 @false("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2)
-def noise_hides_groups(k: int, root: Fraction, ids: tuple[int, ...], *, own: int = 0) -> Comparison:
+def noise_hides_groups(k: int, root: F, ids: tuple[int, ...], *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
 
     That is one draw for all counts of a group, as SciPy reads the line: differences of counts stay as they are.
@@ -137,7 +135,7 @@ def clipped_counts_are_a_prior(
     return at_most([math.fsum(found), 1, -min(found)], [1, math.fsum(found), 0], tolerance=TOLERANCE.floats)
 
 
-HEATS = tuple(map(Fraction, ("1000", "30", "27/10", "3/2", "101/100", "1000001/1000000")))
+HEATS = tuple(map(F, ("1000", "30", "27/10", "3/2", "101/100", "1000001/1000000")))
 """Values of ``exp(1 / t)`` for temperatures `t`, from cold to hot."""
 
 LOGITS = [(1, 0), (0, 0), (1, 1, 0), (2, 1, 0), (5, 0, 0, 0), (-3, 3, 3, 0, -1), (2, 2, 2), tuple(range(9)), (1,) * 8]
@@ -147,14 +145,14 @@ ANY_LOGITS = "any logits, any temperatures above 0"
 
 
 @cache
-def soften(logits: tuple[int, ...], heat: Fraction) -> Row:
+def soften(logits: tuple[int, ...], heat: F) -> Row:
     """Return the softmax of the logits over the temperature."""
     return shares([heat ** (logit - max(logits)) for logit in logits])
 
 
 @claim("G21 Appendix E: cold priors", logits=LOGITS, heat=HEATS, given=ANY_LOGITS)
 @false("The same with ``1 / m exp(-g / t)``, as if there were one class below.", others=1)
-def cold_priors_are_on_the_top(logits: tuple[int, ...], heat: Fraction, *, others: int | None = None) -> Comparison:
+def cold_priors_are_on_the_top(logits: tuple[int, ...], heat: F, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
     Top classes, which share the rest alike, are those of the largest logit; the next one is `g` below it.
@@ -162,13 +160,13 @@ def cold_priors_are_on_the_top(logits: tuple[int, ...], heat: Fraction, *, other
     found, top = soften(logits, heat), max(logits)
     tops, shared = logits.count(top), found.count(max(found))
     below = [each for each in logits if each < top]
-    bound = Fraction(others or len(below), tops) / heat ** (top - max(below)) if below else 0
+    bound = F(others or len(below), tops) / heat ** (top - max(below)) if below else 0
     return at_most([1 - tops * max(found), shared, tops], [bound, tops, shared])
 
 
 @claim("G21 Appendix E: hot priors", logits=LOGITS, heat=HEATS, given=ANY_LOGITS)
 @false("The same with ``d / 2``.", halves=1)
-def hot_priors_are_uniform(logits: tuple[int, ...], heat: Fraction, *, halves: int = 2) -> Comparison:
+def hot_priors_are_uniform(logits: tuple[int, ...], heat: F, *, halves: int = 2) -> Comparison:
     """As t grows the prior becomes uniform: ``K p`` is within a factor ``exp(d / t)`` of 1, `d` the logits' range."""
     squares = [(len(logits) * share) ** 2 for share in soften(logits, heat)]
     return at_most([max(squares), 1 / min(squares)], heat ** (halves * (max(logits) - min(logits))))
@@ -179,9 +177,7 @@ COOLED = [{"logits": logits, "cold": cold, "heat": heat} for logits in LOGITS fo
 
 @claim("G21 Appendix E: confidence", COOLED, given=ANY_LOGITS)
 @false("At a lower temperature each of the likelier half of the classes is likelier.", each=True)
-def cooling_is_more_confident(
-    logits: tuple[int, ...], cold: Fraction, heat: Fraction, *, each: bool = False
-) -> Comparison:
+def cooling_is_more_confident(logits: tuple[int, ...], cold: F, heat: F, *, each: bool = False) -> Comparison:
     """At a lower temperature the `k` likeliest classes together are likelier, for every `k`."""
     less, more = (sorted(soften(logits, at), reverse=True) for at in (heat, cold))
     half = len(less) // 2
@@ -190,7 +186,7 @@ def cooling_is_more_confident(
 
 @claim("G21 Appendix E: labels kept", COOLED, given=f"{ANY_LOGITS}; the ratio exp(epsilon) is 7/3 to 3001")
 @false("A higher temperature keeps one label more.", more=1)
-def heating_keeps_more(logits: tuple[int, ...], cold: Fraction, heat: Fraction, more: int = 0) -> Comparison:
+def heating_keeps_more(logits: tuple[int, ...], cold: F, heat: F, more: int = 0) -> Comparison:
     """A higher temperature keeps more labels, or as many, of RRWithPrior."""
     priors = np.array([soften(logits, at) for at in (cold, heat)], dtype=float)
     kept = [rr_with_prior_batch(priors, math.log(ratio)).k_star for ratio in (7 / 3, 23 / 2, 3001)]

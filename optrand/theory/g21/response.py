@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache, lru_cache, partial
 from itertools import chain, combinations, product
 from operator import mul
@@ -36,26 +36,26 @@ def kept_labels(prior: Row, k: int) -> tuple[int, ...]:
     return tuple(sorted(sorted(range(len(prior)), key=lambda y: -prior[y])[:k]))
 
 
-def top_k_rows(prior: Row, k: int, ratio: Fraction, others: Row | None = None) -> Rows:
+def top_k_rows(prior: Row, k: int, ratio: F, others: Row | None = None) -> Rows:
     """Return [G21], Algorithm 1, as a table. Labels that are not kept give kept ones alike, or by the law `others`."""
     kept, labels, chance = kept_labels(prior, k), range(len(prior)), 1 / (ratio + k - 1)
     own = dict.fromkeys(product(kept, repeat=2), chance) | {(y, y): ratio * chance for y in kept}
-    drawn = others or tuple(Fraction(v in kept, k) for v in labels)
-    return tuple(tuple(own.get((y, v), Fraction(0)) for v in labels) if y in kept else drawn for y in labels)
+    drawn = others or tuple(F(v in kept, k) for v in labels)
+    return tuple(tuple(own.get((y, v), F(0)) for v in labels) if y in kept else drawn for y in labels)
 
 
-def best_k(prior: Row, ratio: Fraction, *, others: int = -1) -> int:
+def best_k(prior: Row, ratio: F, *, others: int = -1) -> int:
     """Return the number of labels that [G21], Algorithm 2, keeps: all are tried, the first of the best is taken."""
     falling = sorted(prior, reverse=True)
     return max(range(1, len(prior) + 1), key=lambda k: ratio * sum(falling[:k]) / (ratio + k + others))
 
 
-def with_prior_rows(prior: Row, ratio: Fraction) -> Rows:
+def with_prior_rows(prior: Row, ratio: F) -> Rows:
     """Return [G21], Algorithm 2, as a table."""
     return top_k_rows(prior, best_k(prior, ratio), ratio)
 
 
-def objective(prior: Row, rows: Rows) -> Fraction:
+def objective(prior: Row, rows: Rows) -> F:
     return total(share * rows[y][y] for y, share in enumerate(prior))
 
 
@@ -63,7 +63,7 @@ def table(mechanism: Mechanism) -> Rows:
     """Return the exact laws of a mechanism's outputs, by its integer table; zeros for labels that never occur."""
     outputs, rows = mechanism.outputs.astype(int).tolist(), mechanism.weights.tolist()
     found = (dict(zip(outputs, row, strict=True)) for row in rows)
-    return tuple(tuple(Fraction(law.get(v, 0), mechanism.total) for v in range(len(rows))) for law in found)
+    return tuple(tuple(F(law.get(v, 0), mechanism.total) for v in range(len(rows))) for law in found)
 
 
 def tasks(count: int, *, most: int) -> tuple[Any, ...]:
@@ -71,12 +71,9 @@ def tasks(count: int, *, most: int) -> tuple[Any, ...]:
 
     First are priors for which keeping one label more is exactly as good: ``E p_(k+1)`` is the objective.
     """
-    ties = [
-        (shares([*[Fraction(1)] * (k - 1), Fraction(k - 1) / (ratio + k - 2)]), ratio)
-        for k, ratio in product((2, 3, 4), RATIOS)
-    ]
+    ties = [(shares([*[F(1)] * (k - 1), F(k - 1) / (ratio + k - 2)]), ratio) for k, ratio in product((2, 3, 4), RATIOS)]
     edges = [(each.prior, each.ratio) for each in settings(0, most=most)[0]]
-    listed = cases("prior ratio", ((Fraction(1),), Fraction(2)), *ties, *edges)
+    listed = cases("prior ratio", ((F(1),), F(2)), *ties, *edges)
     return listed, draws(count, prior=partial(_draw_prior, most=most), ratio=draw_ratio)
 
 
@@ -96,14 +93,14 @@ KEPT = top_ks(50, most=9)
 ANY_NUMBER = "any prior, any number of labels kept, epsilon above 0"
 
 
-def _draw_others_by_prior(prior: Row, ratio: Fraction, k: int) -> Comparison:
+def _draw_others_by_prior(prior: Row, ratio: F, k: int) -> Comparison:
     drawn = shares([share * (v in kept_labels(prior, k)) for v, share in enumerate(prior)])
     return at_most(largest_ratio(top_k_rows(prior, k, ratio, drawn)), ratio)
 
 
 @claim("G21 Lemma 1", *KEPT, given=ANY_NUMBER)
 @false("The same where any other label gives one of the `k` by its prior, not all alike.", _draw_others_by_prior)
-def top_k_is_private(prior: Row, ratio: Fraction, k: int) -> Comparison:
+def top_k_is_private(prior: Row, ratio: F, k: int) -> Comparison:
     """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP."""
     return at_most(largest_ratio(top_k_rows(prior, k, ratio)), ratio)
 
@@ -111,21 +108,21 @@ def top_k_is_private(prior: Row, ratio: Fraction, k: int) -> Comparison:
 @claim("G21 Appendix A.1", *KEPT, given=ANY_NUMBER)
 @corrected("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1)
 @false("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99)
-def another_kept_label_is_least_likely(prior: Row, ratio: Fraction, k: int, *, alike: int = 0) -> Comparison:
+def another_kept_label_is_least_likely(prior: Row, ratio: F, k: int, *, alike: int = 0) -> Comparison:
     """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``."""
     least = [min(column) for column in zip(*top_k_rows(prior, k, ratio), strict=True)]
-    return equal([least[v] for v in kept_labels(prior, k)], Fraction(1, k) if k <= alike else 1 / (ratio + k - 1))
+    return equal([least[v] for v in kept_labels(prior, k)], F(1, k) if k <= alike else 1 / (ratio + k - 1))
 
 
 @claim("G21 Section 3.1: objective of RRTop-k", *KEPT, given=ANY_NUMBER)
 @false("The same with ``E / (E + K - 1)``, of randomized response on all labels.", all_labels=True)
-def top_k_keeps_the_label(prior: Row, ratio: Fraction, k: int, *, all_labels: bool = False) -> Comparison:
+def top_k_keeps_the_label(prior: Row, ratio: F, k: int, *, all_labels: bool = False) -> Comparison:
     """RRTop-k keeps a label that follows the prior with ``E / (E + k - 1)`` times the prior of the `k` likeliest."""
     share = ratio / (ratio + (len(prior) if all_labels else k) - 1)
     return equal(objective(prior, top_k_rows(prior, k, ratio)), share * total(prior[y] for y in kept_labels(prior, k)))
 
 
-def _raise_k_until_kept(prior: Row, ratio: Fraction) -> Comparison:
+def _raise_k_until_kept(prior: Row, ratio: F) -> Comparison:
     ranks = sorted(range(len(prior)), key=lambda y: -prior[y])
     counts = [max(best_k(prior, ratio), ranks.index(y) + 1) for y in range(len(prior))]
     return at_most(largest_ratio([top_k_rows(prior, k, ratio)[y] for y, k in enumerate(counts)]), ratio)
@@ -133,27 +130,27 @@ def _raise_k_until_kept(prior: Row, ratio: Fraction) -> Comparison:
 
 @claim("G21 Corollary 2", *tasks(60, most=9), given=ANY_PRIOR)
 @false("The same where a label that is not kept has the number of labels raised until it is.", _raise_k_until_kept)
-def with_prior_is_private(prior: Row, ratio: Fraction) -> Comparison:
+def with_prior_is_private(prior: Row, ratio: F) -> Comparison:
     """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP."""
     return at_most(largest_ratio(with_prior_rows(prior, ratio)), ratio)
 
 
 @claim("G21 Section 4: one stage", k=(1, 2, 3, 7, 10, 25), ratio=RATIOS, given="a flat first prior")
 @false("The same where the model finds the first label half as likely as each other one.", first=1)
-def one_stage_is_randomized_response(k: int, ratio: Fraction, first: int = 2) -> Comparison:
+def one_stage_is_randomized_response(k: int, ratio: F, first: int = 2) -> Comparison:
     """One stage of training, whose model gives all labels equal probabilities, uses randomized response on all."""
     everything = (np.ones((k, k), dtype=int) + np.eye(k, dtype=int) * (ratio - 1)) / (ratio + k - 1)
     return equal(np.array(with_prior_rows(shares([first] + [2] * (k - 1)), ratio)), everything)
 
 
 @cache
-def best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Fraction:
+def best_subset(prior: Row, ratio: F, *, others: int = -1) -> F:
     """Return `S`, over all subsets of labels."""
     subsets = chain(*(combinations(prior, k) for k in range(1, len(prior) + 1)))
     return max(ratio * total(kept) / (ratio + len(kept) + others) for kept in subsets)
 
 
-def bounds(prior: Row, ratio: Fraction, multipliers: Row = ()) -> tuple[Fraction, Fraction]:
+def bounds(prior: Row, ratio: F, multipliers: Row = ()) -> tuple[F, F]:
     """Return upper bounds of all epsilon-DP randomizers, and of all feasible points of LP2, from any multipliers.
 
     Without multipliers, from those that sum to `S`. A column of a table is `c s` with `s` in ``[1, E]^K`` and masses
@@ -161,26 +158,23 @@ def bounds(prior: Row, ratio: Fraction, multipliers: Row = ()) -> tuple[Fraction
     """
     if not multipliers:
         best = best_subset(prior, ratio)
-        multipliers = tuple(max(Fraction(0), (ratio * p - best) / (ratio - 1)) for p in prior)
-    mass, least = total(multipliers), Fraction(0)
+        multipliers = tuple(max(F(0), (ratio * p - best) / (ratio - 1)) for p in prior)
+    mass, least = total(multipliers), F(0)
     for v, p in enumerate(prior):
         costs = [mu - p * (y == v) for y, mu in enumerate(multipliers)]
-        least = min(least, total(costs) + (ratio - 1) * total(min(cost, Fraction(0)) for cost in costs))
+        least = min(least, total(costs) + (ratio - 1) * total(min(cost, F(0)) for cost in costs))
     slack = (p - mu - (mass - mu) / ratio for p, mu in zip(prior, multipliers, strict=True))
-    return mass - least, mass + total(max(Fraction(0), each) for each in slack)
+    return mass - least, mass + total(max(F(0), each) for each in slack)
 
 
-def _keep_by_another_rule(prior: Row, ratio: Fraction) -> Comparison:
+def _keep_by_another_rule(prior: Row, ratio: F) -> Comparison:
     rows = top_k_rows(prior, best_k(prior, ratio, others=0), ratio)
     return at_most(bounds(prior, ratio)[0], objective(prior, rows))
 
 
 @claim("G21 Theorem 3", *tasks(30, most=7), given=ANY_PRIOR)
-@false(
-    "The same with the number of labels of the largest ``E / (E + k)`` times their prior.",
-    _keep_by_another_rule,
-)
-def nothing_is_better(prior: Row, ratio: Fraction) -> Comparison:
+@false("The same with the number of labels of the largest ``E / (E + k)`` times their prior.", _keep_by_another_rule)
+def nothing_is_better(prior: Row, ratio: F) -> Comparison:
     """No epsilon-DP randomizer keeps the label more often than RRWithPrior."""
     return at_most(bounds(prior, ratio)[0], objective(prior, with_prior_rows(prior, ratio)))
 
@@ -191,7 +185,7 @@ SMALL, IS_SMALL = f"{ANY_PRIOR} and at most log(3000)", lambda ratio: ratio <= 3
 
 @claim("G21 Theorem 3: LP1", *tasks(8, most=3), given=SMALL, where=IS_SMALL)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
-def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
+def lp1_is_best_subset(prior: Row, ratio: F, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
     optimum = lp1([*map(float, prior)], math.log1p(ratio - 1)).solve().value
     return equal(optimum, best_subset(prior, ratio, others=others), tolerance=TOLERANCE.program)
@@ -199,7 +193,7 @@ def lp1_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comp
 
 @claim("G21 Theorem 3: LP2", *tasks(8, most=3), given=SMALL, where=IS_SMALL)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
-def lp2_is_best_subset(prior: Row, ratio: Fraction, *, others: int = -1) -> Comparison:
+def lp2_is_best_subset(prior: Row, ratio: F, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
     optimum = lp2([*map(float, prior)], math.log1p(ratio - 1)).solve().value
     return equal(optimum, best_subset(prior, ratio, others=others), tolerance=TOLERANCE.program)
@@ -227,35 +221,35 @@ CHANNELS = (
 
 @claim("G21 Theorem 3: LP1 implies LP2", *CHANNELS, given="any epsilon-DP table")
 @false("The same with weights that are closer to 1, ``2 / (1 + exp(epsilon))``.", closer=True)
-def lp1_implies_lp2(ratio: Fraction, rows: Rows, *, closer: bool = False) -> Comparison:
+def lp1_implies_lp2(ratio: F, rows: Rows, *, closer: bool = False) -> Comparison:
     """The diagonal `q` of an epsilon-DP table has ``q_y + exp(-epsilon) * (sum of the other q) <= 1`` for every `y`."""
     diagonal, weight = [row[y] for y, row in enumerate(rows)], 2 / (1 + ratio) if closer else 1 / ratio
     return at_most([own + weight * (sum(diagonal) - own) for own in diagonal], 1)
 
 
 @lru_cache(maxsize=256)
-def vertices_of_lp2(size: int, ratio: Fraction) -> frozenset[Row]:
+def vertices_of_lp2(size: int, ratio: F) -> frozenset[Row]:
     """Return the vertices of LP2: common points of `size` independent constraints that meet the others too."""
-    rows = [[Fraction(1) if z == y else 1 / ratio for z in range(size)] for y in range(size)]
-    signs = [[Fraction(z == y) for z in range(size + 1)] for y in range(size)]
-    found = (_common_point(tight) for tight in combinations([*([*row, Fraction(1)] for row in rows), *signs], size))
+    rows = [[F(1) if z == y else 1 / ratio for z in range(size)] for y in range(size)]
+    signs = [[F(z == y) for z in range(size + 1)] for y in range(size)]
+    found = (_common_point(tight) for tight in combinations([*([*row, F(1)] for row in rows), *signs], size))
     inside = (point for point in found if point and min(point) >= 0)
     return frozenset(point for point in inside if all(total(map(mul, row, point)) <= 1 for row in rows))
 
 
-def _common_point(equations: Sequence[Sequence[Fraction]]) -> Row:
+def _common_point(equations: Sequence[Sequence[F]]) -> Row:
     """Return the one solution of as many equations as unknowns; nothing if they are not independent."""
     rows = [[fmpq(x.numerator, x.denominator) for x in row] for row in equations]
     try:
         point = fmpq_mat([row[:-1] for row in rows]).solve(fmpq_mat([row[-1:] for row in rows]))
     except ZeroDivisionError:
         return ()
-    return tuple(Fraction(int(x.p), int(x.q)) for x in point.entries())
+    return tuple(F(int(x.p), int(x.q)) for x in point.entries())
 
 
-@claim("G21 Theorem 3: vertices of LP2", size=range(1, 5), ratio=(Fraction(1), *RATIOS), given="epsilon at least 0")
+@claim("G21 Theorem 3: vertices of LP2", size=range(1, 5), ratio=(F(1), *RATIOS), given="epsilon at least 0")
 @false("The same with ``E / (E + K - 1)``, of randomized response on all `K` labels.", of_all=True)
-def vertices_are_responses(size: int, ratio: Fraction, *, of_all: bool = False) -> Comparison:
+def vertices_are_responses(size: int, ratio: F, *, of_all: bool = False) -> Comparison:
     """A vertex of LP2 is zero, or ``E / (E + |Y| - 1)`` on a non-empty set `Y` of labels and 0 elsewhere."""
     responses = set()
     for inside in product((0, 1), repeat=size):
@@ -264,7 +258,7 @@ def vertices_are_responses(size: int, ratio: Fraction, *, of_all: bool = False) 
     return equal(len(vertices_of_lp2(size, ratio) - responses), 0)
 
 
-def _compare_vertices(prior: Row, ratio: Fraction, sizes: Iterable[int]) -> Comparison:
+def _compare_vertices(prior: Row, ratio: F, sizes: Iterable[int]) -> Comparison:
     ends = [point for point in vertices_of_lp2(len(prior), ratio) if sum(map(bool, point)) in sizes]
     return at_most(bounds(prior, ratio)[1], max(total(map(mul, prior, point)) for point in ends))
 
@@ -277,7 +271,7 @@ def _compare_vertices(prior: Row, ratio: Fraction, sizes: Iterable[int]) -> Comp
 @false(
     "Some is a vertex of one label or of all.", lambda prior, ratio: _compare_vertices(prior, ratio, (1, len(prior)))
 )
-def all_optima_are_vertices(prior: Row, ratio: Fraction) -> Comparison:
+def all_optima_are_vertices(prior: Row, ratio: F) -> Comparison:
     """Every optimal solution of LP2 is a vertex."""
     vertices, optimum = vertices_of_lp2(len(prior), ratio), bounds(prior, ratio)[1]
     best = [point for point in vertices if total(map(mul, prior, point)) == optimum]

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache, cached_property, lru_cache
 from itertools import permutations, product
 from random import Random
@@ -27,24 +27,24 @@ EPSILONS = (1.0, 0.1, 2.0, 4.0, 1e-6, 10.0, 40.0)
 
 
 @lru_cache(maxsize=4096)
-def law(k: int, epsilon: float, y: int) -> dict[Vector, Fraction]:
+def law(k: int, epsilon: float, y: int) -> dict[Vector, F]:
     """Return the probability of every vector under label `y`, from the coins of the randomizer."""
     flip = UnaryBits(k, epsilon).flip
     vectors = product((0, 1), repeat=k)
     return {z: times(1 - flip if bit == (j == y) else flip for j, bit in enumerate(z)) for z in vectors}
 
 
-def gain(odds: Fraction) -> Fraction:
+def gain(odds: F) -> F:
     """Return the slope of a bit's mean in the probability of its class."""
     return (odds - 1) / (odds + 1)
 
 
-def bit_mean(eta: Any, odds: Fraction) -> Any:
+def bit_mean(eta: Any, odds: F) -> Any:
     """Return the mean of a bit whose class has probability `eta`, or of several ([Z25], eq. 24)."""
     return 1 / (1 + odds) + gain(odds) * eta
 
 
-def _mix(eta: Row, epsilon: float) -> dict[Vector, Fraction]:
+def _mix(eta: Row, epsilon: float) -> dict[Vector, F]:
     laws = [law(len(eta), epsilon, y) for y in range(len(eta))]
     return push_forward(((z, p * q) for p, each in zip(eta, laws, strict=True) for z, q in each.items()), tuple)
 
@@ -74,7 +74,7 @@ def votes(vectors: tuple[Vector, ...]) -> object:
     return sums.index(max(sums))
 
 
-def learn(labels: Vector, k: int, epsilon: float, learner: Learner, rounds: int = 1) -> dict[object, Fraction]:
+def learn(labels: Vector, k: int, epsilon: float, learner: Learner, rounds: int = 1) -> dict[object, F]:
     """Return the law of the learner's result if each label is randomized `rounds` times."""
     vectors = product(*(law(k, epsilon, y).items() for y in labels * rounds))
     return push_forward(((tuple(z for z, _ in each), times(p for _, p in each)) for each in vectors), learner)
@@ -124,7 +124,7 @@ class Task:
 
     masses: Table
     etas: Table
-    odds: Fraction
+    odds: F
     chances: Table
     outputs: Table
 
@@ -154,13 +154,13 @@ class Task:
         return abs(self.outputs - bit_mean(self.etas, self.odds)).max(axis=2) / gain(self.odds)
 
     @cached_property
-    def excess(self) -> Fraction:
+    def excess(self) -> F:
         """The probability of a wrong class less the least of all classifiers, which are all tried."""
         size, k = self.etas.shape
         least = min(map(self._risk, product(range(k), repeat=size)))
         return total(chance * self._risk(row) for chance, row in zip(self.chances, self.named, strict=True)) - least
 
-    def _risk(self, classifier: Sequence[int]) -> Fraction:
+    def _risk(self, classifier: Sequence[int]) -> F:
         return total(self.masses * (1 - self.etas[np.arange(len(self.etas)), list(classifier)]))
 
 
@@ -169,19 +169,16 @@ def _draw_task(draw: Random) -> Task:
     # Small weights, so that ties are common.
     weights = [[draw.randint(0, 4) for _ in range(k)] for _ in range(size)]
     etas = np.array([shares(each if any(each) else [1] * k) for each in weights])
-    odds, chances = (
-        1 + Fraction(draw.randint(1, 40), 10),
-        shares([draw.randint(1, 4) for _ in range(draw.randint(1, 3))]),
-    )
-    errors = [Fraction(draw.choice((0, 1, 2, 4, 8)) * draw.randint(-2, 2), 80) for _ in range(len(chances) * size * k)]
+    odds, chances = (1 + F(draw.randint(1, 40), 10), shares([draw.randint(1, 4) for _ in range(draw.randint(1, 3))]))
+    errors = [F(draw.choice((0, 1, 2, 4, 8)) * draw.randint(-2, 2), 80) for _ in range(len(chances) * size * k)]
     outputs = bit_mean(etas + np.array(errors).reshape(-1, size, k), odds)
     return Task(np.array(shares([draw.randint(1, 5) for _ in range(size)])), etas, odds, np.array(chances), outputs)
 
 
 def _list_misled_tasks() -> Iterator[Task]:
     """Yield models that estimate the best class too low by an error and the others too high."""
-    odds, errors = (map(Fraction, texts.split()) for texts in ("2 1000001/1000000 10000000000", "1/10 3/20 0 1/20 1/2"))
-    sure = np.array([Fraction(1)])
+    odds, errors = (map(F, texts.split()) for texts in ("2 1000001/1000000 10000000000", "1/10 3/20 0 1/20 1/2"))
+    sure = np.array([F(1)])
     for weights, r, error in product(((2, 3), (1, 1), (1, 2, 2), (1, 3, 2), (0, 1)), odds, errors):
         etas = np.array([shares(weights)])
         yield Task(sure, etas, r, sure, bit_mean(etas + error * (1 - 2 * (etas == etas.max())), r)[np.newaxis])
@@ -214,7 +211,7 @@ def excess_needs_a_small_gap(task: Task, near: Callable[[Any, Any], Table] = ope
     return at_most(task.excess, total((task.mass * 2 * task.error)[near(task.gap, 2 * task.error)]))
 
 
-def _lacks(task: Task, factor: int, below: Callable[[Any, Any], Table] = operator.lt) -> list[Fraction]:
+def _lacks(task: Task, factor: int, below: Callable[[Any, Any], Table] = operator.lt) -> list[F]:
     return list(task.lack[below(factor * task.error, task.gap)])
 
 
@@ -251,22 +248,22 @@ def mistakes_need_a_small_gap(task: Task, *, debiased: bool = True) -> Compariso
 
 @claim("Z25 Appendix B.1", *CHANNELS, given="any epsilon-DP randomizer from K classes to the same classes")
 @false("The same with ``exp(epsilon) / (exp(epsilon) + K)``.", more=1)
-def retention_falls_as_one_over_k(rows: tuple[Row, ...], ratio: Fraction, more: int = 0) -> Comparison:
+def retention_falls_as_one_over_k(rows: tuple[Row, ...], ratio: F, more: int = 0) -> Comparison:
     """Averaged over all labels alike, a label is kept with probability at most ``exp(epsilon) / K``."""
     k = len(rows)
     return at_most(total(row[y] for y, row in enumerate(rows)) / k, ratio / (k + more * ratio))
 
 
-def _fits(noisy: Row) -> list[Fraction]:
+def _fits(noisy: Row) -> list[F]:
     """Return minus the distance from the one-hot vector of each class: the paper's ``f``, in ``O(K^2)``."""
     return [-total(abs(x - (j == c)) for j, x in enumerate(noisy)) for c in range(len(noisy))]
 
 
 NOISY = (
-    *(grid(noisy=[*product(map(Fraction, ("0", "1", "2", "-1/2")), repeat=k)], epsilon=(1.0, 100.0)) for k in (2, 3)),
+    *(grid(noisy=[*product(map(F, ("0", "1", "2", "-1/2")), repeat=k)], epsilon=(1.0, 100.0)) for k in (2, 3)),
     draws(
         80,
-        noisy=lambda draw: tuple(Fraction(draw.randint(-30, 40), 10) for _ in range(draw.randint(2, 12))),
+        noisy=lambda draw: tuple(F(draw.randint(-30, 40), 10) for _ in range(draw.randint(2, 12))),
         epsilon=(0.1, 1.0, 4.0, 20.0),
     ),
 )
@@ -336,7 +333,7 @@ def noise_of_two_over_epsilon_is_private(k: int, epsilon: float, spent: int = 1)
     points = product((-1, 0, 1, 2), repeat=k)
     rows = ([sum(abs(x - (j == y)) for j, x in enumerate(o)) for y in range(k)] for o in points)
     largest = max(z - y for row in rows for y, z in permutations(row, 2))
-    return at_most(largest / Fraction(Alibi(k, spent * epsilon).scale), epsilon, tolerance=TOLERANCE.floats)
+    return at_most(largest / F(Alibi(k, spent * epsilon).scale), epsilon, tolerance=TOLERANCE.floats)
 
 
 @claim(

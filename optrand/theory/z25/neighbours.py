@@ -7,7 +7,7 @@ risks.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache
 from random import Random
 from typing import Any
@@ -18,70 +18,59 @@ from scipy.optimize import minimize_scalar
 from optrand.base._arithmetic import exp_bracket, log_bracket
 from optrand.base._validation import Floats
 from optrand.baselines import UnaryBits
-from optrand.theory._engine import (
-    TOLERANCE,
-    Comparison,
-    at_most,
-    cases,
-    claim,
-    corrected,
-    draws,
-    equal,
-    false,
-    grid,
-)
+from optrand.theory._engine import TOLERANCE, Comparison, at_most, cases, claim, corrected, draws, equal, false, grid
 from optrand.theory._shared import Row, binomial, bit_sums, total
 from optrand.theory.z25.bits import bit_mean, gain
 
-TWELFTHS = tuple(Fraction(n, 12) for n in range(13))
+TWELFTHS = tuple(F(n, 12) for n in range(13))
 
 
 @claim(
     "Z25 Equation 33",
-    grid(distances=[(1,)], here=(1, Fraction(0)), there=[(1,)], bits=[(0,), (1,)], odds=[Fraction(2), Fraction(50)]),
+    grid(distances=[(1,)], here=(1, F(0)), there=[(1,)], bits=[(0,), (1,)], odds=[F(2), F(50)]),
     draws(
         120,
         there=lambda draw: draw.choices(TWELFTHS, k=draw.randint(1, 6)),
-        distances=lambda draw, there: [Fraction(d, 10) for d in sorted(draw.sample(range(1, 20), len(there)))],
+        distances=lambda draw, there: [F(d, 10) for d in sorted(draw.sample(range(1, 20), len(there)))],
         bits=lambda draw, there: draw.choices((0, 1), k=len(there)),
         here=TWELFTHS,
-        odds=[Fraction(n, 10) for n in range(11, 71)],
+        odds=[F(n, 10) for n in range(11, 71)],
     ),
     given="probabilities that are Lipschitz, neighbours on the line",
 )
 @corrected("The output is as near to the mean of a bit of its class: a tilde is lost.", tilde=True)
 @false("As corrected, with the distance of the nearest neighbour.", tilde=True, far=0)
 def outputs_are_near(
-    distances: Row, here: Fraction, there: Row, bits: Row, odds: Fraction, *, tilde: bool = False, far: int = -1
+    distances: Row, here: F, there: Row, bits: Row, odds: F, *, tilde: bool = False, far: int = -1
 ) -> Comparison:
     """The output is within noise plus ``(r - 1) / (r + 1) L rho`` of the probability of its class.
 
     ``rho`` is the distance of the farthest neighbour, ``L`` the Lipschitz constant, ``r = exp(epsilon / 2)``; noise is
     how far the bits are from their own means, on average.
     """
-    output = total(map(Fraction, bits)) / len(bits)
+    output = total(map(F, bits)) / len(bits)
     noise = abs(output - total(bit_mean(p, odds) for p in there) / len(bits))
-    known = [(Fraction(0), here), *zip(distances, there, strict=True)]
+    known = [(F(0), here), *zip(distances, there, strict=True)]
     slope = max(abs(p - q) / (b - a) for a, p in known for b, q in known if a < b)
     centre = bit_mean(here, odds) if tilde else here
     return at_most(abs(output - centre), noise + gain(odds) * slope * distances[far])
 
 
-def deviates(means: Row, logarithm: Fraction) -> Fraction:
+def deviates(means: Row, logarithm: F) -> F:
     """Return the probability that bits average farther than ``sqrt(logarithm / (2 k))`` from the mean of `means`."""
     chances = bit_sums(np.array(means, dtype=object))
     return total(p for n, p in enumerate(chances) if 2 * (n - sum(means)) ** 2 > len(means) * logarithm)
 
 
-def _tails(draw: Random) -> list[tuple[Row, Fraction]]:
+def _tails(draw: Random) -> list[tuple[Row, F]]:
     """Return probabilities just above those at which Hoeffding's inequality counts one more number of ones."""
     found = []
     for k in (1, 2, 3, 5, 8):
-        for odds in (Fraction(2), Fraction(11, 10)):
-            mixed = tuple(bit_mean(Fraction(draw.randint(0, 6), 6), odds) for _ in range(k))
-            for means in ((Fraction(1, 2),) * k, (bit_mean(Fraction(1), odds),) * k, mixed):
+        for odds in (F(2), F(11, 10)):
+            mixed = tuple(bit_mean(F(draw.randint(0, 6), 6), odds) for _ in range(k))
+            for means in ((F(1, 2),) * k, (bit_mean(F(1), odds),) * k, mixed):
                 for ones in range(k + 1):
-                    tail = exp_bracket(-2 * float((ones - sum(means)) ** 2) / k)[1] * Fraction(1001, 1000)
+                    tail = exp_bracket(-2 * float((ones - sum(means)) ** 2) / k)[1] * F(1001, 1000)
                     found += [(means, each.limit_denominator(10**9)) for each in (2 * tail, tail)]
     return found
 
@@ -90,10 +79,10 @@ def _tails(draw: Random) -> list[tuple[Row, Fraction]]:
     "Z25 Equation 34",
     cases("means allowed", *_tails(Random(34))),  # noqa: S311
     given="independent bits; allowed is delta / K, up to a half",
-    where=lambda allowed: allowed <= Fraction(1, 2),
+    where=lambda allowed: allowed <= F(1, 2),
 )
 @false("The same with ``ln(K / delta)``: as if the average were off to one side.", sides=1)
-def averages_of_bits_are_near(means: Row, allowed: Fraction, sides: int = 2) -> Comparison:
+def averages_of_bits_are_near(means: Row, allowed: F, sides: int = 2) -> Comparison:
     """An average of `k` bits is ``sqrt(ln(2 K / delta) / (2 k))`` off with a chance of at most ``delta / K``."""
     return at_most(deviates(means, log_bracket(sides / allowed)[0]), allowed)
 
@@ -110,7 +99,7 @@ def neighbours_are_in_the_ball(k: int, times: int, rate: float = 1 - math.log(2)
 
     That is, fewer than `k` of `N` records are inside.
     """
-    n, mass = k * times, Fraction(2, times)
+    n, mass = k * times, F(2, times)
     outside = total(math.comb(n, i) * mass**i * (1 - mass) ** (n - i) for i in range(k))
     return at_most(float(outside), math.exp(-rate * k))
 
