@@ -130,12 +130,8 @@ def _poisson(prediction: Any, label: Any) -> Any:
 
 
 @claim("B23 Theorem 5", *NOISES, given="squared, Poisson, and a squared loss that counts twice above all labels")
-@corrected(
-    "The same if the mean is the best prediction for all laws of noisy labels, too.", losses=((sub, 1), (_poisson, 1))
-)
-@false(
-    "It moves by the mean bias at most.", lambda noise: at_most(max(noise.moves(sub)), abs(noise.prior @ noise.biases))
-)
+@corrected("The same if the mean is best for all laws of noisy labels, too.", losses=((sub, 1), (_poisson, 1)))
+@false("It moves by the mean bias.", lambda noise: at_most(max(noise.moves(sub)), abs(noise.prior @ noise.biases)))
 def predictor_moves(noise: Noise, losses: Sequence[tuple[Cost, int]] = ((sub, 2),)) -> Comparison:
     """If the mean is the best prediction for all laws of labels, noise moves that by the largest bias at most."""
     return at_most([noise.moves(*each) for each in losses], max(abs(noise.biases)))
@@ -160,9 +156,7 @@ def _differentiate(a: F, b: F, x: int, label: Any) -> Table:
 @claim(
     "B23 Equation 2",
     grid(noise=TWO, y=[1], x=[1], a=[F(1, 2)], b=[F(-1)]),
-    draws(
-        40, noise=_draw_noise, y=(0, 1), x=(1, 2), a=[F(n, 2) for n in range(1, 6)], b=[F(n, 3) for n in range(-3, 4)]
-    ),
+    draws(40, noise=_draw_noise, y=(0, 1), x=(1, 2), a=[F(n, 2) for n in (1, 3, 5)], b=[F(n, 3) for n in range(-3, 4)]),
     given="halved squared loss, the predictor a b x + a, an example of a batch; all its noisy labels",
 )
 @false("The same with the second term `E[M(y)] - y` times the gradients of the predictions.", sign=-1)

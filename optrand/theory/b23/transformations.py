@@ -228,9 +228,7 @@ EXCHANGES = (
     "The same by those, the first and the last one exchanged.",
     by=lambda _, outputs: (outputs[0], outputs[0] + outputs[2] - outputs[1], outputs[2]),
 )
-def labels_weigh_the_step(
-    labels: Row, outputs: Row, by: Callable[[Row, Row], Row] = lambda labels, _: labels
-) -> Comparison:
+def labels_weigh(labels: Row, outputs: Row, by: Callable[[Row, Row], Row] = lambda labels, _: labels) -> Comparison:
     """Moving probability to the middle output by the distances of three labels keeps the mean."""
     return equal(dot(_move(by(labels, outputs)), outputs), 0)
 

@@ -268,9 +268,7 @@ def coins_deviate(n: int, gamma: float) -> float:
     gamma=GAMMAS,
     given="one function, the mean of n fair coins times b; gamma of at most 1/2",
 )
-@corrected(
-    "One function of b-bounded differences deviates, either way, by at most b sqrt(log(2/gamma) / (2 n)).", parts=2
-)
+@corrected("One function of b-bounded differences deviates by at most b sqrt(log(2/gamma) / (2 n)).", parts=2)
 @false("The corrected form with 4 n for 2 n.", parts=4)
 def differences_count_by_their_root(b: int, n: int, gamma: float, parts: int = 0) -> Comparison:
     """One function of b-bounded differences deviates by at most sqrt(b log(1/gamma) / n) (equation 12)."""
@@ -388,9 +386,7 @@ def _find_largest_gap(looks: Looks, risks: Row) -> F:
 
 
 @claim("E22 Theorem 2: step to equation 22", _noisy_choices, given="beta = lambda; means over noise in whole rows")
-@corrected(
-    "They are at most twice the average over the noise of the largest gap of a risk and modified loss.", of_means=False
-)
+@corrected("They are at most twice the mean over noise of the largest gap of risk and modified loss.", of_means=False)
 @false("They are at most that average once.", of_means=False, times=1)
 def means_are_bounded_by_means(
     ones: F, counts: Histogram, noisy: Histogram, beta: F, *, of_means: bool = True, times: int = 2

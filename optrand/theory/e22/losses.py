@@ -247,9 +247,7 @@ def modified_losses_are_unbiased(population: Population, *, alike: bool = True) 
     given="any cluster, tau from 0 to 1/K: a part of 1/K; noise in whole rows, its ratio exp(1 / sigma)",
 )
 @false("With K tau.", thresholds=1)
-def shares_are_distorted_by_threshold_and_noise(
-    counts: Histogram, part: F, ratio: F, thresholds: int = 2
-) -> Comparison:
+def shares_are_distorted_by_both(counts: Histogram, part: F, ratio: F, thresholds: int = 2) -> Comparison:
     """The noisy shares of a cluster of s rows are on average within 2 K tau + 2 sqrt(2) K sigma / s of its shares."""
     k = len(counts)
     bound = thresholds * float(part) + 2 * math.sqrt(2) * k / math.log(ratio) / sum(counts)

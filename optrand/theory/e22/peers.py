@@ -121,9 +121,7 @@ def _stay_below(n: int, t: int, p: F, low: int, square: F, power: int = 1) -> Co
 
 @claim("E22 Lemma 9: upper tail", _draws, given="n = s, alpha <= p < p' <= 1 - alpha, xi up to its limit")
 @corrected("After the change, counts beyond t p + xi sqrt(t p) are no likelier than Lemma 9's delta.", _stay_below)
-@false(
-    "The same with the square of that delta, as if binomial tails were as thin as normal ones.", _stay_below, power=2
-)
+@false("The same with the square of that delta, as if binomial tails were thin as normal ones.", _stay_below, power=2)
 def counts_are_centred_where_they_were(n: int, t: int, p: F, square: F) -> Comparison:
     """After the change, counts beyond t p + xi sqrt(t p) are no likelier than counts beyond t p' + xi sqrt(t p)."""
     return at_most(_exceed(n, t, p, square, t * p), _exceed(n, t, p, square, t * (p + F(1, n))))
@@ -270,9 +268,7 @@ def mislead_peers(size: int, rate: float, flip: float, ones: float) -> float:
     undecided=CONSTANT,
 )
 @false("Without theta.", power=0)
-def peers_learn_at_the_rate_of_their_copies(
-    size: int, rate: float, flip: float, gamma: float, power: int = 1
-) -> Comparison:
+def peers_learn_by_their_copies(size: int, rate: float, flip: float, gamma: float, power: int = 1) -> Comparison:
     """With probability 1 - gamma the excess risk is at most C (sqrt(dim log(1/gamma) / (theta n)) + phi + alpha)."""
     deviation = math.sqrt(math.log(1 / gamma) / (rate**power * size))
     lost = largest_loss_at(partial(mislead_peers, size, rate, flip), gamma)
@@ -305,9 +301,7 @@ def bias_is_heterogeneity_and_two_flips(contest: Contest, flip: F, flips: int = 
 )
 @corrected("Clusters of s = 1 / (phi**2 epsilon) users and more have both.", powers=(2, 1))
 @false("Clusters of s = 1 / (phi**(3/2) epsilon) users and more have both.", powers=(3 / 2, 1))
-def clusters_of_one_over_phi_epsilon_squared(
-    epsilon: F, heterogeneity: F, more: int, powers: tuple[float, int] = (1, 2)
-) -> Comparison:
+def large_clusters_have_both(epsilon: F, heterogeneity: F, more: int, powers: tuple[float, int] = (1, 2)) -> Comparison:
     """Clusters of s = 1 / (phi epsilon**2) users and more have an epsilon and a risk of order phi up to logs."""
     of_phi, of_epsilon = powers
     size = more * math.ceil(math.pow(heterogeneity, -of_phi) * math.pow(epsilon, -of_epsilon))
@@ -328,9 +322,7 @@ def clusters_of_one_over_phi_epsilon_squared(
 def pure_clusters_cost_labels_over_rows(k: int, size: int, epsilon: float, power: float = 1.0) -> Comparison:
     """Excess risk is at most C (sqrt(d / n) + K / (s epsilon)), up to logarithms."""
     mechanism = ClusterRR(k, threshold=0, noise_scale=1 / epsilon, resampling=1, bias_correction=0)
-    release = mechanism.release(
-        [0] * (20 * size), Groups.of_ids(np.repeat(np.arange(20), size)), source=SeededEntropy(7)
-    )
+    release = mechanism.release([0] * (20 * size), Groups.of_ids(np.repeat(range(20), size)), source=SeededEntropy(7))
     wrong = 1 - float(total(q[0] for q in release.distributions)) / 20
     # One hypothesis loses 1 at labels drawn wrong, and the other what just makes up for them.
     return at_most(wrong / max(wrong, 1 - wrong), k**power / (size * epsilon))

@@ -316,14 +316,10 @@ def gaussian_tails(distance: float, sigma: float, epsilon: float) -> tuple[float
     return float(ndtr(mu / 2 - epsilon / mu)), math.exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)))
 
 
-@claim(
-    "G21 Proposition 11: privacy", *BUDGETS, given="gradients of norm at most L, epsilon below 1; delta is `short` of 1"
-)
+@claim("G21 Proposition 11: privacy", *BUDGETS, given="norms of at most L, epsilon below 1; delta is `short` of 1")
 @corrected("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM)
 @false("As corrected, with half the noise: for a distance of `L`.", added=LOGARITHM, distance=4.0)
-def noise_is_enough(
-    constant: float, epsilon: float, short: float, *, added: float = 0.0, distance: float = 2.0
-) -> Comparison:
+def noise_is_enough(constant: float, epsilon: float, short: float, added: float = 0, distance: float = 2) -> Comparison:
     """For a constant `C` and any epsilon and delta below 1, noise ``C L sqrt(log(1 / delta)) / epsilon`` is enough."""
     near, far = gaussian_tails(distance, _scale_noise(constant, epsilon, short, added), epsilon)
     return at_most(near - far, 1 - short, tolerance=TOLERANCE.floats)
@@ -371,9 +367,7 @@ TWO_LAWS: tuple[tuple[Path, Path], ...] = ((0.0, 1.0), (0.75, 0.25)), ((0.0, 0.5
 )
 @corrected("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM)
 @false("The same with ``log(1.25 / delta)`` and without ``1 / epsilon``.", added=LOGARITHM, power=0)
-def noisy_excess_is_bounded(
-    descent: Descent, epsilon: float, short: float, *, added: float = 0.0, power: int = 1
-) -> Comparison:
+def noisy_excess(descent: Descent, epsilon: float, short: float, added: float = 0, power: int = 1) -> Comparison:
     """Algorithm 6 is ``O(D L sqrt(K log(1 / delta)) log(n) / (epsilon sqrt(n)))`` from the least risk."""
     price = math.sqrt(len(descent.law) * (added - math.log1p(-short))) / epsilon**power
     mean, error = with_gaussian_noise(descent, descent.lipschitz * _scale_noise(CLASSICAL, epsilon, short, added))

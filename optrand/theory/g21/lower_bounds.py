@@ -96,9 +96,7 @@ def a_sign_is_hard_to_guess(ratio: F, delta: F, helps: int = 1) -> Comparison:
     where=lambda parameter: any(parameter),
 )
 @false("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
-def right_signs_bound_what_is_gained(
-    parameter: tuple[int, ...], signs: tuple[int, ...], *, shared: bool = False
-) -> Comparison:
+def right_signs_bound_gains(parameter: tuple[int, ...], signs: tuple[int, ...], *, shared: bool = False) -> Comparison:
     """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side."""
     products = list(map(mul, signs, parameter))
     right = sum(each > 0 for each in products)

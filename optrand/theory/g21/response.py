@@ -268,9 +268,7 @@ def _compare_vertices(prior: Row, ratio: F, sizes: Iterable[int]) -> Comparison:
     "Some optimal solution of LP2 is a vertex: the best vertex attains what a dual says no solution exceeds.",
     lambda prior, ratio: _compare_vertices(prior, ratio, range(len(prior) + 1)),
 )
-@false(
-    "Some is a vertex of one label or of all.", lambda prior, ratio: _compare_vertices(prior, ratio, (1, len(prior)))
-)
+@false("Some is a vertex of one label or all.", lambda prior, ratio: _compare_vertices(prior, ratio, (1, len(prior))))
 def all_optima_are_vertices(prior: Row, ratio: F) -> Comparison:
     """Every optimal solution of LP2 is a vertex."""
     vertices, optimum = vertices_of_lp2(len(prior), ratio), bounds(prior, ratio)[1]

@@ -228,9 +228,7 @@ def _lacks(task: Task, factor: int, below: Callable[[Any, Any], Table] = operato
     factor=2,
     below=operator.le,
 )
-def errors_below_the_gap_do_no_harm(
-    task: Task, factor: int = 1, below: Callable[[Any, Any], Table] = operator.lt
-) -> Comparison:
+def small_errors_are_safe(task: Task, factor: int = 1, below: Callable[[Any, Any], Table] = operator.lt) -> Comparison:
     """The named class is best wherever the error is below the gap of the two likeliest classes."""
     return equal(_lacks(task, factor, below), 0)
 

@@ -121,9 +121,7 @@ def constant_exceeds(classes: int, k: int, epsilon: float, allowed: float) -> fl
     given="all labels are the same, so that L is 0; features with a density, N at least 2 k",
 )
 @false("The same with ``ln(2 / delta)``: without a union over the classes.", union=False)
-def outputs_are_near_for_all_classes(
-    k: int, epsilon: float, delta: float, classes: int, *, union: bool = True
-) -> Comparison:
+def outputs_are_near_for_all(k: int, epsilon: float, delta: float, classes: int, *, union: bool = True) -> Comparison:
     """With high probability no error exceeds ``sqrt(ln(2 K / delta) / (2 k)) + (r - 1) / (r + 1) L r_0``.
 
     The probability of a larger one is at most ``delta + exp(-(1 - ln 2) k)``. ``r_0`` is where the ball of mass ``2 k /
