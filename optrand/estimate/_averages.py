@@ -118,11 +118,7 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
 
 
 @suggest_attributes(
-    {
-        "value": "estimate mean",
-        "standard_error": "se std stderr",
-        "interval(0.95)": "ci conf_int confidence_interval",
-    }
+    {"value": "estimate mean", "standard_error": "se std stderr", "interval(0.95)": "ci conf_int confidence_interval"}
 )
 @dataclass(frozen=True)
 class Estimate:

@@ -126,11 +126,7 @@ class Histogram:
 
 @suggest_parameters
 def histogram(
-    released: ArrayLike,
-    mechanism: Mechanism | Released,
-    *,
-    prior: ArrayLike | None = None,
-    groups: Any = None,
+    released: ArrayLike, mechanism: Mechanism | Released, *, prior: ArrayLike | None = None, groups: Any = None
 ) -> Histogram:
     """Estimate the histogram of the labels behind a release.
 

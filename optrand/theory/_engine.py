@@ -63,8 +63,8 @@ class Comparison:
         if math.inf in (abs(self.left), abs(self.right)):
             clearance = 1.0 if self.left < self.right else -1.0
         else:
-            (a, b), (c, d) = self.left.as_integer_ratio(), self.right.as_integer_ratio()
-            clearance = (b * c - a * d) / max(abs(a * d), abs(b * c))
+            low, high = Fraction(self.left), Fraction(self.right)
+            clearance = float((high - low) / max(abs(low), abs(high)))
         return -abs(clearance) if self.alike else clearance
 
     @property
