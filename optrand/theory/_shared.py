@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -55,19 +55,17 @@ class Setting:
 
 def settings(count: int, *, most: int = 12) -> tuple[list[Setting], Draws]:
     """Return the edge cases of two to four labels, and `count` random settings of at most `most` labels."""
-    return list(_edge_cases(most)), Draws(count, lambda draw: draw_setting(draw, most))
-
-
-def _edge_cases(most: int) -> Iterator[Setting]:
-    for k, ratio in product(range(2, min(most, 4) + 1), RATIOS):
-        for weights in ([1] * k, [1] + [0] * (k - 1), [10**9] + [1] * (k - 1), list(range(k, 0, -1))):
-            yield Setting(tuple(map(Fraction, range(k))), shares(weights), ratio)
+    edges = [
+        Setting(tuple(map(Fraction, range(k))), shares(weights), ratio)
+        for k, ratio in product(range(2, min(most, 4) + 1), RATIOS)
+        for weights in ([1] * k, [1] + [0] * (k - 1), [10**9] + [1] * (k - 1), list(range(k, 0, -1)))
+    ]
+    return edges, Draws(count, lambda draw: draw_setting(draw, most))
 
 
 def draw_setting(draw: Random, most: int) -> Setting:
     k = draw.randint(2, most)
-    ratio = draw_ratio(draw)
-    return Setting(label_set(draw, k), prior(draw, k), ratio)
+    return Setting(label_set(draw, k), prior(draw, k), draw_ratio(draw))
 
 
 def draw_ratio(draw: Random) -> Fraction:

@@ -209,11 +209,6 @@ def variance_shrinks(value: F, gaps: int) -> Comparison:
     return at_most(variance(value, gaps + 1), variance(value, gaps))
 
 
-def _noise(epsilon: float) -> F:
-    """Return the factor ``exp(-epsilon / 2)`` between neighbouring integers: noise of scale ``2 / epsilon``."""
-    return 1 / exp_bracket(epsilon / 2)[0]
-
-
 def _histogram_law(counts: Counts, q: F) -> dict[Counts, F]:
     near = range(sum(counts) + 2)
     laws = [[(1 - q) / (1 + q) * q ** abs(x - count) if x else q**count / (1 + q) for x in near] for count in counts]
@@ -236,7 +231,7 @@ def _move_one_label(counts: Counts) -> list[Counts]:
 @false("The same with noise of scale 1 / epsilon.", power=2)
 def prior_is_private(counts: Counts, moved: Counts, epsilon: float, power: int = 1) -> Comparison:
     """Noise of scale 2 / epsilon makes the clipped histogram, and so the prior, epsilon-DP."""
-    laws = [_histogram_law(each, _noise(epsilon) ** power) for each in (counts, moved)]
+    laws = [_histogram_law(each, exp_bracket(epsilon / 2)[0] ** -power) for each in (counts, moved)]
     return at_most(largest_ratio(laws), exp_bracket(epsilon)[1])
 
 

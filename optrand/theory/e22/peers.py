@@ -22,10 +22,9 @@ from optrand.theory._shared import RATIOS, binomial, bit_sums, largest_ratio, to
 from optrand.theory.e22.curator import CONSTANT, GAMMAS, largest_loss_at
 from optrand.theory.e22.losses import Contest, draw_contest
 
+ONE = F(1)
 HALF = F(1, 2)
-
-
-FLIPS, ONE = tuple(map(F, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"))), F(1)
+FLIPS = tuple(map(F, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100")))
 
 
 @claim(
