@@ -26,7 +26,6 @@ from optrand.theory.e22.losses import (
     TEMPTING,
     Contest,
     Histogram,
-    channel,
     draw_contest,
     histograms,
     inverse_columns,
@@ -43,7 +42,7 @@ def find_ratio(others: Histogram, tau: F, noise: F, resampling: F) -> F | float:
     """
     laws = [
         {
-            (q, out): mass * channel(out, first, q, resampling)
+            (q, out): mass * label_laws(q, resampling)[first, out]
             for q, mass in noisy_law(tuple(n + (y == first) for y, n in enumerate(others)), tau, noise).items()
             for out in range(len(others))
         }
@@ -205,8 +204,9 @@ def distributions_are_well_defined(shares: Row, part: F, settle: Any = cluster_d
 def matrices_are_invertible(shares: Row, part: F, power: int = 1) -> Comparison:
     """The matrix of a distribution and a beta below 1 has the inverse (I - beta q 1') / (1 - beta)."""
     q, beta = cluster_distribution(shares, part / len(shares)), F(9, 10)
-    matrix, inverse = (np.array(columns(q, beta)).T for columns in (label_laws, inverse_columns))
-    return equal(inverse @ matrix / (1 - beta) ** (power - 1), np.identity(len(q), dtype=int))
+    return equal(
+        label_laws(q, beta) @ inverse_columns(q, beta) / (1 - beta) ** (power - 1), np.identity(len(q), dtype=int)
+    )
 
 
 @claim(

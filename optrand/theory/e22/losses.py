@@ -7,13 +7,12 @@ counts have the rational ratio `B = exp(1 / sigma)`, and clipping makes the laws
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction as F
 from functools import cache, cached_property
 from itertools import product
 from random import Random
-from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim,
 from optrand.theory._shared import Row, Table, prior, push_forward, shares, times, total
 
 Histogram = tuple[int, ...]
-Key = TypeVar("Key", bound=Hashable)
 
 
 @cache
@@ -63,22 +61,14 @@ IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
 
 
-def channel(out: int, true: int, distribution: Row, resampling: F) -> F:
-    """Return the probability of a noisy label, given the true one and the distribution of its cluster."""
-    drawn = resampling * distribution[out]
-    return drawn + 1 - resampling if out == true else drawn
+def label_laws(q: Row, beta: F) -> Table:
+    """Return the laws of noisy labels, a row for each true one: columns of the matrix, as Algorithm 1 has it."""
+    return beta * np.array(q) + (1 - beta) * np.eye(len(q), dtype=int)
 
 
-def label_laws(distribution: Row, beta: F) -> list[list[F]]:
-    """Return the laws of noisy labels, ``laws[true][out]``: columns of the matrix, as Algorithm 1 has it."""
-    labels = range(len(distribution))
-    return [[channel(out, true, distribution, beta) for out in labels] for true in labels]
-
-
-def inverse_columns(distribution: Row, beta: F) -> list[list[F]]:
-    """Return the columns of the inverse of the matrix, ``(I - beta q 1') / (1 - beta)``."""
-    labels = range(len(distribution))
-    return [[((y == true) - beta * distribution[y]) / (1 - beta) for y in labels] for true in labels]
+def inverse_columns(q: Row, beta: F) -> Table:
+    """Return the columns of the inverse of the matrix, ``(I - beta q 1') / (1 - beta)``, as rows."""
+    return (np.eye(len(q), dtype=int) - beta * np.array(q)) / (1 - beta)
 
 
 CHANNELS = (
@@ -102,7 +92,7 @@ def inverses_are_at_most_root_2k(q: Row, beta: F, square: int | None = None) -> 
 @false("The same with 1 for sqrt(2) K.", square=1)
 def columns_sum_to_root_2_k(q: Row, beta: F, square: int | None = None) -> Comparison:
     """The absolute entries of a column of the inverse sum to at most sqrt(2) K / (1 - beta); compared in squares."""
-    sums = abs(np.array(inverse_columns(q, beta))).sum(axis=1)
+    sums = abs(inverse_columns(q, beta)).sum(axis=1)
     return at_most(sums**2, F(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
 
 
@@ -110,7 +100,7 @@ def columns_sum_to_root_2_k(q: Row, beta: F, square: int | None = None) -> Compa
 @false("The same without 1 - beta.", power=0)
 def losses_are_bounded_by_k(q: Row, beta: F, power: int = 1) -> Comparison:
     """The modified loss is at most K / (1 - beta), and so sqrt(2) K / (1 - beta) (Lemma 4), in absolute value."""
-    columns = np.array(inverse_columns(q, beta))
+    columns = inverse_columns(q, beta)
     # The losses that are 1 where weights have one sign, and 0 elsewhere.
     largest = [np.maximum(sign * columns, 0).sum(axis=1) for sign in (1, -1)]
     return at_most(largest, len(q) / (1 - beta) ** power)
@@ -157,16 +147,12 @@ class Population(Examples):
 
     def modified_risk(self, resampling: F) -> F:
         """Return the mean modified loss on noisy labels, over all samples, all noise and all draws."""
-        return total(
-            mass * channel(v, y, q, resampling) * self.modified_loss(x, v, q)
-            for (x, y, q), mass in self.seen.items()
-            for v in range(self.k)
-        )
+        seen = self.seen.items()
+        return total(m * (label_laws(q, resampling)[y] @ self.modified_losses(x, q)) for (x, y, q), m in seen)
 
-    def modified_loss(self, example: int, label: int, q: Row) -> F:
-        """Return line 30 of Algorithm 1, where `q` is the noisy distribution of the example's cluster."""
-        row = self.losses[example]
-        return F((row[label] - self.beta * (np.array(q) @ row)) / (1 - self.beta))
+    def modified_losses(self, example: int, q: Row) -> Table:
+        """Return line 30 of Algorithm 1 by the noisy label, where `q` is the noisy distribution of the cluster."""
+        return inverse_columns(q, self.beta) @ self.losses[example]
 
     @cached_property
     def distortion(self) -> F:
@@ -259,9 +245,9 @@ def shares_are_distorted_by_both(counts: Histogram, part: F, ratio: F, threshold
 def another_correction_costs_both_distances(population: Population, noises: int = 1) -> Comparison:
     """Another beta than lambda moves the mean modified loss by at most its bound times |beta - lambda| (phi + psi)."""
     moved = abs(population.modified_risk(population.beta) - population.modified_risk(population.resampling))
-    losses = (population.modified_loss(x, v, q) for x, _, q in population.seen for v in range(population.k))
+    largest = max(max(abs(population.modified_losses(x, q))) for x, _, q in population.seen)
     distance = population.heterogeneity + noises * population.distortion
-    return at_most(moved, max(map(abs, losses)) * abs(population.beta - population.resampling) * distance)
+    return at_most(moved, largest * abs(population.beta - population.resampling) * distance)
 
 
 @dataclass(frozen=True, eq=False)
