@@ -169,7 +169,8 @@ def _draw_task(draw: Random) -> Task:
     # Small weights, so that ties are common.
     weights = [[draw.randint(0, 4) for _ in range(k)] for _ in range(size)]
     etas = np.array([shares(each if any(each) else [1] * k) for each in weights])
-    odds, chances = (1 + F(draw.randint(1, 40), 10), shares([draw.randint(1, 4) for _ in range(draw.randint(1, 3))]))
+    odds = 1 + F(draw.randint(1, 40), 10)
+    chances = shares([draw.randint(1, 4) for _ in range(draw.randint(1, 3))])
     errors = [F(draw.choice((0, 1, 2, 4, 8)) * draw.randint(-2, 2), 80) for _ in range(len(chances) * size * k)]
     outputs = bit_mean(etas + np.array(errors).reshape(-1, size, k), odds)
     return Task(np.array(shares([draw.randint(1, 5) for _ in range(size)])), etas, odds, np.array(chances), outputs)
