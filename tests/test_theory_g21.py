@@ -31,8 +31,7 @@ from optrand.theory.g21.lower_bounds import (
     lose_population,
     resampled_delta,
 )
-from optrand.theory.g21.parallel import counting, stages_cost_epsilon_once
-from optrand.theory.g21.response import best_subset, bounds, kept_labels, top_k_rows
+from optrand.theory.g21.response import best_subset, bounds, counting, kept_labels, stages_cost_epsilon_once, top_k_rows
 
 
 def test_whatever_the_multipliers_nothing_exceeds_the_bounds() -> None:

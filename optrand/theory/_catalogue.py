@@ -23,7 +23,7 @@ PAPERS: Mapping[str, str] = {
 """The papers whose claims are checked, by the keys under which they are cited."""
 
 MODULES: Mapping[str, str] = {
-    "G21": "response parallel descent lower_bounds debiased",
+    "G21": "response descent lower_bounds debiased",
     "E22": "curator losses peers",
     "Z25": "bits neighbours",
     "B23": "predictors optima transformations grids",
