@@ -319,11 +319,7 @@ class TestHistogram:
 
     @pytest.mark.parametrize(
         ("vector", "nearest"),
-        [
-            ([1e17, 0.0, 0.0], [1.0, 0.0, 0.0]),
-            ([-1e20, -1e20], [0.5, 0.5]),
-            ([1e308, -1e308, 1e308], [0.5, 0.0, 0.5]),
-        ],
+        [([1e17, 0.0, 0.0], [1.0, 0.0, 0.0]), ([-1e20, -1e20], [0.5, 0.5]), ([1e308, -1e308, 1e308], [0.5, 0.0, 0.5])],
     )
     def test_projection_of_numbers_beside_which_1_is_nothing(self, vector, nearest):
         assert estimate.project_to_simplex(vector).tolist() == nearest

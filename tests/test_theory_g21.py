@@ -16,13 +16,7 @@ from scipy.optimize import linprog
 
 from optrand.theory._shared import RATIOS, prior
 from optrand.theory.g21.debiased import Debiased, rademacher, samples
-from optrand.theory.g21.descent import (
-    Descent,
-    Replaced,
-    differences_change_by_two,
-    with_gaussian_noise,
-    with_responses,
-)
+from optrand.theory.g21.descent import Descent, Replaced, differences_change_by_two, with_gaussian_noise, with_responses
 from optrand.theory.g21.lower_bounds import (
     known_of_a_sign,
     likeliest,

@@ -106,8 +106,8 @@ def top_ks(count: int, *, most: int) -> tuple[Any, ...]:
     """Return such priors and ratios with each number of labels kept, and random ones with some number."""
     listed = tasks(0, most=4)[0]
     every = [each | {"k": k} for each in listed for k in range(1, len(each["prior"]) + 1)]
-    k = lambda draw, prior: draw.randint(1, len(prior))  # noqa: E731
-    return every, draws(count, prior=partial(_draw_prior, most=most), ratio=draw_ratio, k=k)
+    draw_prior = partial(_draw_prior, most=most)
+    return every, draws(count, prior=draw_prior, ratio=draw_ratio, k=lambda draw, prior: draw.randint(1, len(prior)))
 
 
 KEPT = top_ks(50, most=9)
@@ -200,11 +200,15 @@ def nothing_is_better(prior: Row, ratio: F) -> Comparison:
     return at_most(bounds(prior, ratio)[0], objective(prior, with_prior_rows(prior, ratio)))
 
 
-# Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart.
-SMALL, IS_SMALL = f"{ANY_PRIOR} and at most log(3000)", lambda ratio: ratio <= 3000
+SMALL = f"{ANY_PRIOR} and at most log(3000)"
+"""Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
 
 
-@claim("G21 Theorem 3: LP1", *tasks(8, most=3), given=SMALL, where=IS_SMALL)
+def _is_small(ratio: F) -> bool:
+    return ratio <= 3000
+
+
+@claim("G21 Theorem 3: LP1", *tasks(8, most=3), given=SMALL, where=_is_small)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp1_is_best_subset(prior: Row, ratio: F, *, others: int = -1) -> Comparison:
     """The optimum of LP1, with a row for each output and each pair of labels, is that of RRWithPrior."""
@@ -212,7 +216,7 @@ def lp1_is_best_subset(prior: Row, ratio: F, *, others: int = -1) -> Comparison:
     return equal(optimum, best_subset(prior, ratio, others=others), tolerance=TOLERANCE.program)
 
 
-@claim("G21 Theorem 3: LP2", *tasks(8, most=3), given=SMALL, where=IS_SMALL)
+@claim("G21 Theorem 3: LP2", *tasks(8, most=3), given=SMALL, where=_is_small)
 @false("The same with ``E / (E + |Y|)`` for ``E / (E + |Y| - 1)``.", others=0)
 def lp2_is_best_subset(prior: Row, ratio: F, *, others: int = -1) -> Comparison:
     """The optimum of LP2, whose variables are the diagonal only, is that of RRWithPrior."""
