@@ -375,14 +375,6 @@ def test_names_are_read_as_writers_of_tables_write_them(tmp_path, text: str, lab
     assert [len(row) for row in sheet.entries] == [width, width]
 
 
-def test_the_first_output_is_not_taken_for_labels(tmp_path) -> None:
-    table = tmp_path / "table.csv"
-    table.write_text("low,mid,high\n0.0,0.5,0.5\n0.6,0.2,0.2\n")
-    done = run(table, "--epsilon", "1")
-    assert done.exit_code == UNVERIFIED
-    assert "epsilon is infinite" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -268,13 +268,6 @@ class TestAverage:
         assert coverage([holds(e.table_interval(0.95), y) for e, y in zip(found, truths, strict=True)]) == band
         assert coverage([holds(e.interval(0.95), 0.5) for e in found]) == band
 
-    def test_best_values_are_no_less_precise_than_the_outputs_themselves(self, weeks):
-        uniform = np.full(8, 1 / 8)
-        values = estimate.unbiased_values(weeks, weeks.labels, prior=uniform)
-        chances = uniform @ weeks.randomizer.matrix
-        assert chances @ values**2 <= chances @ weeks.outputs**2 * (1 + 1e-12)
-        assert np.allclose(weeks.randomizer.matrix @ values, weeks.labels, atol=1e-10)
-
     def test_a_function_of_another_length_is_refused(self, three):
         with pytest.raises(InvalidInput, match=r"function has shape \(2,\)"):
             estimate.average(three.outputs, three, [1, 2])
@@ -326,11 +319,7 @@ class TestHistogram:
 
     @pytest.mark.parametrize(
         ("vector", "nearest"),
-        [
-            ([1e17, 0.0, 0.0], [1.0, 0.0, 0.0]),
-            ([-1e20, -1e20], [0.5, 0.5]),
-            ([1e308, -1e308, 1e308], [0.5, 0.0, 0.5]),
-        ],
+        [([1e17, 0.0, 0.0], [1.0, 0.0, 0.0]), ([-1e20, -1e20], [0.5, 0.5]), ([1e308, -1e308, 1e308], [0.5, 0.0, 0.5])],
     )
     def test_projection_of_numbers_beside_which_1_is_nothing(self, vector, nearest):
         assert estimate.project_to_simplex(vector).tolist() == nearest
@@ -371,27 +360,6 @@ class TestLossWeights:
         expected = randomizer.matrix @ found
         assert np.allclose(expected[kept], np.eye(4)[kept], atol=1e-14)
         assert np.allclose(expected[~kept], kept / 2, atol=1e-14)
-
-    def test_weighted_losses_on_noisy_labels_are_losses_on_the_true_ones(self, weeks):
-        rng = np.random.default_rng(17)
-        labels = rng.integers(0, 8, size=20_000)
-        losses = rng.normal(size=(labels.size, 8)) ** 2
-        numbers = estimate.output_numbers(weeks.sample(labels, source=SeededEntropy(17)), weeks)
-        corrected = (estimate.loss_weights(weeks)[numbers] * losses).sum(axis=1)
-        difference = corrected - losses[np.arange(labels.size), labels]
-        error = difference.std() / math.sqrt(labels.size)
-        assert abs(difference.mean()) < 4 * error
-        # A loss that only the true label makes 0 stays 0 on average; unweighted, on the nearest labels, it does not.
-        telling = np.where(np.arange(8) == labels[:, np.newaxis], 0.0, losses + 5)
-        corrected = (estimate.loss_weights(weeks)[numbers] * telling).sum(axis=1)
-        assert abs(corrected.mean()) < 4 * corrected.std() / math.sqrt(labels.size)
-        nearest = np.abs(weeks.outputs[:, np.newaxis] - weeks.labels).argmin(axis=1)[numbers]
-        assert telling[np.arange(labels.size), nearest].mean() > 2
-
-    def test_losses_of_a_training_loop_keep_the_limit_of_memory(self, weeks, monkeypatch):
-        monkeypatch.setattr(_debiasing, "OPTIONS", _debiasing.DebiasingOptions(weights=10))
-        with pytest.raises(InvalidInput, match="unbiased_values"):
-            estimate.loss_weights(weeks)
 
 
 class TestBadInput:

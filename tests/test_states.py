@@ -153,15 +153,15 @@ def test_a_capacity_is_met_at_a_certified_optimum(shape: tuple[int, int], epsilo
 def test_any_multiplier_bounds_the_utility() -> None:
     utility, prior = np.random.default_rng(5).random((4, 4)), np.full(4, 0.25)
     found = best(utility, prior, 2.0, 0.2)
-    problem = optrand.regression(range(4), prior, 2.0, loss=optrand.losses.Tabulated(-utility), outputs=np.arange(4))
+    worth = prior[:, np.newaxis] * utility
     rng = np.random.default_rng(0)
     for multiplier in (0.0, 0.3, 2.0):
         inputs = rng.dirichlet(np.ones(4))
         # Any distribution over states at each output, as r_y 2^b.
         backward = rng.dirichlet(np.ones(4), size=4).T
         cut = inputs[:, np.newaxis] * np.log2(backward / inputs[:, np.newaxis])
-        assert bound_utility(problem, 0.2, cut, multiplier) >= found.lower
-    assert found.upper < bound_utility(problem, 0.2, np.zeros((4, 4)), 0.0)
+        assert bound_utility(worth, 2.0, 0.2, cut, multiplier) >= found.lower
+    assert found.upper < bound_utility(worth, 2.0, 0.2, np.zeros((4, 4)), 0.0)
 
 
 def test_many_kinds_take_a_lower_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:

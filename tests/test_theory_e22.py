@@ -11,11 +11,9 @@ import pytest
 from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
-from optrand.baselines._cluster import cluster_distribution
-from optrand.theory.e22.curator import bound_zeros, final_shares, weigh_corner
-from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, renormalize
-from optrand.theory.e22.peers import copies_law, find_delta, find_labels, mislead_peers, promise
-from optrand.theory.e22.risks import coins_deviate, longest_walk
+from optrand.theory.e22.curator import bound_zeros, coins_deviate, final_shares, longest_walk
+from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, noisy_law
+from optrand.theory.e22.peers import copies_law, find_labels, mislead_peers
 
 TOLERANCE = 1e-9
 """Of sums in floats."""
@@ -25,12 +23,16 @@ HALF = Fraction(1, 2)
 
 def algorithm_1(counts, threshold, scale, draws):
     """Lines 1 to 20 with Laplace noise, in floats."""
-    shares = np.array(counts) / sum(counts)
-    noisy = np.random.default_rng(22).laplace(0, scale / sum(counts), (draws, len(counts)))
-    clipped = np.clip(shares + noisy, threshold, 1)
+    noise = np.random.default_rng(22).laplace(0, scale / sum(counts), (draws, len(counts)))
+    return settle(np.array(counts) / sum(counts) + noise, threshold)
+
+
+def settle(noisy, threshold):
+    """Lines 9 to 19: clip, and bring the sum back to 1."""
+    clipped = np.clip(noisy, threshold, 1)
     missing = 1 - clipped.sum(axis=1, keepdims=True)
     room = np.where(missing < 0, clipped - threshold, 1 - clipped)
-    return clipped + room / room.sum(axis=1, keepdims=True) * missing
+    return clipped + room / np.maximum(room.sum(axis=1, keepdims=True), 1e-300) * missing
 
 
 def within_five_errors(hits, expected):
@@ -38,16 +40,15 @@ def within_five_errors(hits, expected):
 
 
 class TestCurator:
-    def test_corners_are_as_likely_as_counted(self):
-        drawn = algorithm_1((3, 3), 1 / 6, 1 / math.log(2), 200_000)
-        for top in (0, 1):
-            hits = np.isclose(drawn[:, top], 5 / 6)
-            assert within_five_errors(hits, float(weigh_corner((3, 3), 1, Fraction(2), top)))
-
-    def test_many_shares_at_a_time_end_where_the_package_ends(self):
-        clipped = np.random.default_rng(4).uniform(0.2, 1, (50, 3))
-        exact = [cluster_distribution([Fraction(share) for share in row], Fraction(0.2)) for row in clipped]
-        assert renormalize(clipped, 0.2) == pytest.approx(np.array(exact, dtype=float))
+    def test_laws_of_noisy_shares_are_those_of_draws(self):
+        # Differences of geometric numbers are noise in whole rows.
+        random, law = np.random.default_rng(22), noisy_law((3, 2, 1), Fraction(1, 6), Fraction(2))
+        assert sum(law.values()) == 1
+        noise = random.geometric(0.5, (200_000, 3)) - random.geometric(0.5, (200_000, 3))
+        drawn = settle((np.array([3, 2, 1]) + noise) / 6, 1 / 6)
+        for corner in ((4, 1, 1), (2, 2, 2), (1, 4, 1)):
+            hits = np.isclose(drawn, np.array(corner) / 6).all(axis=1)
+            assert within_five_errors(hits, float(law[tuple(Fraction(n, 6) for n in corner)]))
 
     def test_zeros_alone_are_bracketed(self):
         share = 1 / (1 + math.expm1(0.5) * 0.25)
@@ -77,14 +78,11 @@ class TestLosses:
         q = (HALF, third, HALF - third)
         weights = LabelRandomization(q, HALF).loss_weights([0, 1, 2])
         expected = weights @ np.array(losses[0], dtype=float)
-        assert [float(population.modified_loss(0, v, q)) for v in range(3)] == pytest.approx(expected)
+        assert population.modified_losses(0, q).astype(float) == pytest.approx(expected)
 
-    def test_distortion_without_noise_and_with_it(self):
+    def test_distortion_almost_without_noise(self):
         # One label has all: the others rise to tau and the first falls by as much.
-        assert distort((1, 0, 0), Fraction(1, 5), 1e-9) == pytest.approx(0.8, rel=1e-6)
-        drawn = algorithm_1((3, 2, 1), 0.1, 1.0, 100_000)
-        apart = np.abs(drawn - np.array([3, 2, 1]) / 6).sum(axis=1).mean()
-        assert distort((3, 2, 1), Fraction(1, 10), 1.0) == pytest.approx(apart, rel=0.01)
+        assert float(distort((1, 0, 0), Fraction(1, 5), Fraction(10**9))) == pytest.approx(0.8, rel=1e-6)
 
     def test_longest_walks_by_all_signs(self):
         walks = itertools.product((-1, 1), repeat=7)
@@ -97,27 +95,6 @@ class TestLosses:
 
 
 class TestPeers:
-    def test_lemma_9_needs_flips_of_at_most_one_half(self):
-        # Three users, alpha = 99/100, each sends a copy: all flips, and the binomial copies of each, in fractions.
-        flip = Fraction(99, 100)
-        laws = []
-        for label in (0, 1):
-            law = [Fraction(0)] * 4
-            for flips in itertools.product((0, 1), repeat=3):
-                share = Fraction(sum(y ^ f for y, f in zip((label, 0, 0), flips, strict=True)), 3)
-                mass = math.prod(flip if f else 1 - flip for f in flips)
-                for j in range(4):
-                    law[j] += mass * math.comb(3, j) * share**j * (1 - share) ** (3 - j)
-            laws.append(law)
-        epsilon, delta = promise(3, flip, Fraction(1), HALF)
-        both = (
-            sum(max(0.0, float(a) - math.exp(epsilon) * float(b)) for a, b in zip(p, q, strict=True))
-            for p, q in (laws, laws[::-1])
-        )
-        found = find_delta(float(flip), 1.0, epsilon, 3)
-        assert max(both) == pytest.approx(found, abs=TOLERANCE)
-        assert found > 2 * delta
-
     def test_peers_mislead_as_often_as_their_releases(self):
         # Three users, labels 1 with probability 3/5: all labels and releases, ties for "always 0".
         ones, often = Fraction(3, 5), Fraction(0)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from optrand.baselines import Alibi, UnaryBits
-from optrand.sampling._entropy import SeededEntropy
+from optrand.baselines import UnaryBits
 from optrand.theory._shared import bit_sums
 from optrand.theory.z25.bits import Task, everything, law, learn, mean_soft_label, votes
 from optrand.theory.z25.neighbours import (
@@ -20,7 +19,6 @@ from optrand.theory.z25.neighbours import (
     deviates,
     excess_with_ties,
     excess_with_two_classes,
-    slope_exceeds,
 )
 
 F = Fraction
@@ -57,13 +55,6 @@ def test_risks_are_those_of_models_weighted_by_their_chance() -> None:
     assert task.excess == F(1, 4) * F(2, 3) * F(1, 2)
 
 
-@pytest.mark.parametrize(("k", "epsilon"), [(2, 1.0), (40, 4.0)])
-def test_mean_soft_labels_are_those_of_draws(k: int, epsilon: float) -> None:
-    alibi = Alibi(k, epsilon)
-    soft = alibi.soft_labels(alibi.sample(np.zeros(DRAWS, dtype=np.intp), source=SeededEntropy(k)))
-    assert near(soft[:, 0], mean_soft_label(k, epsilon))
-
-
 @pytest.mark.parametrize("epsilon", [0.01, 4.0])
 def test_soft_labels_of_many_classes_are_independent_numbers_over_a_constant(epsilon: float) -> None:
     # K times the soft label tends to E[x] under the truth over E[x] of another class, (1 + 2 r^3) / (3 r) over r.
@@ -95,18 +86,6 @@ def test_chances_of_sums_of_bits() -> None:
     assert bit_sums(np.array([F(1, 3), F(1, 2)])).tolist() == [F(1, 3), F(1, 2), F(1, 6)]
     assert deviates((F(1, 2),) * 2, F(99, 100)) == F(1, 2)  # half off: 1/4 * 4 > 0.99
     assert deviates((F(1, 2),) * 2, F(1)) == 0
-
-
-def test_errors_of_neighbours_are_those_of_draws() -> None:
-    size, k, slope, epsilon, draws = 40, 10, 0.5, 2.0, 4_000
-    generator = np.random.default_rng(36)
-    features = np.sort(generator.random((draws, size)), axis=1)[:, :k]
-    labels = np.where(generator.random(features.shape) < 0.5 + slope * features, 0, 1)
-    outputs = UnaryBits(2, epsilon).sample(labels, source=SeededEntropy(36)).mean(axis=1)
-    for allowed in (0.1, 0.2, 0.3):
-        assert near(
-            (np.abs(outputs - 0.5) > allowed + 1e-9).any(axis=1), slope_exceeds(size, k, slope, epsilon, allowed + 1e-6)
-        )
 
 
 def test_errors_of_many_classes_are_those_of_one_many_times() -> None:

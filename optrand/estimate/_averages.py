@@ -118,11 +118,7 @@ def empirical_bernstein(spread: Spread, confidence: float) -> float:
 
 
 @suggest_attributes(
-    {
-        "value": "estimate mean",
-        "standard_error": "se std stderr",
-        "interval(0.95)": "ci conf_int confidence_interval",
-    }
+    {"value": "estimate mean", "standard_error": "se std stderr", "interval(0.95)": "ci conf_int confidence_interval"}
 )
 @dataclass(frozen=True)
 class Estimate:
@@ -413,8 +409,6 @@ def _noise_variance(debiasing: Debiasing, tallies: NDArray[np.intp], values: Flo
     """Estimate the mean over the rows of the variance of `values`, whose expectation is `function`, given the label."""
     # Subtract the middle, so that a function with large values loses no digits.
     middle = float(function.mean())
-    squares, target = (values - middle) ** 2, (function - middle) ** 2
-    variances = debiasing.expectations(squares) - target
-    # E[w**2] - f**2, with the unbiased value of f**2: no label need be known.
-    found = float(tallies @ (squares - debiasing.values(target))) / float(tallies.sum())
-    return float(np.clip(found, max(0.0, variances.min()), max(0.0, variances.max())))
+    # An unbiased value of the squared function: no label need be known.
+    squares = tallies @ debiasing.values((function - middle) ** 2) / tallies.sum()
+    return float(debiasing.moments(tallies, values - middle, function - middle, squares)[1])

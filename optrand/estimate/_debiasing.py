@@ -38,7 +38,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.linalg import qr, solve_triangular
 from scipy.sparse.linalg import norm, splu
@@ -181,8 +181,8 @@ class Debiasing:
             values = values + _refine(self.factor.least, self.factor.rows, steps) / self._roots[:, np.newaxis]
         return np.array(values).reshape(-1, *given.shape[1:])
 
-    def indicator_squares(self) -> Iterator[tuple[slice, Floats, Floats]]:
-        """Yield blocks of `m` labels, their indicators ``(k, m)``, and the squared unbiased values ``(n, m)`` of these.
+    def indicators(self) -> Iterator[tuple[slice, Floats, Floats]]:
+        """Yield blocks of `m` labels, their indicators ``(k, m)``, and the unbiased values ``(n, m)`` of these.
 
         The values for all labels at once would be a table of ``k`` columns for each output.
         """
@@ -191,7 +191,19 @@ class Debiasing:
         for start in range(0, k, step):
             block = slice(start, min(start + step, k))
             indicators = np.eye(k, block.stop - start, -start)
-            yield block, indicators, self.values(indicators) ** 2
+            yield block, indicators, self.values(indicators)
+
+    def moments(
+        self, tallies: NDArray[Any], values: Floats, functions: Floats, squares: Floats
+    ) -> tuple[Floats, Floats]:
+        """Compute mean squares over a release of unbiased values of functions, and the mean variances of their noise.
+
+        `squares` are estimates of the mean squares of the functions. Variances are those given the label, kept between
+        the least and the largest of a label.
+        """
+        variances = np.maximum(self.expectations(values**2) - functions**2, 0.0)
+        found: Floats = tallies @ values**2 / tallies.sum()
+        return found, np.clip(found - squares, variances.min(axis=0), variances.max(axis=0))
 
     def expectations(self, values: Floats) -> Floats:
         """Compute ``M @ values`` for (n,) or (n, m) values of the outputs, by differences of rows."""
@@ -227,18 +239,14 @@ def _is_dense(table: Table) -> bool:
     """Decide whether to factor densely. Raise if the table is too large for that and not sparse."""
     size = table.k * table.n
     # Two steps of one column are an entry of the products of rows.
-    products = sum(len(column) ** 2 for column in table.columns)
-    if size <= OPTIONS.dense:
-        return True
-    if products <= OPTIONS.factored:
-        return False
-    if size > OPTIONS.factored:
+    few_steps = sum(len(column) ** 2 for column in table.columns) <= OPTIONS.factored
+    if size > max(OPTIONS.dense, OPTIONS.factored) and not few_steps:
         raise InvalidInput(
             f"the mechanism is a table of {table.k} labels and {table.n} outputs whose columns have many steps, "
             f"expected at most {OPTIONS.factored} entries: use a mechanism of interval columns, such as that of "
             "solve(problem) on the line, or fewer labels"
         )
-    return True
+    return size <= OPTIONS.dense or not few_steps
 
 
 def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]:
@@ -255,25 +263,16 @@ def _differences(table: Table, prior: Floats) -> tuple[sparse.csr_array, Floats]
 
 
 def _factor_dense(table: Floats) -> Factor:
-    """Factor by QR with pivoting, ``table.T[:, order] = Q R``."""
+    """Factor by QR with pivoting, ``table.T[:, order] = Q R``, whose falling diagonal shows the rank."""
     orthogonal, triangle, order = qr(table.T, mode="economic", pivoting=True)
-    # With pivoting the diagonal falls, and shows the rank.
     independent = int((np.abs(np.diag(triangle)) > OPTIONS.dependent).sum())
     if independent < order.size:
         raise InvalidInput(
             f"the rows of the mechanism have rank {independent + 1} for {order.size + 1} labels: {ADVICE}"
         )
-
-    def least(right: Floats) -> Floats:
-        shortest: Floats = orthogonal @ solve_triangular(triangle, right[order], trans="T")
-        return shortest
-
-    def fitting(right: Floats) -> Floats:
-        found = np.empty((order.size, right.shape[1]))
-        found[order] = solve_triangular(triangle, orthogonal.T @ right)
-        return found
-
-    return Factor(table, least, fitting)
+    inverse = np.empty_like(orthogonal)
+    inverse[:, order] = solve_triangular(triangle, orthogonal.T).T
+    return Factor(table, lambda right: inverse @ right, lambda right: inverse.T @ right)
 
 
 def _factor_sparse(rows: sparse.csr_array) -> Factor:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,8 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released
 
 
-class Part(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Part:
     """Mechanism of a release, or of some of its groups, and how often it drew each of its outputs."""
 
     debiasing: Debiasing
@@ -36,17 +37,18 @@ class Part(NamedTuple):
         """Number of released values."""
         return int(self.tallies.sum())
 
-    def moments(self, shares: Floats) -> tuple[Floats, Floats]:
-        """Compute mean squares over the rows of the unbiased values of each label's indicator, and mean variances.
+    @cached_property
+    def shares(self) -> Floats:
+        """Share of each label among the rows of the mechanism."""
+        return self.debiasing.shares(self.tallies)
 
-        Variances are those given the row's label, kept between the least and the largest of a label.
-        """
-        found = np.empty((3, shares.size))
-        for block, indicators, squares in self.debiasing.indicator_squares():
-            variances = self.debiasing.expectations(squares) - indicators
-            found[:, block] = self.tallies @ squares / self.size, variances.min(axis=0), variances.max(axis=0)
-        squares, low, high = found
-        return squares, np.clip(squares - shares, np.maximum(low, 0.0), np.maximum(high, 0.0))
+    @cached_property
+    def moments(self) -> Floats:
+        """Mean squares of the unbiased values of each label's indicator, and mean variances of noise, shape (2, k)."""
+        found = np.empty((2, self.shares.size))
+        for block, indicators, values in self.debiasing.indicators():
+            found[:, block] = self.debiasing.moments(self.tallies, values, indicators, self.shares[block])
+        return found
 
 
 @suggest_attributes(
@@ -91,14 +93,9 @@ class Histogram:
         return sum(part.size for part in self.parts)
 
     @cached_property
-    def _each(self) -> list[Floats]:
-        return [part.debiasing.shares(part.tallies) for part in self.parts]
-
-    @cached_property
     def shares(self) -> Floats:
         """Share of each label, shape ``(k,)``: unbiased, summing to 1, and some may be negative."""
-        pairs = zip(self.parts, self._each, strict=True)
-        return frozen(np.sum([part.size / self.size * shares for part, shares in pairs], axis=0))
+        return frozen(np.sum([part.size / self.size * part.shares for part in self.parts], axis=0))
 
     @property
     def projected(self) -> Floats:
@@ -108,9 +105,7 @@ class Histogram:
     @cached_property
     def _moments(self) -> Floats:
         """Mean squares and mean variances over the rows, shape ``(2, k)``."""
-        pairs = zip(self.parts, self._each, strict=True)
-        moments = [part.size / self.size * np.array(part.moments(shares)) for part, shares in pairs]
-        total: Floats = np.sum(moments, axis=0)
+        total: Floats = np.sum([part.size / self.size * part.moments for part in self.parts], axis=0)
         return total
 
     @property
@@ -131,11 +126,7 @@ class Histogram:
 
 @suggest_parameters
 def histogram(
-    released: ArrayLike,
-    mechanism: Mechanism | Released,
-    *,
-    prior: ArrayLike | None = None,
-    groups: Any = None,
+    released: ArrayLike, mechanism: Mechanism | Released, *, prior: ArrayLike | None = None, groups: Any = None
 ) -> Histogram:
     """Estimate the histogram of the labels behind a release.
 

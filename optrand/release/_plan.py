@@ -258,7 +258,7 @@ class Conditioning:
         """
         if not self.possible or self.mechanism.labels.size > LIMITS.labels:
             return None
-        squares = [self._debiasing.chances @ found for *_, found in self._debiasing.indicator_squares()]
+        squares = [self._debiasing.chances @ values**2 for *_, values in self._debiasing.indicators()]
         return frozen(np.sqrt(np.maximum(np.concatenate(squares) - self._debiasing.prior, 0.0)))
 
     @cached_property

@@ -39,7 +39,7 @@ from optrand.errors import InvalidInput, NotCertified, SolverFailed
 from optrand.losses import Tabulated
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import tabulate
-from optrand.model._problem import Grid, Problem, classification, regression
+from optrand.model._problem import Problem, classification, regression
 from optrand.model._randomizer import Randomizer, Solution
 from optrand.sampling._entropy import EntropySource
 from optrand.solvers import solve
@@ -293,13 +293,14 @@ def best(utility: ArrayLike, prior: ArrayLike, epsilon: float, capacity: float =
     rows, kinds = _kinds(worth)
     columns = _kinds(worth[rows].T)[0]
     weights = np.array([math.fsum(shares[kinds == kind]) for kind in range(rows.size)])
-    problem = _problem(worth[np.ix_(rows, columns)], weights, budget)
+    worth = worth[np.ix_(rows, columns)]
+    problem = _problem(worth, weights, budget)
     mechanism = solve(problem)
     upper = _utilities(mechanism.certificate)[1]
     bits = _bits(mechanism, limit)
     if bits > limit:
         if rows.size * columns.size <= LARGEST:
-            table, inputs, bound = solve_limited(problem, limit)
+            table, inputs, bound = solve_limited(weights[:, np.newaxis] * worth, budget, limit)
             found = Randomizer(problem.labels, np.arange(float(columns.size)), table, budget).without_unused_outputs()
             mechanism, upper = tabulate(Solution(problem, found)), min(upper, bound)
             bits = _bits(mechanism, limit, inputs)
@@ -321,11 +322,9 @@ def _table(given: ArrayLike) -> Floats:
 
 def _kinds(table: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the first row of each kind in order of appearance, and the kind of each row."""
-    _, first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    first, kind = np.unique(table, axis=0, return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(order.size)
-    return first[order], rank[kind.ravel()]
+    return first[order], np.argsort(order)[kind.ravel()]
 
 
 def _problem(worth: Floats, prior: Floats, epsilon: float) -> Problem:
@@ -363,17 +362,16 @@ def _weaker(problem: Problem, limit: float) -> Mechanism:
     return found
 
 
-def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, float]:
+def solve_limited(worth: Floats, epsilon: float, capacity: float) -> tuple[Floats, Floats, float]:
     """Find a table of nearly maximal utility within both limits, inputs that attain its capacity, and a bound.
 
-    The bound is certified and holds for the utility of all tables within both limits. The problem is on a grid, its
-    loss minus the utility, and the capacity in bits, above 0.
+    The bound is certified and holds for the utility of all tables within both limits. `worth` is the utility of each
+    entry of a table, weighted by the prior, and the capacity is in bits, above 0.
     """
-    worth = _worth(problem)
-    raw, inputs, multiplier = _solve_cones(worth, math.exp(problem.epsilon), capacity)
+    raw, inputs, multiplier = _solve_cones(worth, math.exp(epsilon), capacity)
     # The engine's table keeps privacy and capacity to its tolerance. Make it private, then mix it with a constant
     # channel until it is within the capacity.
-    private = _make_private(raw, math.exp(problem.epsilon))
+    private = _make_private(raw, math.exp(epsilon))
     constant = np.zeros_like(private)
     constant[:, int(np.argmax(worth.sum(axis=0)))] = 1.0
     # The information of a mixture with a constant channel is at most its share of the table.
@@ -383,34 +381,21 @@ def solve_limited(problem: Problem, capacity: float) -> tuple[Floats, Floats, fl
     # The constraint that touches the information at the raw table. For unused outputs, the ratios of the small entries
     # left by the interior point are as good as any. Lowered by 1e-12 bits, it holds in spite of rounding.
     cut = inputs[:, np.newaxis] * (np.log2(raw / (inputs @ raw)) - 1e-12)
-    return inside, inputs, bound_utility(problem, capacity, cut, multiplier)
+    return inside, inputs, bound_utility(worth, epsilon, capacity, cut, multiplier)
 
 
-def bound_utility(problem: Problem, capacity: float, cut: Floats, multiplier: float) -> float:
+def bound_utility(worth: Floats, epsilon: float, capacity: float, cut: Floats, multiplier: float) -> float:
     r"""Bound the utility of every private randomizer within the capacity from above, by any multiplier of at least 0.
 
     The cut has numbers :math:`r_y b_{y i}` with :math:`\sum_y r_y 2^{b_{y i}} \leq 1` at each output.
     """
-    worth, k = _worth(problem), problem.k
+    k, m = worth.shape
     noise = NOISE * (np.abs(worth) + multiplier * np.abs(cut))
     loss = Tabulated(-k * (worth - multiplier * cut + noise))
-    outputs = Grid(_outputs(problem))
-    proof = solve(
-        regression(problem.labels, np.full(k, 1 / k), problem.epsilon, loss=loss, outputs=outputs)
-    ).certificate
+    proof = solve(regression(range(k), np.full(k, 1 / k), epsilon, loss=loss, outputs=range(m))).certificate
     # Inputs sum to 1 up to rounding.
     allowed = Fraction(capacity) * (1 + Fraction(NOISE))
     return float_above(Fraction(multiplier) * allowed - Fraction(proof.lower))
-
-
-def _outputs(problem: Problem) -> Floats:
-    return problem.outputs.values if isinstance(problem.outputs, Grid) else problem.labels
-
-
-def _worth(problem: Problem) -> Floats:
-    """Return the utility of each entry of a table, weighted by the prior, shape ``(k, n)``."""
-    worth: Floats = -problem.prior[:, np.newaxis] * problem.loss_table(_outputs(problem))
-    return worth
 
 
 def _solve_cones(worth: Floats, ratio: float, capacity: float) -> tuple[Floats, Floats, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
 
@@ -43,7 +43,6 @@ class TriggerStates(Sequence[State]):
     max_reports: int
     windows: tuple[int, ...]
     limits: tuple[int, ...]
-    _cells: tuple[Report, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_integer(self.max_reports, "max_reports", 1, MOST)
@@ -51,12 +50,13 @@ class TriggerStates(Sequence[State]):
             raise InvalidInput(f"there are {len(self.windows)} trigger data, expected from 1 to {MOST}")
         if len(self.limits) != len(self.windows):
             raise InvalidInput(f"there are {len(self.limits)} limits for {len(self.windows)} trigger data")
-        for count in self.windows:
+        for count, limit in zip(self.windows, self.limits, strict=True):
             check_integer(count, "the number of windows", 1, MOST)
-        for limit in self.limits:
             check_integer(limit, "the limit of a trigger datum", 1, MOST)
-        cells = tuple((datum, window) for datum, count in enumerate(self.windows) for window in range(count))
-        object.__setattr__(self, "_cells", cells)
+
+    @cached_property
+    def _cells(self) -> tuple[Report, ...]:
+        return tuple((datum, window) for datum, count in enumerate(self.windows) for window in range(count))
 
     @cached_property
     def size(self) -> int:
@@ -67,10 +67,9 @@ class TriggerStates(Sequence[State]):
     def _completions(self) -> list[list[list[int]]]:
         """Ways to fill the cells from one on, by the reports that are left and those that its datum has had."""
         most = self.max_reports
-        after = [[1] * (most + 1)] * (most + 1)
-        table = [after]
+        table = [[[1] * (most + 1)] * (most + 1)]
         for datum, window in reversed(self._cells):
-            limit, rows = min(self.limits[datum], most), []
+            limit, after, rows = min(self.limits[datum], most), table[-1], []
             for free in range(most + 1):
                 ways = [
                     sum(after[free - more][had + more] for more in range(min(free, limit - had) + 1))
@@ -78,8 +77,7 @@ class TriggerStates(Sequence[State]):
                 ]
                 # The share of the datum before does not count.
                 rows.append(ways if window else ways[:1] * (most + 1))
-            after = rows
-            table.append(after)
+            table.append(rows)
         return table[::-1]
 
     def __len__(self) -> int:
@@ -109,7 +107,7 @@ class TriggerStates(Sequence[State]):
 
     def index(self, state: object, start: int = 0, stop: int | None = None, /) -> int:
         """Return the position of a state. Raise :class:`InvalidInput` (a ``ValueError``) if it is not one of these."""
-        reports = list(state) if isinstance(state, tuple) else []
+        reports = state if isinstance(state, tuple) else (None,)
         place, free, had = 0, self.max_reports, 0
         for cell, report in enumerate(self._cells):
             had = had if report[1] else 0
@@ -118,7 +116,7 @@ class TriggerStates(Sequence[State]):
                 break
             place += sum(self._completions[cell + 1][free - fewer][had + fewer] for fewer in range(more))
             free, had = free - more, had + more
-        listed = isinstance(state, tuple) and len(reports) == self.max_reports - free and reports == sorted(reports)
+        listed = len(reports) == self.max_reports - free and list(reports) == sorted(reports)
         if not listed or not start <= place < (self.size if stop is None else stop):
             raise InvalidInput("this is no state: expected a tuple of reports (trigger datum, window) in order")
         return place

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache, cached_property, partial
-from itertools import chain, product
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,15 +28,11 @@ Statement = Callable[..., "Comparison"]
 Hypothesis = Callable[..., Any]
 
 
-# ------------------------------------------------------------------------------------------------------- comparisons
-
-
 @dataclass(frozen=True)
 class Tolerances:
     """Relative errors that claims allow to computations in floats."""
 
     floats: float = 1e-12  # means and products
-    table: float = 1e-11  # tables of the package
     proven: float = 1e-9  # optima of the package, whose gaps are no larger; sums, quantiles, logarithms and inverses
     program: float = 1e-7  # the own tolerance of a linear-programming solver for feasibility
     cones: float = 1e-6  # interior-point methods, as a share of the loss or of the range of the outputs
@@ -49,15 +45,14 @@ TOLERANCE = Tolerances()
 class Comparison:
     """Two numbers, claimed `alike`, or the left one at most the right one.
 
-    Floats may differ by `tolerance`, a share of the larger side or of `scale`. A comparison is `exact` if neither a
-    float nor a tolerance is involved.
+    Floats may differ by `tolerance`, a share of the larger side. A comparison is `exact` if neither a float nor a
+    tolerance is involved.
     """
 
     left: Number
     right: Number
     alike: bool = False
     tolerance: float = 0.0
-    scale: Number = 0
     exact: bool = True
 
     @cached_property
@@ -68,9 +63,8 @@ class Comparison:
         if math.inf in (abs(self.left), abs(self.right)):
             clearance = 1.0 if self.left < self.right else -1.0
         else:
-            (a, b), (c, d) = self.left.as_integer_ratio(), self.right.as_integer_ratio()
-            unit = Fraction(self.scale) * b * d if self.scale else 0
-            clearance = float((b * c - a * d) / max(abs(a * d), abs(b * c), unit))
+            low, high = Fraction(self.left), Fraction(self.right)
+            clearance = float((high - low) / max(abs(low), abs(high)))
         return -abs(clearance) if self.alike else clearance
 
     @property
@@ -81,7 +75,7 @@ class Comparison:
         return self.margin >= -self.tolerance
 
 
-def at_most(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0) -> Comparison:
+def at_most(left: Any, right: Any, *, tolerance: float = 0.0) -> Comparison:
     """Compare two numbers, or two arrays element by element, as `left <= right`.
 
     Parameters
@@ -90,8 +84,6 @@ def at_most(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0)
         Numbers, or nested sequences of them that broadcast against each other as NumPy arrays do.
     tolerance
         Relative error that is allowed to computations in floats.
-    scale
-        A size to which the tolerance refers if both sides are near zero.
 
     Returns
     -------
@@ -103,30 +95,22 @@ def at_most(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0)
     >>> at_most([1, 2], [1, 4]).holds, at_most([1, 2], 1).holds
     (True, False)
     """
-    return _compare(left, right, alike=False, tolerance=tolerance, scale=scale)
+    return _compare(left, right, tolerance, alike=False)
 
 
-def equal(left: Any, right: Any, *, tolerance: float = 0.0, scale: Number = 0) -> Comparison:
+def equal(left: Any, right: Any, *, tolerance: float = 0.0) -> Comparison:
     """Compare two numbers, or two arrays element by element, as equal; arguments as of :func:`at_most`."""
-    return _compare(left, right, alike=True, tolerance=tolerance, scale=scale)
+    return _compare(left, right, tolerance, alike=True)
 
 
-def _compare(left: Any, right: Any, *, alike: bool, tolerance: float, scale: Number) -> Comparison:
-    sides = (np.array(side, dtype=object) for side in (left, right))
-    pairs = [tuple(map(_plain_number, pair)) for pair in np.broadcast(*sides)]
-    numbers = [*chain(*pairs)]
+def _compare(left: Any, right: Any, tolerance: float, *, alike: bool) -> Comparison:
+    pairs = list(np.broadcast(np.array(left, dtype=object), np.array(right, dtype=object)))
+    numbers = [number.item() if isinstance(number, np.generic) else number for pair in pairs for number in pair]
     if not pairs or any(number != number for number in numbers):
         raise BlindCheck("a claim compares no numbers, or one that is NaN: the check sees nothing")
     exact = not tolerance and not any(isinstance(number, float) for number in numbers)
-    compared = (Comparison(a, b, alike, tolerance, scale, exact) for a, b in pairs)
-    return min(compared, key=lambda each: (each.holds, each.margin))
-
-
-def _plain_number(number: Any) -> Any:
-    return number.item() if isinstance(number, np.generic) else number
-
-
-# ---------------------------------------------------------------------------------------------------------- instances
+    sides = zip(numbers[::2], numbers[1::2], strict=True)
+    return min((Comparison(*pair, alike, tolerance, exact) for pair in sides), key=lambda one: (one.holds, one.margin))
 
 
 def grid(**values: Iterable[Any]) -> list[dict[str, Any]]:
@@ -151,7 +135,22 @@ class Draws:
         return [self.draw(random.Random(number)) for number in range(self.count * times)]  # noqa: S311
 
 
-Space = Sequence[Any] | Callable[[], Iterable[Any]] | Draws
+def draws(count: int, **values: Sequence[Any] | Callable[..., Any]) -> Draws:
+    """Return random instances with one of several values for each name.
+
+    A function in place of the values draws one itself, by a generator and those values before it that it names.
+    """
+
+    def draw(generator: random.Random) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            found[name] = _apply(value, found, generator) if callable(value) else generator.choice(value)
+        return found
+
+    return Draws(count, draw)
+
+
+Space = Any
 """Instances of a claim, keyword arguments or one object each: a list, a function that lists them, or random ones."""
 
 
@@ -164,11 +163,9 @@ def write_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} = {write_value(each)}" for name, each in value.items())
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{type(value).__name__}({write_value(_name_fields(value))})"
+        named = {each.name: getattr(value, each.name) for each in fields(value)}
+        return f"{type(value).__name__}({write_value(named)})"
     return str(getattr(value, "__name__", value))
-
-
-# ------------------------------------------------------------------------------------------------------------- claims
 
 
 class Verdict(Enum):
@@ -187,9 +184,6 @@ class Form:
     wording: str
     compare: Statement
     where: Hypothesis | None = None
-
-    def speaks_of(self, instance: Any) -> bool:
-        return self.where is None or bool(_apply(self.where, instance))
 
 
 @cache
@@ -281,34 +275,29 @@ def claim(
     def declare(compare: Statement) -> Claim:
         documented = inspect.getdoc(compare) or "(The wording is a docstring, which Python drops under -OO.)"
         forms = {"printed": Form(" ".join(documented.split("\n\n")[0].split()), compare, where)}
-        for kind, (wording, other, hypothesis, changes) in getattr(compare, "variants", {}).items():
-            forms[kind] = Form(wording, partial(other or compare, **changes), hypothesis or where)
+        for kind, (wording, other, hypothesis, changes) in getattr(compare, "forms", {}).items():
+            forms[kind] = Form(wording, partial(other, **changes), hypothesis or where)
         Claim.declared[name] = Claim(name, every, given, undecided, **forms)
         return Claim.declared[name]
 
     return declare
 
 
-def corrected(
-    wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
+def _add_form(
+    kind: str, wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
 ) -> Callable[[Statement], Statement]:
-    """Add the corrected form to a claim: `changes` of arguments, another hypothesis, or another function."""
-    return _add_variant("corrected", (wording, compare, where, changes))
-
-
-def false(
-    wording: str, compare: Statement | None = None, *, where: Hypothesis | None = None, **changes: Any
-) -> Callable[[Statement], Statement]:
-    """Add the false variant to a claim, which every check must refute; arguments as of :func:`corrected`."""
-    return _add_variant("false", (wording, compare, where, changes))
-
-
-def _add_variant(kind: str, variant: tuple[Any, ...]) -> Callable[[Statement], Statement]:
     def add(printed: Statement) -> Statement:
-        vars(printed).setdefault("variants", {})[kind] = variant
+        vars(printed).setdefault("forms", {})[kind] = wording, compare or printed, where, changes
         return printed
 
     return add
+
+
+corrected = partial(_add_form, "corrected")
+"""Add the corrected form to a claim: its wording, and `changes` of arguments, another hypothesis or function."""
+
+false = partial(_add_form, "false")
+"""Add the false variant to a claim, which every check must refute; arguments as of :func:`corrected`."""
 
 
 def plain(name: str) -> str:
@@ -317,24 +306,16 @@ def plain(name: str) -> str:
 
 
 @cache
-def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
-    parameters = inspect.signature(function).parameters.values()
-    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
-        return None
-    return frozenset(each.name for each in parameters)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
-def _apply(function: Callable[..., Any], instance: Any) -> Any:
+def _apply(function: Callable[..., Any], instance: Any, *first: Any) -> Any:
     """Call a function with those values of an instance that it names, or with the one object that the instance is."""
     if not isinstance(instance, Mapping):
         return function(instance)
-    names = _parameters(function)
     fixed = function.keywords if isinstance(function, partial) else {}
-    taken = {name: value for name, value in instance.items() if names is None or name in names}
-    return function(**(taken | fixed))
-
-
-# ------------------------------------------------------------------------------------------------------------- checks
+    return function(*first, **{name: instance[name] for name in instance.keys() & _parameters(function) - fixed.keys()})
 
 
 class BlindCheck(OptrandError):
@@ -351,7 +332,8 @@ class Case:
     @property
     def instance(self) -> str:
         """The instance as text. The fields of one object stand for themselves."""
-        return write_value(_name_fields(self.given) if is_dataclass(self.given) else self.given)
+        text = write_value(self.given)
+        return text[text.index("(") + 1 : -1] if is_dataclass(self.given) else text
 
     def __str__(self) -> str:
         left, right = (_float(side) for side in (self.comparison.left, self.comparison.right))
@@ -430,7 +412,7 @@ def _try(claim: Claim, form: Form, instances: Iterable[Any], *, until_broken: bo
     """Compare the sides of one form on the instances that fulfil its hypothesis."""
     cases, broken = [], None
     for instance in instances:
-        if form.speaks_of(instance):
+        if form.where is None or _apply(form.where, instance):
             cases.append(Case(instance, _apply(form.compare, instance)))
             if broken is None and not cases[-1].comparison.holds:
                 broken = cases[-1]
@@ -440,10 +422,6 @@ def _try(claim: Claim, form: Form, instances: Iterable[Any], *, until_broken: bo
         raise BlindCheck(f"{claim.name}: no instance fulfils the hypothesis of {form.wording!r}")
     worst = min(cases, key=lambda case: (case.comparison.holds, case.comparison.margin))
     return Evidence(len(cases), all(case.comparison.exact for case in cases), worst, broken)
-
-
-def _name_fields(value: Any) -> dict[str, Any]:
-    return {each.name: getattr(value, each.name) for each in fields(value)}
 
 
 def _float(side: Number) -> float:

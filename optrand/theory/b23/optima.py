@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from fractions import Fraction as F
+from functools import lru_cache, partial
 from itertools import pairwise, product
 from random import Random
 
@@ -18,18 +18,29 @@ import numpy as np
 from flint import fmpq
 
 import optrand
-from optrand import losses
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model._problem import OutputSet, Problem
 from optrand.programs import Pairwise, Program, Unbiased
 from optrand.studies._paths import count_outputs
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, Space, at_most, claim, corrected, equal, false
-from optrand.theory._shared import RATIOS, Row, Setting, dot, label_set, prior, settings, shares, total
+from optrand.theory._engine import (
+    TOLERANCE,
+    Comparison,
+    Space,
+    at_most,
+    cases,
+    claim,
+    corrected,
+    draws,
+    equal,
+    false,
+    grid,
+)
+from optrand.theory._shared import Row, Setting, dot, label_set, prior, settings, shares, total
 
 Members = tuple[bool, ...]
 """Which labels a column favours: they give its output `E` times as often as the others do."""
 
-Cost = Callable[[Fraction, Fraction], Fraction]
+Cost = Callable[[F, F], F]
 
 
 @dataclass(frozen=True)
@@ -37,8 +48,8 @@ class Column:
     """A column of a randomizer: its output has probability ``mass * E`` for its members and ``mass`` for the others."""
 
     members: Members
-    output: Fraction | float
-    mass: Fraction | float
+    output: F | float
+    mass: F | float
 
 
 def sets(k: int) -> list[Members]:
@@ -46,44 +57,34 @@ def sets(k: int) -> list[Members]:
     return [members for members in product((False, True), repeat=k) if 0 < sum(members) < k]
 
 
-def half_square(output: Fraction, label: Fraction) -> Fraction:
+def half_square(output: F, label: F) -> F:
     return (output - label) ** 2 / 2
 
 
-def absolute(output: Fraction, label: Fraction) -> Fraction:
+def absolute(output: F, label: F) -> F:
     return abs(output - label)
 
 
-def response_ends(labels: Sequence[Fraction], ratio: Fraction) -> tuple[Fraction, Fraction]:
+def response_ends(labels: Sequence[F], ratio: F) -> tuple[F, F]:
     """Return the lowest and the highest output of debiased randomized response: [B23], Algorithm 2."""
     low, high = (((ratio + len(labels) - 1) * end - total(labels)) / (ratio - 1) for end in (labels[0], labels[-1]))
     return low, high
 
 
-def evenly_spaced(setting: Setting, n: int) -> list[Fraction]:
-    """Return `n` evenly spaced values between those ends."""
-    low, high = response_ends(setting.labels, setting.ratio)
-    return [low + (high - low) * i / (n - 1) for i in range(n)]
-
-
-def best_on_grid(
-    setting: Setting, outputs: Iterable[Fraction], loss: Cost, *, among: Sequence[Members] | None = None
-) -> tuple[Fraction, list[Column]]:
+def best_on_grid(setting: Setting, outputs: Iterable[F], loss: Cost) -> tuple[F, list[Column]]:
     """Return the least loss of an unbiased epsilon-DP randomizer with these outputs, and the columns of one."""
-    places = list(product(sets(setting.k) if among is None else among, outputs))
+    places = list(product(sets(setting.k), outputs))
     costs, columns = price_columns(setting, places, loss)
-    value, amounts = minimise(costs, columns, [*[Fraction(1)] * setting.k, *setting.labels])
+    value, amounts = minimise(costs, columns, [*[F(1)] * setting.k, *setting.labels])
     return value, [Column(*place, mass) for place, mass in zip(places, amounts, strict=True) if mass]
 
 
-def weigh(members: Members, ratio: Fraction) -> list[Fraction]:
+def weigh(members: Members, ratio: F) -> list[F]:
     """Return the probabilities of an output of mass 1, label by label."""
-    return [ratio if member else Fraction(1) for member in members]
+    return [ratio if member else F(1) for member in members]
 
 
-def price_columns(
-    setting: Setting, places: Iterable[tuple[Members, Fraction]], loss: Cost
-) -> tuple[list[Fraction], list[list[Fraction]]]:
+def price_columns(setting: Setting, places: Iterable[tuple[Members, F]], loss: Cost) -> tuple[list[F], list[list[F]]]:
     """Return the loss of each column of mass 1, and its part in the rows: probabilities, then expected outputs."""
     costs, columns = [], []
     for members, output in places:
@@ -94,16 +95,14 @@ def price_columns(
     return costs, columns
 
 
-def minimise(
-    costs: Sequence[Fraction], columns: Sequence[Sequence[Fraction]], right: Sequence[Fraction]
-) -> tuple[Fraction, Row]:
+def minimise(costs: Sequence[F], columns: Sequence[Sequence[F]], right: Sequence[F]) -> tuple[F, Row]:
     """Minimise ``costs @ x`` subject to ``columns @ x == right`` and ``x >= 0``. Return the value and a vertex.
 
     The simplex method in rationals. Artificial columns have the costs (1, 0), and others (0, cost), which are compared
     in this order.
     """
     count, sides = len(columns), len(right)
-    exact = np.frompyfunc(lambda number: fmpq(*Fraction(number).as_integer_ratio()), 1, 1)
+    exact = np.frompyfunc(lambda number: fmpq(*F(number).as_integer_ratio()), 1, 1)
     rows = exact(np.hstack([np.array(columns, object).T, np.eye(sides, dtype=int), np.array(right)[:, np.newaxis]]))
     rows[np.ix_([side < 0 for side in right], [*range(count), -1])] *= -1
     prices = exact(np.array([[0] * (count + sides + 1), [*costs, *[0] * (sides + 1)]], object))
@@ -129,61 +128,44 @@ def minimise(
         rows[leaving] = pivot
     if prices[0, -1]:
         raise Infeasible("no amounts of the columns add up to the right-hand side: allow more columns")
-    value, *amounts = (Fraction(int(each.p), int(each.q)) for each in (-prices[1, -1], *rows[:, -1]))
+    value, *amounts = (F(int(each.p), int(each.q)) for each in (-prices[1, -1], *rows[:, -1]))
     found = dict(zip(basis, amounts, strict=True))
-    return value, tuple(found.get(j, Fraction(0)) for j in range(count))
+    return value, tuple(found.get(j, F(0)) for j in range(count))
 
 
-@dataclass(frozen=True)
-class Mesh:
-    """A setting and `n` outputs from the lowest to the highest one of debiased randomized response."""
-
-    setting: Setting
-    n: int
-
-    @property
-    def ends(self) -> tuple[Fraction, Fraction]:
-        """`L` and `U`."""
-        return response_ends(self.setting.labels, self.setting.ratio)
-
-    @property
-    def size(self) -> Fraction:
-        """`Delta`."""
-        return (self.ends[1] - self.ends[0]) / (self.n - 1)
-
-    @property
-    def in_floats(self) -> optrand.Grid:
-        """The package's outputs of Algorithm 2."""
-        return optrand.feasible_output_set(self.setting.floats[0], math.log(self.setting.ratio), self.n)
-
-    @lru_cache(maxsize=1_000)  # noqa: B019
-    def least(self, loss: Cost = half_square, n: int = 0, kept: Callable[[Members], bool] | None = None) -> Fraction:
-        """Return the least loss on the grid, or with another number of outputs, of all columns or of some."""
-        among = list(filter(kept, sets(self.setting.k)))
-        return best_on_grid(self.setting, evenly_spaced(self.setting, n or self.n), loss, among=among)[0]
-
-
-THREE = tuple(map(Fraction, range(3)))
-
-
-def _small_meshes() -> Iterator[Mesh]:
-    yield Mesh(Setting(THREE[:2], shares((1, 1)), Fraction(2)), 2)
-    yield from (Mesh(Setting(THREE, shares((1, 1, 1)), Fraction(3)), n) for n in (2, 3, 6))
+THREE = tuple(map(F, range(3)))
+SMALL = [
+    (Setting(THREE[:2], shares((1, 1)), F(2)), 2),
+    *((Setting(THREE, shares((1, 1, 1)), F(3)), n) for n in (2, 3, 6)),
     # All the prior between two outputs: as E grows, the excess is that of rounding at its worst place.
-    yield from (Mesh(Setting(THREE, shares((0, 1, 0)), Fraction(ratio)), 2 + ratio % 2) for ratio in (1_000, 3))
+    *((Setting(THREE, shares((0, 1, 0)), F(ratio)), n) for ratio, n in ((1_000, 2), (3, 3))),
+]
 
 
-@cache
-def _draw_mesh(number: int, most: int) -> Mesh:
-    draw = Random(number)  # noqa: S311
+def _draw_setting(draw: Random, most: int = 4) -> Setting:
     k = draw.randint(2, most)
-    setting = Setting(label_set(draw, k), prior(draw, k), 1 + Fraction(draw.randint(1, 60), 10))
-    return Mesh(setting, draw.randint(2, 10))
+    return Setting(label_set(draw, k), prior(draw, k), 1 + F(draw.randint(1, 60), 10))
 
 
 def meshes(most: int, count: int) -> tuple[Space, ...]:
-    """Return spaces of meshes of at most `most` labels; claims share them, so that each optimum is found once."""
-    return _small_meshes, Draws(count, lambda draw: _draw_mesh(draw.randint(0, 10**9), most))
+    """Return settings and `n`, that of outputs from the lowest to the highest one of debiased randomized response."""
+    return cases("setting n", *SMALL), draws(count, setting=partial(_draw_setting, most=most), n=range(2, 11))
+
+
+def mesh_size(setting: Setting, n: int) -> F:
+    low, high = response_ends(setting.labels, setting.ratio)
+    return (high - low) / (n - 1)
+
+
+def float_outputs(setting: Setting, n: int) -> optrand.Grid:
+    """Return the package's outputs of Algorithm 2."""
+    return optrand.feasible_output_set(setting.floats[0], math.log(setting.ratio), n)
+
+
+@lru_cache(maxsize=1_000)
+def least_on_mesh(setting: Setting, n: int, loss: Cost = half_square) -> F:
+    low, high = response_ends(setting.labels, setting.ratio)
+    return best_on_grid(setting, [low + (high - low) * i / (n - 1) for i in range(n)], loss)[0]
 
 
 def pose(setting: Setting, outputs: OutputSet | None = None) -> Problem:
@@ -203,40 +185,27 @@ def least_on_line(setting: Setting) -> float:
     return prove(pose(setting))[1].upper
 
 
-def exact_law(mechanism: optrand.Mechanism) -> tuple[Row, tuple[Row, ...]]:
-    """Return outputs and rows of a released table."""
-    rows = tuple(tuple(Fraction(weight, mechanism.total) for weight in row) for row in mechanism.weights)
-    return tuple(map(Fraction, mechanism.outputs.tolist())), rows
-
-
 @claim(
     "B23 Algorithm 1",
     *meshes(4, 4),
     given="halved squared loss, outputs of Algorithm 2, three or four labels",
-    where=lambda mesh: mesh.setting.k > 2,
+    where=lambda setting: setting.k > 2,
 )
 @false("The same if privacy holds between neighbouring labels only.", apart=1)
-def printed_program_is_right(mesh: Mesh, apart: int = 10) -> Comparison:
+def printed_program_is_right(setting: Setting, n: int, apart: int = 10) -> Comparison:
     """The program, solved as printed, has the loss of the best sum of staircase columns on its outputs."""
-    problem, outputs = pose(mesh.setting, mesh.in_floats), mesh.in_floats.values
-    places = np.arange(mesh.setting.k)
-    distance = np.abs(places[:, np.newaxis] - places)
-    epsilons = np.where(distance <= apart, problem.epsilon, np.inf)
-    np.fill_diagonal(epsilons, 0.0)
-    program = Program(problem.labels, problem.prior, outputs, privacy=Pairwise(epsilons), constraints=[Unbiased()])
-    return equal(program.solve("CLARABEL").value, float(mesh.least()), tolerance=TOLERANCE.cones)
-
-
-def _draw_setting(draw: Random) -> Setting:
-    k = draw.randint(2, 12)
-    weights = [max(draw.randint(-4, 20), 0) for _ in range(k)]
-    return Setting(label_set(draw, k), shares(weights if any(weights) else [1] * k), draw.choice(RATIOS[:-1]))
+    outputs, places = float_outputs(setting, n), np.arange(setting.k)
+    problem, distance = pose(setting, outputs), np.abs(places[:, np.newaxis] - places)
+    epsilons = np.where(distance <= apart, problem.epsilon * (distance > 0), np.inf)
+    unbiased = [Unbiased()]
+    program = Program(problem.labels, problem.prior, outputs.values, privacy=Pairwise(epsilons), constraints=unbiased)
+    return equal(program.solve("CLARABEL").value, float(least_on_mesh(setting, n)), tolerance=TOLERANCE.cones)
 
 
 @claim(
     "B23 Theorem 6: outputs",
-    [Setting((Fraction(3),), (Fraction(1),), Fraction(2)), *settings(0)[0]][::5],
-    Draws(8, _draw_setting),
+    [Setting((F(3),), (F(1),), F(2)), *settings(0)[0]][::5],
+    settings(8)[1],
     given="halved squared loss, any finite labels and prior, epsilon above 0 and at most log(3000); optima on the real "
     "line, proven to 1e-9",
     where=lambda setting: setting.ratio <= 3000,
@@ -247,7 +216,7 @@ def twice_as_many_outputs(setting: Setting, most: Callable[[int], int] = lambda 
     return at_most(count_outputs(prove(pose(setting))[0]), most(setting.k))
 
 
-FAR = Fraction(10) ** 200
+FAR = F(10) ** 200
 """Within this distance of the labels the infimum is attained if it is attained at all.
 
 A basis of the program with outputs at a distance has entries that are polynomials in it, of degree 8 at most and with
@@ -255,98 +224,51 @@ coefficients below 10^110 (Cramer's rule, labels and priors as drawn here): beyo
 """
 
 
-@dataclass(frozen=True)
-class AbsoluteLoss:
-    """Absolute loss with outputs anywhere on the line. Convex, it gains nothing from outputs between two labels."""
+@lru_cache(maxsize=1_000)
+def absolute_infimum(setting: Setting) -> F:
+    """Return the infimum of absolute losses of unbiased randomizers on the line.
 
-    setting: Setting
-
-    @cached_property
-    def infimum(self) -> Fraction:
-        """The infimum of the losses of unbiased randomizers.
-
-        An output at distance `d` beyond the last label, of mass `c`, is to the rows and to the loss the same as mass
-        `c` at that label and a moment ``c d`` beside it. A moment without mass is an output at infinity.
-        """
-        setting, members = self.setting, sets(self.setting.k)
-        costs, columns = price_columns(setting, product(members, setting.labels), absolute)
-        for weights, side in product((weigh(each, setting.ratio) for each in members), (-1, 1)):
-            costs.append(dot(weights, setting.prior))
-            columns.append([*[Fraction(0)] * setting.k, *(side * weight for weight in weights)])
-        return minimise(costs, columns, [*[Fraction(1)] * setting.k, *setting.labels])[0]
-
-    def loss_within(self, reach: Fraction) -> Fraction:
-        """Return the least loss with outputs at most `reach` beyond the labels."""
-        labels = self.setting.labels
-        return best_on_grid(self.setting, [labels[0] - reach, *labels, labels[-1] + reach], absolute)[0]
+    Convex, it gains nothing from outputs between two labels. An output at distance `d` beyond the last label, of mass
+    `c`, is to the rows and to the loss the same as mass `c` at that label and a moment ``c d`` beside it. A moment
+    without mass is an output at infinity.
+    """
+    members = sets(setting.k)
+    costs, columns = price_columns(setting, product(members, setting.labels), absolute)
+    for weights, side in product((weigh(each, setting.ratio) for each in members), (-1, 1)):
+        costs.append(dot(weights, setting.prior))
+        columns.append([*[F(0)] * setting.k, *(side * weight for weight in weights)])
+    return minimise(costs, columns, [*[F(1)] * setting.k, *setting.labels])[0]
 
 
-def _draw_absolute_loss(draw: Random) -> AbsoluteLoss:
-    k = draw.randint(2, 4)
-    return AbsoluteLoss(Setting(label_set(draw, k), prior(draw, k), 1 + Fraction(draw.randint(1, 60), 10)))
+def absolute_within(setting: Setting, reach: F) -> F:
+    """Return the least absolute loss with outputs at most `reach` beyond the labels."""
+    labels = setting.labels
+    return best_on_grid(setting, [labels[0] - reach, *labels, labels[-1] + reach], absolute)[0]
 
 
-def _box_has_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
-    """Compare the package's optimum on the corners of a box with the exact one on a finer grid, and `n` with `2 k`."""
-    setting = absolute_loss.setting
+def _box_has_an_optimum(setting: Setting) -> Comparison:
+    """Compare the corners of a box, where a convex piecewise linear loss has its optimum, with a finer grid."""
     box = sorted({*setting.labels, *response_ends(setting.labels, setting.ratio)})
-    finer = best_on_grid(setting, sorted([*box, *((a + b) / 2 for a, b in pairwise(box))]), absolute)[0]
-    outputs = [float(v) for v in box]
-    outputs[0] -= 1e-9 * abs(outputs[0])
-    outputs[-1] += 1e-9 * abs(outputs[-1])
-    labels, weights = setting.floats
-    mechanism, proof = prove(
-        optrand.regression(
-            labels, weights, math.log(setting.ratio), loss=losses.absolute, bias_penalty=math.inf, outputs=outputs
-        ),
-        TOLERANCE.cones,
-    )
-    least = float(finer)
-    bounds = [least + TOLERANCE.cones * least, proof.upper + TOLERANCE.cones * least, 2 * setting.k]
-    return at_most([proof.upper, least, mechanism.n], bounds)
+    least, columns = best_on_grid(setting, box, absolute)
+    finer = best_on_grid(setting, [*box, *((a + b) / 2 for a, b in pairwise(box))], absolute)[0]
+    return at_most([least, len(columns)], [finer, 2 * setting.k])
 
 
 @claim(
     "B23 Theorem 6: existence",
-    [
-        AbsoluteLoss(Setting(THREE[: len(weights)], shares(weights), Fraction(ratio)))
-        for ratio in (2, 100)
-        for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0))
-    ],
-    Draws(5, _draw_absolute_loss),
+    grid(
+        setting=[
+            Setting(THREE[: len(weights)], shares(weights), F(ratio))
+            for ratio in (2, 100)
+            for weights in ((1, 1), (0, 1), (1, 1, 1), (5, 5, 1), (1, 1, 0), (0, 1, 0))
+        ]
+    ),
+    draws(5, setting=_draw_setting),
     given="absolute loss, which is convex and least at the label; any finite labels, prior and epsilon; counted is "
     "whether outputs within 10^200 of the labels leave more than the infimum",
 )
-@corrected(
-    "For any convex loss and outputs in a feasible box an optimal one exists, with at most `2 k` outputs.",
-    _box_has_an_optimum,
-)
-@false("Of absolute loss one exists if no label has the prior 0.", where=lambda loss: all(loss.setting.prior))
-def there_is_an_optimum(absolute_loss: AbsoluteLoss) -> Comparison:
+@corrected("For outputs in a feasible box an optimal one exists, with at most `2 k` outputs.", _box_has_an_optimum)
+@false("Of absolute loss one exists if no label has the prior 0.", where=lambda setting: all(setting.prior))
+def there_is_an_optimum(setting: Setting) -> Comparison:
     """For any convex loss that is least at the label, absolute loss for one, an optimal unbiased randomizer exists."""
-    return equal(int(absolute_loss.loss_within(FAR) > absolute_loss.infimum), 0)
-
-
-def _is_interval(members: Members) -> bool:
-    places = [i for i, member in enumerate(members) if member]
-    return places[-1] - places[0] + 1 == len(places)
-
-
-@claim(
-    "B23 Claim 11: on a grid",
-    [
-        Mesh(Setting(THREE, shares(weights), ratio), 5)
-        for ratio in (min(RATIOS), max(RATIOS))
-        for weights in ((1, 1, 1), (1, 0, 1), (0, 1, 0))
-    ],
-    *meshes(4, 4),
-    given="halved squared or absolute loss, any prior, outputs on a grid; exact optima",
-)
-@false(
-    "The same of outputs that favour all labels up to one, or from one on.",
-    kept=lambda members: sorted(members) in (list(members), list(reversed(members))),
-)
-def intervals_are_enough(mesh: Mesh, kept: Callable[[Members], bool] = _is_interval) -> Comparison:
-    """No unbiased randomizer does better than those whose outputs favour neighbouring labels."""
-    costs: tuple[Cost, ...] = (half_square, absolute)
-    return equal([mesh.least(cost, kept=kept) for cost in costs], [mesh.least(cost) for cost in costs])
+    return equal(int(absolute_within(setting, FAR) > absolute_infimum(setting)), 0)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cache, cached_property, lru_cache
+from fractions import Fraction as F
+from functools import cache, cached_property
 from itertools import accumulate, chain, groupby, pairwise, product
 from operator import itemgetter
 from random import Random
@@ -15,20 +15,8 @@ from typing import Any
 import cvxpy
 import numpy as np
 
-from optrand.baselines import Staircase
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, equal, false
-from optrand.theory._shared import (
-    RATIOS,
-    Row,
-    Setting,
-    dot,
-    draw_setting,
-    label_set,
-    prior,
-    push_forward,
-    shares,
-    total,
-)
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, corrected, draws, equal, false
+from optrand.theory._shared import Row, Setting, dot, draw_setting, label_set, prior, push_forward, total
 from optrand.theory.b23.optima import Column, Cost, Members, absolute, half_square, sets
 
 
@@ -42,14 +30,14 @@ class Channel:
 
     @staticmethod
     def of(setting: Setting, columns: Sequence[Column]) -> Channel:
-        rows = ([Fraction(c.mass) * (setting.ratio if c.members[y] else 1) for c in columns] for y in range(setting.k))
-        return Channel(setting, tuple(Fraction(c.output) for c in columns), tuple(map(tuple, rows)))
+        rows = ([F(c.mass) * (setting.ratio if c.members[y] else 1) for c in columns] for y in range(setting.k))
+        return Channel(setting, tuple(F(c.output) for c in columns), tuple(map(tuple, rows)))
 
     @property
-    def means(self) -> list[Fraction]:
+    def means(self) -> list[F]:
         return [dot(row, self.outputs) for row in self.rows]
 
-    def loss(self, cost: Cost) -> Fraction:
+    def loss(self, cost: Cost) -> F:
         losses = ([cost(output, y) for output in self.outputs] for y in self.setting.labels)
         return dot(self.setting.prior, [dot(*pair) for pair in zip(self.rows, losses, strict=True)])
 
@@ -95,7 +83,7 @@ class Channel:
         return [[i for i, column in enumerate(self.ordered) if column.members[y]] for y in range(self.setting.k)]
 
 
-def staircases(column: Sequence[Fraction], ratio: Fraction) -> list[tuple[Members, Fraction]]:
+def staircases(column: Sequence[F], ratio: F) -> list[tuple[Members, F]]:
     """Return a column as a sum of staircase columns, layer by layer; a common part favours each label alike."""
     k, made, rest = len(column), [], min(column)
     for low, high in pairwise(sorted(set(column))):
@@ -112,7 +100,7 @@ def move_forward(columns: Sequence[Column]) -> list[Column]:
 
     If no label is favoured by all, they are put in order.
     """
-    masses, k = [Fraction(column.mass) for column in columns], len(columns[0].members)
+    masses, k = [F(column.mass) for column in columns], len(columns[0].members)
     favoured = [dot(masses, [column.members[y] for column in columns]) for y in range(k)]
     whole, top = total(masses), favoured.index(max(favoured))
     if favoured[top] < whole:
@@ -163,7 +151,7 @@ def any_randomizer(draw: Random, setting: Setting) -> Channel:
     part = (ratio - 1) / (ratio - 1 + n)
     rows = tuple(tuple((1 - part) / n + part * share for share in prior(draw, n)) for _ in range(k))
     span = setting.labels[-1] - setting.labels[0]
-    outputs = sorted(setting.labels[0] + span * Fraction(draw.randint(-20, 40), 20) for _ in range(n))
+    outputs = sorted(setting.labels[0] + span * F(draw.randint(-20, 40), 20) for _ in range(n))
     return Channel(setting, tuple(outputs), rows)
 
 
@@ -183,21 +171,17 @@ def _spread(before: Channel, after: Channel, tolerance: float = 0.0) -> Any:
     return [abs(sums - 1).max(), abs(new_means - old_means).max() / unit, (new - old).max() / unit]
 
 
-def _first_channels() -> Iterator[Channel]:
-    one, draw = Fraction(1), Random(12)  # noqa: S311
-    yield Channel(Setting((-one, one), shares((1, 1)), 2 * one), (0 * one,), ((one,), (one,)))
-    for ratio, k in product(RATIOS, (2, 3)):
-        yield any_randomizer(draw, Setting(label_set(draw, k), prior(draw, k), ratio))
+ONE, THIRD = F(1), F(1, 3)
 
 
-def _root(output: Fraction, label: Fraction) -> Fraction:
-    return Fraction(math.isqrt(int(abs(output - label) * 10**6)), 1_000)
+def _root(output: F, label: F) -> F:
+    return F(math.isqrt(int(abs(output - label) * 10**6)), 1_000)
 
 
 @claim(
     "B23 Claim 12",
-    _first_channels,
-    Draws(35, lambda draw: any_randomizer(draw, draw_setting(draw, 5))),
+    [Channel(Setting((-ONE, ONE), (ONE / 2, ONE / 2), 2 * ONE), (0 * ONE,), ((ONE,), (ONE,)))],
+    Draws(45, lambda draw: any_randomizer(draw, draw_setting(draw, 5))),
     given="any randomizer with finitely many outputs, ratios up to exp(epsilon)",
 )
 @false(
@@ -213,116 +197,54 @@ def columns_merge(channel: Channel) -> Comparison:
     return at_most([spare, *_spread(channel, channel.merged)], 0)
 
 
-Labels = tuple[int, ...]
-
-
-@lru_cache(maxsize=20)
-def _discretize(labels: Labels, epsilon: float) -> Channel:
-    """Return the additive staircase mechanism of the package, constant from jump to jump.
-
-    A piece counts at its middle, and pieces with probabilities below 1e-8 are left out.
-    """
-    noise, length = Staircase(list(labels), epsilon).noise, labels[-1] - labels[0]
-    stairs = product(range(int(20 / epsilon) + 2), (Fraction(0), Fraction(noise.jump)), labels, (-1, 1))
-    ends = sorted({y + side * (i * length + part) for i, part, y, side in stairs})
-    pieces = [((a + b) / 2, b - a) for a, b in pairwise(ends)]
-    prior = shares([1] * len(labels))
-    setting = Setting(tuple(map(Fraction, labels)), prior, Fraction(math.exp(epsilon) * (1 + 1e-12)))
-    rows = (noise.density(np.array([float(middle - y) for middle, _ in pieces])).tolist() for y in labels)
-    exact = (tuple(Fraction(p) * width for p, (_, width) in zip(row, pieces, strict=True)) for row in rows)
-    return Channel(setting, tuple(middle for middle, _ in pieces), tuple(exact))
-
-
-@claim(
-    "B23 Appendix B: densities",
-    labels=((0, 1), (0, 1, 2), (0, 1, 5)),
-    epsilon=(2.0, 1.0, 4.0),
-    given="additive staircase noise of the package, whose density is a sum of staircase columns from jump to jump",
-)
-@false("The same with at most k outputs.", most=len)
-def densities_merge(
-    labels: Labels, epsilon: float, most: Callable[[Labels], int] = lambda y: 2 ** len(y)
-) -> Comparison:
-    """Claim 12 holds of densities as well: finitely many outputs have the same means and no larger convex loss.
-
-    The squared loss is also compared with that of the whole density.
-    """
-    before, k = _discretize(labels, epsilon), len(labels)
-    loss = Staircase(list(labels), epsilon).moments(list(labels)).loss([1 / k] * k)
-    growth = float(before.merged.loss(half_square)) / loss - 1
-    spare = len(before.merged.outputs) - most(labels)
-    return at_most([spare, growth, *_spread(before, before.merged, TOLERANCE.cones)], [0, *[TOLERANCE.cones] * 4])
-
-
 def _move(by: Row) -> Row:
     """Return the changes of three probabilities, in units of eta, if the first and the last move to the middle one."""
     return (by[1] - by[2], by[2] - by[0], by[0] - by[1])
 
 
-def _draw_exchange(draw: Random) -> dict[str, Any]:
-    labels, cost = label_set(draw, 3), draw.choice((half_square, absolute))
-    where = {"labels": labels, "outputs": label_set(draw, 3), "label": draw.choice(labels)}
-    return where | {"prior": Fraction(draw.randint(0, 3), 4), "cost": cost}
+NUMBERS, WIDE, ABOVE = (tuple(map(F, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
 
-
-def _list_exchanges() -> list[dict[str, Any]]:
-    numbers, wide, above = (tuple(map(Fraction, each)) for each in ((0, 1, 3), (-1, 0, 4), (4, 5, 6)))
-    one, third = Fraction(1), Fraction(1, 3)
-    return cases(
+EXCHANGES = (
+    cases(
         "labels outputs label prior cost",
-        (numbers, wide, one, third, half_square),
-        (numbers, wide, one, 0 * one, half_square),
-        (numbers, above, one, third, absolute),
-    )
-
-
-EXCHANGES = _list_exchanges, Draws(100, _draw_exchange)
-
-
-@claim(
-    "B23 Claim 13: symbols",
-    *EXCHANGES,
-    given="three labels; a label favoured by the first and the last of three outputs, and not by the middle one",
+        (NUMBERS, WIDE, ONE, THIRD, half_square),
+        (NUMBERS, WIDE, ONE, 0 * ONE, half_square),
+        (NUMBERS, ABOVE, ONE, THIRD, absolute),
+    ),
+    draws(
+        100,
+        labels=lambda draw: label_set(draw, 3),
+        outputs=lambda draw: label_set(draw, 3),
+        label=lambda draw, labels: draw.choice(labels),
+        prior=[F(n, 4) for n in range(4)],
+        cost=(half_square, absolute),
+    ),
 )
+
+
+@claim("B23 Claim 13: symbols", *EXCHANGES, given="three labels; a label favoured by the outer two of three outputs")
 @corrected("The same by the distances of the three outputs.", by=lambda _, outputs: outputs)
 @false(
     "The same by those, the first and the last one exchanged.",
     by=lambda _, outputs: (outputs[0], outputs[0] + outputs[2] - outputs[1], outputs[2]),
 )
-def labels_weigh_the_step(
-    labels: Row, outputs: Row, by: Callable[[Row, Row], Row] = lambda labels, _: labels
-) -> Comparison:
+def labels_weigh(labels: Row, outputs: Row, by: Callable[[Row, Row], Row] = lambda labels, _: labels) -> Comparison:
     """Moving probability to the middle output by the distances of three labels keeps the mean."""
     return equal(dot(_move(by(labels, outputs)), outputs), 0)
 
 
-def _change(outputs: Row, label: Fraction, prior: Fraction, cost: Cost) -> Fraction:
-    return prior * dot(_move(outputs), [cost(output, label) for output in outputs])
-
-
-@claim(
-    "B23 Claim 13: step",
-    *EXCHANGES,
-    given="the exchange by the distances of the outputs; halved squared or absolute loss",
-)
+@claim("B23 Claim 13: step", *EXCHANGES, given="the exchange by distances of outputs; halved squared or absolute loss")
 @corrected(
     "It makes no convex loss larger, and smaller one that is strictly convex if the prior is positive.",
     strict=lambda prior, cost: prior > 0 and cost is half_square,
 )
-@false(
-    "It makes no convex loss larger, and smaller if the prior of the label is positive.",
-    strict=lambda prior, _: prior > 0,
-)
+@false("It makes no convex loss larger, and smaller if the label has a prior.", strict=lambda prior, _: prior > 0)
 def the_step_gains(
-    outputs: Row,
-    label: Fraction,
-    prior: Fraction,
-    cost: Cost,
-    strict: Callable[[Fraction, Cost], bool] = lambda *_: True,
+    outputs: Row, label: F, prior: F, cost: Cost, strict: Callable[[F, Cost], bool] = lambda *_: True
 ) -> Comparison:
     """Moving probability of a label to the middle output makes any convex loss smaller."""
-    least = Fraction(1, 10**12) if strict(prior, cost) else Fraction(0)
-    return at_most(_change(outputs, label, prior, cost), -least)
+    least = F(1, 10**12) if strict(prior, cost) else F(0)
+    return at_most(prior * dot(_move(outputs), [cost(output, label) for output in outputs]), -least)
 
 
 @cache
@@ -331,8 +253,8 @@ def _draw_ordered(number: int) -> Channel:
     draw = Random(number)  # noqa: S311
     # Labels not far from even and a ratio between 1.1 and 100: floats can decide which columns are used.
     k = draw.randint(2, 4)
-    labels = accumulate([Fraction(draw.randint(2, 6), 2) for _ in range(k - 1)], initial=Fraction(draw.randint(-9, 9)))
-    ratio = 1 + Fraction(draw.randint(1, 99), draw.choice((1, 10)))
+    labels = accumulate([F(draw.randint(2, 6), 2) for _ in range(k - 1)], initial=F(draw.randint(-9, 9)))
+    ratio = 1 + F(draw.randint(1, 99), draw.choice((1, 10)))
     found = any_randomizer(draw, Setting(tuple(labels), prior(draw, k), ratio))
     rows = sorted(found.rows, key=lambda row: dot(row, found.outputs))
     means = tuple(dot(row, found.outputs) for row in rows)
@@ -353,10 +275,7 @@ def _improve(channel: Channel) -> Any:
 
 
 @claim("B23 Claim 13", ORDERED, given=f"{DIFFERENT}; counted are labels favoured otherwise", where=_means_differ)
-@false(
-    "At the same means and no larger convex loss each label is favoured by one output or by two.",
-    runs=lambda row: 1 <= len(row) <= 2,
-)
+@false("At no larger convex loss each label is favoured by one output or by two.", runs=lambda row: 1 <= len(row) <= 2)
 def rows_are_runs(
     channel: Channel, runs: Callable[[list[int]], bool] = lambda row: bool(row) and row[-1] - row[0] + 1 == len(row)
 ) -> Comparison:

@@ -7,52 +7,48 @@ counts have the rational ratio `B = exp(1 / sigma)`, and clipping makes the laws
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache, cached_property
 from itertools import product
 from random import Random
-from typing import Any, TypeVar
 
 import numpy as np
 
-from optrand.base._validation import Floats
 from optrand.baselines import LabelRandomization
 from optrand.baselines._cluster import cluster_distribution
-from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, cases, claim, equal, false, grid
+from optrand.theory._engine import TOLERANCE, Comparison, Draws, at_most, claim, draws, equal, false, grid
 from optrand.theory._shared import Row, Table, prior, push_forward, shares, times, total
 
 Histogram = tuple[int, ...]
-Key = TypeVar("Key", bound=Hashable)
 
 
 @cache
-def noisy_law(histogram: Histogram, threshold: Fraction, ratio: Fraction) -> dict[Row, Fraction]:
+def noisy_law(histogram: Histogram, threshold: F, ratio: F) -> dict[Row, F]:
     """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`."""
     size = sum(histogram)
     noisy = product(*(_clip_count(count, math.floor(threshold * size), size, ratio).items() for count in histogram))
     counts = ((tuple(count for count, _ in each), times(mass for _, mass in each)) for each in noisy)
-    return push_forward(counts, lambda row: cluster_distribution([Fraction(count, size) for count in row], threshold))
+    return push_forward(counts, lambda row: cluster_distribution([F(count, size) for count in row], threshold))
 
 
-def _clip_count(count: int, low: int, size: int, ratio: Fraction) -> dict[int, Fraction]:
+def _clip_count(count: int, low: int, size: int, ratio: F) -> dict[int, F]:
     """Clip a noisy count, and return its law: `low` stands for all from there down, the size for all from there up."""
 
-    def tail(x: int) -> Fraction:
+    def tail(x: int) -> F:
         return ratio**x * ratio / (1 + ratio) if x < 0 else 1 - ratio**-x / (1 + ratio)
 
     inner = {x: (ratio - 1) / (ratio + 1) * ratio ** -abs(x - count) for x in range(low + 1, size)}
     return {low: tail(low - count), size: tail(count - size)} | inner
 
 
-def renormalize(clipped: Floats, threshold: float) -> Floats:
-    """Renormalize clipped shares to distributions, in floats and many at a time: lines 9 to 19 of Algorithm 1."""
-    missing = 1 - clipped.sum(axis=-1, keepdims=True)
-    slacks = np.where(missing < 0, clipped - threshold, 1 - clipped)
-    whole = slacks.sum(axis=-1, keepdims=True)
-    step: Floats = np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0)
-    return clipped + slacks * step
+@cache
+def distort(counts: Histogram, threshold: F, ratio: F) -> F:
+    """Return the mean distance of the noisy shares of a cluster from its shares."""
+    shares = [F(count, sum(counts)) for count in counts]
+    law = noisy_law(counts, threshold, ratio).items()
+    return total(chance * abs(q - p) for noisy, chance in law for q, p in zip(noisy, shares, strict=True))
 
 
 def histograms(k: int, size: int) -> Iterator[Histogram]:
@@ -65,43 +61,28 @@ IN_ONE = f"{ANY}, losses from 0 to 1"
 NOISE = "any population, loss and noise"
 
 
-def channel(out: int, true: int, distribution: Row, resampling: Fraction) -> Fraction:
-    """Return the probability of a noisy label, given the true one and the distribution of its cluster."""
-    drawn = resampling * distribution[out]
-    return drawn + 1 - resampling if out == true else drawn
+def label_laws(q: Row, beta: F) -> Table:
+    """Return the laws of noisy labels, a row for each true one: columns of the matrix, as Algorithm 1 has it."""
+    return beta * np.array(q) + (1 - beta) * np.eye(len(q), dtype=int)
 
 
-def label_laws(distribution: Row, beta: Fraction) -> list[list[Fraction]]:
-    """Return the laws of noisy labels, ``laws[true][out]``: columns of the matrix, as Algorithm 1 has it."""
-    labels = range(len(distribution))
-    return [[channel(out, true, distribution, beta) for out in labels] for true in labels]
-
-
-def inverse_columns(distribution: Row, beta: Fraction) -> list[list[Fraction]]:
-    """Return the columns of the inverse of the matrix, ``(I - beta q 1') / (1 - beta)``."""
-    labels = range(len(distribution))
-    return [[((y == true) - beta * distribution[y]) / (1 - beta) for y in labels] for true in labels]
-
-
-def largest_modified_loss(distribution: Row, beta: Fraction) -> Fraction:
-    """Return the largest modified loss in absolute value, of all losses from 0 to 1."""
-    signed = product(inverse_columns(distribution, beta), (1, -1))
-    return max(total(sign * w for w in column if sign * w > 0) for column, sign in signed)
+def inverse_columns(q: Row, beta: F) -> Table:
+    """Return the columns of the inverse of the matrix, ``(I - beta q 1') / (1 - beta)``, as rows."""
+    return (np.eye(len(q), dtype=int) - beta * np.array(q)) / (1 - beta)
 
 
 CHANNELS = (
     grid(
-        q=[shares([1]), shares([1, 1]), shares([1, 0]), shares([0, 0, 1])],
-        beta=[Fraction(text) for text in ("0", "1/2", "9/10", "999/1000", "1/100", "999999/1000000")],
+        q=map(shares, ([1], [1, 1], [1, 0], [0, 0, 1], [1, *[0] * 19])),
+        beta=map(F, ("0", "1/2", "9/10", "999/1000", "1/100", "999999/1000000")),
     ),
-    Draws(80, lambda draw: {"q": prior(draw, draw.randint(2, 9)), "beta": Fraction(draw.randint(0, 999), 1_000)}),
-    cases("q beta", ((Fraction(1),) + (Fraction(0),) * 19, Fraction(999, 1_000))),
+    draws(80, q=lambda draw: prior(draw, draw.randint(2, 9)), beta=[F(n, 1_000) for n in range(1_000)]),
 )
 
 
 @claim("E22 Lemma 1", *CHANNELS, given=ANY)
 @false("It is 1 - beta, an eigenvalue.", square=1)
-def inverses_are_at_most_root_2k(q: Row, beta: Fraction, square: int | None = None) -> Comparison:
+def inverses_are_at_most_root_2k(q: Row, beta: F, square: int | None = None) -> Comparison:
     """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K); compared as inverses."""
     smallest = float(np.linalg.svd(LabelRandomization(q, beta).matrix, compute_uv=False)[-1])
     return at_most(1 / smallest, math.sqrt(square or 2 * len(q)) / float(1 - beta), tolerance=TOLERANCE.proven)
@@ -109,17 +90,20 @@ def inverses_are_at_most_root_2k(q: Row, beta: Fraction, square: int | None = No
 
 @claim("E22 Lemma 2", *CHANNELS, given=ANY)
 @false("The same with 1 for sqrt(2) K.", square=1)
-def columns_sum_to_root_2_k(q: Row, beta: Fraction, square: int | None = None) -> Comparison:
+def columns_sum_to_root_2_k(q: Row, beta: F, square: int | None = None) -> Comparison:
     """The absolute entries of a column of the inverse sum to at most sqrt(2) K / (1 - beta); compared in squares."""
-    sums = [total(map(abs, column)) ** 2 for column in inverse_columns(q, beta)]
-    return at_most(sums, Fraction(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
+    sums = abs(inverse_columns(q, beta)).sum(axis=1)
+    return at_most(sums**2, F(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
 
 
 @claim("E22 Equation 1", *CHANNELS, given=IN_ONE)
 @false("The same without 1 - beta.", power=0)
-def losses_are_bounded_by_k(q: Row, beta: Fraction, power: int = 1) -> Comparison:
+def losses_are_bounded_by_k(q: Row, beta: F, power: int = 1) -> Comparison:
     """The modified loss is at most K / (1 - beta), and so sqrt(2) K / (1 - beta) (Lemma 4), in absolute value."""
-    return at_most(largest_modified_loss(q, beta), len(q) / (1 - beta) ** power)
+    columns = inverse_columns(q, beta)
+    # The losses that are 1 where weights have one sign, and 0 elsewhere.
+    largest = [np.maximum(sign * columns, 0).sum(axis=1) for sign in (1, -1)]
+    return at_most(largest, len(q) / (1 - beta) ** power)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,11 +125,11 @@ class Examples:
         return np.array(inside @ self.labels / inside.sum(axis=1, keepdims=True))
 
     @cached_property
-    def heterogeneity(self) -> Fraction:
+    def heterogeneity(self) -> F:
         """`phi`, by Definition 1: how far labels are distributed from those of their cluster."""
         return total(self.weights @ abs(self.labels - self.shares))
 
-    def mean(self, values: Table, counted: Table) -> Fraction:
+    def mean(self, values: Table, counted: Table) -> F:
         """Return the mean of values over examples, in which labels count as `counted` says."""
         return total(self.weights @ (values * counted))
 
@@ -156,36 +140,30 @@ class Population(Examples):
 
     losses: Table
     sample: int
-    threshold: Fraction
-    noise: Fraction
-    beta: Fraction
-    resampling: Fraction
+    threshold: F
+    noise: F
+    beta: F
+    resampling: F
 
-    def modified_risk(self, resampling: Fraction) -> Fraction:
+    def modified_risk(self, resampling: F) -> F:
         """Return the mean modified loss on noisy labels, over all samples, all noise and all draws."""
+        seen = self.seen.items()
+        return total(m * (label_laws(q, resampling)[y] @ self.modified_losses(x, q)) for (x, y, q), m in seen)
+
+    def modified_losses(self, example: int, q: Row) -> Table:
+        """Return line 30 of Algorithm 1 by the noisy label, where `q` is the noisy distribution of the cluster."""
+        return inverse_columns(q, self.beta) @ self.losses[example]
+
+    @cached_property
+    def distortion(self) -> F:
+        """`psi`, by Definition 3: the mean distance of noisy shares in the worst cluster of a sample."""
         return total(
-            mass * channel(v, y, q, resampling) * self.modified_loss(x, v, q)
-            for (x, y, q), mass in self.seen.items()
-            for v in range(self.k)
+            mass * max(distort(each, self.threshold, self.noise) for each in counts.values())
+            for mass, _, counts in self._samples
         )
 
-    def modified_loss(self, example: int, label: int, q: Row) -> Fraction:
-        """Return line 30 of Algorithm 1, where `q` is the noisy distribution of the example's cluster."""
-        row = self.losses[example]
-        return Fraction((row[label] - self.beta * (np.array(q) @ row)) / (1 - self.beta))
-
     @cached_property
-    def distortion(self) -> Fraction:
-        """`psi`, by Definition 3: the mean distance of noisy shares in the worst cluster of a sample."""
-        return total(mass * max(map(self._distort, counts.values())) for mass, _, counts in self._samples)
-
-    def _distort(self, counts: Histogram) -> Fraction:
-        shares = [Fraction(count, sum(counts)) for count in counts]
-        law = noisy_law(counts, self.threshold, self.noise).items()
-        return total(chance * abs(q - p) for each, chance in law for q, p in zip(each, shares, strict=True))
-
-    @cached_property
-    def _samples(self) -> list[tuple[Fraction, tuple[tuple[int, int], ...], dict[int, Histogram]]]:
+    def _samples(self) -> list[tuple[F, tuple[tuple[int, int], ...], dict[int, Histogram]]]:
         """All samples: how likely they are, their examples and labels, and the histograms of their clusters."""
         found, chances = [], self.weights[:, np.newaxis] * self.labels
         masses = {(x, y): chances[x, y] for x, y in np.ndindex(*chances.shape) if chances[x, y]}
@@ -196,7 +174,7 @@ class Population(Examples):
         return found
 
     @cached_property
-    def seen(self) -> dict[tuple[int, int, Row], Fraction]:
+    def seen(self) -> dict[tuple[int, int, Row], F]:
         """Law of an example of the sample, its label, and the noisy distribution of its cluster."""
         cases = (
             ((x, y, q), mass * chance / self.sample)
@@ -207,30 +185,30 @@ class Population(Examples):
         return push_forward(cases, lambda each: each)
 
 
-HALVES = np.array([Fraction(1, 2)] * 2)
-SURE = np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]])
+HALVES = np.array([F(1, 2)] * 2)
+SURE = np.array([[F(1), F(0)], [F(0), F(1)]])
 """Two examples that are sure of opposite labels."""
 
 
 def _sure_populations() -> Iterator[Population]:
-    half, quarter = Fraction(1, 2), Fraction(1, 4)
-    settings = (half, quarter), (Fraction(0), half), (Fraction(9, 10), Fraction(99, 100))
+    half, quarter = F(1, 2), F(1, 4)
+    settings = (half, quarter), (F(0), half), (F(9, 10), F(99, 100))
     losses = np.array([[1, 0], [half, 1]])
     for clusters, each in product(((0, 0), (0, 1)), settings):
-        yield Population(HALVES, np.array(clusters), SURE, losses, 2, quarter, Fraction(2), *each)
+        yield Population(HALVES, np.array(clusters), SURE, losses, 2, quarter, F(2), *each)
 
 
 def _draw_population(draw: Random) -> Population:
     k, examples = draw.choice(((2, 1), (2, 2), (3, 1), (3, 2)))
-    beta, share = (Fraction(draw.randint(0, 99), 100) for _ in range(2))
+    beta, share = (F(draw.randint(0, 99), 100) for _ in range(2))
     return Population(
-        weights=np.array([Fraction(1)] if examples == 1 else [(1 + beta) / 3, (2 - beta) / 3]),
+        weights=np.array([F(1)] if examples == 1 else [(1 + beta) / 3, (2 - beta) / 3]),
         clusters=np.array([0] * examples if draw.random() < 0.7 else range(examples)),
         labels=np.array([prior(draw, k) for _ in range(examples)]),
-        losses=np.array([[Fraction(draw.randint(0, 6), 6) for _ in range(k)] for _ in range(examples)]),
+        losses=np.array([[F(draw.randint(0, 6), 6) for _ in range(k)] for _ in range(examples)]),
         sample=2 if k == 3 else draw.choice((1, 2, 3)),
-        threshold=Fraction(draw.randint(0, 6), 6 * k),
-        noise=1 + Fraction(draw.randint(1, 200), 100),
+        threshold=F(draw.randint(0, 6), 6 * k),
+        noise=1 + F(draw.randint(1, 200), 100),
         beta=beta,
         resampling=share,
     )
@@ -247,42 +225,19 @@ def modified_losses_are_unbiased(population: Population, *, alike: bool = True) 
     return equal(population.modified_risk(resampling), population.mean(population.losses, population.labels))
 
 
-def distort(counts: Histogram, threshold: Fraction, scale: float) -> float:
-    """Return the mean distance of noisy shares from the shares, over some 10,000 midpoints of equally likely noise."""
-    n, k, tau = sum(counts), len(counts), float(threshold)
-    points, shares = round(10_000 ** (1 / k)), np.array(counts) / n
-    # Quantiles of Laplace noise.
-    below = 1 - (2 * np.arange(points) + 1) / points
-    noise = scale / n * np.copysign(np.log1p(-abs(below)), below)
-    mesh = np.stack(np.meshgrid(*[noise] * k, indexing="ij"), axis=-1).reshape(-1, k)
-    noisy = renormalize(np.clip(shares + mesh, tau, 1), tau)
-    return float(np.abs(noisy - shares).sum(axis=1).mean())
-
-
-def _draw_cluster(draw: Random) -> dict[str, Any]:
-    k = draw.randint(2, 4)
-    counts = (draw.randint(1, 20), *(draw.randint(0, 20) for _ in range(k - 1)))
-    return {"counts": counts, "part": Fraction(draw.randint(0, 9), 9), "scale": 10 ** draw.uniform(-2, 2)}
-
-
 @claim(
     "E22 Lemma 5",
-    grid(
-        counts=((1, 0), (1, 0, 0), (5, 5), (20, 0, 0, 0), (3, 2, 1), (100, 20, 3)),
-        part=(Fraction(0), Fraction(1, 2), Fraction(1)),
-        scale=(1e-6, 1.0, 0.1, 100.0),
-    ),
-    Draws(10, _draw_cluster),
-    given="any cluster, tau from 0 to 1/K: a part of 1/K",
+    counts=((1, 0), (1, 0, 0), (5, 5), (3, 0, 0, 0), (3, 2, 1)),
+    part=(F(0), F(1, 2), F(1)),
+    ratio=map(F, ("1000000", "3", "11/10", "101/100")),
+    given="any cluster, tau from 0 to 1/K: a part of 1/K; noise in whole rows, its ratio exp(1 / sigma)",
 )
 @false("With K tau.", thresholds=1)
-def shares_are_distorted_by_threshold_and_noise(
-    counts: Histogram, part: Fraction, scale: float, thresholds: int = 2
-) -> Comparison:
+def shares_are_distorted_by_both(counts: Histogram, part: F, ratio: F, thresholds: int = 2) -> Comparison:
     """The noisy shares of a cluster of s rows are on average within 2 K tau + 2 sqrt(2) K sigma / s of its shares."""
     k = len(counts)
-    bound = thresholds * float(part) + 2 * math.sqrt(2) * k * scale / sum(counts)
-    return at_most(distort(counts, part / k, scale), bound, tolerance=0.02)
+    bound = thresholds * float(part) + 2 * math.sqrt(2) * k / math.log(ratio) / sum(counts)
+    return at_most(distort(counts, part / k, ratio), bound)
 
 
 @claim("E22 Lemma 6", *POPULATIONS, given=NOISE)
@@ -290,9 +245,9 @@ def shares_are_distorted_by_threshold_and_noise(
 def another_correction_costs_both_distances(population: Population, noises: int = 1) -> Comparison:
     """Another beta than lambda moves the mean modified loss by at most its bound times |beta - lambda| (phi + psi)."""
     moved = abs(population.modified_risk(population.beta) - population.modified_risk(population.resampling))
-    losses = (population.modified_loss(x, v, q) for x, _, q in population.seen for v in range(population.k))
+    largest = max(max(abs(population.modified_losses(x, q))) for x, _, q in population.seen)
     distance = population.heterogeneity + noises * population.distortion
-    return at_most(moved, max(map(abs, losses)) * abs(population.beta - population.resampling) * distance)
+    return at_most(moved, largest * abs(population.beta - population.resampling) * distance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +256,7 @@ class Contest(Examples):
 
     losses: Table
 
-    def excess(self, seen: Table) -> Fraction:
+    def excess(self, seen: Table) -> F:
         """Return the excess risk of the hypothesis that looks better by the labels `seen`; of equal ones, the worse."""
         risks, looks = ([self.mean(losses, counted) for losses in self.losses] for counted in (self.labels, seen))
         return max(risk for risk, look in zip(risks, looks, strict=True) if look == min(looks)) - min(risks)
@@ -309,7 +264,7 @@ class Contest(Examples):
 
 TEMPTING = [
     Contest(HALVES, np.zeros(2, dtype=int), SURE, np.array([[[0, 1], [1, 0]], wrong]))
-    for wrong in ([[1, 1], [0, 0]], [[1, Fraction(1, 2)], [0, 0]])
+    for wrong in ([[1, 1], [0, 0]], [[1, F(1, 2)], [0, 0]])
 ]
 """Two examples whose cluster misleads, hardly and by far."""
 
@@ -318,7 +273,7 @@ def draw_contest(draw: Random, labels: int) -> Contest:
     """Return random losses of two hypotheses on up to four examples with two labels or more."""
     size, k = draw.randint(1, 4), draw.randint(2, labels)
     weights = shares([draw.randint(1, 9) for _ in range(size)])
-    losses = [[[Fraction(draw.randint(0, 4), 4) for _ in range(k)] for _ in range(size)] for _ in range(2)]
+    losses = [[[F(draw.randint(0, 4), 4) for _ in range(k)] for _ in range(size)] for _ in range(2)]
     clusters = [draw.randint(0, 1) for _ in range(size)]
     laws = np.array([prior(draw, k) for _ in range(size)])
     return Contest(np.array(weights), np.array(clusters), laws, np.array(losses))

@@ -10,62 +10,78 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from fractions import Fraction as F
+from functools import cached_property
 from itertools import combinations_with_replacement, product
-from operator import mul
 from random import Random
 from typing import Any
 
 import numpy as np
 
 from optrand.base._arithmetic import log_bracket
-from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, equal, false, grid
-from optrand.theory._shared import RATIOS, Row, Table, prior, shares, times, total
-from optrand.theory.g21.response import Rows, TopK
+from optrand.theory._engine import Comparison, Draws, at_most, cases, claim, corrected, draws, equal, false, grid
+from optrand.theory._shared import RATIOS, Row, Table, draw_ratio, prior, shares, times, total
+from optrand.theory.g21.response import Rows, kept_labels, top_k_rows
 
 
-class Debiased(TopK):
-    """Randomized response on the likeliest labels, and the loss that [G21] makes for it."""
+@dataclass(frozen=True)
+class Debiased:
+    """Randomized response on the `k` likeliest labels of a prior, and the loss that [G21] makes for it."""
+
+    prior: Row
+    ratio: F
+    k: int
+
+    @property
+    def size(self) -> int:
+        return len(self.prior)
 
     @cached_property
-    def other(self) -> Fraction:
+    def kept(self) -> tuple[int, ...]:
+        return kept_labels(self.prior, self.k)
+
+    @cached_property
+    def rows(self) -> Rows:
+        return top_k_rows(self.prior, self.k, self.ratio)
+
+    @cached_property
+    def other(self) -> F:
         """The probability that a kept label becomes any one other: ``p = 1 / (E + k - 1)``."""
         return 1 / (self.ratio + self.k - 1)
 
     @cached_property
-    def left(self) -> Fraction:
+    def left(self) -> F:
         """``1 - k p``."""
         return 1 - self.k * self.other
 
     @property
-    def spread(self) -> Fraction:
+    def spread(self) -> F:
         """The range of debiased losses in [0, 1], and the sum of the weights: ``(1 + (k - 2) p) / (1 - k p)``."""
         return (1 + (self.k - 2) * self.other) / self.left
 
-    def slope(self, others: int = 1) -> Fraction:
+    def slope(self, others: int = 1) -> F:
         """Return ``(1 + k p) / (1 - k p)``, or without ``k p`` in the numerator."""
         return (1 + others * self.k * self.other) / self.left
 
-    def loss(self, losses: Sequence[Any], label: int) -> Any:
-        """Return the debiased loss of a released label, equation 17, from the losses under every label."""
-        return (losses[label] - self.other * sum(losses[v] for v in self.kept)) / self.left
+    @cached_property
+    def weights(self) -> Table:
+        """Weights of the losses under every label, the debiased loss of each released one: equation 17."""
+        kept: Table = np.isin(range(self.size), self.kept)
+        weights: Table = (np.eye(self.size, dtype=int) - self.other * kept) / self.left
+        return weights
 
-    def expected(self, losses: Row, label: int) -> Fraction:
-        """Return the mean of the debiased loss over the outputs of Algorithm 1 for a label."""
-        return total(self.rows[label][v] * self.loss(losses, v) for v in self.kept)
-
-    def largest(self, labels: Sequence[int]) -> Fraction:
-        """Return the largest slope of the debiased loss, for slopes of either sign; or width, for losses in [0, 1]."""
-        units = [[Fraction(y == z) for y in range(self.size)] for z in range(self.size)]
-        return max(total(abs(self.loss(unit, v)) for unit in units) for v in labels)
+    @cached_property
+    def means(self) -> Table:
+        """The same for the mean debiased loss over the outputs of Algorithm 1, for each label."""
+        means: Table = np.array(self.rows) @ self.weights
+        return means
 
 
-Deviations = Iterable[tuple[Fraction, Fraction]]
+Deviations = Iterable[tuple[F, F]]
 """Pairs of a deviation and its probability."""
 
 
-def samples(chances: Sequence[Fraction], size: int) -> Iterator[tuple[tuple[int, ...], Fraction]]:
+def samples(chances: Sequence[F], size: int) -> Iterator[tuple[tuple[int, ...], F]]:
     """Yield every independent sample up to its order, as counts of the points, and its probability."""
     for points in combinations_with_replacement(range(len(chances)), size):
         counts = tuple(map(points.count, range(len(chances))))
@@ -74,15 +90,12 @@ def samples(chances: Sequence[Fraction], size: int) -> Iterator[tuple[tuple[int,
             yield counts, chance
 
 
-def rademacher(functions: Rows | Table, chances: Sequence[Fraction], size: int) -> Fraction:
+def rademacher(functions: Rows | Table, chances: Sequence[F], size: int) -> F:
     """Return the Rademacher complexity of a class, equations 20 and 21, for samples of a size; functions are rows."""
     return total(chance * correlation(functions, counts) for counts, chance in samples(chances, size))
 
 
-_complexity = lru_cache(maxsize=1_000)(rademacher)
-
-
-def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int]) -> Fraction:
+def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int]) -> F:
     """Return equation 20. Points that occur more than once share their sum of signs, whose weights are binomial."""
     scale = math.lcm(*(value.denominator for row in functions for value in row))
     # In whole numbers, and signs of points that do not occur left out.
@@ -91,21 +104,21 @@ def correlation(functions: Sequence[Sequence[Any]] | Table, counts: Sequence[int
     times = [counts[at] for at in seen]
     for ups in product(*(range(count + 1) for count in times)):
         found += math.prod(map(math.comb, times, ups)) * max(table[:, seen] @ (2 * np.array(ups) - times))
-    return Fraction(found, scale * sum(counts) << sum(counts))
+    return F(found, scale * sum(counts) << sum(counts))
 
 
-def sum_tail(deviations: Deviations, offset: Fraction, squared: Fraction) -> Fraction:
+def sum_tail(deviations: Deviations, offset: F, squared: F) -> F:
     """Sum the probabilities of deviations above ``offset + sqrt(squared)``."""
     return total(chance for off, chance in deviations if off > offset and (off - offset) ** 2 > squared)
 
 
-def log_term(beta: Fraction, size: Fraction | int) -> Fraction:
+def log_term(beta: F, size: F | int) -> F:
     """Return ``log(2 / beta) / (2 size)``, rounded down."""
     return log_bracket(2 / beta)[0] / (2 * size)
 
 
-HALF, TENTH = Fraction(1, 2), Fraction(1, 10)
-BETAS = (HALF, Fraction(9, 10), TENTH, Fraction(1, 1000))
+HALF, TENTH = F(1, 2), F(1, 10)
+BETAS = (HALF, F(9, 10), TENTH, F(1, 1000))
 
 
 @dataclass(frozen=True)
@@ -114,11 +127,11 @@ class Learning:
 
     functions: Rows
     centres: Rows
-    steepness: Fraction
+    steepness: F
     joint: Rows
     responses: tuple[Debiased, ...]
     size: int
-    beta: Fraction
+    beta: F
 
     @cached_property
     def losses(self) -> Table:
@@ -141,19 +154,19 @@ class Learning:
     def debiased(self) -> Table:
         """Debiased losses on these, one row per function."""
         features = enumerate(self.responses)
-        return np.stack([each.loss(self.losses[:, x].T, v) for x, each in features for v in each.kept], axis=1)
+        return np.hstack([self.losses[:, x] @ each.weights[[*each.kept]].T for x, each in features])
 
     @cached_property
-    def noisy(self) -> list[tuple[Table, Fraction]]:
+    def noisy(self) -> list[tuple[Table, F]]:
         return [(self.debiased @ counts / self.size, p) for counts, p in samples(self.released, self.size)]
 
     @cached_property
-    def complexity(self) -> Fraction:
+    def complexity(self) -> F:
         """Rademacher complexity ``R`` of the functions."""
         return rademacher(self.functions, list(map(total, self.joint)), self.size)
 
     @cached_property
-    def outside(self) -> Fraction:
+    def outside(self) -> F:
         return 1 - total(p[y] for p, each in zip(self.joint, self.responses, strict=True) for y in each.kept)
 
     def near(self, off: Deviations, *, spread: bool, outside: int = 1, times: int = 1) -> Comparison:
@@ -164,38 +177,36 @@ class Learning:
         return at_most(sum_tail(off, times * offset, squared), self.beta)
 
 
-def _one_feature(
-    response: Debiased, label: int, size: int, beta: Fraction, functions: Sequence[int] = (0,)
-) -> Learning:
+def _one_feature(response: Debiased, label: int, size: int, beta: F, functions: Sequence[int] = (0,)) -> Learning:
     """Return constant functions on one feature, which always has the same label; only that label is lost by 0, by 1."""
-    only = tuple(Fraction(y == label) for y in range(response.size))
-    constants = tuple((Fraction(each),) for each in functions)
-    return Learning(constants, (only,), Fraction(1), (only,), (response,), size, beta)
+    only = tuple(F(y == label) for y in range(response.size))
+    constants = tuple((F(each),) for each in functions)
+    return Learning(constants, (only,), F(1), (only,), (response,), size, beta)
 
 
 def _one_label() -> Iterator[Learning]:
-    sizes = (1, HALF), (2, Fraction(9, 10)), (4, TENTH)
+    sizes = (1, HALF), (2, F(9, 10)), (4, TENTH)
     for (labels, k), ratio, size in product(((2, 2), (2, 1), (3, 3), (3, 2), (1, 1)), RATIOS[::2], sizes):
         yield from (_one_feature(Debiased(shares([1] * labels), ratio, k), y, *size) for y in range(labels))
-    yield _one_feature(Debiased((HALF, HALF), Fraction(272, 100), 2), 1, 100, TENTH)
+    yield _one_feature(Debiased((HALF, HALF), F(272, 100), 2), 1, 100, TENTH)
 
 
 def _draw_values(draw: Random, count: int, most: int = 4) -> Row:
-    return tuple(Fraction(draw.randint(0, most), most) for _ in range(count))
+    return tuple(F(draw.randint(0, most), most) for _ in range(count))
 
 
 def _draw_learning(draw: Random) -> Learning:
     features, labels = draw.randint(1, 2), draw.randint(2, 3)
     joint = prior(draw, features * labels)
-    k, ratio = draw.randint(1, labels), 1 + Fraction(draw.randint(1, 300), 10 ** draw.randint(0, 2))
+    k, ratio = draw.randint(1, labels), 1 + F(draw.randint(1, 300), 10 ** draw.randint(0, 2))
     return Learning(
         functions=tuple(_draw_values(draw, features) for _ in range(draw.randint(1, 4))),
         centres=tuple(_draw_values(draw, labels) for _ in range(features)),
-        steepness=Fraction(draw.randint(1, 6), 4),
+        steepness=F(draw.randint(1, 6), 4),
         joint=tuple(joint[x * labels : (x + 1) * labels] for x in range(features)),
         responses=tuple(Debiased(prior(draw, labels), ratio, k) for _ in range(features)),
         size=draw.randint(1, 4),
-        beta=draw.choice((HALF, Fraction(9, 10), TENTH)),
+        beta=draw.choice((HALF, F(9, 10), TENTH)),
     )
 
 
@@ -218,14 +229,14 @@ def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outs
 
 def _misleading() -> Iterator[Learning]:
     """Yield two functions of which noise, or labels that are not kept, make the worse one look better."""
-    zero, one = Fraction(0), Fraction(1)
+    zero, one = F(0), F(1)
     ends = ((zero,), (one,))
-    both = Debiased((HALF, HALF), Fraction(2), 2)
+    both = Debiased((HALF, HALF), F(2), 2)
     yield Learning(ends, ((zero, one),), one, ((HALF, HALF),), (both,), 2, HALF)
-    rare = Fraction(1, 100)
-    yield Learning(ends, ((zero, one),), one, ((1 - rare, rare),), (both,), 200, Fraction(1, 10**7))
-    first = Debiased((Fraction(2, 3), Fraction(1, 3)), Fraction(3000), 1)
-    joint = ((zero, Fraction(3, 5)), (Fraction(2, 5), zero))
+    rare = F(1, 100)
+    yield Learning(ends, ((zero, one),), one, ((1 - rare, rare),), (both,), 200, F(1, 10**7))
+    first = Debiased((F(2, 3), F(1, 3)), F(3000), 1)
+    joint = ((zero, F(3, 5)), (F(2, 5), zero))
     yield Learning(((zero, one), (one, zero)), ((zero, one),) * 2, one, joint, (first, first), 24, HALF)
 
 
@@ -240,9 +251,9 @@ def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False,
 
 
 def _one_sample() -> Iterator[Learning]:
-    plain = _one_feature(Debiased((HALF, HALF), Fraction(3), 2), 1, 1, HALF, (0, 1))
-    yield from (plain, replace(plain, size=3), replace(plain, steepness=Fraction(2)))
-    yield _one_feature(Debiased(shares([1] * 3), Fraction(10), 3), 0, 1, HALF, (0, 1))
+    plain = _one_feature(Debiased((HALF, HALF), F(3), 2), 1, 1, HALF, (0, 1))
+    yield from (plain, replace(plain, size=3), replace(plain, steepness=F(2)))
+    yield _one_feature(Debiased(shares([1] * 3), F(10), 3), 0, 1, HALF, (0, 1))
 
 
 @claim("G21 Theorem 17: equation 25", _one_sample, LEARNINGS, given=FINITE)
@@ -262,69 +273,68 @@ def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
 
 
 def _all_subsets() -> Iterator[dict[str, Any]]:
-    zero, one = Fraction(0), Fraction(1)
+    zero, one = F(0), F(1)
     for points in (1, 2, 3):
         single: Row = (one,) + (zero,) * (points - 1)
         space = {"functions": [(single,), tuple(product((zero, one), repeat=points))]}
         yield from grid(**space, chances=[shares([1] * points)], size=(1, 2, 5), beta=BETAS)
     pairs = combinations_with_replacement(range(6), 2)
-    unseen = tuple(tuple(Fraction(point not in seen) for point in range(6)) for seen in pairs)
-    yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, Fraction(95, 100)))
+    unseen = tuple(tuple(F(point not in seen) for point in range(6)) for seen in pairs)
+    yield from cases("functions chances size beta", (unseen, shares([1] * 6), 2, F(95, 100)))
 
 
-def _draw_class(draw: Random) -> dict[str, Any]:
-    points = draw.randint(1, 4)
-    functions = tuple(_draw_values(draw, points, 6) for _ in range(draw.randint(1, 4)))
-    chances, size = prior(draw, points), draw.randint(1, 4)
-    return {"functions": functions, "chances": chances, "size": size, "beta": draw.choice(BETAS)}
-
-
-CLASSES = _all_subsets, Draws(40, _draw_class)
+CLASSES = (
+    _all_subsets,
+    draws(
+        40,
+        chances=lambda draw: prior(draw, draw.randint(1, 4)),
+        functions=lambda draw, chances: [_draw_values(draw, len(chances), 6) for _ in range(draw.randint(1, 4))],
+        size=(1, 2, 3, 4),
+        beta=BETAS,
+    ),
+)
 SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
 
 
 @claim("G21 Lemma 21: as Theorem 17 uses it", *CLASSES, given=f"{SAMPLES}; sharper than as printed, with n for 2 n")
 @false("The same without ``2 R``.", complexities=0)
-def averages_are_nearer_means(
-    functions: Rows, chances: Row, size: int, beta: Fraction, complexities: int = 2
-) -> Comparison:
+def averages_are_nearer_means(functions: Rows, chances: Row, size: int, beta: F, complexities: int = 2) -> Comparison:
     """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / (2 n))`` of their means."""
     rows, law = np.array(functions), samples(chances, size)
-    off = ((max(abs(rows @ (np.array(counts) * Fraction(1, size) - np.array(chances)))), p) for counts, p in law)
-    return at_most(sum_tail(off, complexities * _complexity(functions, chances, size), log_term(beta, size)), beta)
+    off = ((max(abs(rows @ (np.array(counts) * F(1, size) - np.array(chances)))), p) for counts, p in law)
+    return at_most(sum_tail(off, complexities * rademacher(functions, chances, size), log_term(beta, size)), beta)
 
 
-CURVES: dict[str, Callable[[Fraction], Fraction]] = {
-    "constant 1": lambda _: Fraction(1),
+CURVES: dict[str, Callable[[F], F]] = {
+    "constant 1": lambda _: F(1),
     "falling line": lambda slope: -slope,
     "distance": abs,
-    "hinge": lambda slope: max(slope, Fraction(0)),
-    "clipped line": lambda slope: min(max(slope, Fraction(-1)), Fraction(1)),
-    "hat": lambda slope: max(1 - abs(slope), Fraction(0)),
+    "hinge": lambda slope: max(slope, F(0)),
+    "clipped line": lambda slope: min(max(slope, F(-1)), F(1)),
+    "hat": lambda slope: max(1 - abs(slope), F(0)),
 }
-
-
-def _draw_contraction(draw: Random) -> dict[str, Any]:
-    size = draw.randint(1, 5)
-    centres, *rows = (tuple(Fraction(draw.randint(-6, 6), 3) for _ in range(size)) for _ in range(draw.randint(2, 6)))
-    curves = [draw.choice(tuple(CURVES)) for _ in range(size)]
-    return {"functions": rows, "curves": curves, "centres": centres, "L": Fraction(draw.randint(1, 12), 4)}
 
 
 @claim(
     "G21 Lemma 22",
     grid(
-        functions=[[(Fraction(x),) for x in values] for values in ((0,), (0, 1), (-1, 0, 2))],
+        functions=[[(F(x),) for x in values] for values in ((0,), (0, 1), (-1, 0, 2))],
         curves=[[curve] for curve in CURVES],
-        centres=[(Fraction(0),)],
-        L=[Fraction(1)],
+        centres=[(F(0),)],
+        L=[F(1)],
     ),
-    Draws(100, _draw_contraction),
+    draws(
+        100,
+        curves=lambda draw: [draw.choice(tuple(CURVES)) for _ in range(draw.randint(1, 5))],
+        centres=lambda draw, curves: _draw_values(draw, len(curves)),
+        functions=lambda draw, curves: [_draw_values(draw, len(curves)) for _ in range(draw.randint(1, 5))],
+        L=[F(n, 4) for n in range(1, 40)],
+    ),
     given="finite classes; values of functions at the points of a sample, one curve for each point",
 )
 @false("The same with the largest absolute correlation on both sides.", absolute=True)
 def curves_contract(
-    functions: Sequence[Row], curves: Sequence[str], centres: Row, L: Fraction, *, absolute: bool = False
+    functions: Sequence[Row], curves: Sequence[str], centres: Row, L: F, *, absolute: bool = False
 ) -> Comparison:
     """Curves no steeper than L, one for each point, make a class at most L times as complex."""
     points = list(zip(curves, centres, strict=True))
@@ -341,19 +351,14 @@ def _even_priors() -> Iterator[Debiased]:
 
 
 def _draw_response(draw: Random) -> Debiased:
-    labels, ratio = draw.randint(2, 6), 1 + Fraction(draw.randint(1, 999), 10 ** draw.randint(0, 4))
-    return Debiased(prior(draw, labels), ratio, draw.randint(1, labels))
-
-
-def _draw_losses(draw: Random) -> dict[str, Any]:
-    each = _draw_response(draw)
-    return {"response": each, "losses": tuple(Fraction(draw.randint(0, 12), 12) for _ in range(each.size))}
+    chances = prior(draw, draw.randint(2, 6))
+    return Debiased(chances, draw_ratio(draw), draw.randint(1, len(chances)))
 
 
 RESPONSES = _even_priors, Draws(60, _draw_response)
 LOSSES = (
-    [{"response": r, "losses": (*(Fraction(0),) * (r.size - 1), Fraction(1))} for r in _even_priors()],
-    Draws(60, _draw_losses),
+    [{"response": r, "losses": (*(F(0),) * (r.size - 1), F(1))} for r in _even_priors()],
+    draws(60, response=_draw_response, losses=lambda draw, response: _draw_values(draw, response.size, 12)),
 )
 
 
@@ -361,15 +366,15 @@ LOSSES = (
 @false("The same of any label.", any_label=True)
 def kept_labels_are_debiased(response: Debiased, losses: Row, *, any_label: bool = False) -> Comparison:
     """The debiased loss of the label that is released for a kept one is on average the loss of the kept one."""
-    found = range(response.size) if any_label else response.kept
-    return equal([response.expected(losses, y) for y in found], [losses[y] for y in found])
+    found = [*range(response.size)] if any_label else [*response.kept]
+    return equal((response.means @ losses)[found], np.array(losses)[found])
 
 
 @claim("G21 Lemma 19", *RESPONSES, given="a loss that is 1-Lipschitz in the prediction under every label")
 @false("The same with ``L / (1 - k p)``.", others=0)
 def debiased_losses_are_no_steeper(response: Debiased, others: int = 1) -> Comparison:
     """The debiased loss is Lipschitz in the prediction, with ``L (1 + k p) / (1 - k p)``."""
-    return at_most(response.largest(range(response.size)), response.slope(others))
+    return at_most(abs(response.weights).sum(axis=1), response.slope(others))
 
 
 @claim("G21 Theorem 17: range of the debiased loss", *RESPONSES, given="losses in [0, 1]")
@@ -377,7 +382,7 @@ def debiased_losses_are_no_steeper(response: Debiased, others: int = 1) -> Compa
 @false("They are at most ``1 / (1 - k p)`` apart.", most=lambda response: 1 / response.left)
 def debiased_losses_stay_in_the_interval(response: Debiased, most: Any = lambda _: 1) -> Comparison:
     """Debiased losses of released labels are at most 1 apart, as those of a function into [0, 1] are."""
-    return at_most(response.largest(response.kept), most(response))
+    return at_most(abs(response.weights[[*response.kept]]).sum(axis=1), most(response))
 
 
 @claim("G21 Lemma 20: inner term", *LOSSES, given="losses in [0, 1]")
@@ -385,7 +390,6 @@ def debiased_losses_stay_in_the_interval(response: Debiased, most: Any = lambda 
 @false("As corrected, within ``1 - 1 / k`` for others.", debiased=True, drawn=1)
 def the_inner_term(response: Debiased, losses: Row, *, debiased: bool = False, drawn: int = 0) -> Comparison:
     """A loss and the mean loss of the released label are equal for kept labels, within 1 for others."""
-    labels, plain = range(response.size), [total(map(mul, row, losses)) for row in response.rows]
-    means = [response.expected(losses, y) for y in labels] if debiased else plain
-    off = [abs(loss - mean) for loss, mean in zip(losses, means, strict=True)]
-    return at_most(off, [0 if y in response.kept else 1 - Fraction(drawn, response.k) for y in labels])
+    means = (response.means if debiased else np.array(response.rows)) @ losses
+    limits = [0 if y in response.kept else 1 - F(drawn, response.k) for y in range(response.size)]
+    return at_most(abs(means - losses), limits)

@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from fractions import Fraction
+from fractions import Fraction as F
 from functools import cache
 from itertools import product
 from operator import mul
-from random import Random
 from typing import Any, TypeVar
 
 import numpy as np
 
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.programs import Approximate, Program
-from optrand.theory._engine import Comparison, Draws, at_most, claim, corrected, equal, false, grid
-from optrand.theory._shared import RATIOS, binomial, total
+from optrand.theory._engine import TOLERANCE, Comparison, at_most, claim, corrected, draws, equal, false, grid
+from optrand.theory._shared import RATIOS, binomial, dot
 
-Real = TypeVar("Real", Fraction, float)
+Real = TypeVar("Real", F, float)
 
 
 def known_of_a_sign(ratio: Real, delta: Real) -> Real:
@@ -48,33 +47,24 @@ def known_of_a_sign(ratio: Real, delta: Real) -> Real:
 
 @claim(
     "G21 Proposition 13: construction",
-    *(
-        grid(
-            labels=[*product((1, 2), repeat=n)],
-            scale=[(Fraction(1), Fraction(1)), (Fraction(3, 2), Fraction(1, 7)), (Fraction(1, 10), Fraction(20))],
-        )
-        for n in range(1, 7)
-    ),
-    given="any labels, any D and L: the scale; label 1 counts the inner product, label 2 its negative",
+    *(grid(labels=[*product((1, 2), repeat=n)], diameter=(1, F(3, 2)), L=(1, F(1, 7))) for n in range(1, 7)),
+    given="any labels, any D and L; label 1 counts the inner product, label 2 its negative",
 )
 @false("The same with ``-D L / (2 n)``.", power=2)
-def least_risk_is_at_the_sum_of_signs(
-    labels: tuple[int, ...], scale: tuple[Fraction, Fraction], power: int = 1
-) -> Comparison:
+def least_risk_is_at_the_sum_of_signs(labels: tuple[int, ...], diameter: F, L: F, power: int = 1) -> Comparison:
     """The least empirical risk in the ball is ``-D L / (2 sqrt(n))``, where the signed directions add up.
 
     Compared in squares: of the length of the gradient, and of the risk at that sum.
     """
-    n, (diameter, lipschitz) = len(labels), scale
-    slopes = [lipschitz * Fraction(3 - 2 * y, n) for y in labels]
-    there = total(slope * (2 * y - 3) for slope, y in zip(slopes, labels, strict=True))
-    radius = diameter**2 / 4
-    squares = [radius * total(slope**2 for slope in slopes), radius * there * abs(there) / n]
-    return equal(squares, [radius * lipschitz**2 / n**power, -radius * lipschitz**2 / n**power])
+    n, radius = len(labels), F(diameter) ** 2 / 4
+    slopes = [L * F(3 - 2 * y, n) for y in labels]
+    there = dot(slopes, [2 * y - 3 for y in labels])
+    squares = [radius * dot(slopes, slopes), radius * there * abs(there) / n]
+    return equal(squares, [radius * L**2 / n**power, -radius * L**2 / n**power])
 
 
 @cache
-def _guess(ratio: Fraction, delta: Fraction) -> float:
+def _guess(ratio: F, delta: F) -> float:
     """Return the largest probability of a parameter on the right side, which may be on neither, of a fair sign."""
     if delta == 1:
         return 1.0
@@ -84,44 +74,37 @@ def _guess(ratio: Fraction, delta: Fraction) -> float:
 
 @claim(
     "G21 Proposition 13: equation 13",
-    grid(ratio=RATIOS[:-1], delta=(Fraction(0), Fraction(1, 100), Fraction(1, 2), Fraction(1))),
-    Draws(
-        30,
-        lambda draw: {"ratio": 1 + Fraction(draw.randint(1, 999), 100), "delta": Fraction(draw.randint(0, 100), 100)},
-    ),
+    grid(ratio=RATIOS[:-1], delta=(F(0), F(1, 100), F(1, 2), F(1))),
+    draws(30, ratio=[F(n, 100) for n in range(101, 1100)], delta=[F(n, 100) for n in range(101)]),
     given="any channel of a fair label",
 )
 @false("The same with ``E / (E + 1)``.", helps=0)
-def a_sign_is_hard_to_guess(ratio: Fraction, delta: Fraction, helps: int = 1) -> Comparison:
+def a_sign_is_hard_to_guess(ratio: F, delta: F, helps: int = 1) -> Comparison:
     """A private parameter is on the right side of a direction with probability at most ``(E + delta) / (E + 1)``."""
-    return at_most(_guess(ratio, delta), float((ratio + helps * delta) / (ratio + 1)), tolerance=1e-7)
-
-
-def _draw_parameter(draw: Random) -> dict[str, Any]:
-    n = draw.randint(1, 12)
-    parts = (*(draw.randint(-9, 9) for _ in range(n - 1)), 1)
-    return {"parameter": parts, "signs": tuple(draw.choice((1, -1)) for _ in range(n))}
+    return at_most(_guess(ratio, delta), float((ratio + helps * delta) / (ratio + 1)), tolerance=TOLERANCE.program)
 
 
 @claim(
     "G21 Proposition 13: equation 15",
     *(grid(parameter=[*product((0, 1, -1), repeat=n)], signs=[*product((1, -1), repeat=n)]) for n in (1, 2, 3)),
-    Draws(100, _draw_parameter),
+    draws(
+        100,
+        signs=[*product((1, -1), repeat=2), *product((1, -1), repeat=9)],
+        parameter=lambda draw, signs: tuple(draw.randint(-9, 9) for _ in signs),
+    ),
     given="any labels, any parameter but 0, as multiples of an orthogonal direction each",
     where=lambda parameter: any(parameter),
 )
 @false("Risk is at least ``-(L / n) (D / 2)`` times their number over ``sqrt(n)``.", shared=True)
-def right_signs_bound_what_is_gained(
-    parameter: tuple[int, ...], signs: tuple[int, ...], *, shared: bool = False
-) -> Comparison:
+def right_signs_bound_gains(parameter: tuple[int, ...], signs: tuple[int, ...], *, shared: bool = False) -> Comparison:
     """Risk is at least ``-(L / n) (D / 2)`` times the root of how many directions have the parameter on their side."""
     products = list(map(mul, signs, parameter))
     right = sum(each > 0 for each in products)
-    gained = Fraction(max(sum(products), 0) ** 2, sum(each**2 for each in products))
-    return at_most(gained, Fraction(right**2, len(products)) if shared else right)
+    gained = F(max(sum(products), 0) ** 2, sum(each**2 for each in products))
+    return at_most(gained, F(right**2, len(products)) if shared else right)
 
 
-def _attain(n: int, ratio: Fraction, delta: Fraction) -> float:
+def _attain(n: int, ratio: F, delta: F) -> float:
     """Return the correlation where each label is shown with probability delta, else answered by randomized response."""
     of_others, shows = known_of_a_sign(float(ratio), 0.0), float(delta)
     chances = (math.comb(n, shown) * shows**shown * (1 - shows) ** (n - shown) for shown in range(n + 1))
@@ -132,31 +115,33 @@ def _attain(n: int, ratio: Fraction, delta: Fraction) -> float:
     "G21 Proposition 13: least excess risk",
     n=(1, 2, 3, 10, 100),
     ratio=RATIOS,
-    delta=(Fraction(0), Fraction(1, 10**6), Fraction(1, 10), Fraction(1, 2), Fraction(99, 100)),
+    delta=(F(0), F(1, 10**6), F(1, 10), F(1, 2), F(99, 100)),
     given="all algorithms, constructed data sets; compared as squares of correlations: of an algorithm, of the largest "
     "one, and of the bound",
 )
 @false(
     "No algorithm beats flipping each label with odds ``E + delta`` to ``1 - delta``.",
     lambda n, ratio, delta: at_most(
-        _attain(n, ratio, delta) ** 2, float((2 * (ratio + delta) / (ratio + 1) - 1) ** 2), tolerance=1e-12
+        _attain(n, ratio, delta) ** 2, float((2 * (ratio + delta) / (ratio + 1) - 1) ** 2), tolerance=TOLERANCE.floats
     ),
 )
-def private_risk_exceeds_the_least(n: int, ratio: Fraction, delta: Fraction) -> Comparison:
+def private_risk_exceeds_the_least(n: int, ratio: F, delta: F) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.
 
     Bound for any algorithm, over fair labels; it is the last line of the proof.
     """
     most = float(known_of_a_sign(ratio, delta))
-    return at_most([_attain(n, ratio, delta) ** 2, most], [most, float((ratio + delta) / (ratio + 1))], tolerance=1e-12)
+    return at_most(
+        [_attain(n, ratio, delta) ** 2, most], [most, float((ratio + delta) / (ratio + 1))], tolerance=TOLERANCE.floats
+    )
 
 
-def likeliest(event: Fraction, ratio: Fraction, *, delta: Fraction) -> Fraction:
+def likeliest(event: Real, ratio: Real, *, delta: Real) -> Real:
     """Return the largest probability of an event on a neighbouring data set, where it is `event` here.
 
     By the promise for the event, and that for its complement; an algorithm of two outputs attains it.
     """
-    return min(ratio * event + delta, 1 - (1 - event - delta) / ratio, Fraction(1))
+    return min(ratio * event + delta, 1 - (1 - event - delta) / ratio, type(event)(1))
 
 
 def group_delta(ratio: Real, delta: Real, *, labels: int) -> Real:
@@ -164,27 +149,18 @@ def group_delta(ratio: Real, delta: Real, *, labels: int) -> Real:
     return delta * (ratio**labels - 1) / (ratio - 1)
 
 
-def _draw_event(draw: Random) -> dict[str, Any]:
-    event, delta = (Fraction(draw.randint(0, 1_000), 10 ** draw.randint(3, 7)) for _ in range(2))
-    ratio = 1 + Fraction(draw.randint(1, 99), 10 ** draw.randint(0, 3))
-    return {"labels": draw.randint(1, 12), "ratio": ratio, "delta": delta, "event": event}
-
-
 @claim(
     "G21 Fact 14",
     grid(
         labels=(1, 2, 3, 20),
         ratio=RATIOS,
-        delta=(Fraction(0), Fraction(1, 10**5), Fraction(1, 10)),
-        event=(Fraction(0), Fraction(1), Fraction(1, 2), Fraction(1, 100), Fraction(1, 10**6)),
+        delta=(F(0), F(1, 10**5), F(1, 10)),
+        event=(F(0), F(1), F(1, 2), F(1, 100), F(1, 10**6)),
     ),
-    Draws(100, _draw_event),
     given="epsilon above 0, data sets that differ in k labels; an event that is this likely on one of them",
 )
 @false("The same with ``k delta`` for what is added.", summed=True)
-def groups_are_protected(
-    event: Fraction, ratio: Fraction, delta: Fraction, labels: int, *, summed: bool = False
-) -> Comparison:
+def groups_are_protected(event: F, ratio: F, delta: F, labels: int, *, summed: bool = False) -> Comparison:
     """Where `k` labels differ, an event is at most ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``."""
     reached = event
     for _ in range(labels):
@@ -193,73 +169,50 @@ def groups_are_protected(
     return at_most(reached, ratio**labels * event + added)
 
 
-def occurrences(n: int, most: int) -> list[Fraction]:
-    """Return the probabilities that an example is 0, 1, ... `most` times among `n` draws from `n` examples."""
-    return [Fraction(math.comb(n, j) * (n - 1) ** (n - j), n**n) for j in range(min(n, most) + 1)]
+def resampled_delta(n: int, step: float, delta: float, copies: float) -> float:
+    """Return the delta at ``copies * step`` of what is ``(step, delta)``-DP and is given `n` draws of `n` examples.
 
-
-def resampled_delta(n: int, step: float, delta: float, epsilon: float, copies: float) -> float:
-    """Return the delta at epsilon of an algorithm of budget ``(step, delta)`` that is given `n` draws of `n` examples.
-
-    Deltas of all such algorithms are averaged over how often the changed example is drawn; what is more than three
-    times `copies` counts in full.
+    Deltas are averaged over how often the changed example is drawn. Up to `copies` times the largest is that of an
+    event which is impossible before the changes: no probability grows by a larger factor than ``exp(copies * step)``.
+    More often than that counts in full.
     """
-    likely = occurrences(n, 3 * math.ceil(copies))
-    groups = _group_deltas(step, delta, epsilon=epsilon, most=len(likely) - 1)
-    return math.fsum((*map(mul, map(float, likely), groups), float(1 - total(likely))))
-
-
-def _group_deltas(step: float, delta: float, *, epsilon: float, most: int) -> list[float]:
-    """Return the least deltas, at `epsilon`, of 0, 1, ... changed labels, for an algorithm of budget ``(step, delta)``.
-
-    That is the most that ``p - exp(epsilon) q`` can be, where `q` is how likely an event is and `p` follows from it by
-    the chain of :func:`likeliest`. The chain is concave and of straight pieces; the corners of its powers are what it
-    takes to the two corners of one step.
-    """
-    ratio, events = math.exp(step), np.array([0.0])
-    corners = np.array([(1 - delta) / (ratio + 1), 1 - delta])
-    for _ in range(most):
-        events = np.concatenate([events, corners])
-        low = corners <= (ratio + delta) / (ratio + 1)
-        corners = np.where(low, (corners - delta) / ratio, 1 - delta - ratio * (1 - corners))
-    events = events[(events >= 0) & (events <= 1)]
-    reached, found = events, [0.0]
-    for _ in range(most):
-        reached = np.minimum(np.minimum(ratio * reached + delta, 1 - (1 - reached - delta) / ratio), 1.0)
-        found.append(float((reached - math.exp(epsilon) * events).max()))
-    return found
+    chances, found, reached = binomial(n, 1 / n), 0.0, 0.0
+    for often in range(min(n, math.floor(copies)) + 1):
+        found += float(chances[often]) * reached
+        reached = likeliest(reached, math.exp(step), delta=delta)
+    return found + float(chances[math.floor(copies) + 1 :].sum())
 
 
 @claim(
     "G21 Lemma 16",
     n=(1, 2, 3, 10, 300),
-    delta=map(Fraction, ("49/100", "1/10", "1/1000", "1/1000000")),
+    delta=(0.49, 0.1, 1e-3, 1e-6),
     epsilon=(1.0, 1e-6, 0.3, 10.0, 50.0),
     given="delta below 1/2; all algorithms for populations",
 )
 @false("What is LabelDP for (epsilon / (4 l), delta), given draws, is so for (epsilon, delta).", full=True)
-def resampling_is_private(n: int, delta: Fraction, epsilon: float, *, full: bool = False) -> Comparison:
+def resampling_is_private(n: int, delta: float, epsilon: float, *, full: bool = False) -> Comparison:
     """What is LabelDP for (epsilon / (4 l), exp(-epsilon) delta / (8 l)), given draws, is so for (epsilon, delta).
 
     Here ``l = log(2 / delta)``; an algorithm for populations is given `n` draws with replacement from `n` examples.
     """
     copies = 4 * math.log(2 / delta)
-    inner = float(delta) * (1.0 if full else math.exp(-epsilon) / (2 * copies))
-    return at_most(resampled_delta(n, epsilon / copies, inner, epsilon, copies), float(delta), tolerance=1e-9)
+    inner = delta * (1.0 if full else math.exp(-epsilon) / (2 * copies))
+    return at_most(resampled_delta(n, epsilon / copies, inner, copies), delta, tolerance=TOLERANCE.proven)
 
 
-CONSTANT = Fraction(1, 10)
+CONSTANT = F(1, 10)
 """Constant of Lemma 15 and Proposition 12."""
 
 E1 = exp_bracket(1.0)[0] - 1
 """``e - 1``, rounded down."""
 
 
-def _rate(epsilon: Fraction, n: int, constant: Fraction = CONSTANT, power: int = 1) -> float:
+def _rate(epsilon: F, n: int, constant: F = CONSTANT, power: int = 1) -> float:
     return float(constant) / math.sqrt(epsilon**power * n)
 
 
-def lose_copies(epsilon: Fraction, n: int, delta: Fraction | None = None) -> float:
+def lose_copies(epsilon: F, n: int, delta: F | None = None) -> float:
     """Return what every algorithm loses on average over `n` examples: directions, ``floor(1 / epsilon)`` times each.
 
     Without a delta, the loss of the parameter 0: ``(m copies / n) / (2 sqrt(m))`` for `m` directions.
@@ -268,19 +221,14 @@ def lose_copies(epsilon: Fraction, n: int, delta: Fraction | None = None) -> flo
     ignorant = copies * math.sqrt(n // copies) / (2 * n)
     if delta is None:
         return ignorant
-    return ignorant * (1 - math.sqrt(_told_by_copies(epsilon, delta, copies)))
-
-
-@cache
-def _told_by_copies(epsilon: Fraction, delta: Fraction, copies: int) -> Fraction:
     ratio = privacy_ratio(float(epsilon))
-    return known_of_a_sign(ratio**copies, group_delta(ratio, delta, labels=copies))
+    return ignorant * (1 - math.sqrt(known_of_a_sign(ratio**copies, group_delta(ratio, delta, labels=copies))))
 
 
 EPSILONS = [
-    *map(Fraction, ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000")),
-    *map(Fraction, ("1/10", "1/11", "2/21", "1/100", "2/201", "1/1000")),
-    *(Fraction(i, 40) for i in range(1, 40)),
+    *map(F, ("1", "1/2", "1/3", "3/4", "501/1000", "499/1000")),
+    *map(F, ("1/10", "1/11", "2/21", "1/100", "2/201", "1/1000")),
+    *(F(i, 40) for i in range(1, 40)),
 ]
 
 
@@ -288,7 +236,7 @@ def _list_copies() -> Iterator[dict[str, Any]]:
     for epsilon in EPSILONS:
         least = math.ceil(1 / epsilon)
         for n in sorted({least, least + 1, 2 * least - 1, 10 * least, 1_000 * least + 7}):
-            yield from ({"epsilon": epsilon, "n": n, "delta": share * epsilon} for share in (Fraction(0), CONSTANT))
+            yield from ({"epsilon": epsilon, "n": n, "delta": share * epsilon} for share in (F(0), CONSTANT))
 
 
 @claim(
@@ -298,33 +246,24 @@ def _list_copies() -> Iterator[dict[str, Any]]:
 )
 @false(
     "On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``.",
-    lambda epsilon, n: at_most(_rate(epsilon, n, Fraction(1, 2)), lose_copies(epsilon, n), tolerance=1e-9),
+    lambda epsilon, n: at_most(_rate(epsilon, n, F(1, 2)), lose_copies(epsilon, n), tolerance=TOLERANCE.proven),
 )
-def copies_are_hard(epsilon: Fraction, n: int, delta: Fraction) -> Comparison:
+def copies_are_hard(epsilon: F, n: int, delta: F) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some data set of `n` examples."""
     least = lose_copies(epsilon, n, delta)
-    return at_most([_rate(epsilon, n), least], [least, lose_copies(epsilon, n)], tolerance=1e-9)
-
-
-def _grow_delta(epsilon: Fraction) -> Fraction:
-    """Return the delta of ``floor(1 / epsilon)`` changed labels, in units of that of one label: Fact 14."""
-    return group_delta(privacy_ratio(float(epsilon)), Fraction(1), labels=math.floor(1 / epsilon))
-
-
-@claim("G21 Lemma 15: copies", epsilon=EPSILONS, given="epsilon at most 1")
-@false("The same with a growth of delta by ``1 / epsilon``, the number of copies.", growth=Fraction(1))
-def copies_share_a_budget(epsilon: Fraction, growth: Fraction = E1) -> Comparison:
-    """With ``k = floor(1 / epsilon)``, ``1/2 <= k epsilon <= 1``, and delta grows at most by ``(e - 1) / epsilon``."""
-    together = math.floor(1 / epsilon) * epsilon
-    return at_most([Fraction(1, 2), together, _grow_delta(epsilon)], [together, 1, growth / epsilon])
+    return at_most([_rate(epsilon, n), least], [least, lose_copies(epsilon, n)], tolerance=TOLERANCE.proven)
 
 
 @claim("G21 Lemma 15: last line", epsilon=EPSILONS, given="epsilon at most 1, C = 1/10")
 @corrected("With ``delta = C epsilon`` the copies have a delta of at most ``(e - 1) C``.", power=1)
-@false("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=Fraction(1))
-def delta_of_the_last_line(epsilon: Fraction, power: int = -1, growth: Fraction = E1) -> Comparison:
-    """With ``delta = C / epsilon`` the copies have a delta of at most ``(e - 1) C``: small, if `C` is."""
-    return at_most(_grow_delta(epsilon) * CONSTANT * epsilon**power, growth * CONSTANT)
+@false("With ``delta = C epsilon`` the copies have a delta of at most `C`.", power=1, growth=F(1))
+def delta_of_the_last_line(epsilon: F, power: int = -1, growth: F = E1) -> Comparison:
+    """With ``delta = C / epsilon`` the copies have a delta of at most ``(e - 1) C``: small, if `C` is.
+
+    There are ``floor(1 / epsilon)`` copies.
+    """
+    grown = group_delta(privacy_ratio(float(epsilon)), F(1), labels=math.floor(1 / epsilon))
+    return at_most(grown * CONSTANT * epsilon**power, growth * CONSTANT)
 
 
 def _lose(directions: int, known: float) -> float:
@@ -332,7 +271,7 @@ def _lose(directions: int, known: float) -> float:
     return 0.5 * (1 - known) / math.sqrt(directions)
 
 
-def lose_population(n: int, epsilon: Fraction, delta: Fraction, directions: int) -> float:
+def lose_population(n: int, epsilon: F, delta: F, directions: int) -> float:
     """Return a lower bound of every algorithm's loss, from the knowledge of a sign in the mean over its occurrences."""
     ratio = math.exp(epsilon)
     # Beyond this number of labels the ratio is no float, and the sign is known in floats.
@@ -342,7 +281,7 @@ def lose_population(n: int, epsilon: Fraction, delta: Fraction, directions: int)
     return _lose(directions, math.sqrt(min(mean, 1.0)))
 
 
-def lose_by_majority(n: int, epsilon: Fraction, directions: int) -> float:
+def lose_by_majority(n: int, epsilon: F, directions: int) -> float:
     """Return the loss of randomized response on every label and the majority of them in every direction."""
     chances, known = binomial(n, 1 / directions), np.zeros(n + 1)
     for j in np.flatnonzero(chances > 1e-12).tolist():
@@ -350,16 +289,11 @@ def lose_by_majority(n: int, epsilon: Fraction, directions: int) -> float:
     return _lose(directions, float(chances @ known))
 
 
-def _steeper(n: int, epsilon: Fraction, directions: int) -> Comparison:
-    return at_most(_rate(epsilon, n, power=2), lose_by_majority(n, epsilon, directions))
-
-
 def _populations() -> Iterator[dict[str, Any]]:
-    for epsilon in map(Fraction, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")):
+    for epsilon in map(F, ("1", "1/2", "2/3", "1/5", "3/40", "1/20", "1/40", "1/100")):
         least = math.ceil(1 / epsilon)
-        for n in sorted({least, least + 1, 2 * least + 1, 500}):
-            found = {"n": n, "epsilon": epsilon, "directions": math.ceil(epsilon * n)}
-            yield from ({**found, "delta": share * epsilon} for share in (Fraction(0), CONSTANT / 2))
+        for n, share in product(sorted({least, least + 1, 2 * least + 1, 500}), (F(0), CONSTANT / 2)):
+            yield {"n": n, "epsilon": epsilon, "directions": math.ceil(epsilon * n), "delta": share * epsilon}
 
 
 @claim(
@@ -368,9 +302,12 @@ def _populations() -> Iterator[dict[str, Any]]:
     given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms; sharper than "
     "the paper, a statement of ours",
 )
-@false("Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population.", _steeper)
-def a_constant_is_enough(n: int, epsilon: Fraction, delta: Fraction, directions: int) -> Comparison:
+@false(
+    "Any algorithm loses at least ``D L / (10 epsilon sqrt(n))`` on some population.",
+    lambda n, epsilon, directions: at_most(_rate(epsilon, n, power=2), lose_by_majority(n, epsilon, directions)),
+)
+def a_constant_is_enough(n: int, epsilon: F, delta: F, directions: int) -> Comparison:
     """Any algorithm loses at least ``D L / (10 sqrt(epsilon n))`` on some population."""
     least = lose_population(n, epsilon, delta, directions)
     attained = lose_by_majority(n, epsilon, directions)
-    return at_most([_rate(epsilon, n), least], [least, attained], tolerance=1e-9)
+    return at_most([_rate(epsilon, n), least], [least, attained], tolerance=TOLERANCE.proven)
