@@ -492,12 +492,6 @@ def test_a_gamma_that_is_no_share_is_refused(gamma):
 def test_a_rise_that_is_no_place_on_the_stair_is_refused(rise):
     with pytest.raises(InvalidInput, match="rise"):
         DiscreteStaircase(LABELS, 1.0, rise=rise)
-    with pytest.raises(InvalidInput, match="expected a place"):
-        discrete_staircase(Fraction(1), 1, sensitivity=3, rise=4)
-    with pytest.raises(InvalidInput, match="above 0"):
-        discrete_staircase(Fraction(0), 1, sensitivity=3, rise=1)
-    with pytest.raises(InvalidInput, match="at least one"):
-        best_rise(1.0, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)

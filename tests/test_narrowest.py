@@ -42,7 +42,7 @@ def narrowest(labels, prior, epsilon, room=0.0):
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
-def test_the_dual_of_the_docstring_is_feasible_and_meets_the_value(ratio):
+def test_the_dual_of_the_formulas_is_feasible_and_meets_the_value(ratio):
     """In rationals, from the formulas as printed; nothing is shared with the package."""
     y, p = [Fraction(0), Fraction(1), Fraction(3), Fraction(7)], [Fraction(n, 10) for n in (1, 4, 2, 3)]
     low, high = ((ratio * a - b) / (ratio - 1) for a, b in ((y[0], y[-1]), (y[-1], y[0])))

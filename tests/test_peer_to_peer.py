@@ -123,7 +123,7 @@ def test_the_search_over_labels_of_others_finds_what_trying_all_finds(monkeypatc
         mechanism = PeerToPeer(flip, rate)
         tried = mechanism.at_delta(target, 40)
         with monkeypatch.context() as patch:
-            patch.setattr("optrand.baselines._peer_to_peer.EXHAUSTIVE", 0)
+            patch.setattr("optrand.baselines._peer_to_peer.SUMS", Sums(exhaustive=0))
             found = mechanism.at_delta(target, 40)
         assert tried.exhaustive
         assert not found.exhaustive

@@ -117,7 +117,7 @@ class ClusterRR:
     likelier on one of two neighbours, and if few labels are kept, the whole release exceeds the printed epsilon.
 
     The noise of [E22] is continuous, which floats cannot draw privately. The discrete one has the same ratios at whole
-    counts. Given the distributions, draws have exactly their rational probabilities.
+    counts.
 
     Examples
     --------
@@ -148,7 +148,6 @@ class ClusterRR:
         resampling: float | Fraction,
         bias_correction: float | Fraction | None = None,
     ) -> None:
-        """Check every parameter."""
         size = check_integer(k, "k", 2)
         scale = check_fraction(noise_scale, "noise_scale")
         if scale <= 0:
@@ -289,14 +288,12 @@ class ClusterPriors:
     def learn(
         cls, labels: ArrayLike, groups: Groups, k: int, epsilon: float, *, source: EntropySource | None = None
     ) -> ClusterPriors:
-        """Learn a private prior for every group, all for one epsilon.
+        """Learn a private prior for every group, all for one epsilon, with the arguments of :meth:`ClusterRR.release`.
 
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
         one histogram differs, and each of them is released with epsilon-DP, by discrete Laplace noise.
 
-        Arguments are those of :meth:`ClusterRR.release`. [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities
-        proportional to ``exp(-abs(x) epsilon / 2)``, the half because a label that is replaced changes two counts. If
-        all noisy counts of a group vanish, its prior is uniform, as Algorithm 4 starts from.
+        If all noisy counts of a group vanish, its prior is uniform, as Algorithm 4 starts from.
 
         Examples
         --------

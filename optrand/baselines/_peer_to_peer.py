@@ -42,11 +42,12 @@ LEAST_DELTA = 1e-25
 
 @dataclass(frozen=True)
 class Sums:
-    """Where the sums of :class:`PeerPair` are cut, and how many terms are taken together."""
+    """Where the sums of :class:`PeerPair` are cut, how many terms are taken together, and how many pairs are tried."""
 
     omitted: float = 1e-29  # upper bound of the mass that the sums for one pair omit
     rows: int = 64  # binomials that are tabulated at a time, over the numbers of ones that count for them
     single: int = 128  # numbers of copies up to which they are summed one by one
+    exhaustive: int = 128  # cluster size up to which every number of ones among the other users is tried
     # Cuts of larger sums over the number of copies, in standard deviations from its mean.
     offsets: tuple[float, ...] = (-12, -8, -6, -5, *np.arange(-4, 4.1, 0.25).tolist(), 5, 6, 8)
 
@@ -104,7 +105,7 @@ class PeerPair:
         """
         if self.delta(least)[1] <= delta:
             return least
-        # Double until delta is reached, then bisect.
+        # Double until delta is reached, and then bisect.
         low, high = least, max(1.0, 2 * least)
         while high < most and self.delta(high)[1] > delta:
             if high > MAX_EPSILON / 2:
@@ -172,10 +173,6 @@ def _laws(t: int, size: int, flip: float, flipped: tuple[int, Floats]) -> tuple[
         mixed[:, j - begin] += (weights[:, at : at + SUMS.rows] / table.sum(axis=1)) @ table
     without, with_one = mixed
     return (1 - flip) * without + flip * with_one, flip * without + (1 - flip) * with_one
-
-
-EXHAUSTIVE = 128
-"""Up to this cluster size every number of ones among the other users is tried."""
 
 
 @dataclass(frozen=True)
@@ -273,13 +270,7 @@ class PeerToPeer:
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """Rational upper bound of the true :attr:`epsilon`, at most 1e-58 above it, for privacy accounts.
-
-        Raises
-        ------
-        InvalidInput
-            Labels that are never or always flipped: epsilon is infinite.
-        """
+        """Rational upper bound of a finite :attr:`epsilon`, at most 1e-58 above it, for privacy accounts."""
         rarer = min(Fraction(self.flip), 1 - Fraction(self.flip))
         if not rarer:
             raise InvalidInput("labels that are never flipped, or always, are not private: take a rate between")
@@ -301,19 +292,12 @@ class PeerToPeer:
     def peer_delta(self, size: int) -> float:
         r"""Compute the delta of one user's view, in addition to :attr:`epsilon`: :math:`|1 - 2\alpha| / n`, rounded up.
 
-        Notes
-        -----
-        A user receives one flipped label, which is that of a given user with probability :math:`1/n` ([E22], Section
-        5.1, prints :math:`1/s`).
+        A user receives one flipped label, which is that of a given user with probability :math:`1/n`.
         """
         return float_above(abs(1 - 2 * Fraction(self.flip)) / check_integer(size, "the size of a cluster", 1))
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
-        """Compute the delta at an epsilon in a cluster of some size, for the worst labels of the other users.
-
-        It is the upper end of :meth:`~optrand.baselines._peer_to_peer.PeerPair.delta`. By the symmetry of labels 0
-        and 1 only half of the numbers of ones are tried.
-        """
+        """Compute the delta at an epsilon in a cluster of some size, rounded up, for the worst labels of others."""
         budget = check_epsilon(epsilon)
         delta, ones, exhaustive = self._worst(size, lambda pair, _: pair.delta(budget)[1])
         return PeerPrivacy(budget, delta, ones, exhaustive)
@@ -321,9 +305,8 @@ class PeerToPeer:
     def at_delta(self, delta: float, size: int) -> PeerPrivacy:
         """Compute the epsilon at a delta from 1e-25 to below 1, for the worst labels of the other users.
 
-        A table is as private as the worst of its clusters, so compute this for each size that occurs. The result is the
-        least epsilon by the upper end of :meth:`~optrand.baselines._peer_to_peer.PeerPair.delta`, to 1e-9. At a
-        smaller delta take the pure :attr:`epsilon`.
+        It is rounded up, by at most 1e-9. A table is as private as the worst of its clusters, so compute this for each
+        size that occurs. At a smaller delta take the pure :attr:`epsilon`.
 
         Examples
         --------
@@ -351,7 +334,7 @@ class PeerToPeer:
 
         # Labels 0 and 1 are symmetric.
         half = (n - 1) // 2
-        if n <= EXHAUSTIVE:
+        if n <= SUMS.exhaustive:
             best, worst = 0, at(0)
             for ones in range(1, half + 1):
                 if (found := at(ones, worst)) > worst:

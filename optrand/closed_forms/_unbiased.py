@@ -7,7 +7,6 @@ one private bit, for a small one.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -182,7 +181,7 @@ def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> 
     if problem.k == 1:
         return _one_label(problem)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Gaps.of(problem).solution(problem)
+        return _Gaps(problem).solution(problem)
 
 
 def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> bool:
@@ -248,48 +247,28 @@ def _one_label(problem: Problem) -> Solution:
     return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response"))
 
 
-@dataclass(frozen=True, eq=False)
 class _Gaps:
     r"""Numbers of the gaps 1 ... k-1, free of cancellation at every epsilon.
 
     With :math:`e = E / (E - 1)^2` and :math:`S_j = 1 - F_j` it is :math:`\rho_j = r_j / (E - 1) = \sqrt{e + F_j S_j}`.
-
-    Attributes
-    ----------
-    d : distances of neighbouring labels
-    below, above : prior before and after each gap
-    past, left : prior of the inner labels before and after each gap
-    rho : :math:`\rho_j`
-    reach : :math:`L / (E - 1)`
     """
 
-    prior: Floats
-    total: float
-    gain: float
-    e: float
-    d: Floats
-    below: Floats
-    above: Floats
-    past: Floats
-    left: Floats
-    rho: Floats
-    reach: float
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Gaps:
-        total = math.fsum(problem.prior)
-        prior, gain = problem.prior / total, math.expm1(problem.epsilon)
+    def __init__(self, problem: Problem) -> None:
+        self.total = math.fsum(problem.prior)
+        self.prior = problem.prior / self.total
+        self.gain = math.expm1(problem.epsilon)
         # E / (E - 1)**2 by factors that do not overflow.
-        e = 1 / gain / -math.expm1(-problem.epsilon)
-        d = np.diff(problem.labels)
-        # Sums from both ends: one minus the other would lose the digits of a light tail.
-        past, left = _sums(prior[1:-1]), _sums(prior[-2:0:-1])[::-1]
-        below, above = prior[0] + past, prior[-1] + left
-        rho = np.sqrt(e + below * above)
-        return cls(prior, total, gain, e, d, below, above, past, left, rho, _dot(d, rho))
+        self.e = 1 / self.gain / -math.expm1(-problem.epsilon)
+        self.d = np.diff(problem.labels)
+        # Prior of the inner labels before and after each gap, and of all labels. Sums from both ends: one minus the
+        # other would lose the digits of a light tail.
+        self.past, self.left = _sums(self.prior[1:-1]), _sums(self.prior[-2:0:-1])[::-1]
+        self.below, self.above = self.prior[0] + self.past, self.prior[-1] + self.left
+        self.rho = np.sqrt(self.e + self.below * self.above)
+        # L / (E - 1)
+        self.reach = _dot(self.d, self.rho)
 
     def solution(self, problem: Problem) -> Solution:
-        """Return the randomizer and dual."""
         origin = problem.origin
         mean = (problem.labels[0] - origin) + _dot(self.d, self.above)
         # sqrt(Q_j / P_j), where Q_j = E - (E - 1) F_j is written without a difference.
