@@ -29,23 +29,8 @@ def subkey(
 ) -> bytes:
     """Return the key for one purpose, by HKDF-SHA256 of a master key, independent of the keys for all others.
 
-    Parameters
-    ----------
-    master : bytes
-        32 bytes from the operating system.
-    release, dataset, column : str
-        UUID of the release, and the names of its dataset and column.
-    purpose : str
-        ``"prior"`` or ``"labels"``.
-    group : str
-        Group of records with a mechanism of their own.
-    mechanism : str
-        Digest of the mechanism that draws.
-
-    Raises
-    ------
-    InvalidInput
-        A key of another length, or text that is not valid Unicode.
+    `release` is its UUID, `purpose` is "prior" or "labels", `group` one of records with a mechanism of their own, and
+    `mechanism` the digest of the mechanism that draws.
     """
     return _derive(master, release, dataset, column, purpose, group, mechanism)
 
@@ -68,7 +53,6 @@ def _derive(key: bytes, *fields: str) -> bytes:
 
 
 def check_key(key: object) -> bytes:
-    """Return the key. Raise unless it is 32 bytes."""
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         size = f"{len(key)} bytes" if isinstance(key, bytes) else f"of type {type(key).__name__}"
         raise InvalidInput(f"the key is {size}, expected {KEY_BYTES} bytes, such as os.urandom({KEY_BYTES})")
