@@ -18,6 +18,7 @@ from optrand.model._protocol import LabelRandomizer
 from optrand.model._table import Table
 from optrand.vectors import UnbiasedVectors, best_decoder
 from optrand.vectors._bound import (
+    ClassGroups,
     VectorDual,
     exp_above,
     lower_bound,
@@ -26,7 +27,6 @@ from optrand.vectors._bound import (
     subset_size,
 )
 from optrand.vectors._design import best_design
-from optrand.vectors._groups import ClassGroups
 
 K6 = {
     "geometric": 0.5 ** np.arange(6),

@@ -112,9 +112,8 @@ class ClusterRR:
     ratio of two probabilities of one output is :math:`(1 - \lambda + \lambda q) / (\lambda q)`. ∎
 
     *The printed epsilon* of [E22], Theorem 1, has :math:`1/\sigma` for :math:`2/\sigma`: its proof counts the change
-    of one entry of the histogram, but a label that is replaced leaves one entry and enters another. More than the proof
-    is at fault: with two labels the output :math:`\tilde q = (\tau, 1 - \tau)` alone is :math:`e^{2/\sigma}` times
-    likelier on one of two neighbours, and if few labels are kept, the whole release exceeds the printed epsilon.
+    of one entry of the histogram, but a label that is replaced leaves one entry and enters another. If few labels are
+    kept, the whole release exceeds the printed epsilon (``docs/errata.md``).
 
     The noise of [E22] is continuous, which floats cannot draw privately. The discrete one has the same ratios at whole
     counts.

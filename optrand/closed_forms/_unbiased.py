@@ -102,7 +102,7 @@ def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | 
 
 
 def _from_mean(labels: Floats) -> Floats:
-    """Return the labels less their mean, by way of the lowest label so that labels far from zero lose no digits."""
+    # By way of the lowest label, so that labels far from zero lose no digits.
     with np.errstate(over="ignore"):
         above = labels - labels[0]
     if not np.isfinite(above).all():
@@ -203,8 +203,7 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
     -----
     With :math:`x = E - 1`, the prior :math:`N` of the inner labels, and :math:`a = r_1^2`, :math:`b = r_{k-1}^2` the
     condition is :math:`x^2 N^2 + a + b - 1 \leq 2 \sqrt{a b}`, an inequality between polynomials in :math:`E`. It is
-    decided in ball arithmetic. The precision doubles until the balls are apart, as they are at last, since :math:`E` is
-    transcendental and at :math:`E = 1` the sides differ.
+    decided in ball arithmetic. As :math:`E` is transcendental, the balls are apart at some precision.
 
     Examples
     --------
@@ -225,7 +224,7 @@ def condition_holds(problem: Problem) -> bool:
     if problem.k < 3:
         return True
     below, *within, above = map(arb, problem.prior.tolist())
-    # Both sides are enclosed in balls. The digits double until the balls are apart.
+    # The digits double until the balls of both sides are apart.
     for doublings in count():
         with FLINT, ctx.workprec(64 << doublings):
             inner, excess = sum(within, arb(0)), arb(problem.epsilon).expm1()

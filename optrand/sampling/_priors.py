@@ -217,8 +217,8 @@ def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: fl
 
     .. math:: p_g \propto n_g q + \Bigl(1 - \frac{(k - 2) v}{\lVert h_g - n_g q \rVert^2}\Bigr)_{\!+} (h_g - n_g q) .
 
-    So histograms that do not differ, or that differ by less than the noise, share the mixture. The (pools, k) counts are
-    noisy as they were drawn, so that some may be negative. The (pools,) rows that each of them counts are public.
+    So histograms that do not differ, or that differ by less than the noise, share the mixture. The (pools, k) counts
+    are noisy as they were drawn, so that some may be negative. The (pools,) rows that each of them counts are public.
     """
     if len(counts) == 1:
         clipped = tuple(max(count, 0) for count in counts[0].tolist())

@@ -16,9 +16,9 @@ finds the other digits. The result is a candidate solution: :mod:`optrand.vector
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from flint import arb, arb_mat, ctx
@@ -31,8 +31,7 @@ from optrand.base._arithmetic import Integers, privacy_ratio
 from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.solvers._clarabel import Clarabel, Cones, ConicProgram
-from optrand.vectors._bound import VectorDual, digits_for, subset_size
-from optrand.vectors._groups import ClassGroups, Counts
+from optrand.vectors._bound import ClassGroups, Counts, VectorDual, digits_for, subset_size
 from optrand.vectors._subsets import UnbiasedVectors
 
 Numbers = NDArray[Any]
@@ -63,8 +62,7 @@ class DesignOptions:
 OPTIONS = DesignOptions()
 
 
-@dataclass(frozen=True, eq=False)
-class Design:
+class Design(NamedTuple):
     """Types in use with their masses, and multipliers that bound the optimum."""
 
     counts: Counts
@@ -322,10 +320,8 @@ def _round(counts: Counts, fine: _Program, masses: Numbers, levels: Numbers, eps
 
 def _integers(numbers: Numbers) -> Integers:
     """Return integers nearest to numbers of at most 1 times a power of two of the digits in use."""
-    integers = np.empty(numbers.size, dtype=object)
     scaled: list[Any] = [(arb(x).mid() * arb(2) ** ctx.prec).mid().floor().unique_fmpz() for x in numbers.flat]
-    integers[:] = [int(x) for x in scaled]
-    return integers.reshape(numbers.shape)
+    return np.array([int(x) for x in scaled], dtype=object).reshape(numbers.shape)
 
 
 @suggest_parameters
@@ -381,23 +377,19 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
     if budget < 1e-140:
         raise InvalidInput(f"epsilon is {budget:g}, expected at least 1e-140")
     groups = ClassGroups.of_prior(chances)
+    ratio, one = privacy_ratio(budget), np.array([1], dtype=object)
     if groups.uniform:
-        return _selection(chances, budget, groups, subset_size(groups.k, privacy_ratio(budget)))
+        return UnbiasedVectors(chances, budget, groups, np.array([[subset_size(groups.k, ratio)]]), one, ratio)
     # The proof that randomized response is optimal takes O(k**2): a second at 256 classes.
     if groups.k <= 256:
         # Randomized response treats all classes alike, so that one group holds them whatever their priors are.
         whole = ClassGroups(groups.weights, (np.argsort(chances, kind="stable"),))
-        response = _selection(chances, budget, whole, 1)
+        response = UnbiasedVectors(chances, budget, whole, np.array([[1]]), one, ratio)
         if response.certificate.gap <= 1e-9:
             return response
     design = _design(groups, budget)
     counts, masses = _covering(groups, design.counts, design.masses)
-    return UnbiasedVectors(chances, budget, groups, counts, masses, privacy_ratio(budget), design.dual)
-
-
-def _selection(prior: Floats, epsilon: float, whole: ClassGroups, size: int) -> UnbiasedVectors:
-    counts, masses = np.array([[size]]), np.array([1], dtype=object)
-    return UnbiasedVectors(prior, epsilon, whole, counts, masses, privacy_ratio(epsilon))
+    return UnbiasedVectors(chances, budget, groups, counts, masses, ratio, design.dual)
 
 
 def _design(groups: ClassGroups, epsilon: float) -> Design:
@@ -408,8 +400,7 @@ def _design(groups: ClassGroups, epsilon: float) -> Design:
         return design
     # The bound prices the least likely subset of each type (section 14), so the multipliers are computed for these.
     least = groups.least_weights(counts)
-    other = best_design(groups.sizes, counts, least, groups.total, epsilon)
-    return replace(design, dual=other.dual)
+    return design._replace(dual=best_design(groups.sizes, counts, least, groups.total, epsilon).dual)
 
 
 def _covering(groups: ClassGroups, counts: Counts, masses: Integers) -> tuple[Counts, Integers]:
