@@ -272,17 +272,6 @@ def test_huge_ratios_keep_their_last_unit(epsilon, layout):
                 assert draw(sampler, 1, GivenWords(64, words)) == output
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0, 40.0])
-def test_batches_and_single_draws_agree(epsilon):
-    arcs = layered_arcs(random.Random(4), 300, 40, 2000, 2**60)
-    sampler = Sampler(of_arcs(arcs, privacy_ratio(epsilon)))
-    values = np.random.default_rng(1).integers(0, 300, BLOCK + 500)
-    words = SeededEntropy(5).words(values.size)
-    batch = sampler.sample(values, source=GivenWords(64, words))
-    for i in range(0, values.size, 37):
-        assert batch[i] == sampler.sample(int(values[i]), source=GivenWords(64, [words[i]]))
-
-
 # ------------------------------------------------------------------------------------------------- columns and levels
 
 

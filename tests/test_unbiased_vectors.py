@@ -434,16 +434,8 @@ def test_shapes_and_protocol():
     [
         ([1.0], 1.0, "at least two classes"),
         ([0.5, 0.6], 1.0, "prior sums"),
-        ([-0.5, 1.5], 1.0, "negative"),
-        ([], 1.0, "empty"),
-        ([[0.5, 0.5]], 1.0, "dimensions"),
-        ([math.nan, 1.0], 1.0, "NaN"),
         ([0.5, 0.5], 0.0, "above 0"),
-        ([0.5, 0.5], -1.0, "above 0"),
-        ([0.5, 0.5], math.inf, "finite"),
-        ([0.5, 0.5], 701.0, "at most 700"),
         ([0.5, 0.5], 1e-141, "at least 1e-140"),
-        ([0.5, 0.5], "1", "real number"),
     ],
 )
 def test_input_without_meaning_is_refused(prior, epsilon, words):
