@@ -10,11 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from words import GivenWords
+from words import GivenWords, enumerated
 
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.base._validation import Floats

@@ -11,12 +11,11 @@ from itertools import accumulate, pairwise, product
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from tables import layered_arcs, rows_of
-from words import ExhaustedError, GivenWords, SpelledIds, numbered
+from words import ExhaustedError, GivenWords, SpelledIds, enumerated, numbered
 
 from optrand.base._arithmetic import privacy_ratio
 from optrand.errors import InvalidInput

@@ -1,4 +1,4 @@
-"""A noisy histogram, a budget that is never overspent, and a prior without zeros: the posterior mean under the noise."""
+"""A noisy histogram, a budget that is never overspent, and a prior without zeros, the posterior mean under noise."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import enumerated
 
 from optrand import errors, unbiased_vectors
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
