@@ -171,7 +171,7 @@ def test_discretisations_are_private_whatever_the_outputs(kind, epsilon):
 
 
 @pytest.mark.parametrize("kind", DISCRETE)
-def test_what_is_halfway_between_two_outputs_goes_to_the_lower_one_whatever_the_label(kind):
+def test_a_release_halfway_between_two_outputs_goes_to_the_lower_one_whatever_the_label(kind):
     mechanism, outputs = kind(LABELS, 1.0), np.array([-2.0, 0.0, 2.0, 3.0, 7.0])
     releases = np.arange(-400.0, 401.0)
     nearest = np.argmin(np.abs(releases[:, np.newaxis] - outputs), axis=1)  # of equals the first
@@ -477,7 +477,7 @@ def test_no_label_is_more_steps_away_than_the_noise_hides(kind):
         ([0, 6], {"step": 1e-16}, "longer step"),
     ],
 )
-def test_what_is_off_the_lattice_is_refused(kind, labels, options, message):
+def test_labels_and_options_off_the_lattice_are_refused(kind, labels, options, message):
     with pytest.raises(InvalidInput, match=message):
         kind(labels, 1.0, **options)
 

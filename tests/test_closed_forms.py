@@ -320,7 +320,7 @@ def test_a_batch_refuses_labels_that_do_not_fit_and_repeats_none(labels: list[ob
         [[0.5, 0.5], [1.0, 5e-324]],
     ],
 )
-def test_a_batch_refuses_what_is_no_matrix_of_priors(priors: object) -> None:
+def test_a_batch_refuses_priors_that_are_no_matrix_of_probabilities(priors: object) -> None:
     with pytest.raises(InvalidInput, match="priors"):
         rr_with_prior_batch(priors, 1.0)  # type: ignore[arg-type]
 

@@ -200,7 +200,7 @@ def epsilons(size, flip, rate):
     return privacy.epsilon, lemma9(mechanism, delta, size), theorem3(mechanism, size), mechanism.epsilon
 
 
-def test_what_is_computed_is_below_what_is_printed():
+def test_computed_epsilons_are_below_the_printed_ones():
     rows = [epsilons(*case) for case in [(100, 0.1, 1.0), (400, 0.3, 0.5), (1_000, 0.1, 1.0), (1_000, 0.3, 0.1)]]
     assert all(row[0] < min(row[1:]) for row in rows)
     # The printed bound begins at theta, where the flips alone may already do better.

@@ -52,7 +52,7 @@ def test_ten_thousand_labels_with_system_entropy():
     [[], [1.0, 2.0], [[1, 2]], [True, False], ["1"], [1, -1]],
     ids=["empty", "float", "2d", "bool", "text", "-"],
 )
-def test_counts_that_are_none_are_refused(counts):
+def test_counts_other_than_natural_numbers_are_refused(counts):
     with pytest.raises(InvalidInput):
         private_histogram(counts, 1.0)
 
@@ -100,7 +100,7 @@ def test_the_two_parts_never_exceed_the_whole(epsilon, k, n):
 
 
 @pytest.mark.parametrize("part", [1.0, 2.0, 0.0, -0.1, math.nan, True, "0.1"])
-def test_a_part_that_leaves_nothing_or_is_none_is_refused(part):
+def test_a_part_that_leaves_nothing_is_refused(part):
     with pytest.raises(InvalidInput):
         split_at(1.0, part)
 

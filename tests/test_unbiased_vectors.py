@@ -102,7 +102,7 @@ def test_privacy_holds_in_integers_and_is_used_up(epsilon):
     assert exp_bracket(epsilon)[1] - randomizer.ratio <= (exp_bracket(epsilon)[1] - 1) / 2**50
 
 
-def test_what_is_no_private_table_cannot_be_built():
+def test_only_private_tables_can_be_built():
     good = unbiased_vectors([0.9, 0.06, 0.04], 1.0)
     parts = {name: getattr(good, name) for name in ("prior", "epsilon", "groups", "counts", "masses", "ratio", "dual")}
     masses = good.masses.copy()

@@ -107,7 +107,7 @@ class Additive(ABC):
         return 1.0
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw one noisy label for every label in `values`; if :attr:`exact`, with exactly the stated probabilities.
+        """Draw one noisy label for every label in `values`, with exactly the stated probabilities if :attr:`exact`.
 
         Parameters
         ----------
@@ -385,7 +385,7 @@ class Staircase(Additive):
     Parameters
     ----------
     gamma : float, optional
-        The share of a stair that is on its upper level, strictly between 0 and 1; by default :func:`best_gamma`.
+        The share of a stair that is on its upper level, strictly between 0 and 1, by default :func:`best_gamma`.
 
     Examples
     --------
@@ -428,7 +428,7 @@ class DiscreteStaircase(LatticeAdditive):
     Parameters
     ----------
     rise : int, optional
-        Number of integers of a stair on its upper level, :math:`r`, from 1 to ``D``; by default :func:`best_rise`.
+        Number of integers of a stair on its upper level, :math:`r`, from 1 to ``D``, by default :func:`best_rise`.
 
     Examples
     --------

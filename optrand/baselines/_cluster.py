@@ -1,6 +1,6 @@
 r"""Randomizers that learn from public clusters of rows: [E22], Algorithm 1, and [G21], Algorithm 4.
 
-:class:`ClusterRR` replaces each label, with some probability, by a draw from the noisy distribution of its cluster;
+:class:`ClusterRR` replaces each label, with some probability, by a draw from the noisy distribution of its cluster.
 :class:`ClusterPriorRR` gives it the randomizer that is best for that distribution as a prior.
 """
 
@@ -67,7 +67,7 @@ class ClusterRelease:
 
         ``weights[i, y]`` of shape (n, K) multiplies the loss of row `i` at the label `y`. Every row sums to 1. [E22],
         Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true label as
-        its mean over the resampling; with 0 it is the loss at the noisy label.
+        its mean over the resampling. With 0 it is the loss at the noisy label.
         """
         share = self.mechanism.bias_correction
         inverses = np.array([LabelRandomization(each, share).inverse.T for each in self.distributions])
@@ -94,8 +94,8 @@ class ClusterRR:
     resampling : float or Fraction
         :math:`\lambda`, above 0 and at most 1.
     bias_correction : float or Fraction, optional
-        :math:`\beta`, from 0 to below 1: equal to the resampling, the default, it removes all bias; 0 leaves the loss
-        as it is.
+        :math:`\beta`, from 0 to below 1: equal to the resampling, the default, it removes all bias, and 0 leaves the
+        loss as it is.
 
     Raises
     ------

@@ -91,7 +91,7 @@ class Groups(Record):
         ids : (n,) array of integers or strings
             Public.
         names : (count,) array of ids, optional
-            Names of all groups, in the desired order; by default the ids that occur, sorted.
+            Names of all groups, in the desired order, by default the ids that occur, sorted.
 
         Raises
         ------
@@ -122,7 +122,7 @@ class Groups(Record):
     def by_k_means(cls, features: ArrayLike, count: int, *, seed: int) -> Groups:
         """Group rows of like features, by the k-means of scikit-learn with its default parameters.
 
-        [E22] takes 100 groups for sets of 50,000 to 60,000 images; [G21], Algorithm 4, takes 50 to 100 of the
+        [E22] takes 100 groups for sets of 50,000 to 60,000 images. [G21], Algorithm 4, takes 50 to 100 of the
         features of a network that was trained without labels.
 
         Parameters

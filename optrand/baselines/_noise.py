@@ -48,14 +48,14 @@ class Noise(ABC):
 
     @abstractmethod
     def between(self, low: Floats, high: Floats) -> Floats:
-        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision; `high` may be infinite."""
+        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision. `high` may be infinite."""
 
     @abstractmethod
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
 
     def mass(self, low: Floats, high: Floats) -> Floats:
-        """Compute the probability between two numbers, ``low < high``; of integers, between halves of odd integers."""
+        """Compute the probability between two numbers, ``low < high``, of integers between halves of odd integers."""
         # By symmetry intervals below 0 are those above it, and one around 0 has two parts and the atom.
         mirrored = high <= 0
         low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)

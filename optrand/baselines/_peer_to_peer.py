@@ -1,7 +1,7 @@
 r"""Labels that peers exchange without a server ([E22], Algorithm 2), how private that is, and the bounds of [E22].
 
 In a cluster of `n` users the label of one is 0 or 1, and `ones` of the others have the label 1. Every label is flipped
-once, with probability :math:`\alpha`; let :math:`Z` be the number of ones afterwards. Each user copies the flipped
+once, with probability :math:`\alpha`. Let :math:`Z` be the number of ones afterwards. Each user copies the flipped
 label of a user drawn uniformly, and sends the copy to the learner with probability :math:`\theta`. So the number of
 copies is :math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels are, and the number of ones among them
 
@@ -183,9 +183,9 @@ class PeerPrivacy:
     ----------
     epsilon, delta : float
     ones : int
-        Number of the other users with the label 1 in the worst case; by symmetry the same number with the label 0.
+        Number of the other users with the label 1 in the worst case, or by symmetry the same number with the label 0.
     exhaustive : bool
-        Whether all such numbers were tried; otherwise powers of two and a search between them.
+        Whether all such numbers were tried, or only powers of two and a search between them.
     """
 
     epsilon: float
@@ -391,7 +391,7 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
               \delta = \exp\Big(-\frac{\alpha \xi^2}{4 (\alpha + 1/s) (1 - \alpha)}\Big)
 
     `size` is `s`, that of the smallest cluster. Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha
-    \sqrt{\theta s (1 - \alpha)}`; also :math:`\alpha \leq 1/2`, which the proof needs and the lemma omits.
+    \sqrt{\theta s (1 - \alpha)}`. Another is :math:`\alpha \leq 1/2`, which the proof needs and the lemma omits.
     """
     s, alpha, theta = check_integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
     target = check_real(delta, "delta")
@@ -423,7 +423,7 @@ def theorem3(mechanism: PeerToPeer, size: int) -> float:
     Notes
     -----
     The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
-    users even at :math:`\theta = 1`; a larger flip, up to 1/2, serves its proof as well.
+    users even at :math:`\theta = 1`. A larger flip, up to 1/2, serves its proof as well.
     """
     s = check_integer(size, "the size of a cluster", 2)
     if not theorem3_flip(s, mechanism.rate) <= mechanism.flip <= 1 / 2:

@@ -314,7 +314,7 @@ class Alibi(OneHot):
         return noise_scale(2, self.epsilon)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw a noisy one-hot vector for every label; shapes, source and errors as in :meth:`UnaryBits.sample`."""
+        """Draw a noisy one-hot vector for every label, with the parameters and errors of :meth:`UnaryBits.sample`."""
         classes = check_classes(values, self.k)
         words = SystemEntropy() if source is None else source
         noisy, noise = np.empty(classes.size * self.k), LaplaceNoise(self.scale)
@@ -390,7 +390,7 @@ class LatticeAlibi(OneHot):
         return Sampler(self.coordinate)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw a noisy vector for every label. Shapes, source and errors are those of :meth:`UnaryBits.sample`."""
+        """Draw a noisy vector for every label, with the parameters and errors of :meth:`UnaryBits.sample`."""
         classes = check_classes(values, self.k)
         coordinates = (classes[..., np.newaxis] == np.arange(self.k)).astype(np.int64)
         noisy: Floats = self._sampler.sample(coordinates, source=source)

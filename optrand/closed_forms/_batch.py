@@ -26,7 +26,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RRWithPriorBatch:
-    """Optimal classification randomizers of `b` priors over `K` labels; ``batch[i]`` is the solution of row `i`.
+    """Optimal classification randomizers of `b` priors over `K` labels, where ``batch[i]`` is the solution of row `i`.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class RRWithPriorBatch:
         r"""Return one output a row, drawn with no float on the path.
 
         With the rational :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels, a kept
-        label stays with probability :math:`(R - 1) / (R + k - 1)`; otherwise the output is one of the kept labels, each
+        label stays with probability :math:`(R - 1) / (R + k - 1)`. Otherwise the output is one of the kept labels, each
         with probability :math:`1 / k`.
 
         Parameters
@@ -127,7 +127,7 @@ class RRWithPriorBatch:
         return np.where(stays, array, members[starts + draw_integers(sizes, source)])
 
     def likelihood(self, released: ArrayLike) -> Floats:
-        """Return the probability of each row's output under every label, up to a factor per row; shape ``(b, K)``.
+        """Return the probability of each row's output under every label, up to a factor per row, shape ``(b, K)``.
 
         1 at the output, ``1 / R`` at other labels that are kept, and ``(1 + (k - 1) / R) / k`` at the rest.
         """

@@ -90,7 +90,7 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
     Parameters
     ----------
     prior : (K,) array
-        Probabilities of the labels ``0 ... K-1``; zeros are welcome.
+        Probabilities of the labels ``0 ... K-1``. Zeros are welcome.
     epsilon : float
         Privacy budget in nats.
 
@@ -152,7 +152,7 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
 
 
 def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
-    """Return the labels that :func:`rr_with_prior` keeps, for each row of (b, K) priors; cost ``O(b K log K)``."""
+    """Return the labels that :func:`rr_with_prior` keeps, for each row of (b, K) priors, in ``O(b K log K)``."""
     gain = math.expm1(check_epsilon(epsilon))
     kept = np.empty(priors.shape, dtype=np.bool_)
     k = np.arange(1, priors.shape[1])

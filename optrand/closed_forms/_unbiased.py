@@ -1,7 +1,7 @@
 """Unbiased regression on the line in closed form, each randomizer with the dual that proves it optimal wherever it is.
 
-Debiased randomized response ([B23], Definition 23) is optimal for a large epsilon; a public gap between labels, then
-one private bit, for a small one.
+Debiased randomized response ([B23], Definition 23) is optimal for a large epsilon. A public gap between labels, then
+one private bit, is optimal for a small one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     epsilon : float
         Privacy budget in nats.
     prior : (k,) array, optional
-        Probabilities of the labels; uniform if not given. The randomizer does not depend on it, its value and dual do.
+        Probabilities of the labels, uniform if not given. The randomizer does not depend on it, its value and dual do.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
 
 def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
-    """Compute debiased randomized response and its dual in floats; see :func:`debiased_rr`."""
+    """Compute debiased randomized response and its dual in floats, as of :func:`debiased_rr`."""
     given = check_labels(labels)
     order = np.argsort(given)
     names = given[order]
@@ -112,7 +112,7 @@ def _from_mean(labels: Floats) -> Floats:
 
 
 def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
-    """Return the multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
+    """Return the multipliers of :func:`debiased_rr`, or None where floats cannot hold them."""
     prior, x = problem.prior, problem.k / gain
     with np.errstate(over="ignore", invalid="ignore"):
         mean, square = prior @ offsets, prior @ offsets**2
@@ -161,8 +161,8 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
 
     Notes
     -----
-    Proof: ``docs/mathematics.md``, section 11. Up to ``2 k - 2`` outputs. Cost ``O(k log k)``; of a million labels a
-    second.
+    Proof: ``docs/mathematics.md``, section 11. Up to ``2 k - 2`` outputs. Cost ``O(k log k)``: a
+    second for a million labels.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
 
 
 def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solution:
-    """Compute the gap response and its dual in floats; see :func:`gap_response`."""
+    """Compute the gap response and its dual in floats, as of :func:`gap_response`."""
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
         return _one_label(problem)
@@ -290,13 +290,13 @@ class _Gaps:
         return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response"))
 
     def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
-        """Return the multipliers that make every column in use cost nothing; None where floats cannot hold them."""
+        """Return the multipliers that make every column in use cost nothing, or None where floats cannot hold them."""
         d, e, rho, reach, below, above = self.d, self.e, self.rho, self.reach, self.below, self.above
         apart = (problem.labels - origin) - mean
         alpha, beta = self.prior * (apart**2 + reach**2) / 2, np.empty(problem.k)
         slope = self.above[1:] - self.below[:-1]
         beta[1:-1] = -self.prior[1:-1] * (reach * (slope / (rho[1:] + rho[:-1])) + apart[1:-1])
-        # At the ends, sums of positive terms; the last label mirrors the first.
+        # At the ends, sums of positive terms. The last label mirrors the first.
         alpha[0], beta[0] = self._end(below, above, self.past, d, e, rho, reach)
         alpha[-1], slope_of_last = self._end(above[::-1], below[::-1], self.left[::-1], d[::-1], e, rho[::-1], reach)
         beta[-1] = -slope_of_last

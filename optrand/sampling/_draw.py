@@ -441,7 +441,7 @@ class LabelIndex:
         rows = np.searchsorted(self.labels, floats).clip(max=self.labels.size - 1)
         rows[self.labels[rows] != floats] = -1
         if values.dtype.kind in "iu":
-            # Two integers of this size may become the same float; as a key of a dictionary they stay themselves.
+            # Two integers of this size may become the same float. As a key of a dictionary they stay themselves.
             large = np.flatnonzero((values > MAX_INTEGER) | (values < -MAX_INTEGER))
             rows[large] = [self.rows.get(value, -1) for value in values[large].tolist()]
         return rows

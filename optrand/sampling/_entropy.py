@@ -1,4 +1,4 @@
-"""Sources of random words, the operating system or a seeded generator for tests and notebooks; exact uniform integers.
+"""Sources of random words, the operating system or a seeded generator for tests, and exact uniform integers.
 
 The operating system's source keeps no words for later: a buffer would be copied by a fork, and two processes would
 release noise drawn from the same words.
@@ -32,7 +32,7 @@ class EntropySource(Protocol):
 
     @property
     def private(self) -> bool:
-        """Whether nobody can predict or repeat the words; False for anything seeded or written down."""
+        """Whether nobody can predict or repeat the words. False for anything seeded or written down."""
         ...
 
     def words(self, count: int) -> Words:
@@ -58,7 +58,7 @@ class RecordEntropy(Protocol):
 
 
 class SystemEntropy:
-    """Words of 64 bits from the operating system's cryptographic generator; the only source fit for a release.
+    """Words of 64 bits from the operating system's cryptographic generator, the only source fit for a release.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _check(words: Words, count: int, width: int) -> Words:
 def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
     """Draw uniform integers from 0 to ``size - 1``, exactly, for each of the (n,) array of `sizes` above 0.
 
-    Words beyond the last multiple of the size are rejected; the number of words used depends on the sizes and on the
+    Words beyond the last multiple of the size are rejected. The number of words used depends on the sizes and on the
     words alone.
     """
     width = check_width(source)

@@ -29,8 +29,8 @@ PRIOR_SHARE = 1 / 20
 
 The loss of the labels grows about like ``epsilon_2**-2``, so a share ``s`` multiplies it by ``(1 - s)**-2`` or a little
 more. On the weeks-worked labels (k = 53; epsilon 0.3, 1 and 3; 1,000 and 20,000 rows) a share of 1/20 cost 11 to 29 %
-of the optimum that knows the prior, 1/10 23 to 43 % and 1/5 54 to 90 %; a uniform prior, which costs no budget, 0 to
-27 %.
+of the optimum that knows the prior, 1/10 23 to 43 % and 1/5 54 to 90 %. A uniform prior, which costs no budget, cost 0
+to 27 %.
 """
 
 
@@ -41,7 +41,7 @@ class BudgetSplit:
     Attributes
     ----------
     prior : float
-        For the histogram (epsilon_1 of [B23], Algorithm 3); 0 if the prior is public.
+        For the histogram (epsilon_1 of [B23], Algorithm 3), or 0 if the prior is public.
     labels : float
         For the labels (epsilon_2).
     """

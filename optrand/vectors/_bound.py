@@ -2,7 +2,7 @@ r"""Types of subsets of classes, and a lower bound of the loss of every unbiased
 
 Classes with equal priors are interchangeable, so a best randomizer may favour all subsets of one *type* alike: those
 that hold ``d_g`` classes of the group ``g``. A prior with groups of sizes ``K_g`` has ``prod (K_g + 1) - 2`` types, of
-subsets that are neither empty nor full; at most ``2**K - 2``, one per subset, and ``K - 1`` for the uniform prior.
+subsets that are neither empty nor full: at most ``2**K - 2``, one per subset, and ``K - 1`` for the uniform prior.
 
 For any linear map :math:`Z` of :math:`R^K` with :math:`Z 1 = 0`, and any :math:`\ell` with :math:`\sum_S c_S \ell(S) =
 \lambda` for all masses :math:`c` of staircase columns whose rows sum to one, every such randomizer has a loss of at
@@ -45,7 +45,7 @@ class ClassGroups(Record):
     weights : tuple of int
         Integers exactly proportional to the prior of each class as it is given in floats.
     members : tuple of (K_g,) arrays of int
-        Classes of each group, in rising order of their priors; the likeliest group first.
+        Classes of each group, in rising order of their priors, and the likeliest group first.
     """
 
     weights: tuple[int, ...]
@@ -148,7 +148,7 @@ def _join(parts: list[NDArray[np.intp]], prior: Floats) -> list[NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class VectorDual:
-    r"""Multipliers of a bound, symmetric within groups of classes; Python integers up to common factors.
+    r"""Multipliers of a bound, symmetric within groups of classes, in Python integers up to common factors.
 
     With ``x_g = d_g / K_g`` and ``t_g = x_0 - x_g``, ``g = 1 ... m-1``, and ``y = between @ t``,
 
@@ -164,7 +164,7 @@ class VectorDual:
 
 
 def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fraction:
-    """Compute a lower bound of the loss of every unbiased epsilon-DP randomizer, from any multipliers; at least 0.
+    """Compute a lower bound of the loss of every unbiased epsilon-DP randomizer, of at least 0, from any multipliers.
 
     In ball arithmetic. Within a group of unequal priors each type is priced at its least likely subset. Cost
     ``O(n m**2)`` for `n` types.
@@ -205,7 +205,7 @@ def exp_above(epsilon: float) -> Fraction:
 
 
 def subset_selection_loss(k: int, ratio: Fraction, d: int) -> Fraction:
-    r"""Compute the loss of the best decoder of subset selection under the uniform prior; `ratio` is ``E > 1``.
+    r"""Compute the loss of the best decoder of subset selection under the uniform prior, for a `ratio` of ``E > 1``.
 
     .. math:: \frac12 \Big( \frac{(K - 1)^2 (d E + K - d)^2}{K d (K - d) (E - 1)^2} - \frac{K - 1}{K} \Big),
               \qquad 1 \leq d < K

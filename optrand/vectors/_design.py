@@ -50,7 +50,7 @@ class DesignOptions:
         800  # largest number of types, each a cone, of the first program, and of those that each later one adds
     )
     rounds: int = 20  # largest number of cone programs
-    violated: float = 1e-7  # relative reduced cost from which a type joins them; the rest is left to exchanges
+    violated: float = 1e-7  # relative reduced cost from which a type joins them. The rest is left to exchanges
     ridge: int = 70  # curvature of 2**-ridge times the largest is added, since optimal masses may not be unique
     steps: int = 40  # largest number of Newton steps for one set of types
     converged: int = 120  # Newton's method ends at a residual of 2**-converged times the largest gain
@@ -66,7 +66,7 @@ class Design(NamedTuple):
     """Types in use with their masses, and multipliers that bound the optimum."""
 
     counts: Counts
-    masses: Integers  # (n,): up to a common factor; rows have one sum up to their rounding
+    masses: Integers  # (n,): up to a common factor. Rows have one sum up to their rounding
     dual: VectorDual
 
 
@@ -82,7 +82,7 @@ class _Program:
 
     @classmethod
     def state(cls, sizes: tuple[int, ...], counts: Counts, chances: Integers, total: int, least: Any) -> _Program:
-        """State the program; `least` is ``e``, in the type of all numbers."""
+        """State the program. `least` is ``e``, in the type of all numbers."""
         one = least / least
         size = np.array([one * s for s in sizes])
         x = counts * one / size
@@ -143,7 +143,7 @@ def best_design(sizes: tuple[int, ...], counts: Counts, chances: Integers, total
     budget = min(OPTIONS.start, epsilon)
     with ctx.workprec(digits_for(epsilon)):
         try:
-            # Floats identify the types in use at a moderate budget; multiprecision finds the other digits.
+            # Floats identify the types in use at a moderate budget, and multiprecision finds the other digits.
             masses, used = _find_support(counts, _Program.state(sizes, counts, chances, total, np.exp(-budget)))
             fine: Numbers = np.array([arb(x) for x in masses.tolist()])
             while True:

@@ -80,7 +80,7 @@ class UnbiasedVectors(Record):
     counts : (n, m) array of int
         Types of the subsets.
     masses : (n,) array of Python integers
-        Positive; the total over all subsets of a type.
+        Positive. The total over all subsets of a type.
     ratio : Fraction
         ``R``, proven to be at most ``exp(epsilon)``.
     dual : VectorDual or None
@@ -157,7 +157,7 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def value(self) -> float:
-        """Half the expected squared distance from the one-hot vector, under the prior; rounded up."""
+        """Half the expected squared distance from the one-hot vector, under the prior, rounded up."""
         return float_above(self.exact_value)
 
     @cached_property
@@ -175,7 +175,7 @@ class UnbiasedVectors(Record):
     def certificate(self) -> Certificate:
         """Certificate: privacy and unbiasedness in rationals, the value, and a lower bound for every such randomizer.
 
-        `upper` is :attr:`exact_value`, rounded up; `lower` a dual bound, rounded down; `bias` that of the floats in
+        `upper` is :attr:`exact_value`, rounded up, `lower` a dual bound, rounded down, and `bias` that of the floats in
         :attr:`vectors`, which round unbiased rationals.
         """
         exactly = not any(self._square_biases(*self._decoder))
@@ -199,7 +199,7 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def bias(self) -> float:
-        """Largest distance of the mean of :attr:`vectors`, floats as they are, from the one-hot vector; rounded up."""
+        """Largest distance of the mean of :attr:`vectors`, floats as they are, from the one-hot vector, rounded up."""
         # A root is less than the float after the one that it is rounded to.
         return max(math.nextafter(math.sqrt(float_above(square)), math.inf) for square in self._float_biases)
 
@@ -210,7 +210,7 @@ class UnbiasedVectors(Record):
         ----------
         values : array of class numbers, any shape, or one number
         source : EntropySource, optional
-            Where random words come from; by default the operating system, the only choice for a release.
+            Where random words come from, by default the operating system, the only choice for a release.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class UnbiasedVectors(Record):
         return self.decode(self.sample_sets(values, source=source))
 
     def sample_sets(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.bool_]:
-        """Draw a subset for every label, as a row of K bits; :meth:`decode` makes it the vector of :meth:`sample`.
+        """Draw a subset for every label, as a row of K bits. :meth:`decode` makes it the vector of :meth:`sample`.
 
         Parameters and errors are those of :meth:`sample`.
         """
