@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 from words import GivenWords, enumerated
 
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
@@ -117,20 +116,6 @@ def test_rr_with_prior_is_certified(size: int, epsilon: float) -> None:
     for _ in range(4):
         proof = certify(rr_with_prior(random_prior(generator, size), epsilon))
         assert proof.require(gap=CLOSED).bias >= 0
-
-
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0, 40.0])
-@pytest.mark.parametrize("size", [1, 3, 6])
-def test_rr_with_prior_attains_lp1(size: int, epsilon: float) -> None:
-    # LP1 over staircase columns, scaled to [1/E, 1] so that no coefficient of the program is large.
-    shrink = math.exp(-epsilon)
-    shapes = np.array([s for s in itertools.product((shrink, 1.0), repeat=size) if max(s) == 1.0]).T
-    generator = np.random.default_rng([size, int(1000 * epsilon)])
-    for _ in range(4):
-        prior = random_prior(generator, size)
-        gains = np.concatenate([prior[v] * shapes[v] for v in range(size)])
-        answer = linprog(-gains, A_eq=np.tile(shapes, size), b_eq=np.ones(size), method="highs")
-        assert rr_with_prior(prior, epsilon).value == pytest.approx(-answer.fun, abs=1e-8)
 
 
 def test_rr_is_as_printed_and_sorts_its_labels() -> None:

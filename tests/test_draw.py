@@ -253,24 +253,6 @@ def test_wide_rows_equal_the_inverse_cdf(n):
     ]
 
 
-@each_layout
-@pytest.mark.parametrize("epsilon", [40, 700])
-def test_huge_ratios_keep_their_last_unit(epsilon, layout):
-    """The smaller weight has a probability of one in ``R + 1``: try the numbers on both sides of its edge."""
-    ratio = privacy_ratio(float(epsilon))
-    high, low = ratio.as_integer_ratio()
-    sampler = sampler_of([[high, low], [low, high]], layout)
-    length = 64 * 20
-    masses, outputs = sampler._weights.row(1)
-    assert len(masses) == 2 + (layout == "columns")
-    for i, edge in enumerate(accumulate(masses[:-1])):
-        number = (edge << length) // (high + low)
-        for nudged, output in ((number - 1, outputs[i]), (number + 1, outputs[i + 1])):
-            words = [nudged >> 64 * (19 - i) & (2**64 - 1) for i in range(20)]
-            for draw in (draw_one, draw_batch):
-                assert draw(sampler, 1, GivenWords(64, words)) == output
-
-
 # ------------------------------------------------------------------------------------------------- columns and levels
 
 

@@ -84,15 +84,6 @@ def test_what_a_key_draws_never_changes():
 # -------------------------------------------------------------------------------------------------------------- subkeys
 
 
-def test_subkeys_differ_wherever_a_field_does():
-    fields = ["release", "dataset", "column", "purpose", "group", "mechanism"]
-    given_ = {**NAMES, "group": "", "mechanism": ""}
-    keys = [subkey(bytes(32), **{**given_, name: "other"}) for name in fields]
-    keys += [subkey(bytes(32), **{**given_, name: ""}) for name in fields[:4]]
-    keys += [subkey(bytes(32), **given_), subkey(bytes(31) + b"1", **given_)]
-    assert len(set(keys)) == len(keys)
-
-
 FIELDS = st.lists(st.text("a1,:/\0 \u00e9\U0001f600", max_size=4), min_size=6, max_size=6)
 
 
