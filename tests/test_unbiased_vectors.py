@@ -359,6 +359,28 @@ def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclos
     assert proof.lower <= optimum <= proof.upper
 
 
+@pytest.mark.parametrize("k", [30, 100])
+def test_the_gap_of_many_priors_falls_as_the_square_of_epsilon(k):
+    prior = np.random.default_rng(k).dirichlet(np.ones(k))
+    for epsilon in (1e-3, 0.01, 0.1, 0.5):
+        randomizer = unbiased_vectors(prior, epsilon)
+        assert not randomizer.groups.alike
+        randomizer.certificate.require(gap=0.1 * epsilon**2)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(5, 6), st.floats(0.05, 5.0), st.integers(0, 2**32 - 1))
+def test_no_tilt_of_the_bound_proves_more_than_the_optimum_of_single_classes(k, epsilon, seed):
+    prior = np.random.default_rng(seed).dirichlet(np.ones(k))
+    apart = unbiased_vectors(prior, epsilon)
+    # The same classes in two groups of unequal priors.
+    order = np.argsort(prior)
+    groups = ClassGroups(apart.groups.weights, (order[2:], order[:2]))
+    mean = groups.mean_weights(groups.counts)
+    design = best_design(groups.sizes, groups.counts, mean, groups.total * groups.unit, epsilon)
+    assert lower_bound(groups, epsilon, design.dual) <= apart.exact_value
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(2, 7), st.floats(0.3, 7.0), st.sampled_from([0.5, 1.0, 5.0, 50.0]), st.integers(0, 2**32 - 1))
 def test_response_is_called_best_just_where_no_enumeration_beats_it(k, epsilon, spread, seed):
