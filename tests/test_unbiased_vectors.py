@@ -221,8 +221,7 @@ def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, error, 
 def test_under_a_uniform_prior_one_size_is_the_optimum_over_all_subsets(k, epsilon):
     """Enumeration that knows nothing of the symmetry, with its own bound, against the closed form."""
     groups = ungrouped(np.full(k, 1 / k))
-    chances = groups.counts.sum(axis=1).astype(object)
-    design = best_design(groups.sizes, groups.counts, chances, k, epsilon)
+    design = best_design(groups, epsilon)
     bound = lower_bound(groups, epsilon, design.dual)
     closed = unbiased_vectors(np.full(k, 1 / k), epsilon)
     assert closed.masses.size == 1
@@ -353,9 +352,7 @@ def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclos
         return
     # All subsets of all 13 classes: the optimum lies between the bounds.
     groups = ungrouped(prior)
-    weights = np.array(groups.weights, dtype=object)
-    design = best_design(groups.sizes, groups.counts, groups.counts.astype(object) @ weights, groups.total, 1.0)
-    optimum = float(lower_bound(groups, 1.0, design.dual))
+    optimum = float(lower_bound(groups, 1.0, best_design(groups, 1.0).dual))
     assert proof.lower <= optimum <= proof.upper
 
 
@@ -376,9 +373,7 @@ def test_no_tilt_of_the_bound_proves_more_than_the_optimum_of_single_classes(k, 
     # The same classes in two groups of unequal priors.
     order = np.argsort(prior)
     groups = ClassGroups(apart.groups.weights, (order[2:], order[:2]))
-    mean = groups.mean_weights(groups.counts)
-    design = best_design(groups.sizes, groups.counts, mean, groups.total * groups.unit, epsilon)
-    assert lower_bound(groups, epsilon, design.dual) <= apart.exact_value
+    assert lower_bound(groups, epsilon, best_design(groups, epsilon).dual) <= apart.exact_value
 
 
 @settings(deadline=None, max_examples=40)
@@ -388,9 +383,7 @@ def test_response_is_called_best_just_where_no_enumeration_beats_it(k, epsilon, 
     groups, high = ungrouped(prior), exp_above(epsilon)
     # The loss falls as the ratio grows: at a ratio below exp(epsilon) it is above that of randomized response.
     loss = subset_selection_loss(k, exp_bracket(epsilon)[0], 1)
-    weights = np.array(groups.weights, dtype=object)
-    design = best_design(groups.sizes, groups.counts, groups.counts.astype(object) @ weights, groups.total, epsilon)
-    bound = lower_bound(groups, epsilon, design.dual)
+    bound = lower_bound(groups, epsilon, best_design(groups, epsilon).dual)
     if response_is_best(groups.weights, high):
         assert bound <= loss
         assert float(bound) == pytest.approx(float(loss), rel=1e-12)

@@ -122,13 +122,13 @@ class ClassGroups(Record):
         weights: Integers = self.shares(counts) @ np.array(self.group_weights, dtype=object)
         return weights
 
-    def extreme_weights(self, counts: Counts) -> tuple[Integers, Integers]:
+    def extreme_weights(self) -> tuple[Integers, Integers]:
         """Return the least and the largest weight of a subset of each type."""
-        least, most = np.zeros((2, len(counts)), dtype=object)
+        least, most = np.zeros((2, len(self.counts)), dtype=object)
         for group, part in enumerate(self.members):
             sums = np.array([0, *accumulate(self.weights[y] for y in part.tolist())], dtype=object)
-            least += sums[counts[:, group]]
-            most += sums[-1] - sums[part.size - counts[:, group]]
+            least += sums[self.counts[:, group]]
+            most += sums[-1] - sums[part.size - self.counts[:, group]]
         return least, most
 
 
@@ -186,7 +186,7 @@ def lower_bound(groups: ClassGroups, epsilon: float, dual: VectorDual) -> Fracti
         mean = 1 + more * groups.mean_weights(groups.counts) / arb(groups.total * groups.unit)
         ends = [mean]
         if not groups.alike:
-            ends = [1 + more * weights / arb(groups.total) for weights in groups.extreme_weights(groups.counts)]
+            ends = [1 + more * weights / arb(groups.total) for weights in groups.extreme_weights()]
         thetas = []
         for tilt in (arb(dual.level * i) / 8 for i in range(1 if groups.alike else TILTS)):
             tilted = [levels - tilt * (chances - mean) for chances in ends]

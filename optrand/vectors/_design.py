@@ -82,15 +82,15 @@ class _Program:
     within: Numbers  # (n, m): kappa, 0 for groups of one
 
     @classmethod
-    def state(cls, sizes: tuple[int, ...], counts: Counts, chances: Integers, total: int, least: Any) -> _Program:
-        """State the program. `least` is ``e``, in the type of all numbers."""
-        one = least / least
-        size = np.array([one * s for s in sizes])
+    def state(cls, groups: ClassGroups, least: Any) -> _Program:
+        """State the program for the mean priors of groups. `least` is ``e``, in the type of all numbers."""
+        one, counts, total = least / least, groups.counts, groups.total * groups.unit
+        size = np.array([one * s for s in groups.sizes])
         x = counts * one / size
-        means = least + (one - least) * (counts.sum(axis=1) * one / sum(sizes))
-        prior = np.array([one * int(chance) / total for chance in chances])
-        within = x * (one - x) * size / np.array([one * max(s - 1, 1) for s in sizes])
-        return cls(sizes, means, one / ((least + (one - least) * prior) * means), x[:, :1] - x[:, 1:], within)
+        means = least + (one - least) * (counts.sum(axis=1) * one / groups.k)
+        prior = np.array([one * int(weight) / total for weight in groups.mean_weights(counts)])
+        within = x * (one - x) * size / np.array([one * max(s - 1, 1) for s in groups.sizes])
+        return cls(groups.sizes, means, one / ((least + (one - least) * prior) * means), x[:, :1] - x[:, 1:], within)
 
     def keep(self, used: Used) -> _Program:
         return _Program(self.sizes, self.means[used], self.weights[used], self.between[used], self.within[used])
@@ -134,8 +134,8 @@ class _Program:
         return hessian
 
 
-def best_design(sizes: tuple[int, ...], counts: Counts, chances: Integers, total: int, epsilon: float) -> Design:
-    """Compute a nearly optimal design of the types of subsets in `counts`, whose priors are ``chances / total``.
+def best_design(groups: ClassGroups, epsilon: float) -> Design:
+    """Compute a nearly optimal design of the types of subsets for the mean priors of groups.
 
     At large budgets floats cannot distinguish designs. The cone program is then solved at a smaller one, from which
     Newton's method follows the optimum upwards. Raise :class:`SolverFailed` if the numbers leave the range of floats,
@@ -145,14 +145,14 @@ def best_design(sizes: tuple[int, ...], counts: Counts, chances: Integers, total
     with ctx.workprec(digits_for(epsilon)):
         try:
             # Floats identify the types in use at a moderate budget, and multiprecision finds the other digits.
-            masses, used = _find_support(counts, _Program.state(sizes, counts, chances, total, np.exp(-budget)))
+            masses, used = _find_support(groups.counts, _Program.state(groups, np.exp(-budget)))
             fine: Numbers = np.array([arb(x) for x in masses.tolist()])
             while True:
-                program = _Program.state(sizes, counts, chances, total, (-arb(budget)).exp().mid())
+                program = _Program.state(groups, (-arb(budget)).exp().mid())
                 # The optimum at one budget is near enough to that at the next for Newton's method to converge.
                 used, fine, levels = _optimize(program, used, fine)
                 if budget == epsilon:
-                    return _round(counts[used], program.keep(used), fine, levels, epsilon)
+                    return _round(groups.counts[used], program.keep(used), fine, levels, epsilon)
                 budget = min(epsilon, OPTIONS.growth * budget)
         except (ZeroDivisionError, np.linalg.LinAlgError):
             raise SolverFailed(
@@ -389,8 +389,7 @@ def unbiased_vectors(prior: ArrayLike, epsilon: float) -> UnbiasedVectors:
         response = UnbiasedVectors(chances, budget, whole, np.array([[1]]), one, ratio)
         if response.certificate.gap <= 1e-9:
             return response
-    mean = groups.mean_weights(groups.counts)
-    design = best_design(groups.sizes, groups.counts, mean, groups.total * groups.unit, budget)
+    design = best_design(groups, budget)
     counts, masses = _covering(groups, design.counts, design.masses)
     return UnbiasedVectors(chances, budget, groups, counts, masses, ratio, design.dual)
 
