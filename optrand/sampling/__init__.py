@@ -6,10 +6,11 @@ from optrand.base._suggestions import public_names
 from optrand.sampling._draw import Sampler
 from optrand.sampling._entropy import SeededEntropy, SystemEntropy
 from optrand.sampling._keyed import KeyedEntropy, RecordStreams
-from optrand.sampling._priors import private_prior, split_budget
+from optrand.sampling._priors import BudgetSplit, private_prior, split_budget
 from optrand.sampling._rounding import unbiased_rounding
 
 __all__ = [
+    "BudgetSplit",
     "KeyedEntropy",
     "RecordStreams",
     "Sampler",
