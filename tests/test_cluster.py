@@ -342,7 +342,7 @@ REFUSED_GROUPS = [
 
 class TestGroups:
     @pytest.mark.parametrize(("call", "message"), REFUSED_GROUPS)
-    def test_what_is_no_grouping_is_refused(self, call, message):
+    def test_ids_that_make_no_groups_are_refused(self, call, message):
         with pytest.raises(InvalidInput, match=message):
             call()
 

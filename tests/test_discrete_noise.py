@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
+from words import enumerated
 
 from optrand.baselines import DiscreteStaircase
 from optrand.sampling._discrete_noise import RandomBits, discrete_laplace, discrete_staircase

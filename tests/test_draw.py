@@ -11,12 +11,11 @@ from itertools import accumulate, pairwise, product
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from tables import layered_arcs, rows_of
-from words import ExhaustedError, GivenWords, SpelledIds, numbered
+from words import ExhaustedError, GivenWords, SpelledIds, enumerated, numbered
 
 from optrand.base._arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
@@ -252,35 +251,6 @@ def test_wide_rows_equal_the_inverse_cdf(n):
     assert drawn.tolist() == [
         bisect_right(sums[y], word * total // 2**64) for y, word in zip(values.tolist(), words, strict=True)
     ]
-
-
-@each_layout
-@pytest.mark.parametrize("epsilon", [40, 700])
-def test_huge_ratios_keep_their_last_unit(epsilon, layout):
-    """The smaller weight has a probability of one in ``R + 1``: try the numbers on both sides of its edge."""
-    ratio = privacy_ratio(float(epsilon))
-    high, low = ratio.as_integer_ratio()
-    sampler = sampler_of([[high, low], [low, high]], layout)
-    length = 64 * 20
-    masses, outputs = sampler._weights.row(1)
-    assert len(masses) == 2 + (layout == "columns")
-    for i, edge in enumerate(accumulate(masses[:-1])):
-        number = (edge << length) // (high + low)
-        for nudged, output in ((number - 1, outputs[i]), (number + 1, outputs[i + 1])):
-            words = [nudged >> 64 * (19 - i) & (2**64 - 1) for i in range(20)]
-            for draw in (draw_one, draw_batch):
-                assert draw(sampler, 1, GivenWords(64, words)) == output
-
-
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 8.0, 40.0])
-def test_batches_and_single_draws_agree(epsilon):
-    arcs = layered_arcs(random.Random(4), 300, 40, 2000, 2**60)
-    sampler = Sampler(of_arcs(arcs, privacy_ratio(epsilon)))
-    values = np.random.default_rng(1).integers(0, 300, BLOCK + 500)
-    words = SeededEntropy(5).words(values.size)
-    batch = sampler.sample(values, source=GivenWords(64, words))
-    for i in range(0, values.size, 37):
-        assert batch[i] == sampler.sample(int(values[i]), source=GivenWords(64, [words[i]]))
 
 
 # ------------------------------------------------------------------------------------------------- columns and levels

@@ -42,7 +42,7 @@ def narrowest(labels, prior, epsilon, room=0.0):
 
 
 @pytest.mark.parametrize("ratio", RATIOS)
-def test_the_dual_of_the_docstring_is_feasible_and_meets_the_value(ratio):
+def test_the_dual_of_the_formulas_is_feasible_and_meets_the_value(ratio):
     """In rationals, from the formulas as printed; nothing is shared with the package."""
     y, p = [Fraction(0), Fraction(1), Fraction(3), Fraction(7)], [Fraction(n, 10) for n in (1, 4, 2, 3)]
     low, high = ((ratio * a - b) / (ratio - 1) for a, b in ((y[0], y[-1]), (y[-1], y[0])))
@@ -163,7 +163,9 @@ def compare_closed_forms(seed, count, every):
         # What rounding outputs costs, where a loss is next to none, is no fault of a formula.
         rounding = split_cost(mechanism) if proof.gap > 1e-10 else 0.0
         assert proof.findings == ()
-        assert proof.gap - rounding / proof.upper <= PROVEN, (seed, number)
+        # Rounding of the ends of the narrowest interval counts exp(epsilon) times in its bound.
+        ends = 1e-15 * math.exp(problem.epsilon) if isinstance(problem.outputs, Interval) else 0.0
+        assert proof.gap - rounding / proof.upper <= max(PROVEN, ends), (seed, number)
         if number % every == 0:
             with suppress(SolverFailed):
                 other = tabulate(ReducedDual()(problem)).certificate

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy import stats
 from words import ExhaustedError, GivenWords
 
 from optrand.errors import InvalidInput
@@ -90,16 +89,6 @@ def test_of_all_words_the_right_number_goes_up(numerator):
 def test_a_knot_stays_itself_whatever_the_word(word):
     knots = [-3.5, 0.1, 0.3, 1e6]
     assert unbiased_rounding(knots, knots, source=GivenWords(64, [word] * 4)).tolist() == knots
-
-
-def test_the_mean_is_the_value():
-    # Three values of one cell each, 200,000 draws: a binomial test at 1e-6.
-    knots, values, count = [0.0, 1.0, 4.0, 4.5], [0.3, 1.01, 4.4], 200_000
-    rounded = unbiased_rounding(np.repeat(values, count), knots, source=SeededEntropy(5)).reshape(3, count)
-    for row, value, (low, high) in zip(rounded, values, [(0, 1), (1, 4), (4, 4.5)], strict=True):
-        ups = int((row == high).sum())
-        assert ups + int((row == low).sum()) == count
-        assert stats.binomtest(ups, count, float(share(value, low, high))).pvalue > 1e-6
 
 
 def test_blocks_do_not_show():

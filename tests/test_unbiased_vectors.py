@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from bit_strings import enumerated
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from words import enumerated
 
 from optrand import errors, unbiased_vectors
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
@@ -18,6 +18,7 @@ from optrand.model._protocol import LabelRandomizer
 from optrand.model._table import Table
 from optrand.vectors import UnbiasedVectors, best_decoder
 from optrand.vectors._bound import (
+    ClassGroups,
     VectorDual,
     exp_above,
     lower_bound,
@@ -26,7 +27,6 @@ from optrand.vectors._bound import (
     subset_size,
 )
 from optrand.vectors._design import best_design
-from optrand.vectors._groups import ClassGroups
 
 K6 = {
     "geometric": 0.5 ** np.arange(6),
@@ -102,7 +102,7 @@ def test_privacy_holds_in_integers_and_is_used_up(epsilon):
     assert exp_bracket(epsilon)[1] - randomizer.ratio <= (exp_bracket(epsilon)[1] - 1) / 2**50
 
 
-def test_what_is_no_private_table_cannot_be_built():
+def test_only_private_tables_can_be_built():
     good = unbiased_vectors([0.9, 0.06, 0.04], 1.0)
     parts = {name: getattr(good, name) for name in ("prior", "epsilon", "groups", "counts", "masses", "ratio", "dual")}
     masses = good.masses.copy()
@@ -221,8 +221,7 @@ def test_channels_without_an_unbiased_decoder_are_refused(matrix, prior, error, 
 def test_under_a_uniform_prior_one_size_is_the_optimum_over_all_subsets(k, epsilon):
     """Enumeration that knows nothing of the symmetry, with its own bound, against the closed form."""
     groups = ungrouped(np.full(k, 1 / k))
-    chances = groups.counts.sum(axis=1).astype(object)
-    design = best_design(groups.sizes, groups.counts, chances, k, epsilon)
+    design = best_design(groups, epsilon)
     bound = lower_bound(groups, epsilon, design.dual)
     closed = unbiased_vectors(np.full(k, 1 / k), epsilon)
     assert closed.masses.size == 1
@@ -353,10 +352,28 @@ def test_many_classes_with_few_priors_are_proven_and_with_many_priors_are_enclos
         return
     # All subsets of all 13 classes: the optimum lies between the bounds.
     groups = ungrouped(prior)
-    weights = np.array(groups.weights, dtype=object)
-    design = best_design(groups.sizes, groups.counts, groups.counts.astype(object) @ weights, groups.total, 1.0)
-    optimum = float(lower_bound(groups, 1.0, design.dual))
+    optimum = float(lower_bound(groups, 1.0, best_design(groups, 1.0).dual))
     assert proof.lower <= optimum <= proof.upper
+
+
+@pytest.mark.parametrize("k", [30, 100])
+def test_the_gap_of_many_priors_falls_as_the_square_of_epsilon(k):
+    prior = np.random.default_rng(k).dirichlet(np.ones(k))
+    for epsilon in (1e-3, 0.01, 0.1, 0.5):
+        randomizer = unbiased_vectors(prior, epsilon)
+        assert not randomizer.groups.alike
+        randomizer.certificate.require(gap=0.1 * epsilon**2)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(5, 6), st.floats(0.05, 5.0), st.integers(0, 2**32 - 1))
+def test_no_tilt_of_the_bound_proves_more_than_the_optimum_of_single_classes(k, epsilon, seed):
+    prior = np.random.default_rng(seed).dirichlet(np.ones(k))
+    apart = unbiased_vectors(prior, epsilon)
+    # The same classes in two groups of unequal priors.
+    order = np.argsort(prior)
+    groups = ClassGroups(apart.groups.weights, (order[2:], order[:2]))
+    assert lower_bound(groups, epsilon, best_design(groups, epsilon).dual) <= apart.exact_value
 
 
 @settings(deadline=None, max_examples=40)
@@ -366,9 +383,7 @@ def test_response_is_called_best_just_where_no_enumeration_beats_it(k, epsilon, 
     groups, high = ungrouped(prior), exp_above(epsilon)
     # The loss falls as the ratio grows: at a ratio below exp(epsilon) it is above that of randomized response.
     loss = subset_selection_loss(k, exp_bracket(epsilon)[0], 1)
-    weights = np.array(groups.weights, dtype=object)
-    design = best_design(groups.sizes, groups.counts, groups.counts.astype(object) @ weights, groups.total, epsilon)
-    bound = lower_bound(groups, epsilon, design.dual)
+    bound = lower_bound(groups, epsilon, best_design(groups, epsilon).dual)
     if response_is_best(groups.weights, high):
         assert bound <= loss
         assert float(bound) == pytest.approx(float(loss), rel=1e-12)
@@ -434,16 +449,8 @@ def test_shapes_and_protocol():
     [
         ([1.0], 1.0, "at least two classes"),
         ([0.5, 0.6], 1.0, "prior sums"),
-        ([-0.5, 1.5], 1.0, "negative"),
-        ([], 1.0, "empty"),
-        ([[0.5, 0.5]], 1.0, "dimensions"),
-        ([math.nan, 1.0], 1.0, "NaN"),
         ([0.5, 0.5], 0.0, "above 0"),
-        ([0.5, 0.5], -1.0, "above 0"),
-        ([0.5, 0.5], math.inf, "finite"),
-        ([0.5, 0.5], 701.0, "at most 700"),
         ([0.5, 0.5], 1e-141, "at least 1e-140"),
-        ([0.5, 0.5], "1", "real number"),
     ],
 )
 def test_input_without_meaning_is_refused(prior, epsilon, words):

@@ -311,17 +311,9 @@ def test_bits_are_alibi_on_a_lattice_of_one_step(epsilon):
     ("k", "epsilon", "match"),
     [
         (1, 1.0, "k is 1, expected an integer of at least 2"),
-        (-3, 1.0, "k is -3, expected an integer of at least 2"),
         (2.0, 1.0, "k is 2.0, expected an integer"),
-        (True, 1.0, "k is True, expected an integer"),
         (3, 0.0, "above 0"),
-        (3, -1.0, "above 0"),
-        (3, math.nan, "finite"),
-        (3, math.inf, "finite"),
-        (3, 701.0, "at most 700"),
         (3, 1e-141, "at least 1e-140"),
-        (3, 5e-324, "at least 1e-140"),
-        (3, "1", "of type str"),
     ],
 )
 def test_meaningless_sizes_and_budgets_are_refused(kind, k, epsilon, match):
@@ -335,7 +327,7 @@ def test_meaningless_sizes_and_budgets_are_refused(kind, k, epsilon, match):
     [[0, 47], [0, -47], [0, 4.7], [1, math.nan], [1, math.inf], 47, np.array([2**64 - 1], dtype=np.uint64)],
     ids=str,
 )
-def test_strangers_are_counted_and_never_repeated(randomizer, values):
+def test_values_that_are_no_classes_are_refused_and_never_repeated(randomizer, values):
     for call in (randomizer.sample, randomizer.moments):
         with pytest.raises(InvalidInput, match="at least one value") as caught:
             call(values)
@@ -365,7 +357,7 @@ def test_vectors_that_cannot_be_a_release_are_refused():
             bits.frequencies(packed)
 
 
-def test_noisy_vectors_that_are_none_are_refused():
+def test_noisy_vectors_of_another_shape_or_type_are_refused():
     with pytest.raises(InvalidInput, match="expected numbers and 3 along the last axis"):
         Alibi(3, 1.0).soft_labels([0.0, 1.0])
     with pytest.raises(InvalidInput, match="hold NaN"):

@@ -1,6 +1,8 @@
-"""Sources whose words are written down: what a draw does with each of them can be told by hand."""
+"""Sources whose words are written down: what a draw does with each of them can be told by hand, or counted."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 import numpy as np
 
@@ -48,3 +50,28 @@ class SpelledIds:
 
     def substream(self, record):
         return GivenWords(self.width, self._digits(int(record[0]))[1:])
+
+
+def enumerated(draw_from, depth):
+    """The probability of each draw decided by at most `depth` bits, and the probability that is left undecided.
+
+    The bits that a draw has read decide it, whatever follows them: the next string differs within these.
+    """
+    decided: dict[object, Fraction] = {}
+    undecided = Fraction(0)
+    bits = [0] * depth
+    while True:
+        tape = GivenWords(1, bits)
+        try:
+            draw = draw_from(tape)
+        except ExhaustedError:
+            undecided += Fraction(1, 2 ** (depth - len(tape.left)))
+        else:
+            decided[draw] = decided.get(draw, Fraction(0)) + Fraction(1, 2 ** (depth - len(tape.left)))
+        read = bits[: depth - len(tape.left)]
+        while read and read[-1]:
+            read.pop()
+        if not read:
+            return decided, undecided
+        read[-1] = 1
+        bits = read + [0] * (depth - len(read))

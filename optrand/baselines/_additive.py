@@ -50,10 +50,8 @@ class Additive(ABC):
     r"""The label plus symmetric noise in floats: a baseline for experiments, not for a release.
 
     Its privacy holds for real numbers. The gaps between floats can reveal labels, and so can rounded logarithms
-    ([M12]).
-
-    With :math:`R(t) = E[\min(Z^+, t)]` and :math:`Q(t) = E[\min(Z^+, t)^2]`, a label :math:`y` between the ends of the
-    interval :math:`[L, U]` that releases are clipped to has
+    ([M12]). With :math:`R(t) = E[\min(Z^+, t)]` and :math:`Q(t) = E[\min(Z^+, t)^2]`, a label :math:`y` between the
+    ends of the interval :math:`[L, U]` that releases are clipped to has
 
     .. math:: E[M(y)] - y = R(U - y) - R(y - L), \qquad E[(M(y) - y)^2] = Q(U - y) + Q(y - L).
 
@@ -109,7 +107,7 @@ class Additive(ABC):
         return 1.0
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw one noisy label for every label in `values`; if :attr:`exact`, with exactly the stated probabilities.
+        """Draw one noisy label for every label in `values`, with exactly the stated probabilities if :attr:`exact`.
 
         Parameters
         ----------
@@ -126,15 +124,7 @@ class Additive(ABC):
     def sample_records(self, values: ArrayLike, ids: NDArray[np.uint64], streams: RecordEntropy) -> Floats:
         """Draw one noisy label for every record, the same whatever the batch, order or partition.
 
-        Each record has a stream of random words of its own. A draw takes some 35 microseconds.
-
-        Parameters
-        ----------
-        values : (n,) array of integers or floats
-        ids : (n, 2) array of uint64
-            Ids of the records, distinct over the whole release.
-        streams : RecordEntropy
-            Such as :class:`~optrand.sampling.RecordStreams`.
+        Parameters are those of ``Mechanism.sample_records``. A draw takes some 35 microseconds.
         """
         array, ids = check_records(values, ids)
         private = self._check_inside(array.astype(np.float64))
@@ -159,10 +149,12 @@ class Additive(ABC):
             return Moments(np.zeros(places.size), np.full(places.size, self.noise.variance * self.unit * self.unit))
         low, high = self._clip_positions(self.clip)
         # Noise that is clipped at an end counts as the distance to that end.
-        mean_above, square_above = self._one_end(high - places)
-        mean_below, square_below = self._one_end(places - low)
-        biases = mean_above - mean_below
-        variances = np.maximum(square_above + square_below - biases**2, 0.0)
+        reach = np.array([high - places, places - low])
+        means, squares = self.noise.cap_moments(np.abs(reach))
+        means = np.where(reach >= 0, means, means + reach)
+        squares = np.where(reach >= 0, squares, reach**2 - squares)
+        biases = means[0] - means[1]
+        variances = np.maximum(squares[0] + squares[1] - biases**2, 0.0)
         return Moments(biases * self.unit, variances * self.unit * self.unit)
 
     def likelihood(self, released: ArrayLike, labels: ArrayLike) -> Floats:
@@ -178,12 +170,6 @@ class Additive(ABC):
         below = self.noise.mass(np.full(means.size, -np.inf), low - means + half)
         above = self.noise.mass(high - means - half, np.full(means.size, np.inf))
         return np.where(places >= high, above, np.where(places <= low, below, table))
-
-    def _one_end(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Compute the part of the first two moments that is due to one end of the interval."""
-        mean, square = self.noise.cap_moments(np.abs(reach))
-        inside = reach >= 0
-        return np.where(inside, mean, mean + reach), np.where(inside, square, reach**2 - square)
 
     def discretised(self, labels: ArrayLike, outputs: ArrayLike) -> Randomizer:
         """Build the finite channel of releases moved to the nearest of some outputs, the lower one of two.
@@ -225,7 +211,7 @@ class Additive(ABC):
         return ends
 
     def _check_inside(self, values: Floats) -> Floats:
-        """Refuse values beyond the ends of the labels. Messages never repeat or count values."""
+        # Messages never repeat or count values.
         if not ((values >= self.labels.low) & (values <= self.labels.high)).all():
             raise InvalidInput(
                 f"at least one value lies outside the declared labels, from {self.labels.low:g} to "
@@ -299,13 +285,7 @@ class LatticeAdditive(Additive):
         return np.array(self._to_floats(noisy), dtype=np.float64)
 
     def channel(self, labels: ArrayLike) -> Randomizer:
-        """Build the whole finite channel of clipped releases from some labels, which strictly increase.
-
-        Raises
-        ------
-        InvalidInput
-            Releases are not clipped, so that there are infinitely many of them.
-        """
+        """Build the whole finite channel of clipped releases from some labels, which strictly increase."""
         if self.clip is None:
             raise InvalidInput("without clip= there are infinitely many releases: use discretised(labels, outputs)")
         low, high = map(int, self._clip_positions(self.clip))
@@ -405,7 +385,7 @@ class Staircase(Additive):
     Parameters
     ----------
     gamma : float, optional
-        The share of a stair that is on its upper level, strictly between 0 and 1; by default :func:`best_gamma`.
+        The share of a stair that is on its upper level, strictly between 0 and 1, by default :func:`best_gamma`.
 
     Examples
     --------
@@ -448,7 +428,7 @@ class DiscreteStaircase(LatticeAdditive):
     Parameters
     ----------
     rise : int, optional
-        Number of integers of a stair on its upper level, :math:`r`, from 1 to ``D``; by default :func:`best_rise`.
+        Number of integers of a stair on its upper level, :math:`r`, from 1 to ``D``, by default :func:`best_rise`.
 
     Examples
     --------

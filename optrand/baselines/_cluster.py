@@ -1,6 +1,6 @@
 r"""Randomizers that learn from public clusters of rows: [E22], Algorithm 1, and [G21], Algorithm 4.
 
-:class:`ClusterRR` replaces each label, with some probability, by a draw from the noisy distribution of its cluster;
+:class:`ClusterRR` replaces each label, with some probability, by a draw from the noisy distribution of its cluster.
 :class:`ClusterPriorRR` gives it the randomizer that is best for that distribution as a prior.
 """
 
@@ -67,7 +67,7 @@ class ClusterRelease:
 
         ``weights[i, y]`` of shape (n, K) multiplies the loss of row `i` at the label `y`. Every row sums to 1. [E22],
         Algorithm 1, line 30. With ``bias_correction = resampling`` the weighted loss has the loss at the true label as
-        its mean over the resampling; with 0 it is the loss at the noisy label.
+        its mean over the resampling. With 0 it is the loss at the noisy label.
         """
         share = self.mechanism.bias_correction
         inverses = np.array([LabelRandomization(each, share).inverse.T for each in self.distributions])
@@ -94,8 +94,8 @@ class ClusterRR:
     resampling : float or Fraction
         :math:`\lambda`, above 0 and at most 1.
     bias_correction : float or Fraction, optional
-        :math:`\beta`, from 0 to below 1: equal to the resampling, the default, it removes all bias; 0 leaves the loss
-        as it is.
+        :math:`\beta`, from 0 to below 1: equal to the resampling, the default, it removes all bias, and 0 leaves the
+        loss as it is.
 
     Raises
     ------
@@ -112,12 +112,11 @@ class ClusterRR:
     ratio of two probabilities of one output is :math:`(1 - \lambda + \lambda q) / (\lambda q)`. ∎
 
     *The printed epsilon* of [E22], Theorem 1, has :math:`1/\sigma` for :math:`2/\sigma`: its proof counts the change
-    of one entry of the histogram, but a label that is replaced leaves one entry and enters another. More than the proof
-    is at fault: with two labels the output :math:`\tilde q = (\tau, 1 - \tau)` alone is :math:`e^{2/\sigma}` times
-    likelier on one of two neighbours, and if few labels are kept, the whole release exceeds the printed epsilon.
+    of one entry of the histogram, but a label that is replaced leaves one entry and enters another. If few labels are
+    kept, the whole release exceeds the printed epsilon (``docs/errata.md``).
 
     The noise of [E22] is continuous, which floats cannot draw privately. The discrete one has the same ratios at whole
-    counts. Given the distributions, draws have exactly their rational probabilities.
+    counts.
 
     Examples
     --------
@@ -148,7 +147,6 @@ class ClusterRR:
         resampling: float | Fraction,
         bias_correction: float | Fraction | None = None,
     ) -> None:
-        """Check every parameter."""
         size = check_integer(k, "k", 2)
         scale = check_fraction(noise_scale, "noise_scale")
         if scale <= 0:
@@ -289,14 +287,12 @@ class ClusterPriors:
     def learn(
         cls, labels: ArrayLike, groups: Groups, k: int, epsilon: float, *, source: EntropySource | None = None
     ) -> ClusterPriors:
-        """Learn a private prior for every group, all for one epsilon.
+        """Learn a private prior for every group, all for one epsilon, with the arguments of :meth:`ClusterRR.release`.
 
         *Proof of privacy.* A row belongs to one group, and groups are public: of two tables that differ in one label
         one histogram differs, and each of them is released with epsilon-DP, by discrete Laplace noise.
 
-        Arguments are those of :meth:`ClusterRR.release`. [G21] prints noise ``dlaplace(epsilon / 2)``: probabilities
-        proportional to ``exp(-abs(x) epsilon / 2)``, the half because a label that is replaced changes two counts. If
-        all noisy counts of a group vanish, its prior is uniform, as Algorithm 4 starts from.
+        If all noisy counts of a group vanish, its prior is uniform, as Algorithm 4 starts from.
 
         Examples
         --------

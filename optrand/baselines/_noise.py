@@ -1,12 +1,7 @@
 r"""Symmetric noise, of real numbers and of integers: densities, moments in closed form, and draws.
 
-With :math:`Z^+ = \max(Z, 0)` the mean and the variance of a clipped release need only
-
-.. math:: R(t) = E[\min(Z^+, t)], \qquad Q(t) = E[\min(Z^+, t)^2],
-
-once for each end. Every kind falls by a constant factor over each period, so that its sums and integrals are those of
-one period times a geometric sum. Every formula here is a sum of positive terms: no digits are lost at small or at large
-epsilon.
+Every kind falls by a constant factor over each period, so that its sums and integrals are those of one period times a
+geometric sum. Every formula here is a sum of positive terms: no digits are lost at small or at large epsilon.
 """
 
 from __future__ import annotations
@@ -22,8 +17,7 @@ import numpy as np
 from scipy import special
 
 from optrand.base._arithmetic import decimal_value, float_below
-from optrand.base._validation import Floats, check_epsilon
-from optrand.errors import InvalidInput
+from optrand.base._validation import Floats
 from optrand.sampling._discrete_noise import discrete_staircase
 from optrand.sampling._entropy import EntropySource, check_width, check_words
 
@@ -54,14 +48,14 @@ class Noise(ABC):
 
     @abstractmethod
     def between(self, low: Floats, high: Floats) -> Floats:
-        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision; `high` may be infinite."""
+        """Compute ``Pr[low < Z <= high]`` for ``0 <= low <= high`` to full precision. `high` may be infinite."""
 
     @abstractmethod
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
         """Compute ``E[min(Z+, t)]`` and ``E[min(Z+, t)**2]`` for ``t >= 0``."""
 
     def mass(self, low: Floats, high: Floats) -> Floats:
-        """Compute the probability between two numbers, ``low < high``; of integers, between halves of odd integers."""
+        """Compute the probability between two numbers, ``low < high``, of integers between halves of odd integers."""
         # By symmetry intervals below 0 are those above it, and one around 0 has two parts and the atom.
         mirrored = high <= 0
         low, high = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
@@ -83,9 +77,8 @@ class LaplaceNoise(Noise):
         return 2 * self.scale * self.scale
 
     def draw(self, count: int, source: EntropySource) -> Floats:
-        """Draw a sign, and a size by inversion of the distribution function."""
-        signs = _draw_signs(source, count)
-        noise: Floats = -self.scale * signs * np.log(draw_uniforms(source, count))
+        # A sign, and a size by inversion of the distribution function.
+        noise: Floats = -self.scale * _draw_signs(source, count) * np.log(draw_uniforms(source, count))
         return noise
 
     def density(self, distances: Floats) -> Floats:
@@ -97,7 +90,7 @@ class LaplaceNoise(Noise):
         return share
 
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Integrate ``Pr[Z > s]`` and ``2 s Pr[Z > s]`` up to the reach. The latter is an incomplete gamma."""
+        # Integrals of Pr[Z > s] and 2 s Pr[Z > s] up to the reach. The latter is an incomplete gamma.
         x = reach / self.scale
         return -self.scale / 2 * np.expm1(-x), self.scale**2 * special.gammainc(2, x)
 
@@ -142,8 +135,7 @@ class _Stairs(Noise):
 
     @property
     def variance(self) -> float:
-        """Sum over both sides of all stairs."""
-        # A stair contributes its own moments and, i stairs away, i times its length: geometric series in i.
+        # Both sides. A stair contributes its own moments and, i stairs away, i times its length: geometric series in i.
         first, second = (float(value) for value in self._on_a_stair(np.array(self.length)))
         fall = -math.expm1(-self.rate)
         return 2 * (second / fall + 2 * self.length * first / math.expm1(self.rate) / fall)
@@ -154,7 +146,7 @@ class _Stairs(Noise):
         return density
 
     def between(self, low: Floats, high: Floats) -> Floats:
-        """Add the rest of the stair of `low`, whole stairs, and a part of the stair of `high`."""
+        # The rest of the stair of `low`, whole stairs, and a part of the stair of `high`.
         stairs = np.floor(low / self.length)
         start = low - stairs * self.length
         stop = np.minimum(high - stairs * self.length, self.length)
@@ -169,7 +161,6 @@ class _Stairs(Noise):
         return share
 
     def cap_moments(self, reach: Floats) -> tuple[Floats, Floats]:
-        """Repeat the sums of a stair: from one stair to the next, the tail falls by one factor."""
         # Whole stairs, each lower than the one before by one factor, and the part of one that is left.
         whole = np.floor(reach / self.length)
         rest = reach - whole * self.length
@@ -233,8 +224,7 @@ class ContinuousStaircase(_Stairs):
 class LatticeStaircase(_Stairs):
     """[B23], Definition 19: the upper level takes `rise` of the `length` integers of every stair, 0 among them.
 
-    With stairs of one integer it is discrete Laplace noise of the rate `epsilon`. Draws have the exact epsilon. A float
-    stands for the decimal that it is written as.
+    With stairs of one integer it is discrete Laplace noise of the rate `epsilon`. A float stands for its decimal.
     """
 
     epsilon: float | Fraction
@@ -278,18 +268,11 @@ def best_gamma(epsilon: float) -> float:
 
     .. math:: \gamma = \frac{(b (1 + b) / 2)^{1/3} - b}{1 - b}, \qquad b = e^{-\varepsilon}
 
-    It is below 1/2, its limit at 0, and about ``exp(-epsilon / 3) / 2**(1 / 3)`` at large epsilon. [GV14] prints
-    :math:`-b / (1 - b) + (b - 2 b^2 + 2 b^4 - b^5)^{1/3} / (2^{1/3} (1 - b)^2)`, whose radicand is :math:`b (1 + b)
-    (1 - b)^3`. Here no near numbers are subtracted.
-
-    Examples
-    --------
-    >>> round(best_gamma(1e-9), 6), round(best_gamma(1.0), 6)
-    (0.5, 0.416737)
+    It is below 1/2, its limit at 0, and about ``exp(-epsilon / 3) / 2**(1 / 3)`` at large epsilon. [GV14] prints the
+    same in a form that subtracts near numbers.
     """
-    budget = check_epsilon(epsilon)
-    fall = -math.expm1(-budget)
-    return math.exp(-budget) * math.expm1((2 * budget + math.log1p(-fall / 2)) / 3) / fall
+    fall = -math.expm1(-epsilon)
+    return math.exp(-epsilon) * math.expm1((2 * epsilon + math.log1p(-fall / 2)) / 3) / fall
 
 
 def best_rise(epsilon: float, length: int) -> int:
@@ -299,21 +282,13 @@ def best_rise(epsilon: float, length: int) -> int:
     :math:`(1 - e^{-\varepsilon}) \sum_j e^{-j \varepsilon} (r + j D)^2`, and the new variance is a mean of that and of
     the old one. The former grows with :math:`r`: once it is above the variance it stays above, so that the variance
     falls and then rises. Bisection finds the minimum in ``O(log(length))`` steps.
-
-    Examples
-    --------
-    >>> [best_rise(epsilon, 52) for epsilon in (0.1, 1.0, 4.0)]
-    [26, 22, 11]
     """
-    budget = check_epsilon(epsilon)
-    if length < 1:
-        raise InvalidInput(f"a stair of {length} integer(s), expected at least one")
-    growth = 1 / math.expm1(budget)
+    growth = 1 / math.expm1(epsilon)
 
     def is_enough(rise: int) -> bool:
         # The moments of a geometric number of stairs, whose mean is `growth`.
         added = rise**2 + 2 * rise * length * growth + length**2 * growth * (1 + 2 * growth)
-        return added >= LatticeStaircase(budget, length, rise).variance
+        return added >= LatticeStaircase(epsilon, length, rise).variance
 
     return 1 + bisect_left(range(1, length), True, key=is_enough)
 
@@ -340,11 +315,8 @@ def _geometric_sum(count: Floats, rate: float) -> Floats:
 
 
 def _weighted_sum(count: Floats, rate: float) -> Floats:
-    """Sum ``i * exp(-rate * i)`` over ``0 <= i < count``.
-
-    It is the geometric sum times ``1 / (exp(x) - 1) - n / (exp(n x) - 1)``. The two poles at 0 cancel and are taken out
-    beforehand.
-    """
+    """Sum ``i * exp(-rate * i)`` over ``0 <= i < count``."""
+    # The geometric sum times 1 / (exp(x) - 1) - n / (exp(n x) - 1), whose poles at 0 cancel and are taken out.
     mean = _without_pole(np.array(rate)) - count * _without_pole(rate * count)
     return _geometric_sum(count, rate) * mean
 

@@ -1,7 +1,7 @@
 r"""Labels that peers exchange without a server ([E22], Algorithm 2), how private that is, and the bounds of [E22].
 
 In a cluster of `n` users the label of one is 0 or 1, and `ones` of the others have the label 1. Every label is flipped
-once, with probability :math:`\alpha`; let :math:`Z` be the number of ones afterwards. Each user copies the flipped
+once, with probability :math:`\alpha`. Let :math:`Z` be the number of ones afterwards. Each user copies the flipped
 label of a user drawn uniformly, and sends the copy to the learner with probability :math:`\theta`. So the number of
 copies is :math:`T \sim \mathrm{Bin}(n, \theta)` whatever the labels are, and the number of ones among them
 
@@ -42,11 +42,12 @@ LEAST_DELTA = 1e-25
 
 @dataclass(frozen=True)
 class Sums:
-    """Where the sums of :class:`PeerPair` are cut, and how many terms are taken together."""
+    """Where the sums of :class:`PeerPair` are cut, how many terms are taken together, and how many pairs are tried."""
 
     omitted: float = 1e-29  # upper bound of the mass that the sums for one pair omit
     rows: int = 64  # binomials that are tabulated at a time, over the numbers of ones that count for them
     single: int = 128  # numbers of copies up to which they are summed one by one
+    exhaustive: int = 128  # cluster size up to which every number of ones among the other users is tried
     # Cuts of larger sums over the number of copies, in standard deviations from its mean.
     offsets: tuple[float, ...] = (-12, -8, -6, -5, *np.arange(-4, 4.1, 0.25).tolist(), 5, 6, 8)
 
@@ -104,7 +105,7 @@ class PeerPair:
         """
         if self.delta(least)[1] <= delta:
             return least
-        # Double until delta is reached, then bisect.
+        # Double until delta is reached, and then bisect.
         low, high = least, max(1.0, 2 * least)
         while high < most and self.delta(high)[1] > delta:
             if high > MAX_EPSILON / 2:
@@ -174,10 +175,6 @@ def _laws(t: int, size: int, flip: float, flipped: tuple[int, Floats]) -> tuple[
     return (1 - flip) * without + flip * with_one, flip * without + (1 - flip) * with_one
 
 
-EXHAUSTIVE = 128
-"""Up to this cluster size every number of ones among the other users is tried."""
-
-
 @dataclass(frozen=True)
 class PeerPrivacy:
     """An epsilon and a delta of one cluster, against the learner.
@@ -186,9 +183,9 @@ class PeerPrivacy:
     ----------
     epsilon, delta : float
     ones : int
-        Number of the other users with the label 1 in the worst case; by symmetry the same number with the label 0.
+        Number of the other users with the label 1 in the worst case, or by symmetry the same number with the label 0.
     exhaustive : bool
-        Whether all such numbers were tried; otherwise powers of two and a search between them.
+        Whether all such numbers were tried, or only powers of two and a search between them.
     """
 
     epsilon: float
@@ -273,13 +270,7 @@ class PeerToPeer:
 
     @property
     def exact_epsilon(self) -> Fraction:
-        """Rational upper bound of the true :attr:`epsilon`, at most 1e-58 above it, for privacy accounts.
-
-        Raises
-        ------
-        InvalidInput
-            Labels that are never or always flipped: epsilon is infinite.
-        """
+        """Rational upper bound of a finite :attr:`epsilon`, at most 1e-58 above it, for privacy accounts."""
         rarer = min(Fraction(self.flip), 1 - Fraction(self.flip))
         if not rarer:
             raise InvalidInput("labels that are never flipped, or always, are not private: take a rate between")
@@ -301,19 +292,12 @@ class PeerToPeer:
     def peer_delta(self, size: int) -> float:
         r"""Compute the delta of one user's view, in addition to :attr:`epsilon`: :math:`|1 - 2\alpha| / n`, rounded up.
 
-        Notes
-        -----
-        A user receives one flipped label, which is that of a given user with probability :math:`1/n` ([E22], Section
-        5.1, prints :math:`1/s`).
+        A user receives one flipped label, which is that of a given user with probability :math:`1/n`.
         """
         return float_above(abs(1 - 2 * Fraction(self.flip)) / check_integer(size, "the size of a cluster", 1))
 
     def delta(self, epsilon: float, size: int) -> PeerPrivacy:
-        """Compute the delta at an epsilon in a cluster of some size, for the worst labels of the other users.
-
-        It is the upper end of :meth:`~optrand.baselines._peer_to_peer.PeerPair.delta`. By the symmetry of labels 0
-        and 1 only half of the numbers of ones are tried.
-        """
+        """Compute the delta at an epsilon in a cluster of some size, rounded up, for the worst labels of others."""
         budget = check_epsilon(epsilon)
         delta, ones, exhaustive = self._worst(size, lambda pair, _: pair.delta(budget)[1])
         return PeerPrivacy(budget, delta, ones, exhaustive)
@@ -321,9 +305,8 @@ class PeerToPeer:
     def at_delta(self, delta: float, size: int) -> PeerPrivacy:
         """Compute the epsilon at a delta from 1e-25 to below 1, for the worst labels of the other users.
 
-        A table is as private as the worst of its clusters, so compute this for each size that occurs. The result is the
-        least epsilon by the upper end of :meth:`~optrand.baselines._peer_to_peer.PeerPair.delta`, to 1e-9. At a
-        smaller delta take the pure :attr:`epsilon`.
+        It is rounded up, by at most 1e-9. A table is as private as the worst of its clusters, so compute this for each
+        size that occurs. At a smaller delta take the pure :attr:`epsilon`.
 
         Examples
         --------
@@ -351,7 +334,7 @@ class PeerToPeer:
 
         # Labels 0 and 1 are symmetric.
         half = (n - 1) // 2
-        if n <= EXHAUSTIVE:
+        if n <= SUMS.exhaustive:
             best, worst = 0, at(0)
             for ones in range(1, half + 1):
                 if (found := at(ones, worst)) > worst:
@@ -408,7 +391,7 @@ def lemma9(mechanism: PeerToPeer, delta: float, size: int) -> float:
               \delta = \exp\Big(-\frac{\alpha \xi^2}{4 (\alpha + 1/s) (1 - \alpha)}\Big)
 
     `size` is `s`, that of the smallest cluster. Hypotheses: :math:`s \alpha \geq 2` and :math:`\xi \leq 3 \alpha
-    \sqrt{\theta s (1 - \alpha)}`; also :math:`\alpha \leq 1/2`, which the proof needs and the lemma omits.
+    \sqrt{\theta s (1 - \alpha)}`. Another is :math:`\alpha \leq 1/2`, which the proof needs and the lemma omits.
     """
     s, alpha, theta = check_integer(size, "the size of a cluster", 1), mechanism.flip, mechanism.rate
     target = check_real(delta, "delta")
@@ -440,7 +423,7 @@ def theorem3(mechanism: PeerToPeer, size: int) -> float:
     Notes
     -----
     The theorem takes :math:`\alpha = 4 \sqrt 2 \log s / \sqrt{\theta s} \leq 1/2`, which takes more than 10,000
-    users even at :math:`\theta = 1`; a larger flip, up to 1/2, serves its proof as well.
+    users even at :math:`\theta = 1`. A larger flip, up to 1/2, serves its proof as well.
     """
     s = check_integer(size, "the size of a cluster", 2)
     if not theorem3_flip(s, mechanism.rate) <= mechanism.flip <= 1 / 2:

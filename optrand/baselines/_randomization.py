@@ -41,11 +41,6 @@ class LabelRandomization(Record):
     InvalidInput
         Probabilities outside [0, 1] or with another sum.
 
-    Notes
-    -----
-    :math:`Q` has the eigenvalue 1 once (:math:`Q q = q`) and :math:`1 - \lambda` on every vector of sum 0: it is
-    singular at :math:`\lambda = 1` and nowhere else, whatever `q` is. The inverse is that of Sherman and Morrison.
-
     Examples
     --------
     >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
@@ -85,13 +80,7 @@ class LabelRandomization(Record):
 
     @cached_property
     def inverse(self) -> Floats:
-        """The inverse of :attr:`matrix`.
-
-        Raises
-        ------
-        InvalidInput
-            The resampling probability is 1, or so near to it that the entries leave the range of floats.
-        """
+        """The inverse of :attr:`matrix`, unless resampling is 1, or so near to it that the entries are no floats."""
         kept = 1 - self.resampling
         if kept == 0:
             raise InvalidInput(
@@ -115,12 +104,6 @@ class LabelRandomization(Record):
         r"""Return the column :math:`Q^{-1}[\cdot, \tilde y]` of each noisy label, as rows of shape ``(n, k)``.
 
         The sum of weight times loss over all labels has, over the noise, the loss at the true label as its mean.
-
-        Examples
-        --------
-        >>> channel = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2))
-        >>> channel.loss_weights([0, 1]).tolist()
-        [[1.75, -0.75], [-0.25, 1.25]]
         """
         weights: Floats = self.inverse.T[check_classes(noisy, self.k)]
         return weights
@@ -152,10 +135,7 @@ class LabelRandomization(Record):
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.int64]:
         """Draw one label for every label in `values`, of any shape, with exactly the stated probabilities.
 
-        Raises
-        ------
-        InvalidInput
-            Values that are not from 0 to ``k-1``. The message does not reveal which, or how many.
+        Values that are not from 0 to ``k-1`` raise :class:`InvalidInput`, which does not reveal which, or how many.
 
         Examples
         --------
@@ -167,16 +147,7 @@ class LabelRandomization(Record):
         return self._sampler.sample(check_classes(values, self.k), source=source).astype(np.int64)
 
     def moments(self, labels: ArrayLike) -> Moments:
-        """Compute the bias and the variance of the released label, read as a number, at some labels.
-
-        Examples
-        --------
-        >>> moments = LabelRandomization((Fraction(1, 4), Fraction(3, 4)), Fraction(1, 2)).moments(
-        ...     [0, 1]
-        ... )
-        >>> moments.biases.tolist(), moments.variances.tolist()
-        ([0.375, -0.125], [0.234375, 0.109375])
-        """
+        """Compute the bias and the variance of the released label, read as a number, at some labels."""
         array = check_classes(labels, self.k).reshape(-1)
         biases = np.array(self.table.biases, dtype=np.float64)
         return Moments(biases[array], self.table.variances[array])
@@ -225,7 +196,6 @@ class UniformRR(LabelRandomization):
 
 
 def check_fraction(given: float | Fraction, name: str, *, most: int | None = None) -> Fraction:
-    """Return the exact value of a float or fraction. Raise if it is not from 0 to `most`, if that is given."""
     exact = Fraction(given if isinstance(given, Fraction) else check_real(given, name))
     if most is not None and not 0 <= exact <= most:
         raise InvalidInput(f"{name} is {float(exact):g}, expected a probability from 0 to {most}")

@@ -133,7 +133,7 @@ class OneHot(Record, ABC):
         return self._repeat(labels, self.k**0.5 * float(bias), float(self.k * variance))
 
     def debiased_moments(self, labels: ArrayLike) -> Moments:
-        """Return the moments of the debiased vectors: no bias, and :attr:`variance` on each coordinate."""
+        """Return the moments of the debiased vectors: their bias is 0, and each coordinate has :attr:`variance`."""
         return self._repeat(labels, 0.0, self.k * self.variance)
 
     def _repeat(self, labels: ArrayLike, bias: float, variance: float) -> Moments:
@@ -152,17 +152,14 @@ class UnaryBits(OneHot):
     -----
     *Privacy* ([Z25], Theorem 1). The probabilities of any vector ``z`` under labels ``y`` and ``y'`` differ in the
     factors of the bits ``y`` and ``y'`` alone. If these two bits are equal, the ratio is 1. Otherwise it is ``r**2`` or
-    its inverse. So ``r = exp(epsilon)`` would spend ``2 * epsilon``. Here ``r`` is a rational *at most* ``exp(epsilon /
-    2)``, short of it by ``2**-50`` of ``exp(epsilon / 2) - 1`` or less, and the coins have that probability exactly:
-    privacy holds in integers, and the ratio :attr:`ratio` is attained.
+    its inverse. Here ``r`` is a rational *at most* ``exp(epsilon / 2)``, short of it by ``2**-50`` of ``exp(epsilon /
+    2) - 1`` or less, and the coins have that probability exactly: privacy holds in integers, and :attr:`ratio` is
+    attained.
 
     *Estimate.* Averaged over any distribution ``eta`` of the label, bit ``j`` has the mean ``1 / (1 + r) + (r - 1) /
     (r + 1) * eta_j`` ([Z25], eq. 24), so ``((1 + r) Z_j - 1) / (r - 1)`` is an unbiased estimate of ``eta_j``. Its
     variance ``r / (r - 1)**2 = 1 / (4 sinh(epsilon / 4)**2)`` is the same for every bit and every label: half of
     ALIBI's ``8 / epsilon**2``, or less.
-
-    Eq. 24 and Theorem 1 are right as printed. Eq. 33 begins with the distance of ``g_j`` from ``eta_j``. For its next
-    line to hold, this must be the distance from the mean of the bit, as in eq. 18.
 
     Cost ``O(k)`` a label: about five nanoseconds a bit, an eighth of an octet of memory.
 
@@ -209,10 +206,7 @@ class UnaryBits(OneHot):
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Octets:
         """Draw a vector of `k` bits for every label. Values have any shape, and the bits an axis of length k more.
 
-        Raises
-        ------
-        InvalidInput
-            Values that are no classes. The message does not reveal which, or how many.
+        Values that are no classes raise :class:`InvalidInput`, which does not reveal which, or how many.
         """
         return self.unpack(self.sample_packed(values, source=source))
 
@@ -231,14 +225,12 @@ class UnaryBits(OneHot):
         packed = np.empty((flat.size, self.width), dtype=np.uint8)
         rows = max(1, BLOCK // self.width)
         for start in range(0, flat.size, rows):
-            self._draw(flat[start : start + rows], packed[start : start + rows], words)
-        return packed.reshape(*classes.shape, self.width)
-
-    def _draw(self, classes: NDArray[np.intp], packed: Octets, source: EntropySource) -> None:
+            part = packed[start : start + rows]
+            part[:] = coins(self.flip, part.size, words).reshape(part.shape)
         # Noise on every bit, zeros in the padding, and then the one-hot vector by an exclusive or.
-        packed[:] = coins(self.flip, packed.size, source).reshape(packed.shape)
         packed[:, -1] &= 256 - (1 << (8 * self.width - self.k))
-        packed[np.arange(classes.size), classes >> 3] ^= (128 >> (classes & 7)).astype(np.uint8)
+        packed[np.arange(flat.size), flat >> 3] ^= (128 >> (flat & 7)).astype(np.uint8)
+        return packed.reshape(*classes.shape, self.width)
 
     def unpack(self, packed: ArrayLike) -> Octets:
         """Unpack the bits of packed vectors, shape ``(..., k)``."""
@@ -291,17 +283,13 @@ class Alibi(OneHot):
     Notes
     -----
     *Privacy.* Two one-hot vectors are 2 apart in the sum of absolute differences, so the densities of any ``o`` under
-    two labels have a ratio of at most ``exp(2 / lambda)``, attained if ``o_y >= 1`` and ``o_y' <= 0``. [Z25]
-    (Appendix B.2) leaves ``lambda`` open. At ``1 / epsilon`` the mechanism would spend ``2 * epsilon``. All this holds
-    for real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to
-    compare with and not to release (``exact`` is False). :class:`UnaryBits` is exact, costs
-    less, and has half the variance or less.
+    two labels have a ratio of at most ``exp(2 / lambda)``, attained if ``o_y >= 1`` and ``o_y' <= 0``. This holds for
+    real numbers: *the noise is drawn in floats*, whose last bits may reveal labels, so this is a baseline to compare
+    with and not to release. :class:`UnaryBits` is exact, costs less, and has half the variance or less.
 
     *Soft label* ([Z25], eq. 29). Of ``f(c) = -sum_k abs(o_k - [k = c])`` all but two terms are common to every class:
     ``f(c) = abs(o_c) - abs(o_c - 1) + const``, and ``abs(x) - abs(x - 1)`` is ``2 x - 1`` clipped to ``[-1, 1]``. So it
-    takes ``O(k)`` time, not ``O(k^2)`` (Section 2), and noise beyond ``[0, 1]`` changes nothing. That the soft label of
-    the truth falls as ``1 / k`` (Appendix B.2) holds for all: under a uniform prior no epsilon-DP randomizer has a
-    posterior above ``exp(epsilon) / (exp(epsilon) + k - 1)``. Eq. 30 divides by zero if no other class is as high.
+    takes ``O(k)`` time, and noise beyond ``[0, 1]`` changes nothing.
 
     Cost ``O(k)`` time and memory a label.
 
@@ -326,7 +314,7 @@ class Alibi(OneHot):
         return noise_scale(2, self.epsilon)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw a noisy one-hot vector for every label; shapes, source and errors as in :meth:`UnaryBits.sample`."""
+        """Draw a noisy one-hot vector for every label, with the parameters and errors of :meth:`UnaryBits.sample`."""
         classes = check_classes(values, self.k)
         words = SystemEntropy() if source is None else source
         noisy, noise = np.empty(classes.size * self.k), LaplaceNoise(self.scale)
@@ -355,12 +343,9 @@ class LatticeAlibi(OneHot):
 
     Notes
     -----
-    *Privacy.* With the rational ``R <= exp(epsilon / (2 m))`` the two coordinates in which two labels differ
-    each change the probability of an output by a factor of at most ``R**m``, and draws have exactly these
-    probabilities.
-
-    *Clipping loses nothing.* The likelihood of a label depends on ``abs(o_c) - abs(o_c - 1)``, which is constant beyond
-    either end ([Z25], eq. 29), so that the soft labels are those of the noise unclipped. With one step it is
+    *Privacy.* With the rational ``R <= exp(epsilon / (2 m))`` the two coordinates in which two labels differ each
+    change the probability of an output by a factor of at most ``R**m``, and draws have exactly these probabilities.
+    Clipping loses nothing: the likelihood of a label is constant beyond either end. With one step it is
     :class:`UnaryBits`.
 
     Examples
@@ -405,7 +390,7 @@ class LatticeAlibi(OneHot):
         return Sampler(self.coordinate)
 
     def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw a noisy vector for every label. Shapes, source and errors are those of :meth:`UnaryBits.sample`."""
+        """Draw a noisy vector for every label, with the parameters and errors of :meth:`UnaryBits.sample`."""
         classes = check_classes(values, self.k)
         coordinates = (classes[..., np.newaxis] == np.arange(self.k)).astype(np.int64)
         noisy: Floats = self._sampler.sample(coordinates, source=source)
@@ -439,13 +424,9 @@ def coins(probability: Fraction, count: int, source: EntropySource) -> Octets:
     """Draw `count` octets of eight independent coins: each bit is 1 with exactly the given probability, below 1.
 
     A coin shows heads where a uniform number in ``[0, 1)`` lies below the probability `q`: at the first binary digit in
-    which the two differ, the number must have the 0.
-
-    *Proof.* After ``t`` rounds a coin is open with probability ``2**-t``: all its digits so far are those of `q`. If
-    the next digit of `q` is 1, a drawn 0 makes heads. If it is 0, a drawn 1 makes tails. Otherwise the coin stays open.
-    Heads has probability ``sum of 2**-t`` over the digits 1 of `q`, which is `q`. The digits come from long division in
-    integers, so nothing is rounded. An octet is open after ``t`` rounds with probability ``1 - (1 - 2**-t)**8``, whose
-    sum over ``t`` is 4.4: the mean number of random octets for eight coins.
+    which the two differ, the number must have the 0. The digits of `q` come from long division in integers. An octet is
+    open after ``t`` rounds with probability ``1 - (1 - 2**-t)**8``, whose sum over ``t`` is 4.4: the mean number of
+    random octets for eight coins.
     """
     heads = np.zeros(count, dtype=np.uint8)
     at, undecided = np.arange(count), np.full(count, 255, dtype=np.uint8)

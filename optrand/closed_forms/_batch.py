@@ -26,7 +26,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class RRWithPriorBatch:
-    """Optimal classification randomizers of `b` priors over `K` labels; ``batch[i]`` is the solution of row `i`.
+    """Optimal classification randomizers of `b` priors over `K` labels, where ``batch[i]`` is the solution of row `i`.
 
     Attributes
     ----------
@@ -51,7 +51,6 @@ class RRWithPriorBatch:
     kept: NDArray[np.bool_] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the priors and find the labels that each row keeps."""
         object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
         object.__setattr__(self, "priors", _check_priors(self.priors))
         kept = kept_labels(self.priors, self.epsilon)
@@ -96,13 +95,13 @@ class RRWithPriorBatch:
         r"""Return one output a row, drawn with no float on the path.
 
         With the rational :math:`R = \mathtt{privacy\_ratio(epsilon)} \leq e^\epsilon` and :math:`k` kept labels, a kept
-        label stays with probability :math:`(R - 1) / (R + k - 1)`; otherwise the output is one of the kept labels, each
+        label stays with probability :math:`(R - 1) / (R + k - 1)`. Otherwise the output is one of the kept labels, each
         with probability :math:`1 / k`.
 
         Parameters
         ----------
         labels : (b,) array of integers
-            The label of each row, from 0 to ``K-1``.
+            The label of each row, from 0 to ``K-1``. The error for others states neither which they are nor how many.
         source : EntropySource, optional
             By default the operating system, the only choice for a release.
 
@@ -110,24 +109,11 @@ class RRWithPriorBatch:
         -------
         (b,) array of integers
 
-        Raises
-        ------
-        InvalidInput
-            Labels of a wrong number or type, or outside ``0 ... K-1``; the message states neither which nor how many.
-
         Notes
         -----
-        *Privacy.* A kept label is its own output with probability :math:`\frac{R - 1}{R + k - 1} + \frac{k}{R + k - 1}
-        \cdot \frac1k = \frac{R}{R + k - 1}` and every other output has :math:`\frac{1}{R + k - 1}`. A label that is not
-        kept has :math:`\frac1k`, between the two. So all ratios are at most :math:`R`, exactly. The number of words
-        used depends on the priors and the words, never on the labels.
-
-        Examples
-        --------
-        >>> from optrand.sampling import SeededEntropy
-        >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2]] * 8, 1.0)
-        >>> batch.sample([0, 0, 0, 0, 1, 1, 1, 2], source=SeededEntropy(1)).max() <= 1
-        np.True_
+        *Privacy.* A kept label is its own output with probability :math:`\frac{R}{R + k - 1}`, and every other output
+        has :math:`\frac{1}{R + k - 1}`. A label that is not kept has :math:`\frac1k`, between the two. So all ratios
+        are at most :math:`R`, exactly. The number of words depends on the priors and the words, never on the labels.
         """
         array = self._check_labels(labels)
         source = SystemEntropy() if source is None else source
@@ -141,7 +127,7 @@ class RRWithPriorBatch:
         return np.where(stays, array, members[starts + draw_integers(sizes, source)])
 
     def likelihood(self, released: ArrayLike) -> Floats:
-        """Return the probability of each row's output under every label, up to a factor per row; shape ``(b, K)``.
+        """Return the probability of each row's output under every label, up to a factor per row, shape ``(b, K)``.
 
         1 at the output, ``1 / R`` at other labels that are kept, and ``(1 + (k - 1) / R) / k`` at the rest.
         """
@@ -164,31 +150,18 @@ class RRWithPriorBatch:
 
 
 def rr_with_prior_batch(priors: ArrayLike, epsilon: float) -> RRWithPriorBatch:
-    """Return :func:`~optrand.closed_forms.rr_with_prior` for every row of a matrix of priors.
+    """Return :func:`~optrand.closed_forms.rr_with_prior` for every row of a (b, K) matrix of priors.
 
-    Parameters
-    ----------
-    priors : (b, K) array
-        Each row the probabilities of the labels ``0 ... K-1``.
-    epsilon : float
-        Privacy budget of each row, in nats.
-
-    Raises
-    ------
-    InvalidInput
-        Priors that are no matrix of probabilities.
-
-    Notes
-    -----
     Cost ``O(b K log K)``, memory ``O(b K)``: 0.05 s for 100,000 priors over 10 labels, 0.6 s for 10,000 over 1,000.
 
     Examples
     --------
     >>> batch = rr_with_prior_batch([[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], 1.0)
-    >>> batch[1].certificate.require(gap=1e-12).lower.__round__(9) == batch.objective[1].round(
-    ...     9
+    >>> (
+    ...     round(batch[1].certificate.require(gap=1e-12).lower, 6),
+    ...     batch.objective.round(6).tolist(),
     ... )
-    np.True_
+    (0.6, [0.584847, 0.6])
     """
     return RRWithPriorBatch(rectangular(priors, "priors"), epsilon)
 
@@ -219,9 +192,8 @@ def _coins(sizes: Counts, ratio: Fraction, source: EntropySource, width: int) ->
     chances = [(ratio - 1) / (ratio + int(size) - 1) for size in distinct]
     # One word decides, unless it equals the leading digits of the probability: then further words are compared with the
     # rest.
-    leading = np.array([(chance.numerator << width) // chance.denominator for chance in chances], dtype=np.uint64)[
-        index
-    ]
+    digits = [(chance.numerator << width) // chance.denominator for chance in chances]
+    leading = np.array(digits, dtype=np.uint64)[index]
     words = check_words(source, sizes.size)
     coins: NDArray[np.bool_] = words < leading
     for row in np.flatnonzero(words == leading).tolist():

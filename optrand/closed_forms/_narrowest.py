@@ -44,37 +44,10 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
 
     Notes
     -----
-    *No other randomizer is unbiased there.* Since :math:`x_{k-1} = E x_0`, an unbiased one has
-    :math:`\mathbb{E}[v - L \mid y_{k-1}] = E \, \mathbb{E}[v - L \mid y_0]`. By privacy no output is more than
-    :math:`E` times as likely for :math:`y_{k-1}` as for :math:`y_0`, so that every output above :math:`L` is just
-    :math:`E` times as likely. In the same way every output below :math:`U` is :math:`E` times as likely for
-    :math:`y_0`. An output in between would be both. So these labels, and by privacy all labels, have the outputs
-    :math:`L` and :math:`U` only, and the mean fixes their probabilities. In a wider interval the two ends are unbiased
-    and private, too, but no longer the best, for the two ends of the narrowest one have a smaller value.
-
-    *Dual.* Let the reduced costs :math:`h_y(v) = \frac12 p_y (v - y)^2 - \alpha_y - \beta_y v` be
-
-    .. math:: h_y(v) = -p_y q(x) + a_y (1 - x) + b_y x, \qquad x = \frac{v - L}{D}, \quad q(x) = \frac{D^2}{2} x (1 - x)
-
-    with :math:`a_0 = b_{k-1} = -t`, :math:`a_{k-1} = b_0 = E t`, and zeros at the inner labels. (Any such function has
-    the leading coefficient :math:`p_y / 2`, so that it belongs to some :math:`\alpha_y, \beta_y`.) The bound of the
-    multipliers is the value, as :math:`\mathbb{E}[h_y] = a_y (1 - x_y) + b_y x_y` is zero for every label:
-    :math:`x_0 = 1 / (E + 1) = 1 - x_{k-1}`.
-
-    They are feasible if no column is cheap, :math:`\sum_y s_y h_y(v) \geq 0` for all :math:`s_y \in \{1, E\}` and all
-    :math:`v` in the interval. With :math:`\sum_y p_y = 1` and :math:`s_y \leq E` it is enough that
-
-    .. math:: t \big( s_0 (E x - (1 - x)) + s_{k-1} (E (1 - x) - x) \big) \geq E q(x).
-
-    For :math:`x \leq 1 / (E + 1)` the first bracket is not positive, so the left side is least at :math:`s_0 = E,
-    s_{k-1} = 1`, where it is :math:`t (E^2 - 1) x`. The right side is at most :math:`\frac12 E D^2 x`. Likewise for
-    :math:`x \geq E / (E + 1)`. In between both brackets are nonnegative, the left side is at least :math:`t (E - 1)`,
-    and the right side at most :math:`\frac18 E D^2`. So
-
-    .. math:: t = \max \Big( \frac{E D^2}{2 (E^2 - 1)}, \frac{E D^2}{8 (E - 1)} \Big)
-
-    will do. In floats the ends are off by rounding, of which the bound takes :math:`E` times its share of the interval:
-    the certified gap is near 1e-15 at a small epsilon, and at most some 1e-12 at an epsilon of 7. Cost ``O(k)``.
+    It is the only unbiased randomizer with outputs there, and the dual proves its value (``docs/mathematics.md``,
+    section 6). In floats the ends are off by rounding, of which the bound takes :math:`E` times its share of the
+    interval: the certified gap is near 1e-15 at a small epsilon, and at most some 1e-12 at an epsilon of 7. Cost
+    ``O(k)``.
 
     Examples
     --------
@@ -93,13 +66,8 @@ def two_ends(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechanism:
 def design_two_ends(problem: Problem) -> Solution:
     """Compute the table of the two ends of a problem's interval in floats, with the dual of :func:`two_ends`.
 
-    They answer the problem if the interval is the narrowest one. The wider it is, the further the bound lies below the
-    value.
-
-    Parameters
-    ----------
-    problem : Problem
-        Unbiased regression of squared loss on two labels or more, with outputs in an interval.
+    The problem is unbiased regression of squared loss on two labels or more, with outputs in an interval. The wider it
+    is than the narrowest one, the further the bound lies below the value.
     """
     labels, low, high = problem.labels, problem.outputs.low, problem.outputs.high
     width = high - low
@@ -109,7 +77,7 @@ def design_two_ends(problem: Problem) -> Solution:
 
 
 def _dual(problem: Problem) -> Dual | None:
-    """Return the multipliers of :func:`two_ends`; None where floats cannot hold them."""
+    """Return the multipliers of :func:`two_ends`, or None where floats cannot hold them."""
     # The origin divides the interval by the golden ratio, so that the distance of one end is no multiple of that of the
     # other, nor is the rounding there.
     golden = (math.sqrt(5) - 1) / 2

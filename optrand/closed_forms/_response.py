@@ -90,7 +90,7 @@ def rr_with_prior(prior: ArrayLike, epsilon: float) -> Mechanism:
     Parameters
     ----------
     prior : (K,) array
-        Probabilities of the labels ``0 ... K-1``; zeros are welcome.
+        Probabilities of the labels ``0 ... K-1``. Zeros are welcome.
     epsilon : float
         Privacy budget in nats.
 
@@ -128,16 +128,10 @@ def design_rr_with_prior(problem: Problem) -> Solution:
 
 
 def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
-    """Build randomized response on some labels in integers, uniform over these for all others.
+    """Build randomized response on the (k,) labels that are kept in integers, uniform over these for all others.
 
     With ``R = r / d`` the rational ratio just below ``exp(epsilon)`` a kept label has the weight ``r`` for itself and
     ``d`` for each of the `m` kept labels besides, times `m`. All other labels have ``r + (m - 1) d`` for each.
-
-    Parameters
-    ----------
-    problem : Problem
-        For classification over the labels.
-    kept : (k,) array of bool
     """
     ratio = privacy_ratio(problem.epsilon)
     size = int(np.count_nonzero(kept))
@@ -158,13 +152,7 @@ def respond_exactly(problem: Problem, kept: NDArray[np.bool_]) -> Mechanism:
 
 
 def kept_labels(priors: Floats, epsilon: float) -> NDArray[np.bool_]:
-    """Return the labels that :func:`rr_with_prior` keeps, for each row of (b, K) priors; cost ``O(b K log K)``.
-
-    Examples
-    --------
-    >>> kept_labels(np.array([[0.5, 0.3, 0.2], [0.25, 0.5, 0.25]]), 1.0).tolist()
-    [[True, True, False], [True, True, True]]
-    """
+    """Return the labels that :func:`rr_with_prior` keeps, for each row of (b, K) priors, in ``O(b K log K)``."""
     gain = math.expm1(check_epsilon(epsilon))
     kept = np.empty(priors.shape, dtype=np.bool_)
     k = np.arange(1, priors.shape[1])

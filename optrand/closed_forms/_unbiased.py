@@ -1,13 +1,12 @@
 """Unbiased regression on the line in closed form, each randomizer with the dual that proves it optimal wherever it is.
 
-Debiased randomized response ([B23], Definition 23) is optimal for a large epsilon; a public gap between labels, then
-one private bit, for a small one.
+Debiased randomized response ([B23], Definition 23) is optimal for a large epsilon. A public gap between labels, then
+one private bit, is optimal for a small one.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -47,7 +46,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
     epsilon : float
         Privacy budget in nats.
     prior : (k,) array, optional
-        Probabilities of the labels; uniform if not given. The randomizer does not depend on it, its value and dual do.
+        Probabilities of the labels, uniform if not given. The randomizer does not depend on it, its value and dual do.
 
     Returns
     -------
@@ -80,7 +79,7 @@ def debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = 
 
 
 def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | None = None) -> Solution:
-    """Compute debiased randomized response and its dual in floats; see :func:`debiased_rr`."""
+    """Compute debiased randomized response and its dual in floats, as of :func:`debiased_rr`."""
     given = check_labels(labels)
     order = np.argsort(given)
     names = given[order]
@@ -103,7 +102,7 @@ def design_debiased_rr(labels: ArrayLike, epsilon: float, *, prior: ArrayLike | 
 
 
 def _from_mean(labels: Floats) -> Floats:
-    """Return the labels less their mean, by way of the lowest label so that labels far from zero lose no digits."""
+    # By way of the lowest label, so that labels far from zero lose no digits.
     with np.errstate(over="ignore"):
         above = labels - labels[0]
     if not np.isfinite(above).all():
@@ -113,7 +112,7 @@ def _from_mean(labels: Floats) -> Floats:
 
 
 def _dual(problem: Problem, offsets: Floats, gain: float) -> Dual | None:
-    """Return the multipliers of :func:`debiased_rr`; None where floats cannot hold them."""
+    """Return the multipliers of :func:`debiased_rr`, or None where floats cannot hold them."""
     prior, x = problem.prior, problem.k / gain
     with np.errstate(over="ignore", invalid="ignore"):
         mean, square = prior @ offsets, prior @ offsets**2
@@ -162,8 +161,8 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
 
     Notes
     -----
-    Proof: ``docs/mathematics.md``, section 11. Up to ``2 k - 2`` outputs. Cost ``O(k log k)``; of a million labels a
-    second.
+    Proof: ``docs/mathematics.md``, section 11. Up to ``2 k - 2`` outputs. Cost ``O(k log k)``: a
+    second for a million labels.
 
     Examples
     --------
@@ -177,12 +176,12 @@ def gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Mechani
 
 
 def design_gap_response(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> Solution:
-    """Compute the gap response and its dual in floats; see :func:`gap_response`."""
+    """Compute the gap response and its dual in floats, as of :func:`gap_response`."""
     problem = unbiased_regression(labels, prior, epsilon)
     if problem.k == 1:
         return _one_label(problem)
     with np.errstate(over="ignore", invalid="ignore"):
-        return _Gaps.of(problem).solution(problem)
+        return _Gaps(problem).solution(problem)
 
 
 def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float) -> bool:
@@ -204,8 +203,7 @@ def gap_response_is_optimal(labels: ArrayLike, prior: ArrayLike, epsilon: float)
     -----
     With :math:`x = E - 1`, the prior :math:`N` of the inner labels, and :math:`a = r_1^2`, :math:`b = r_{k-1}^2` the
     condition is :math:`x^2 N^2 + a + b - 1 \leq 2 \sqrt{a b}`, an inequality between polynomials in :math:`E`. It is
-    decided in ball arithmetic. The precision doubles until the balls are apart, as they are at last, since :math:`E` is
-    transcendental and at :math:`E = 1` the sides differ.
+    decided in ball arithmetic. As :math:`E` is transcendental, the balls are apart at some precision.
 
     Examples
     --------
@@ -226,7 +224,7 @@ def condition_holds(problem: Problem) -> bool:
     if problem.k < 3:
         return True
     below, *within, above = map(arb, problem.prior.tolist())
-    # Both sides are enclosed in balls. The digits double until the balls are apart.
+    # The digits double until the balls of both sides are apart.
     for doublings in count():
         with FLINT, ctx.workprec(64 << doublings):
             inner, excess = sum(within, arb(0)), arb(problem.epsilon).expm1()
@@ -248,48 +246,28 @@ def _one_label(problem: Problem) -> Solution:
     return Solution(problem, randomizer, Dual(np.zeros(1), np.zeros(1)), Stats("gap_response"))
 
 
-@dataclass(frozen=True, eq=False)
 class _Gaps:
     r"""Numbers of the gaps 1 ... k-1, free of cancellation at every epsilon.
 
     With :math:`e = E / (E - 1)^2` and :math:`S_j = 1 - F_j` it is :math:`\rho_j = r_j / (E - 1) = \sqrt{e + F_j S_j}`.
-
-    Attributes
-    ----------
-    d : distances of neighbouring labels
-    below, above : prior before and after each gap
-    past, left : prior of the inner labels before and after each gap
-    rho : :math:`\rho_j`
-    reach : :math:`L / (E - 1)`
     """
 
-    prior: Floats
-    total: float
-    gain: float
-    e: float
-    d: Floats
-    below: Floats
-    above: Floats
-    past: Floats
-    left: Floats
-    rho: Floats
-    reach: float
-
-    @classmethod
-    def of(cls, problem: Problem) -> _Gaps:
-        total = math.fsum(problem.prior)
-        prior, gain = problem.prior / total, math.expm1(problem.epsilon)
+    def __init__(self, problem: Problem) -> None:
+        self.total = math.fsum(problem.prior)
+        self.prior = problem.prior / self.total
+        self.gain = math.expm1(problem.epsilon)
         # E / (E - 1)**2 by factors that do not overflow.
-        e = 1 / gain / -math.expm1(-problem.epsilon)
-        d = np.diff(problem.labels)
-        # Sums from both ends: one minus the other would lose the digits of a light tail.
-        past, left = _sums(prior[1:-1]), _sums(prior[-2:0:-1])[::-1]
-        below, above = prior[0] + past, prior[-1] + left
-        rho = np.sqrt(e + below * above)
-        return cls(prior, total, gain, e, d, below, above, past, left, rho, _dot(d, rho))
+        self.e = 1 / self.gain / -math.expm1(-problem.epsilon)
+        self.d = np.diff(problem.labels)
+        # Prior of the inner labels before and after each gap, and of all labels. Sums from both ends: one minus the
+        # other would lose the digits of a light tail.
+        self.past, self.left = _sums(self.prior[1:-1]), _sums(self.prior[-2:0:-1])[::-1]
+        self.below, self.above = self.prior[0] + self.past, self.prior[-1] + self.left
+        self.rho = np.sqrt(self.e + self.below * self.above)
+        # L / (E - 1)
+        self.reach = _dot(self.d, self.rho)
 
     def solution(self, problem: Problem) -> Solution:
-        """Return the randomizer and dual."""
         origin = problem.origin
         mean = (problem.labels[0] - origin) + _dot(self.d, self.above)
         # sqrt(Q_j / P_j), where Q_j = E - (E - 1) F_j is written without a difference.
@@ -312,13 +290,13 @@ class _Gaps:
         return Solution(problem, randomizer, self.dual(problem, origin, mean), Stats("gap_response"))
 
     def dual(self, problem: Problem, origin: float, mean: float) -> Dual | None:
-        """Return the multipliers that make every column in use cost nothing; None where floats cannot hold them."""
+        """Return the multipliers that make every column in use cost nothing, or None where floats cannot hold them."""
         d, e, rho, reach, below, above = self.d, self.e, self.rho, self.reach, self.below, self.above
         apart = (problem.labels - origin) - mean
         alpha, beta = self.prior * (apart**2 + reach**2) / 2, np.empty(problem.k)
         slope = self.above[1:] - self.below[:-1]
         beta[1:-1] = -self.prior[1:-1] * (reach * (slope / (rho[1:] + rho[:-1])) + apart[1:-1])
-        # At the ends, sums of positive terms; the last label mirrors the first.
+        # At the ends, sums of positive terms. The last label mirrors the first.
         alpha[0], beta[0] = self._end(below, above, self.past, d, e, rho, reach)
         alpha[-1], slope_of_last = self._end(above[::-1], below[::-1], self.left[::-1], d[::-1], e, rho[::-1], reach)
         beta[-1] = -slope_of_last

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from optrand.base._suggestions import public_names
 from optrand.sampling._draw import Sampler
 from optrand.sampling._entropy import KeyedEntropy, RecordStreams, SeededEntropy, SystemEntropy
-from optrand.sampling._priors import private_prior, split_budget
+from optrand.sampling._priors import BudgetSplit, private_prior, split_budget
 from optrand.sampling._rounding import unbiased_rounding
 
 __all__ = [
+    "BudgetSplit",
     "KeyedEntropy",
     "RecordStreams",
     "Sampler",

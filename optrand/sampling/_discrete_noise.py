@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from optrand.errors import InvalidInput
 from optrand.sampling._entropy import EntropySource, SystemEntropy, check_width, check_words
 
 
@@ -75,7 +74,6 @@ class RandomBits:
         return (within + steps * whole) // stride
 
     def laplace(self, scale: Fraction) -> int:
-        """Draw discrete Laplace noise once; see :func:`discrete_laplace`."""
         return self._draw_signed(lambda: self.geometric(scale))
 
     def _draw_signed(self, size: Callable[[], int]) -> int:
@@ -85,10 +83,6 @@ class RandomBits:
             if drawn or not negative:
                 return -drawn if negative else drawn
 
-    def _lower(self, epsilon: Fraction, halves: int) -> bool:
-        """Return True with probability ``2**halves * exp(-epsilon)``, for at most `epsilon` halves."""
-        return all(self._two_over_e() for _ in range(halves)) and self.survives(epsilon - halves)
-
     def _two_over_e(self) -> bool:
         """Return True with probability ``2 exp(-1) = 1 - 1 / 3 + 1 / (3 * 4) - ...``, as in :meth:`bernoulli_exp`."""
         trial = 3
@@ -97,11 +91,14 @@ class RandomBits:
         return trial % 2 == 1
 
     def staircase(self, epsilon: Fraction, sensitivity: int, rise: int) -> int:
-        """Draw discrete staircase noise once; see :func:`discrete_staircase`."""
         lower = sensitivity - rise
         # Halve until the lower level is below the upper one. Each half combines with one unit of epsilon to 2 / e.
         halves = min(int(epsilon), (-(-lower // rise) - 1).bit_length() if lower else 0)
         bound = max(rise << halves, lower)
+
+        # With probability 2**halves * exp(-epsilon).
+        def falls() -> bool:
+            return all(self._two_over_e() for _ in range(halves)) and self.survives(epsilon - halves)
 
         # A round ends on the upper level with weight `rise` and on the lower one with weight ``lower * exp(-epsilon)``,
         # both times ``2**halves`` and over ``2 * bound``.
@@ -110,30 +107,15 @@ class RandomBits:
                 if self.take(1) == 0:
                     if self.below(bound) < rise << halves:
                         return self.below(rise)
-                elif self.below(bound) < lower and self._lower(epsilon, halves):
+                elif self.below(bound) < lower and falls():
                     return rise + self.below(lower)
 
         return self._draw_signed(lambda: within() + sensitivity * self.geometric(1 / epsilon))
 
 
 def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | None = None) -> tuple[int, ...]:
-    """Draw integers with ``Pr[x]`` exactly proportional to ``exp(-abs(x) / scale)``.
+    """Draw integers of any size with ``Pr[x]`` exactly proportional to ``exp(-abs(x) / scale)``, for a scale above 0.
 
-    Parameters
-    ----------
-    scale : Fraction
-        Above 0.
-    count : int
-    source : EntropySource, optional
-        The operating system by default.
-
-    Returns
-    -------
-    tuple of int
-        Integers of any size: a scale of 1e300 is no special case.
-
-    Notes
-    -----
     With the scale ``t / s``: a uniform ``u < t``, kept with probability ``exp(-u / t)``, plus ``t`` times a geometric
     number of successes of probability ``exp(-1)``, has ``Pr[x]`` proportional to ``exp(-x / t)``. Divided by ``s`` and
     rounded down it has ratio ``exp(-s / t)`` ([CKS20], Algorithms 1 and 2). Three to ten microseconds a draw.
@@ -144,8 +126,6 @@ def discrete_laplace(scale: Fraction, count: int, *, source: EntropySource | Non
     >>> discrete_laplace(Fraction(3, 2), 8, source=SeededEntropy(0))
     (-3, -3, 3, 0, 2, 0, 1, 0)
     """
-    if scale <= 0:
-        raise InvalidInput("the scale of discrete Laplace noise must be above 0")
     bits = RandomBits(SystemEntropy() if source is None else source)
     return tuple(bits.laplace(scale) for _ in range(count))
 
@@ -157,24 +137,9 @@ def discrete_staircase(
 
     .. math:: \Pr[x] \propto e^{-\varepsilon (\lfloor |x| / \Delta \rfloor + [|x| \bmod \Delta \geq r])}
 
-    Parameters
-    ----------
-    epsilon : Fraction
-        Above 0, in nats.
-    count : int
-    sensitivity : int
-        Length :math:`\Delta` of a stair, at least 1.
-    rise : int
-        Place :math:`r` on a stair where the probability drops, from 1 to the sensitivity.
-    source : EntropySource, optional
-        The operating system by default.
+    The sensitivity :math:`\Delta` is the length of a stair, and `rise` is the place :math:`r` on it, from 1 to the
+    sensitivity, where the probability drops.
 
-    Returns
-    -------
-    tuple of int
-
-    Notes
-    -----
     The remainder of ``abs(x)`` is on the upper level or the lower one with weights ``r`` and :math:`(\Delta - r)
     e^{-\varepsilon}`, which are coins once both are divided by a bound on the larger, and uniform on it. The number of
     whole stairs is geometric. A negative zero starts again. Few rounds however long the stair, at the best `rise`.
@@ -185,11 +150,5 @@ def discrete_staircase(
     >>> discrete_staircase(Fraction(1), 8, sensitivity=4, rise=2, source=SeededEntropy(0))
     (8, -1, 0, -2, 1, -7, -8, -3)
     """
-    if epsilon <= 0:
-        raise InvalidInput("the epsilon of discrete staircase noise must be above 0")
-    if not 1 <= rise <= sensitivity:
-        raise InvalidInput(
-            f"the staircase drops at {rise} of {sensitivity}, expected a place from 1 to the sensitivity"
-        )
     bits = RandomBits(SystemEntropy() if source is None else source)
     return tuple(bits.staircase(epsilon, sensitivity, rise) for _ in range(count))

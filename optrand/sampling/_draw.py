@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,24 +42,15 @@ from optrand.sampling._entropy import (
 )
 
 Rows = NDArray[np.intp]
+Number = float | np.integer[Any] | np.floating[Any]
 
 
-@dataclass(frozen=True)
-class Weights:
-    """Weights of a table in one list, and the ranges of it that make up each row of a table.
-
-    Attributes
-    ----------
-    masses : list of int
-    outputs : (members,) array of int
-        Output that each weight belongs to.
-    starts, stops : (k, levels) arrays of int
-        Row ``y`` consists of ``masses[starts[y, i] : stops[y, i]]`` for all `i`, in this order.
-    """
+class Weights(NamedTuple):
+    """Weights of a table in one list, and the ranges of it that make up each row of a table."""
 
     masses: list[int]
-    outputs: NDArray[np.int32]
-    starts: NDArray[np.int32]
+    outputs: NDArray[np.int32]  # (members,): output that each weight belongs to
+    starts: NDArray[np.int32]  # (k, levels): row y consists of masses[starts[y, i] : stops[y, i]] for all i
     stops: NDArray[np.int32]
 
     @classmethod
@@ -241,17 +232,8 @@ def settle(sums: Sequence[int], total: int, word: tuple[int, int], source: Entro
     """Decide a draw that begins with a given word, in integers of any size, with further words only if needed.
 
     All ``x`` from ``bits / 2**length`` up to, but not at, ``(bits + 1) / 2**length`` agree if as many sums are at or
-    below ``total`` times the first as are below ``total`` times the second.
-
-    Parameters
-    ----------
-    sums : sequence of int
-        Running sums of the weights but the last, which is the total.
-    total : int
-    word : pair of int
-        The first word, and its width in bits.
-    source : EntropySource
-        Further words of that width.
+    below ``total`` times the first as are below ``total`` times the second. The sums are the running sums of the
+    weights but the last, which is the total, and `word` is a pair of the first word and its width in bits.
     """
     bits, width = word
     length = width
@@ -325,8 +307,14 @@ class Sampler(Record):
         """Outputs that are drawn."""
         return self.table.outputs
 
-    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats:
-        """Draw one output for every label in `values`: see ``Mechanism.sample``."""
+    @overload
+    def sample(self, values: Number, *, source: EntropySource | None = None) -> np.float64: ...
+
+    @overload
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats: ...
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> Floats | np.float64:
+        """Draw one output for every label in `values`, a float for one number: see ``Mechanism.sample``."""
         if source is None:
             source = SystemEntropy()
         width = check_width(source)
@@ -353,9 +341,9 @@ class Sampler(Record):
         flat, ids = check_records(values, ids)
         drawn = np.empty(flat.size)
         for block in split_blocks(flat.size):
-            rows = self._find_rows(flat[block])
-            own = ids[block]
-            self._draw(rows, check_first_words(streams, own), width, _further_words(streams, own), drawn[block])
+            rows, own = self._find_rows(flat[block]), ids[block]
+            further = lambda at, own=own: streams.substream(own[at])  # noqa: E731
+            self._draw(rows, check_first_words(streams, own), width, further, drawn[block])
         return drawn
 
     @cached_property
@@ -399,7 +387,7 @@ class Sampler(Record):
         for at in undecided.tolist():
             drawn[at] = self.outputs[self._settle(int(rows[at]), (int(words[at]), width), further(at))]
 
-    def _sample_number(self, value: float, width: int, source: EntropySource) -> Floats:
+    def _sample_number(self, value: float, width: int, source: EntropySource) -> np.float64:
         """Draw for one value, as in a batch of one, without the overhead of arrays."""
         row = self._index.rows.get(value)
         if row is None:
@@ -408,17 +396,13 @@ class Sampler(Record):
         output = self._prepare(width).find_one(row, word)
         if output < 0:
             output = self._settle(row, (word, width), source)
-        drawn: Floats = self.outputs[output]
+        drawn: np.float64 = self.outputs[output]
         return drawn
 
     def _settle(self, row: int, word: tuple[int, int], source: EntropySource) -> int:
         masses, outputs = self._weights.row(row)
         sums = list(accumulate(masses))
         return outputs[settle(sums[:-1], self.table.total, word, source)]
-
-
-def _further_words(streams: RecordEntropy, ids: NDArray[np.uint64]) -> Callable[[int], EntropySource]:
-    return lambda at: streams.substream(ids[at])
 
 
 class LabelIndex:
@@ -457,7 +441,7 @@ class LabelIndex:
         rows = np.searchsorted(self.labels, floats).clip(max=self.labels.size - 1)
         rows[self.labels[rows] != floats] = -1
         if values.dtype.kind in "iu":
-            # Two integers of this size may become the same float; as a key of a dictionary they stay themselves.
+            # Two integers of this size may become the same float. As a key of a dictionary they stay themselves.
             large = np.flatnonzero((values > MAX_INTEGER) | (values < -MAX_INTEGER))
             rows[large] = [self.rows.get(value, -1) for value in values[large].tolist()]
         return rows
@@ -469,13 +453,7 @@ def split_blocks(size: int) -> Iterator[slice]:
 
 
 def check_numbers(values: ArrayLike) -> NDArray[Any]:
-    """Return private values as an array of any shape, floats of fewer digits as :func:`as_doubles`.
-
-    Raises
-    ------
-    InvalidInput
-        Values that are not integers or floats of at most 64 bits.
-    """
+    """Return private values as an array of any shape, floats of fewer digits as :func:`as_doubles`."""
     array = rectangular(values, "values")
     if array.size and (array.dtype.kind not in "iuf" or array.dtype.itemsize > np.float64().itemsize):
         raise InvalidInput(

@@ -42,7 +42,7 @@ class EntropySource(Protocol):
 
     @property
     def private(self) -> bool:
-        """Whether nobody can predict or repeat the words; False for anything seeded or written down."""
+        """Whether nobody can predict or repeat the words. False for anything seeded or written down."""
         ...
 
     def words(self, count: int) -> Words:
@@ -68,7 +68,7 @@ class RecordEntropy(Protocol):
 
 
 class SystemEntropy:
-    """Words of 64 bits from the operating system's cryptographic generator; the only source fit for a release.
+    """Words of 64 bits from the operating system's cryptographic generator, the only source fit for a release.
 
     Examples
     --------
@@ -126,23 +126,8 @@ def subkey(
 ) -> bytes:
     """Return the key for one purpose, by HKDF-SHA256 of a master key, independent of the keys for all others.
 
-    Parameters
-    ----------
-    master : bytes
-        32 bytes from the operating system.
-    release, dataset, column : str
-        UUID of the release, and the names of its dataset and column.
-    purpose : str
-        ``"prior"`` or ``"labels"``.
-    group : str
-        Group of records with a mechanism of their own.
-    mechanism : str
-        Digest of the mechanism that draws.
-
-    Raises
-    ------
-    InvalidInput
-        A key of another length, or text that is not valid Unicode.
+    `release` is its UUID, `purpose` is "prior" or "labels", `group` one of records with a mechanism of their own, and
+    `mechanism` the digest of the mechanism that draws.
     """
     return _derive(master, release, dataset, column, purpose, group, mechanism)
 
@@ -346,7 +331,7 @@ def _check(words: Words, count: int, width: int) -> Words:
 def draw_integers(sizes: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
     """Draw uniform integers from 0 to ``size - 1``, exactly, for each of the (n,) array of `sizes` above 0.
 
-    Words beyond the last multiple of the size are rejected; the number of words used depends on the sizes and on the
+    Words beyond the last multiple of the size are rejected. The number of words used depends on the sizes and on the
     words alone.
     """
     width = check_width(source)

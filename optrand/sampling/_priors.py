@@ -3,12 +3,9 @@ r"""Priors learned from private labels: exact discrete Laplace noise on counts, 
 The weights of a released mechanism are a function of this prior, so its noise is exact: drawn in integers, for the
 rational number that the float epsilon is.
 
-A prior without zeros is the posterior mean of every count under the noise that was added. A noisy count :math:`x = c +
-Z` has :math:`\Pr[x \mid c] \propto a^{|x - c|}`, :math:`a = e^{-\epsilon / 2}`. The counts are taken as draws from one
-distribution on :math:`0 \ldots n`, constant on the bins :math:`\{0\}, \{1\}, \{2, 3\}, \{4, \ldots, 7\}, \ldots`, whose
-masses are fitted to all noisy counts at once (empirical Bayes): if most labels are empty, it decays, and noisy counts
-within the noise of zero are shrunk towards zero. It is post-processing of the noisy histogram and of the public number
-of rows: it spends nothing.
+A prior without zeros is the posterior mean of every count under the noise that was added, which is post-processing. The
+counts are taken as draws from one distribution, constant on the bins :math:`\{0\}, \{1\}, \{2, 3\}, \{4, \ldots, 7\},
+\ldots`, whose masses are fitted to all noisy counts at once (empirical Bayes; ``docs/mathematics.md``, section 17).
 """
 
 from __future__ import annotations
@@ -32,8 +29,8 @@ PRIOR_SHARE = 1 / 20
 
 The loss of the labels grows about like ``epsilon_2**-2``, so a share ``s`` multiplies it by ``(1 - s)**-2`` or a little
 more. On the weeks-worked labels (k = 53; epsilon 0.3, 1 and 3; 1,000 and 20,000 rows) a share of 1/20 cost 11 to 29 %
-of the optimum that knows the prior, 1/10 23 to 43 % and 1/5 54 to 90 %; a uniform prior, which costs no budget, 0 to
-27 %.
+of the optimum that knows the prior, 1/10 23 to 43 % and 1/5 54 to 90 %. A uniform prior, which costs no budget, cost 0
+to 27 %.
 """
 
 
@@ -44,7 +41,7 @@ class BudgetSplit:
     Attributes
     ----------
     prior : float
-        For the histogram (epsilon_1 of [B23], Algorithm 3); 0 if the prior is public.
+        For the histogram (epsilon_1 of [B23], Algorithm 3), or 0 if the prior is public.
     labels : float
         For the labels (epsilon_2).
     """
@@ -59,13 +56,7 @@ class BudgetSplit:
 
 
 def split_at(epsilon: float, prior_epsilon: float) -> BudgetSplit:
-    """Give `prior_epsilon` to the prior and the rest, rounded down, to the labels.
-
-    Raises
-    ------
-    InvalidInput
-        The prior would take the whole budget or more.
-    """
+    """Give `prior_epsilon` to the prior and the rest, rounded down, to the labels. Raise if nothing is left."""
     whole, part = check_epsilon(epsilon), check_epsilon(prior_epsilon, "prior epsilon")
     if part >= whole:
         raise InvalidInput(
@@ -96,29 +87,8 @@ def split_budget(epsilon: float, k: int, n: int) -> BudgetSplit:
 
 
 def private_histogram(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> tuple[int, ...]:
-    """Add exact discrete Laplace noise of scale ``2 / epsilon`` to counts, which makes them epsilon-DP.
+    """Add exact discrete Laplace noise of scale ``2 / epsilon`` to the number of rows of each of k labels.
 
-    Parameters
-    ----------
-    counts : (k,) array of integers
-        Number of rows of each label. Private.
-    epsilon : float
-        In nats. Taken as the shortest decimal that reads back as the float.
-    source : EntropySource, optional
-        The operating system by default.
-
-    Returns
-    -------
-    tuple of int
-        Counts of the k labels. Entries may be negative.
-
-    Raises
-    ------
-    InvalidInput
-        Counts that are not whole numbers of at least 0.
-
-    Notes
-    -----
     *Proof of privacy.* Neighbours are tables of equally many rows, a public number, that differ in one label: two
     counts change, each by one. The noise of a count has ``Pr[x] / Pr[x + 1] <= exp(epsilon / 2)``, and its inverse too,
     so the probability of any noisy histogram changes by a factor of at most ``exp(epsilon / 2) ** 2``.
@@ -174,8 +144,16 @@ class EstimatedPrior:
 def private_prior(counts: ArrayLike, epsilon: float, *, source: EntropySource | None = None) -> EstimatedPrior:
     """Estimate the prior by [B23], Algorithm 4, with exact discrete noise: a noisy histogram, clipped and normalised.
 
-    Epsilon-DP as post-processing of :func:`private_histogram`, whose parameters these are. If all counts are clipped to
-    zero, the prior is uniform.
+    Epsilon-DP as post-processing of the histogram. If all counts are clipped to zero, the prior is uniform.
+
+    Parameters
+    ----------
+    counts : (k,) array of integers
+        Number of rows of each label, at least 0. Private.
+    epsilon : float
+        In nats. Taken as the shortest decimal that reads back as the float.
+    source : EntropySource, optional
+        The operating system by default, the only choice for a release.
 
     Examples
     --------
@@ -200,34 +178,13 @@ to be seen through the noise.
 
 
 def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
-    r"""Return the prior in which every label has a probability above zero.
+    r"""Return the prior in which every label has a probability above zero, from the public number of rows.
 
     .. math:: p_y = (1 - \lambda) \frac{m_y}{\sum_z m_z} + \frac{\lambda}{k}, \qquad
               m_y = E[c_y \mid x_y], \quad \lambda = 10^{-6}
 
-    Parameters
-    ----------
-    estimate : EstimatedPrior
-        Noisy counts with the noise of :func:`~optrand.sampling._priors.private_histogram`. Clipping them at zero loses
-        nothing (Notes).
-    rows : int
-        Number of rows that were counted, public.
-
-    Returns
-    -------
-    (k,) array
-        Positive probabilities. Uniform if no noisy count is above zero.
-
-    Raises
-    ------
-    InvalidInput
-        Fewer than one row.
-
-    Notes
-    -----
-    *Clipping loses nothing.* For :math:`x \leq 0` the likelihood of ``c`` is :math:`a^{c - x} = a^{-x} a^c`, that of
-    :math:`x = 0` up to a factor without ``c``; and likewise above ``rows``. ``docs/mathematics.md``, section 17, has
-    the sums over a bin. Cost ``O(k log(rows))`` a round.
+    It is uniform if no noisy count is above zero. That counts were clipped at zero loses nothing
+    (``docs/mathematics.md``, section 17). Cost ``O(k log(rows))`` a round.
     """
     if rows < 1:
         raise InvalidInput(f"cannot smooth a histogram of {rows} row(s): expected at least one")
@@ -236,22 +193,20 @@ def smoothed_prior(estimate: EstimatedPrior, rows: int) -> Floats:
     low, high = _bins(rows)
     likelihoods, means = _over_bins(counts[:, np.newaxis], low, high, max(estimate.epsilon / 2, SMALLEST_NORMAL))
     masses = np.full(low.size, 1 / low.size)
-    posterior = _posterior(likelihoods, masses)
     # Expectation maximisation. The fit only has to be better than a flat one, so that its steps are few.
-    rounds = 100
-    for _ in range(rounds):
-        # One additional count, spread over all bins, keeps every bin possible.
-        masses = (posterior.sum(axis=0) + 1 / low.size) / (k + 1)
-        posterior = _posterior(likelihoods, masses)
+    steps = 100
+    for step in range(steps + 1):
+        joint = likelihoods * masses
+        posterior = joint / joint.sum(axis=1, keepdims=True)
+        if step < steps:
+            # One additional count, spread over all bins, keeps every bin possible.
+            masses = (posterior.sum(axis=0) + 1 / low.size) / (k + 1)
     expected = (posterior * means).sum(axis=1)
     return frozen((1 - FLOOR) * (expected / expected.sum()) + FLOOR / k)
 
 
 def noise_variance(epsilon: float) -> float:
-    r"""Return the variance of the noise on a count of :func:`private_histogram`.
-
-    .. math:: \frac{2 r}{(1 - r)^2}, \qquad r = e^{-\varepsilon / 2}
-    """
+    """Return the variance ``2 r / (1 - r)**2``, ``r = exp(-epsilon / 2)``, of noise of :func:`private_histogram`."""
     return 1 / (2 * math.sinh(epsilon / 4) ** 2)
 
 
@@ -262,27 +217,8 @@ def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: fl
 
     .. math:: p_g \propto n_g q + \Bigl(1 - \frac{(k - 2) v}{\lVert h_g - n_g q \rVert^2}\Bigr)_{\!+} (h_g - n_g q) .
 
-    So histograms that do not differ, or that differ by less than the noise, share the mixture.
-
-    Parameters
-    ----------
-    counts : (pools, k) array of int
-        Noisy, as they were drawn: some may be negative.
-    rows : (pools,) array of int
-        Rows that each of them counts, public.
-    epsilon : float
-        Budget that the histograms spent.
-
-    Returns
-    -------
-    (pools, k) array
-
-    Examples
-    --------
-    >>> shrink_histograms(
-    ...     np.array([[600, 300, 100], [100, 300, 600]]), np.array([1000, 1000]), 0.2
-    ... ).round(2).tolist()
-    [[0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]
+    So histograms that do not differ, or that differ by less than the noise, share the mixture. The (pools, k) counts
+    are noisy as they were drawn, so that some may be negative. The (pools,) rows that each of them counts are public.
     """
     if len(counts) == 1:
         clipped = tuple(max(count, 0) for count in counts[0].tolist())
@@ -300,16 +236,9 @@ def shrink_histograms(counts: NDArray[np.int64], rows: NDArray[Any], epsilon: fl
     return priors
 
 
-def _posterior(likelihoods: Floats, masses: Floats) -> Floats:
-    joint = likelihoods * masses
-    posterior: Floats = joint / joint.sum(axis=1, keepdims=True)
-    return posterior
-
-
 def _bins(rows: int) -> tuple[Floats, Floats]:
     """Return the first and last count of each bin."""
-    starts = [0, *(1 << i for i in range(rows.bit_length()))]
-    low = np.array([float(start) for start in starts])
+    low = np.array([0.0, *(float(1 << i) for i in range(rows.bit_length()))])
     return low, np.append(low[1:] - 1, float(rows))
 
 

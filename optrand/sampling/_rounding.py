@@ -27,7 +27,7 @@ class KnotCells:
     ----------
     knots : (n,) array
     left : array of int
-        Index of the knot at or below each value; the one before last for the last knot itself.
+        Index of the knot at or below each value, or the one before last for the last knot itself.
     share : array
         Probability of the knot above, in floats.
     """
@@ -137,14 +137,8 @@ def _round(values: Floats, knots: Floats, source: EntropySource) -> Floats:
     # few units of 2**-53, less than this one. Only words that near to the edge are decided exactly.
     relative = 2.0**-50
     for at in np.flatnonzero(np.abs(drawn - edge) <= relative * (drawn + edge) + 2).tolist():
-        ends = float(knots[cells.left[at]]), float(knots[cells.left[at] + 1])
-        up[at] = _is_below(float(values[at]), ends, int(words[at]), source)
+        low, high = map(Fraction, knots[cells.left[at] : cells.left[at] + 2].tolist())
+        share = (Fraction(float(values[at])) - low) / (high - low)
+        up[at] = settle([share.numerator], share.denominator, (int(words[at]), width), source) == 0
     rounded: Floats = knots[cells.left + up]
     return rounded
-
-
-def _is_below(value: float, ends: tuple[float, float], word: int, source: EntropySource) -> bool:
-    """Return whether a uniform number that begins with `word` is below the exact probability of the upper end."""
-    low, high = map(Fraction, ends)
-    share = (Fraction(value) - low) / (high - low)
-    return settle([share.numerator], share.denominator, (word, source.width), source) == 0

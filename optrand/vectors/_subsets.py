@@ -38,6 +38,8 @@ from optrand.model._table import Table
 from optrand.sampling import Sampler
 from optrand.sampling._entropy import EntropySource, SystemEntropy, draw_integers
 from optrand.vectors._bound import (
+    ClassGroups,
+    Counts,
     VectorDual,
     exp_above,
     lower_bound,
@@ -45,7 +47,6 @@ from optrand.vectors._bound import (
     subset_selection_loss,
     subset_size,
 )
-from optrand.vectors._groups import ClassGroups, Counts
 
 MOST_SETS = 1 << 16
 """Largest number of subsets that are written out as a table."""
@@ -79,7 +80,7 @@ class UnbiasedVectors(Record):
     counts : (n, m) array of int
         Types of the subsets.
     masses : (n,) array of Python integers
-        Positive; the total over all subsets of a type.
+        Positive. The total over all subsets of a type.
     ratio : Fraction
         ``R``, proven to be at most ``exp(epsilon)``.
     dual : VectorDual or None
@@ -156,7 +157,7 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def value(self) -> float:
-        """Half the expected squared distance from the one-hot vector, under the prior; rounded up."""
+        """Half the expected squared distance from the one-hot vector, under the prior, rounded up."""
         return float_above(self.exact_value)
 
     @cached_property
@@ -174,17 +175,8 @@ class UnbiasedVectors(Record):
     def certificate(self) -> Certificate:
         """Certificate: privacy and unbiasedness in rationals, the value, and a lower bound for every such randomizer.
 
-        `upper` is :attr:`exact_value`, rounded up; `lower` a dual bound, rounded down; `bias` that of the floats in
+        `upper` is :attr:`exact_value`, rounded up, `lower` a dual bound, rounded down, and `bias` that of the floats in
         :attr:`vectors`, which round unbiased rationals.
-
-        Examples
-        --------
-        >>> import optrand
-        >>> proof = optrand.unbiased_vectors([0.4, 0.3, 0.2, 0.1], 1.0).certificate.require(
-        ...     gap=1e-12
-        ... )
-        >>> proof.lower <= proof.upper, proof.epsilon <= 1.0
-        (True, True)
         """
         exactly = not any(self._square_biases(*self._decoder))
         # A larger ratio allows more randomizers: a bound at a rational above exp(epsilon) holds at exp(epsilon).
@@ -207,7 +199,7 @@ class UnbiasedVectors(Record):
 
     @cached_property
     def bias(self) -> float:
-        """Largest distance of the mean of :attr:`vectors`, floats as they are, from the one-hot vector; rounded up."""
+        """Largest distance of the mean of :attr:`vectors`, floats as they are, from the one-hot vector, rounded up."""
         # A root is less than the float after the one that it is rounded to.
         return max(math.nextafter(math.sqrt(float_above(square)), math.inf) for square in self._float_biases)
 
@@ -218,7 +210,7 @@ class UnbiasedVectors(Record):
         ----------
         values : array of class numbers, any shape, or one number
         source : EntropySource, optional
-            Where random words come from; by default the operating system, the only choice for a release.
+            Where random words come from, by default the operating system, the only choice for a release.
 
         Returns
         -------
@@ -240,17 +232,9 @@ class UnbiasedVectors(Record):
         return self.decode(self.sample_sets(values, source=source))
 
     def sample_sets(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[np.bool_]:
-        """Draw a subset for every label, as a row of K bits; :meth:`decode` makes it the vector of :meth:`sample`.
+        """Draw a subset for every label, as a row of K bits. :meth:`decode` makes it the vector of :meth:`sample`.
 
         Parameters and errors are those of :meth:`sample`.
-
-        Examples
-        --------
-        >>> import optrand
-        >>> from optrand.sampling import SeededEntropy
-        >>> randomizer = optrand.unbiased_vectors([0.25] * 4, 1.0)
-        >>> randomizer.sample_sets([2, 0], source=SeededEntropy(1)).astype(int).tolist()
-        [[0, 0, 1, 0], [1, 0, 0, 0]]
         """
         classes = _validation.check_classes(values, self.k)
         words, flat = SystemEntropy() if source is None else source, classes.reshape(-1)
@@ -286,14 +270,7 @@ class UnbiasedVectors(Record):
         return vectors.reshape(given.shape)
 
     def exact_vector(self, members: ArrayLike) -> tuple[Fraction, ...]:
-        """Return the vector of one subset, given by its classes, in rationals: without any bias.
-
-        Examples
-        --------
-        >>> import optrand
-        >>> sum(optrand.unbiased_vectors([0.25] * 4, 1.0).exact_vector([2])) == 1
-        True
-        """
+        """Return the vector of one subset, given by its classes, in rationals: without any bias."""
         inside = np.zeros(self.k, dtype=np.bool_)
         inside[_validation.check_classes(members, self.k)] = True
         numbers = [int(inside[part].sum()) for part in self.groups.members]
@@ -309,8 +286,6 @@ class UnbiasedVectors(Record):
         groups = self.groups.of[_validation.check_classes(labels, self.k).reshape(-1)]
         lengths = np.array([math.sqrt(float(square)) for square in self._float_biases])
         return Moments(lengths[groups], np.array([float(square - 1) for square in self._squares])[groups])
-
-    # ------------------------------------------------------------------------------------------- the table, written out
 
     @cached_property
     def sets(self) -> NDArray[np.bool_]:
@@ -349,8 +324,6 @@ class UnbiasedVectors(Record):
     def vectors(self) -> Floats:
         """Vector of each subset, shape ``(n, K)``: floats nearest to rationals that have no bias."""
         return frozen(self._decode(self.sets, np.repeat(np.arange(self.masses.size), self._multiplicities)))
-
-    # ---------------------------------------------------------------------------------------------------- exact numbers
 
     @cached_property
     def _multiplicities(self) -> list[int]:
@@ -413,7 +386,8 @@ class UnbiasedVectors(Record):
     def _float_biases(self) -> list[Fraction]:
         """Squared bias of the floats, for a class of each group."""
         digits = max(map(places, self._floats))
-        inside, outside = (_integers(part, digits) for part in self._floats)
+        integers = (scale_to_integers(part.ravel(), digits) for part in self._floats)
+        inside, outside = (np.array(part, dtype=object).reshape(self.counts.shape) for part in integers)
         return self._square_biases(inside, outside, [1 << digits] * self.groups.m)
 
     def _square_biases(self, inside: Integers, outside: Integers, scales: list[int]) -> list[Fraction]:
@@ -437,8 +411,6 @@ class UnbiasedVectors(Record):
             squares.append(square)
         return squares
 
-    # ------------------------------------------------------------------------------------------------------------ draws
-
     @cached_property
     def _sampler(self) -> Sampler:
         """Sampler of types and of whether the label is in the subset, by group."""
@@ -452,7 +424,7 @@ class UnbiasedVectors(Record):
         return [slice(start, start + rows) for start in range(0, count, rows)]
 
     def _draw(self, classes: NDArray[np.intp], source: EntropySource) -> NDArray[np.bool_]:
-        """Draw subsets: the type and the membership of the label first, then uniform subsets of the others."""
+        # The type and the membership of the label first, and then uniform subsets of the others.
         own = self.groups.of[classes]
         drawn = self._sampler.sample(own, source=source).astype(np.intp)
         types, held = drawn % self.masses.size, drawn < self.masses.size
@@ -478,12 +450,6 @@ class UnbiasedVectors(Record):
         inside, outside = (part[types][:, self.groups.of] for part in self._floats)
         vectors: Floats = np.where(sets, inside, outside)
         return vectors
-
-
-def _integers(numbers: Floats, digits: int) -> Integers:
-    flat = np.empty(numbers.size, dtype=object)
-    flat[:] = scale_to_integers(numbers.reshape(-1), digits)
-    return flat.reshape(numbers.shape)
 
 
 def _adjugate(matrix: Integers) -> tuple[Integers, int]:
