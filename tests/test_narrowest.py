@@ -163,9 +163,7 @@ def compare_closed_forms(seed, count, every):
         # What rounding outputs costs, where a loss is next to none, is no fault of a formula.
         rounding = split_cost(mechanism) if proof.gap > 1e-10 else 0.0
         assert proof.findings == ()
-        # Rounding of the ends of the narrowest interval counts exp(epsilon) times in its bound.
-        ends = 1e-15 * math.exp(problem.epsilon) if isinstance(problem.outputs, Interval) else 0.0
-        assert proof.gap - rounding / proof.upper <= max(PROVEN, ends), (seed, number)
+        assert proof.gap - rounding / proof.upper <= PROVEN, (seed, number)
         if number % every == 0:
             with suppress(SolverFailed):
                 other = tabulate(ReducedDual()(problem)).certificate

@@ -115,9 +115,7 @@ def two_ends_within(problem: Problem) -> Solution | None:
     if wider > 1e-10 * (high - low):
         return None
     found = design_two_ends(problem)
-    # From an epsilon of 14 or so on the rounding of the ends alone costs more, and no solver answers with less.
-    rounding = min(1.0, 1e-15 * math.exp(problem.epsilon))
-    return found if decide_gap(found) <= max(PROVEN, rounding) else None
+    return found if decide_gap(found) <= PROVEN else None
 
 
 def feasible_answer(problem: Problem) -> Solution:

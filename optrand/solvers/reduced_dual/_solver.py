@@ -23,6 +23,7 @@ import numpy as np
 from optrand import losses
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import PROVEN
+from optrand.closed_forms._narrowest import design_two_ends
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Solution, Stats
@@ -383,7 +384,7 @@ class ReducedDual(GuardedSolver):
         return best
 
     def _candidates(self, reduced: Reduced, end: float) -> Iterator[Candidate]:
-        """Generate the candidate of each attempt, and for few labels without bias in an interval those of cones."""
+        """Generate the candidate of each attempt, and without bias in an interval those of cones and of the two ends."""
         # A failed attempt is no failure of the problem: the next one has other arcs and other steps.
         for attempt in self.attempts:
             with suppress(TooWide, np.linalg.LinAlgError):
@@ -395,6 +396,11 @@ class ReducedDual(GuardedSolver):
                 for solution in candidates(*solve_cones(reduced.problem)):
                     found = replace(solution, problem=reduced.problem)
                     yield Candidate(found, estimated_gap(found), solution.stats.iterations)
+        # From an epsilon of 14 or so on rounding of the narrowest interval's ends costs more than is asked, and leaves
+        # nothing to iterate on.
+        if reduced.boxed and self.attempts:
+            found = design_two_ends(reduced.problem)
+            yield Candidate(found, estimated_gap(found), 0)
 
 
 def _refuse_close_labels(problem: Problem) -> None:
