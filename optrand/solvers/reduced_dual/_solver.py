@@ -384,7 +384,7 @@ class ReducedDual(GuardedSolver):
         return best
 
     def _candidates(self, reduced: Reduced, end: float) -> Iterator[Candidate]:
-        """Generate the candidate of each attempt, and without bias in an interval those of cones and of the two ends."""
+        """Generate the candidate of each attempt, and in an interval without bias those of cones and two ends."""
         # A failed attempt is no failure of the problem: the next one has other arcs and other steps.
         for attempt in self.attempts:
             with suppress(TooWide, np.linalg.LinAlgError):
