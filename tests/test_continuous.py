@@ -22,7 +22,6 @@ from optrand.studies._continuous import (
     ContinuousPrior,
     Knots,
     continuous_mechanism,
-    knot_sweep,
     place_knots,
 )
 
@@ -143,22 +142,22 @@ def test_knots_added_to_others_never_hurt(inner, extra, epsilon):
     assert fine.loss(prior) <= coarse.loss(prior) * (1 + 1e-8)
 
 
-def test_a_sweep_ends_where_every_value_is_a_knot():
+def test_more_knots_end_where_every_value_is_one():
     prior = ContinuousPrior(np.arange(12), 0.8 ** np.arange(12))
-    rows = knot_sweep(prior, 1.0, counts=range(2, 13))
     everything = certify(solve(unbiased_regression(prior.values, prior.weights, 1.0)))
-    assert [row.knots for row in rows] == list(range(2, 13))
-    assert rows[-1].added == 0
-    assert rows[-1].total == pytest.approx(everything.upper, rel=1e-9)
-    for row in rows:
-        assert row.gap < 1e-8
-        assert row.total == row.added + row.randomizer
+    added = []
+    for n in range(2, 13):
+        knots = place_knots(prior, n)
+        made = continuous_mechanism(prior, 1.0, knots=knots)
+        proof = made.mechanism.certificate.require(gap=1e-8)
+        added.append(knots.added)
+        assert made.loss(prior) == pytest.approx(knots.added + proof.upper, rel=1e-8)
         # Knots are labels that the optimum for all values could mix: nothing is better than all of them.
-        assert row.total >= everything.lower * (1 - 1e-9)
-        again = continuous_mechanism(prior, 1.0, knots=row.knots)
-        assert again.loss(prior) == pytest.approx(row.total, rel=1e-8)
-    added = [row.added for row in rows]
+        assert made.loss(prior) >= everything.lower * (1 - 1e-9)
+    assert knots.values.tolist() == prior.values.tolist()
+    assert added[-1] == 0
     assert added == sorted(added, reverse=True)
+    assert made.loss(prior) == pytest.approx(everything.upper, rel=1e-9)
 
 
 def test_knots_may_be_given_in_three_ways():

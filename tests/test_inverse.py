@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import optrand.studies._inverse
+import optrand.studies._unknowns
 from optrand import Dual, certify, classification, losses, lower_bound, regression, solve, unbiased_regression
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model._problem import Interval
 from optrand.studies import adaptive_outputs, smallest_epsilon
-from optrand.studies._inverse import LARGEST, SMALLEST, EpsilonBracket
+from optrand.studies._unknowns import LARGEST, SMALLEST, EpsilonBracket
 
 TOLERANCE = 1e-6
 """The default: how far apart the ends may be, in nats."""
@@ -204,21 +204,21 @@ def failing_between(low, high):
 
 def test_an_epsilon_that_cannot_be_told_is_gone_around(monkeypatch):
     """The middle of a bracket may be too close to call: a quarter and three quarters of it are not."""
-    monkeypatch.setattr(optrand.studies._inverse, "solve", failing_between(1.49, 1.51))
+    monkeypatch.setattr(optrand.studies._unknowns, "solve", failing_between(1.49, 1.51))
     bracket = smallest_epsilon(two_labels(), loss=two_labels_loss(1.0))
     assert bracket.high - bracket.low <= TOLERANCE
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.9, 1.2), (0.5, math.inf), (0.0, math.inf), (0.0, 2.0)])
 def test_where_nothing_is_proven_around_the_answer_it_is_said(monkeypatch, low, high):
-    monkeypatch.setattr(optrand.studies._inverse, "solve", failing_between(low, high))
+    monkeypatch.setattr(optrand.studies._unknowns, "solve", failing_between(low, high))
     with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
         smallest_epsilon(two_labels(), loss=two_labels_loss(1.0))
 
 
 def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypatch):
     """Nothing can be told above 1.3, the upper end among it: the search goes on nearer to the lower end."""
-    monkeypatch.setattr(optrand.studies._inverse, "solve", failing_between(1.3, math.inf))
+    monkeypatch.setattr(optrand.studies._unknowns, "solve", failing_between(1.3, math.inf))
     bracket = smallest_epsilon(two_labels(0.4), loss=two_labels_loss(1.0))
     assert bracket.high - bracket.low <= TOLERANCE
     assert bracket.low <= 1 + 1e-12 <= bracket.high + 1e-11
@@ -226,7 +226,7 @@ def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypat
 
 def test_mechanisms_alone_do_not_exclude_anything(monkeypatch):
     """Answers without multipliers reach losses, but nothing is ever out of reach."""
-    monkeypatch.setattr(optrand.studies._inverse, "solve", lambda problem: replace(solve(problem), dual=None))
+    monkeypatch.setattr(optrand.studies._unknowns, "solve", lambda problem: replace(solve(problem), dual=None))
     with pytest.raises(NotCertified, match="neither reach the loss nor prove"):
         smallest_epsilon(two_labels(), loss=0.3)
 

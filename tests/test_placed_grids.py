@@ -20,8 +20,7 @@ from optrand.model._problem import Interval, regression, unbiased_range, unbiase
 from optrand.sampling._rounding import KnotCells
 from optrand.solvers import design, solve
 from optrand.studies._adaptive import adaptive_outputs, descend, lattice_around, optimum_on
-from optrand.studies._continuous import ContinuousPrior, Knots, place_knots
-from optrand.studies._placement import Placements
+from optrand.studies._continuous import ContinuousPrior, Knots, Placements, place_knots
 
 point_sets = st.lists(st.integers(-40, 40), min_size=2, max_size=9, unique=True).map(lambda xs: np.sort(xs) / 4)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import _safe_indexing, get_tags, indexable
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from optrand.accounting._spent import Spent
 from optrand.base._arithmetic import float_above
@@ -28,6 +29,7 @@ from optrand.learning._targets import (
     Debiased,
     Start,
     Target,
+    check_estimator,
     check_estimator_fits,
     probabilities,
     target_of,
@@ -36,8 +38,8 @@ from optrand.learning._training import Training, clip_to_range
 from optrand.model._problem import unbiased_range
 
 
-class _PrivateFit(BaseEstimator):  # type: ignore[misc]
-    """Common part of the two estimators: one fit, and its account."""
+class _PrivateFit:
+    """Common part of the two estimators, before the mixins of scikit-learn: a fit, its account, a public score."""
 
     def __init__(
         self, estimator: Any, epsilon: float | None, plan: Plan | None, labels: Any, random_state: Any
@@ -77,24 +79,27 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise InvalidInput("y is None (requires y to be passed, but the target y is None)")
         if is_release(y):
-            releases = releases_of(y, _num_samples(X))
-            spent = account_of(releases, _num_samples(X))
-            self._set_domain(releases[0].domain)
-            self._train(lambda: self._learn(X, releases), releases, [], lambda: spent)
-            return self
+            given = releases_of(y, _num_samples(X))
+            self._set_domain(given[0].domain)
+            return self._train(partial(self._learn, X, given), given, [], partial(account_of, given, _num_samples(X)))
         labels = self._holder(y)
         self._set_domain(labels.domain)
-        self._check_rows(X, labels)
-        plan = self._plan(X)
-        self._check_kind(plan)
+        if _num_samples(X) != len(labels):
+            raise InvalidInput(f"X has {_num_samples(X)} samples and y {len(labels)}, expected a label for each row")
+        labels.require(Spent(self._budget()))
+        plan = self._plan(X) if self.plan is None else self.plan
+        regresses = isinstance(self, RegressorMixin)
+        one = "TwoStages()" if regresses else "Stages(2)"
+        expect(plan, Plan, "plan", f"a plan such as {one}")
+        if plan.for_numbers != regresses:
+            raise InvalidInput(f"{plan} is a plan for {'numbers' if plan.for_numbers else 'classes'}: take {one}")
         self._check_plan(X, plan, labels.domain)
         training = self._training(X, labels, plan)
-        self._train(lambda: plan.train(training), training.releases, training.priors, lambda: labels.spent)
-        return self
+        return self._train(partial(plan.train, training), training.releases, training.priors, lambda: labels.spent)
 
     def _train(
-        self, train: Callable[[], Any], releases: list[LabelRelease], priors: list[Any], spent: Callable[[], Spent]
-    ) -> None:
+        self, train: Callable[[], Any], releases: list[Any], priors: list[Any], spent: Callable[[], Spent]
+    ) -> Any:
         """Train a model. Releases and account are kept even if it raises, since they are paid for."""
         self.__dict__.pop("estimator_", None)
         self.releases_, self.priors_ = releases, priors
@@ -103,14 +108,7 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         finally:
             self.spent_ = spent()
             self.epsilon_ = float_above(self.spent_.epsilon)
-
-    def _check_kind(self, plan: Plan) -> None:
-        """Refuse a plan of the other estimator, which would fail once the labels are paid for."""
-        regresses = isinstance(self, RegressorMixin)
-        one = "TwoStages()" if regresses else "Stages(2)"
-        expect(plan, Plan, "plan", f"a plan such as {one}")
-        if plan.for_numbers != regresses:
-            raise InvalidInput(f"{plan} is a plan for {'numbers' if plan.for_numbers else 'classes'}: take {one}")
+        return self
 
     def _holder(self, y: Any) -> PrivateLabels:
         if isinstance(y, PrivateLabels):
@@ -131,11 +129,6 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
         if self.epsilon is None:
             raise InvalidInput("epsilon is None, expected the privacy that a fit may spend: only a release needs none")
         return check_epsilon(self.epsilon)
-
-    def _check_rows(self, X: Any, labels: PrivateLabels) -> None:
-        if _num_samples(X) != len(labels):
-            raise InvalidInput(f"X has {_num_samples(X)} samples and y {len(labels)}, expected a label for each row")
-        labels.require(Spent(self._budget()))
 
     def _features(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -163,10 +156,6 @@ class _PrivateFit(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")
 
-
-class _PublicScore:
-    """Score that refuses private labels. As a mixin it stands before those of scikit-learn, which have a score."""
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score predictions on labels that are public: accuracy, or for a regressor the coefficient of determination.
 
@@ -183,7 +172,7 @@ class _PublicScore:
         return float(scored.score(X, y, sample_weight))
 
 
-class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ignore[misc]
+class LabelDPClassifier(_PrivateFit, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier whose training spends at most `epsilon` of label privacy on any row.
 
     Parameters
@@ -264,7 +253,7 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         return guesses
 
     def _plan(self, X: Any) -> Plan:  # noqa: ARG002
-        return Stages(1) if self.plan is None else self.plan
+        return Stages(1)
 
     def _set_domain(self, domain: Domain) -> None:
         self._order = domain.order
@@ -297,17 +286,15 @@ class LabelDPClassifier(_PublicScore, ClassifierMixin, _PrivateFit):  # type: ig
         rows = _rehearsal_rows(X)
         if hasattr(self.estimator, "check_input"):
             self.estimator.check_input(_safe_indexing(X, rows), k)
-            return
-        if target.descends(self.estimator, informed=informed):
-            return
-        repeated, labels = np.repeat(rows, 2), np.column_stack([rows % k, (rows + 1) % k]).reshape(-1)
-        # Negative weights are refused by some estimators: better now than after the draw.
-        weights = np.tile([1.5, -0.5 if isinstance(target, Debiased) else 0.5], rows.size)
-        options = {"sample_weight": weights} if target.weighted else {}
-        clone(self.estimator).fit(_safe_indexing(X, repeated), labels, **options).predict_proba(X)
+        elif not target.descends(self.estimator, informed=informed):
+            labels = np.column_stack([rows % k, (rows + 1) % k]).reshape(-1)
+            # Negative weights are refused by some estimators: better now than after the draw.
+            weights = np.tile([1.5, -0.5 if isinstance(target, Debiased) else 0.5], rows.size)
+            options = {"sample_weight": weights} if target.weighted else {}
+            clone(self.estimator).fit(_safe_indexing(X, np.repeat(rows, 2)), labels, **options).predict_proba(X)
 
 
-class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: ignore[misc]
+class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regressor whose training spends at most `epsilon` of label privacy on any row.
 
     Parameters
@@ -386,8 +373,6 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         return [release.randomizer.certificate for release in self.releases_]
 
     def _plan(self, X: Any) -> Plan:
-        if self.plan is not None:
-            return self.plan
         return default_plan(_num_samples(X), math.inf if self.epsilon is None else check_epsilon(self.epsilon))
 
     def _set_domain(self, domain: Domain) -> None:
@@ -422,26 +407,14 @@ class LabelDPRegressor(_PublicScore, RegressorMixin, _PrivateFit):  # type: igno
         # Without bias noisy labels lie outside the range of the labels. The first of two stages is always unbiased.
         unbiased = numbers.size > 1 and (two_stages or penalty == math.inf)
         low, high = unbiased_range(numbers, self._budget()) if unbiased else (numbers.min(), numbers.max())
-        for estimator in (self.estimator, getattr(plan, "first", None)):
-            if estimator is not None or estimator is self.estimator:
-                self._rehearse(X, estimator, np.linspace(low, high, 8), weighted=two_stages)
-
-    def _rehearse(self, X: Any, estimator: Any, noisy: Floats, *, weighted: bool) -> None:
-        """Raise the errors that an estimator raises at these features, with noisy labels that mean nothing."""
-        missing = [name for name in ("fit", "predict") if not hasattr(estimator, name)]
-        if missing:
-            raise InvalidInput(
-                f"the estimator {type(estimator).__name__} has no {' and no '.join(missing)}, expected a regressor"
-            )
-        if weighted and not has_fit_parameter(estimator, "sample_weight"):
-            raise InvalidInput(
-                f"the estimator {type(estimator).__name__} takes no sample_weight, which two stages need: "
-                "take another estimator, put the steps of a pipeline before this regressor, or take OnePrior"
-            )
-        rows = _rehearsal_rows(X)
-        weights = {"sample_weight": np.ones(rows.size)} if weighted else {}
-        some = _safe_indexing(X, rows)
-        clone(estimator).fit(some, noisy[rows % noisy.size], **weights).predict(some)
+        needs, first = "two stages need" if two_stages else None, getattr(plan, "first", None)
+        for estimator in (self.estimator,) if first is None else (self.estimator, first):
+            check_estimator(estimator, "predict", "a regressor", needs, "this regressor, or take OnePrior")
+            # Raise the errors that it raises at these features, with noisy labels that mean nothing.
+            rows, noisy = _rehearsal_rows(X), np.linspace(low, high, 8)
+            some = _safe_indexing(X, rows)
+            weights = {"sample_weight": np.ones(rows.size)} if two_stages else {}
+            clone(estimator).fit(some, noisy[rows % 8], **weights).predict(some)
 
 
 def _rehearsal_rows(X: Any) -> NDArray[np.intp]:
@@ -451,14 +424,12 @@ def _rehearsal_rows(X: Any) -> NDArray[np.intp]:
 
 def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
     """Return the numbers of rows with a missing or infinite entry, as far as numpy can decide it."""
-    if sparse.issparse(X):
-        entries = cast("Any", X).tocoo()
-        return np.unique(entries.row[~np.isfinite(entries.data)]).astype(np.intp)
     if hasattr(X, "isna"):
         gaps = np.asarray(X.isna())
     else:
         try:
-            gaps = ~np.isfinite(np.asarray(X, dtype=np.float64))
+            # A sum over a row of a sparse matrix is finite if all of its entries are.
+            gaps = ~np.isfinite(np.asarray(X.sum(axis=1) if sparse.issparse(X) else X, dtype=np.float64))
         except (TypeError, ValueError):
             return np.zeros(0, dtype=np.intp)
     return np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1))

@@ -26,49 +26,6 @@ from optrand.sampling._priors import private_histogram
 Drawn = TypeVar("Drawn")
 
 
-_LEARN_FROM_CLUSTERS = (ClusterRR, ClusterPriorRR, PeerToPeer)
-
-
-class _Store:
-    """Labels and account that all slices share."""
-
-    def __init__(self, codes: Codes, domain: Domain, budget: Spent, source: EntropySource) -> None:
-        self.codes = codes
-        self.domain = domain
-        self.odometer = Odometer(codes.size, budget=budget)
-        self.budget = budget
-        self.source = source
-        self.process = os.getpid()
-        self.lock = threading.Lock()
-
-    def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
-        """Charge, then draw. What fails afterwards is not refunded, and says nothing that may hold a label."""
-        if os.getpid() != self.process:
-            raise OverBudget(
-                "the private labels were copied into another process, whose account would not be theirs: release in "
-                "the process that made them (n_jobs=1, or threads)"
-            )
-        if not spent.exact and self.budget.exact:
-            raise InvalidInput(
-                "the noise is drawn in floats, whose privacy holds for real numbers only: take an exact randomizer, "
-                "or make the labels with allow_inexact=True for an experiment"
-            )
-        # Charge first: a draw that fails may have shown something of the labels.
-        self.odometer.charge(rows, spent)
-        try:
-            with self.lock:
-                return draw(self.codes[rows], self.source)
-        except OptrandError as error:
-            # Repeats no label. The frames behind it hold some.
-            failure: OptrandError = error.with_traceback(None)
-        except Exception as error:
-            failure = DrawFailed(
-                f"the draw ended in {type(error).__name__}, whose message is withheld, as it may repeat labels; the "
-                "rows have paid. Try the randomizer on labels that are not private"
-            )
-        raise failure
-
-
 def _refuse(done: str) -> Any:
     """Return a method that refuses what would give labels an account of their own."""
 
@@ -142,7 +99,7 @@ class PrivateLabels:
 
     ndim: ClassVar[Literal[1]] = 1
 
-    __slots__ = ("_rows", "_store")
+    __slots__ = ("_budget", "_codes", "_domain", "_lock", "_odometer", "_process", "_rows", "_source")
 
     @suggest_parameters
     def __init__(
@@ -155,39 +112,42 @@ class PrivateLabels:
         source: EntropySource | None = None,
         allow_inexact: bool = False,
     ) -> None:
-        declared = Domain.of(labels)
-        budget = Spent(epsilon, delta, exact=not allow_inexact)
-        if budget.epsilon <= 0:
+        self._domain = Domain.of(labels)
+        self._budget = Spent(epsilon, delta, exact=not allow_inexact)
+        if self._budget.epsilon <= 0:
             raise InvalidInput("epsilon is 0, expected a budget above 0 (nats)")
-        if budget.delta >= 1:
+        if self._budget.delta >= 1:
             raise InvalidInput("delta is 1 or more, which promises nothing: expected less")
-        words = SystemEntropy() if source is None else source
-        self._store = _Store(declared.codes(y), declared, budget, words)
-        self._rows: Rows = np.arange(self._store.codes.size)
+        self._source = SystemEntropy() if source is None else source
+        self._codes = self._domain.codes(y)
+        self._rows: Rows = np.arange(self._codes.size)
+        self._odometer = Odometer(self._codes.size, budget=self._budget)
+        self._process = os.getpid()
+        self._lock = threading.Lock()
 
     @property
     def domain(self) -> Domain:
         """The declared labels."""
-        return self._store.domain
+        return self._domain
 
     @property
     def budget(self) -> Spent:
         """Budget of each row."""
-        return self._store.budget
+        return self._budget
 
     @property
     def private(self) -> bool:
         """Whether nobody can repeat the noise: False with a seeded source, which protects nobody."""
-        return self._store.source.private
+        return self._source.private
 
     @property
     def spent(self) -> Spent:
         """Largest payment of a row of this view, exactly."""
-        return Spent.most(set(self._store.odometer.of_rows(self._rows)))
+        return Spent.most(set(self._odometer.of_rows(self._rows)))
 
     def of_rows(self, rows: ArrayLike) -> tuple[Spent, ...]:
         """Return the exact payment of each of some rows."""
-        return self._store.odometer.of_rows(self._rows[self._places(rows)])
+        return self._odometer.of_rows(self._rows[self._places(rows)])
 
     @property
     def shape(self) -> tuple[int]:
@@ -203,7 +163,8 @@ class PrivateLabels:
             # As scikit-learn indexes the first axis of an array.
             rows = rows[0]
         view = object.__new__(PrivateLabels)
-        view._store = self._store
+        for name in self.__slots__:
+            setattr(view, name, getattr(self, name))
         view._rows = self._rows[self._places(rows)]
         return view
 
@@ -232,7 +193,7 @@ class PrivateLabels:
         places = self._places(rows)
         spent = _cost(randomizer)
         given = label_inputs(randomizer, self.domain)
-        if isinstance(randomizer, _LEARN_FROM_CLUSTERS):
+        if isinstance(randomizer, (ClusterRR, ClusterPriorRR, PeerToPeer)):
             return self._release_clusters(places, randomizer, groups, spent)
         size = len(randomizer) if hasattr(type(randomizer), "__len__") else places.size
         if size != places.size:
@@ -305,9 +266,34 @@ class PrivateLabels:
     def draw(self, rows: Rows, spent: Spent, draw: Callable[[Codes, EntropySource], Drawn]) -> Drawn:
         """Charge rows of this view, then call `draw` with the numbers of their classes and the source of randomness.
 
-        For learners that must see labels, such as noisy gradients: `draw` has to be private for what is charged.
+        For learners that must see labels, such as noisy gradients: `draw` has to be private for what is charged. If it
+        fails, nothing is refunded, and the message holds no label.
         """
-        return self._store.draw(self._rows[rows], spent, draw)
+        if os.getpid() != self._process:
+            raise OverBudget(
+                "the private labels were copied into another process, whose account would not be theirs: release in "
+                "the process that made them (n_jobs=1, or threads)"
+            )
+        if not spent.exact and self._budget.exact:
+            raise InvalidInput(
+                "the noise is drawn in floats, whose privacy holds for real numbers only: take an exact randomizer, "
+                "or make the labels with allow_inexact=True for an experiment"
+            )
+        own = self._rows[rows]
+        # Charge first: a draw that fails may have shown something of the labels.
+        self._odometer.charge(own, spent)
+        try:
+            with self._lock:
+                return draw(self._codes[own], self._source)
+        except OptrandError as error:
+            # Repeats no label. The frames behind it hold some.
+            failure: OptrandError = error.with_traceback(None)
+        except Exception as error:
+            failure = DrawFailed(
+                f"the draw ended in {type(error).__name__}, whose message is withheld, as it may repeat labels; the "
+                "rows have paid. Try the randomizer on labels that are not private"
+            )
+        raise failure
 
     def require(self, spent: Spent) -> None:
         """Refuse unless every row of this view can still pay an amount.
@@ -317,7 +303,7 @@ class PrivateLabels:
         OverBudget
             Some row cannot. Nothing was charged.
         """
-        after = Spent.most(set(self._store.odometer.of_rows(self._rows))) + spent
+        after = self.spent + spent
         if not after.within(self.budget):
             raise OverBudget(
                 f"{spent} more would take at least one row to {after}, over the budget of {self.budget}: nothing was "

@@ -202,18 +202,21 @@ def target_of(given: str | Target) -> Target:
 
 def check_estimator_fits(estimator: Any, target: Target, *, informed: bool = False) -> None:
     """Refuse an estimator that cannot be trained by a target, with cluster priors if `informed`."""
-    if target.descends(estimator, informed=informed):
-        return
-    missing = [name for name in ("fit", "predict_proba") if not hasattr(estimator, name)]
+    if not target.descends(estimator, informed=informed):
+        needs = f"target={type(target).__name__} needs" if target.weighted else None
+        way = "this classifier, or target='labels'"
+        check_estimator(estimator, "predict_proba", "a classifier with probabilities", needs, way)
+
+
+def check_estimator(estimator: Any, predict: str, kind: str, weighted: str | None, way: str) -> None:
+    """Refuse an estimator without fit and `predict`, or without the sample_weight that something needs."""
+    name, missing = type(estimator).__name__, [each for each in ("fit", predict) if not hasattr(estimator, each)]
     if missing:
+        raise InvalidInput(f"the estimator {name} has no {' and no '.join(missing)}, expected {kind}")
+    if weighted and not has_fit_parameter(estimator, "sample_weight"):
         raise InvalidInput(
-            f"the estimator {type(estimator).__name__} has no {' and no '.join(missing)}, expected a classifier with "
-            "probabilities"
-        )
-    if target.weighted and not has_fit_parameter(estimator, "sample_weight"):
-        raise InvalidInput(
-            f"the estimator {type(estimator).__name__} takes no sample_weight, which target={type(target).__name__} "
-            "needs: take another estimator, put the steps of a pipeline before this classifier, or target='labels'"
+            f"the estimator {name} takes no sample_weight, which {weighted}: take another estimator, put the steps of "
+            f"a pipeline before {way}"
         )
 
 

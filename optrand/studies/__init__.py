@@ -20,23 +20,19 @@ from optrand.studies._adaptive import AdaptiveOutputs, adaptive_outputs
 from optrand.studies._continuous import (
     ContinuousMechanism,
     ContinuousPrior,
-    KnotCount,
     Knots,
     continuous_mechanism,
-    knot_sweep,
     place_knots,
 )
-from optrand.studies._inverse import EpsilonBracket, smallest_epsilon
 from optrand.studies._many import Sweep, SweepRow, solve_many, sweep
 from optrand.studies._paths import Path, Paths, count_outputs, decompose_paths
-from optrand.studies._worst_case import minimax
+from optrand.studies._unknowns import EpsilonBracket, minimax, smallest_epsilon
 
 __all__ = [
     "AdaptiveOutputs",
     "ContinuousMechanism",
     "ContinuousPrior",
     "EpsilonBracket",
-    "KnotCount",
     "Knots",
     "Path",
     "Paths",
@@ -46,7 +42,6 @@ __all__ = [
     "continuous_mechanism",
     "count_outputs",
     "decompose_paths",
-    "knot_sweep",
     "minimax",
     "place_knots",
     "smallest_epsilon",

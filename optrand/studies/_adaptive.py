@@ -1,7 +1,7 @@
 r"""Few outputs that lose little: placed for the problem, and certified against the optimum over all outputs.
 
 Unbiased rounding of the optimum's outputs to a grid adds exactly half its variance to the loss, which is an upper bound
-for that grid (``docs/mathematics.md``, section 10). :mod:`optrand.studies._placement` minimises the bound over grids.
+for that grid (``docs/mathematics.md``, section 10). :class:`.Placements` minimises the bound over grids.
 From there outputs move down the slope of the optimal value. Let :math:`M` be the optimum on a grid and :math:`\beta`
 its multipliers of the means. The output :math:`v_i` enters the Lagrangian as :math:`\sum_y M_{y i} \big(p_y (v_i -
 y)^2 / 2 - \beta_y v_i\big)`, so the slope in :math:`v_i` is
@@ -34,7 +34,7 @@ from optrand.model._randomizer import Randomizer, Solution, Stats
 from optrand.programs import algorithm1
 from optrand.solvers import design
 from optrand.solvers._dispatch import exact_mechanism
-from optrand.studies._placement import Placements
+from optrand.studies._continuous import Placements
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,17 @@
 """A randomizer for a continuum of labels: round to a knot without bias, then randomize the knot.
 
-The prior is one on an interval, and the knots are placed for it. Privacy, unbiasedness and the exact loss:
-``docs/mathematics.md``, section 10.
+The prior is one on an interval, and the knots are placed for it, by an exact dynamic programme. Privacy, unbiasedness
+and the exact loss: ``docs/mathematics.md``, section 10.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
 from optrand.base._validation import (
@@ -23,7 +23,6 @@ from optrand.base._validation import (
     check_values,
     expect,
     frozen,
-    rectangular,
     suggest_parameters,
 )
 from optrand.errors import InvalidInput
@@ -32,7 +31,9 @@ from optrand.model._problem import unbiased_regression
 from optrand.sampling._entropy import EntropySource
 from optrand.sampling._rounding import KnotCells, check_knots, unbiased_rounding
 from optrand.solvers import solve
-from optrand.studies._placement import Placements
+
+Places = NDArray[np.intp]
+Cost = Callable[[Places, Places], Floats]
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -117,13 +118,6 @@ class ContinuousPrior:
         """Mean label."""
         return float(self.weights @ self.values)
 
-    def even_knots(self, n: int) -> Knots:
-        """Space `n` knots evenly, for comparison with placed ones."""
-        knots = np.linspace(self.low, self.high, _check_count(n))
-        # The ends exactly, whatever rounding there is in between.
-        knots[[0, -1]] = self.low, self.high
-        return Knots(self, knots)
-
 
 @dataclass(frozen=True, eq=False)
 class Knots:
@@ -196,13 +190,14 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     -----
     A dynamic programme finds the minimum over all real knots, in ``O(n m log m)``
     for ``m`` values: 50 knots of 2,000 values in 0.06 s, of 100,000 in 7 s. It is the least *added* loss; the loss of
-    the randomizer depends on the knots much less (:func:`optrand.studies.knot_sweep`).
+    the randomizer depends on the knots much less (:func:`continuous_mechanism`).
 
     Examples
     --------
     >>> prior = ContinuousPrior(np.arange(101), np.exp(-np.arange(101) / 10))
     >>> best = place_knots(prior, 6)
-    >>> best.values.tolist(), round(best.added, 3), round(prior.even_knots(6).added, 3)
+    >>> even = Knots(prior, np.linspace(0, 100, 6))
+    >>> best.values.tolist(), round(best.added, 3), round(even.added, 3)
     ([0.0, 7.0, 16.0, 28.0, 48.0, 100.0], 8.131, 29.685)
     """
     _check_prior(prior)
@@ -350,7 +345,7 @@ def continuous_mechanism(
     epsilon : float
         Privacy budget in nats.
     knots : int, Knots or (n,) array
-        The number to place (:func:`optrand.studies.place_knots`), or the knots. :func:`knot_sweep` helps to choose.
+        The number to place (:func:`optrand.studies.place_knots`), or the knots.
 
     Raises
     ------
@@ -372,64 +367,98 @@ def continuous_mechanism(
     if isinstance(knots, (int, np.integer)):
         chosen = place_knots(prior, int(knots))
     else:
-        chosen = Knots(prior, knots.values if isinstance(knots, Knots) else rectangular(knots, "knots"))
-    problem = unbiased_regression(chosen.values, chosen.probabilities, epsilon)
-    return ContinuousMechanism(solve(problem))
+        chosen = Knots(prior, getattr(knots, "values", knots))
+    return ContinuousMechanism(solve(unbiased_regression(chosen.values, chosen.probabilities, epsilon)))
 
 
-@dataclass(frozen=True)
-class KnotCount:
-    """Cost of a number of knots, in half squared errors.
+class Placements:
+    r"""Best two, three, ... of at least two increasing points with weights, to which rounding adds the least variance.
 
-    Attributes
-    ----------
-    knots : int
-    added : float
-        Loss of rounding to the knots.
-    randomizer : float
-        Certified loss of the optimal unbiased randomizer of the knots, under their prior.
-    gap : float
-        Certified relative gap of that optimum.
+    Unbiased rounding between two neighbours :math:`a < b` of the chosen points adds :math:`C(a, b) = \sum_{a < x < b}
+    w_x (x - a)(b - x)`. The sum over neighbours is to be least for a number of points, the first and the last among
+    them. Each further point takes ``O(m log m)`` time and ``O(m)`` memory, when it is asked for.
+
+    *Choosing from the set itself loses nothing.* Hold all chosen points but one, :math:`t`, and move that one between
+    two neighbours of the set. Then :math:`C(a, t) + C(t, b)` is a sum of terms :math:`(x - a)(t - x)` and :math:`(x -
+    t)(b - x)`, linear in :math:`t`: one of the two neighbours is as good. ∎
+
+    *Monotone choices.* For :math:`a \leq b \leq c \leq d`, with :math:`z_+ = \max(z, 0)`,
+
+    .. math:: C(a, d) + C(b, c) - C(a, c) - C(b, d)
+              = \sum_x w_x \big((x - a)_+ - (x - b)_+\big) \big((d - x)_+ - (c - x)_+\big) \geq 0.
+
+    So the best last-but-one point never moves back as the last one moves on, and halving the range of last points finds
+    all of them, all ranges of one depth in one pass over arrays.
     """
 
-    knots: int
-    added: float
-    randomizer: float
-    gap: float
+    def __init__(self, points: Floats, weights: Floats) -> None:
+        self._width = float(points[-1] - points[0])
+        x = (points - points[0]) / self._width - 0.5
+        moments = [np.concatenate(([0.0], np.cumsum(weights * x**power))) for power in range(3)]
 
-    @property
-    def total(self) -> float:
-        """Total loss of a label, exactly the sum of the two."""
-        return self.added + self.randomizer
+        def cost(a: Places, b: Places) -> Floats:
+            """`C`, from prefix sums: of two points that coincide, 0."""
+            inside, first, second = (moment[np.maximum(b, a + 1)] - moment[a + 1] for moment in moments)
+            total: Floats = np.maximum((x[a] + x[b]) * first - second - x[a] * x[b] * inside, 0.0)
+            return total
+
+        self._cost = cost
+        every = np.arange(points.size)
+        # Entry j of the costs: the least variance below each point with that point and at most j + 1 points before it.
+        self._costs = [cost(np.zeros_like(every), every)]
+        self._choices: list[Places] = []
+
+    def compute_variance(self, n: int) -> float:
+        """Return the variance that rounding to the best `n` points adds, times the weights."""
+        self._reach(n)
+        return float(self._costs[n - 2][-1]) * self._width**2
+
+    def places(self, n: int) -> Places:
+        """Return the indices of the best `n` points. Fewer if more would add nothing."""
+        self._reach(n)
+        places = [self._costs[0].size - 1]
+        for choice in reversed(self._choices[: n - 2]):
+            places.append(int(choice[places[-1]]))
+        return np.unique([0, *places])
+
+    def fewest(self, added: float) -> int:
+        """Return the least number of points that adds at most `added`."""
+        n = 2
+        while self.compute_variance(n) > added and n < self._costs[0].size:
+            n += 1
+        return n
+
+    def _reach(self, n: int) -> None:
+        while len(self._costs) < n - 1:
+            costs, choices = _one_more(self._costs[-1], self._cost)
+            self._costs.append(costs)
+            self._choices.append(choices)
 
 
-def knot_sweep(prior: ContinuousPrior, epsilon: float, *, counts: Iterable[int]) -> tuple[KnotCount, ...]:
-    """Compute the added and total loss of each number of knots in `counts`, placed by :func:`place_knots`.
+def _one_more(before: Floats, cost: Cost) -> tuple[Floats, Places]:
+    """Minimise ``before[a] + C(a, b)`` over ``a <= b`` for every `b`; return also the first `a` that attains it.
 
-    Knots added to others never raise the total. Sets that are not nested may, by a little. `epsilon` is in nats.
-
-    Raises
-    ------
-    NotCertified
-        As :func:`optrand.solve`.
-
-    Examples
-    --------
-    >>> prior = ContinuousPrior(np.arange(101), np.exp(-np.arange(101) / 10))
-    >>> for row in knot_sweep(prior, 1.0, counts=[2, 3, 5, 9, 17]):
-    ...     print(
-    ...         f"{row.knots:2d} {row.added:7.3f} {row.randomizer:8.3f}",
-    ...         f"{row.total:8.3f} {row.gap < 1e-9}",
-    ...     )
-     2 380.296 4603.368 4983.664 True
-     3  61.871 4796.858 4858.730 True
-     5  13.077 4778.710 4791.787 True
-     9   3.036 4765.143 4768.178 True
-    17   0.691 4764.350 4765.041 True
+    Every pass settles the middle of each open range of `b`, whose `a` then bounds those of both halves.
     """
-    placed = [place_knots(prior, count) for count in counts]
-    problems = [unbiased_regression(knots.values, knots.probabilities, epsilon) for knots in placed]
-    proofs = [mechanism.certificate for mechanism in map(solve, problems)]
-    return tuple(
-        KnotCount(knots.n, knots.added, proof.upper, proof.gap) for knots, proof in zip(placed, proofs, strict=True)
-    )
+    size = before.size
+    least, choice = np.empty(size), np.empty(size, dtype=np.intp)
+    # Columns: the first and the last b of a range, and the lowest and the highest a that may be its best.
+    ranges = np.array([[0, size - 1, 0, size - 1]], dtype=np.intp)
+    while ranges.size:
+        first, last, low, high = ranges.T
+        middle = (first + last) // 2
+        # All candidates of all open ranges in one array, range after range.
+        counts = np.minimum(high, middle) - low + 1
+        starts = np.cumsum(counts) - counts
+        options = np.arange(counts.sum()) - np.repeat(starts - low, counts)
+        totals = before[options] + cost(options, np.repeat(middle, counts))
+        least[middle] = np.minimum.reduceat(totals, starts)
+        # Of equal minima the first, so that choices stay monotone.
+        hits = np.flatnonzero(totals == np.repeat(least[middle], counts))
+        _, earliest = np.unique(np.searchsorted(starts, hits, side="right"), return_index=True)
+        best = options[hits[earliest]]
+        choice[middle] = best
+        below = np.stack((first, middle - 1, low, best), axis=1)[first < middle]
+        above = np.stack((middle + 1, last, best, high), axis=1)[middle < last]
+        ranges = np.concatenate((below, above))
+    return least, choice

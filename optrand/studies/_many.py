@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import check_real, expect, suggest_parameters
 from optrand.certificates._certificate import Certificate
-from optrand.errors import Infeasible, InvalidInput, NotCertified, OptrandError, OutOfTime, SomeFailed
+from optrand.errors import Infeasible, InvalidInput, OptrandError, OutOfTime, SomeFailed
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Problem
 from optrand.solvers import Solver, solve
@@ -108,8 +108,11 @@ def solve_many(
     if on_error not in ("raise", "return"):
         raise InvalidInput(f"on_error is {on_error!r}, expected 'raise' or 'return'")
     check_solver(solver)
+    limit = time_limit if time_limit == math.inf else check_real(time_limit, "time_limit")
+    if limit < 0:
+        raise InvalidInput(f"time_limit is {limit:g}, expected seconds from 0 to math.inf")
     # By the wall clock, which workers in other processes read as well.
-    end = time.time() + _check_limit(time_limit)
+    end = time.time() + limit
     given = _check_problems(problems)
     late = OutOfTime(f"no answer within the time limit of {time_limit:g} s: pass a larger time_limit, or an executor")
     # Equal problems are one key. All are late until they are answered.
@@ -164,13 +167,6 @@ def _complete(
             future.cancel()
 
 
-def _check_limit(time_limit: float) -> float:
-    limit = time_limit if time_limit == math.inf else check_real(time_limit, "time_limit")
-    if limit < 0:
-        raise InvalidInput(f"time_limit is {limit:g}, expected seconds from 0 to math.inf")
-    return limit
-
-
 def _check_problems(problems: Iterable[Problem]) -> list[Problem]:
     if isinstance(problems, Problem) or not isinstance(problems, Iterable):
         raise InvalidInput(f"problems is of type {type(problems).__name__}, expected a list of them")
@@ -194,14 +190,13 @@ def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[
 
 
 def _answer_all(problems: list[Problem], solver: Solver | None, end: float, late: OutOfTime) -> list[Answer]:
-    return [late if time.time() >= end else _answer(problem, solver) for problem in problems]
-
-
-def _answer(problem: Problem, solver: Solver | None) -> Answer:
-    try:
-        return solve(problem, solver)
-    except OptrandError as error:
-        return error
+    answers: list[Answer] = []
+    for problem in problems:
+        try:
+            answers.append(late if time.time() >= end else solve(problem, solver))
+        except OptrandError as error:
+            answers.append(error)
+    return answers
 
 
 if TYPE_CHECKING:
@@ -260,8 +255,7 @@ class SweepRow:
             proof = result.certificate.require(gap=USEFUL_GAP)
         except OptrandError as error:
             status = "infeasible" if isinstance(error, Infeasible) else "failed"
-            known = error.certificate if isinstance(error, NotCertified) else None
-            return replace(given, **_bounds(known), status=status, reason=str(error))
+            return replace(given, **_bounds(getattr(error, "certificate", None)), status=status, reason=str(error))
         biases = np.array(result.exact_biases, dtype=float)
         return replace(
             given,
@@ -403,18 +397,16 @@ def sweep(
     posed = [case for case in cases if isinstance(case, Problem)]
     # Equal problems are solved once.
     done, report = len(cases) - len(set(posed)), progress or (lambda *_: None)
-    found = iter(
-        solve_many(
-            posed,
-            solver,
-            executor=executor,
-            on_error="return",
-            progress=lambda solved, _: report(done + solved, len(cases)),
-        )
+    found = solve_many(
+        posed,
+        solver,
+        executor=executor,
+        on_error="return",
+        progress=lambda solved, _: report(done + solved, len(cases)),
     )
-    results = tuple(next(found) if isinstance(case, Problem) else case for case in cases)
-    rows = tuple(SweepRow.of(*pair, result) for pair, result in zip(pairs, results, strict=True))
-    return Sweep(rows, results)
+    answers: dict[Any, Answer] = dict(zip(posed, found, strict=True))
+    results = tuple(answers.get(case, case) for case in cases)
+    return Sweep(tuple(SweepRow.of(*pair, result) for pair, result in zip(pairs, results, strict=True)), results)
 
 
 def _list_numbers(given: object, own: float, name: str) -> list[float]:
@@ -438,7 +430,5 @@ def _case(problem: Problem, epsilon: float, penalty: float) -> Problem | Infeasi
 def _bounds(proof: Certificate | None) -> dict[str, Any]:
     if proof is None:
         return {}
-    return {
-        "realised_epsilon": proof.epsilon,
-        **{name: getattr(proof, name) for name in ("lower", "upper", "gap", "bias")},
-    }
+    names = {"realised_epsilon": "epsilon", "lower": "lower", "upper": "upper", "gap": "gap", "bias": "bias"}
+    return {column: getattr(proof, name) for column, name in names.items()}

@@ -1,4 +1,4 @@
-"""Inverse problem: the smallest epsilon for a given loss.
+"""Problems with an unknown: the smallest epsilon for a given loss, and the worst prior.
 
 The least loss does not rise with epsilon, since a randomizer that keeps a budget keeps every larger one. So a lower
 bound at `low` and a mechanism at `high` enclose the smallest epsilon.
@@ -9,13 +9,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import NamedTuple
 
-from optrand.base._validation import check_real, expect, suggest_parameters
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optrand.base._validation import check_labels, check_real, expect, suggest_parameters
 from optrand.certificates._bound import lower_bound
-from optrand.errors import Infeasible, InvalidInput, NotCertified
+from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._problem import Problem
+from optrand.mechanism._tabulation import tabulate
+from optrand.model._problem import Grid, OutputSet, Problem, as_output_set, regression
 from optrand.solvers import solve
+from optrand.solvers._dispatch import check_useful
+from optrand.solvers._minimax import WorstPrior
+from optrand.solvers._reductions import near_zero
 
 SMALLEST, LARGEST = 1e-6, 40.0
 """Range of the search, in epsilon."""
@@ -54,11 +62,8 @@ class EpsilonBracket:
             raise NotCertified(f"the mechanism at epsilon {self.high!r} does not reach a loss of {self.loss:g}")
         # A dual proves something about its own problem alone: this must be the mechanism's, at the lower epsilon.
         question = _at(self.mechanism.problem, self.low)
-        if self.excluded is None:
-            proven = question is None
-        else:
-            proven = self.excluded.problem == question and _excludes(self.excluded, target)
-        if not proven:
+        asked = None if self.excluded is None else self.excluded.problem
+        if asked != question or not (self.excluded is None or _excludes(self.excluded, target)):
             raise NotCertified(f"nothing proves that a loss of {self.loss:g} is out of reach at epsilon {self.low!r}")
 
     @property
@@ -129,7 +134,7 @@ def smallest_epsilon(problem: Problem, *, loss: float, tolerance: float = 1e-6) 
     while high.epsilon - low.epsilon > width:
         trial = _try_between(problem, target, low.epsilon, high.epsilon)
         low, high = (low, trial) if trial.reached else (trial, high)
-    if low.reached is None or high.reached is None or high.mechanism is None:
+    if low.reached is None or high.mechanism is None or not high.reached:
         raise _unproven(low.epsilon, high.epsilon)
     return EpsilonBracket(goal, low.epsilon, high.mechanism, low.mechanism)
 
@@ -161,12 +166,8 @@ def _excludes(mechanism: Mechanism, target: Fraction) -> bool:
     return math.isfinite(bound) and Fraction(bound) > target
 
 
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """Outcome at one epsilon: the loss is reached, or proven to be out of reach, or neither (None).
-
-    The mechanism is the proof. It is None if the problem is infeasible.
-    """
+class _Trial(NamedTuple):
+    """Whether the loss is reached at an epsilon, None if unproven; and the proof, a mechanism unless infeasible."""
 
     epsilon: float
     reached: bool | None = None
@@ -174,24 +175,19 @@ class _Trial:
 
 
 def _try(problem: Problem, target: Fraction, epsilon: float) -> _Trial:
-    """Solve at one epsilon and classify the outcome."""
     question = _at(problem, epsilon)
     if question is None:
         return _Trial(epsilon, False)
     try:
         mechanism = solve(question)
-        if _excludes(mechanism, target):
-            return _Trial(epsilon, False, mechanism)
-        return _Trial(epsilon, True if _reaches(mechanism, target) else None, mechanism)
+        excluded = _excludes(mechanism, target)
+        return _Trial(epsilon, False if excluded else _reaches(mechanism, target) or None, mechanism)
     except NotCertified:
         return _Trial(epsilon)
 
 
 def _try_between(problem: Problem, target: Fraction, low: float, high: float) -> _Trial:
-    """Return a trial with an outcome: at the middle, else ever nearer to the two ends.
-
-    The middle of a range that is wider than a factor of 2 is the geometric one.
-    """
+    """Return a proven trial: at the middle, geometric if the ends differ by a factor of 2, or nearer to an end."""
     for part in (0.5, 0.25, 0.75, 0.125, 0.875, 0.0625, 0.9375, 0.03125, 0.96875):
         middle = low * (high / low) ** part if high > 2 * low else low + part * (high - low)
         trial = _try(problem, target, middle)
@@ -205,3 +201,79 @@ def _unproven(low: float, high: float) -> NotCertified:
         f"between epsilon {low:.9g} and {high:.9g} the solver's answers neither reach the loss nor prove that it is "
         "out of reach: ask for another loss, or a larger tolerance"
     )
+
+
+@suggest_parameters
+def minimax(
+    labels: ArrayLike, epsilon: float, *, bias_penalty: float = math.inf, outputs: OutputSet | None = None
+) -> Mechanism:
+    r"""Find the mechanism whose largest loss over labels is least: for when no prior is known.
+
+    .. math:: \min_M \max_y \Big( \tfrac12 E[(v - y)^2] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
+
+    The value is also :math:`\max_p \min_M` of the average loss, so a worst prior proves it (``docs/mathematics.md``,
+    Corollary 4).
+
+    Parameters
+    ----------
+    labels : (k,) array
+        Distinct numbers in any order.
+    epsilon : float
+        Privacy budget in nats.
+    bias_penalty : float
+        Factor of half the squared bias, above 0. By default no bias is allowed.
+    outputs : Line or Interval, optional
+        By default the line.
+
+    Returns
+    -------
+    Mechanism
+        Its problem has the worst prior that was found, often with zeros, at labels whose loss stays below the largest.
+        ``certify(mechanism, worst_case=True)`` bounds the largest loss over labels, which is half the variance of the
+        output, or half its squared error and the penalty.
+
+    Raises
+    ------
+    InvalidInput
+        Outputs on a grid, or a bias penalty of 0.
+    Infeasible
+        An interval in which there is no unbiased epsilon-DP randomizer.
+    NotCertified
+        The answer is not feasible, or no useful bound was found.
+
+    Notes
+    -----
+    By :class:`optrand.solvers.WorstPrior`. Neither the randomizer nor the prior need be unique. At 53 labels it takes a
+    tenth of a second, at 401 from some tenths to some seconds.
+
+    Examples
+    --------
+    Three labels. In the worst prior the middle one weighs as much as both ends.
+
+    >>> import optrand
+    >>> mechanism = optrand.studies.minimax([0, 1, 2], epsilon=1.0)
+    >>> proof = optrand.certify(mechanism, worst_case=True).require(gap=1e-12)
+    >>> round(proof.upper, 6), mechanism.prior.round(6).tolist()
+    (1.966347, [0.25, 0.5, 0.25])
+    """
+    array = np.sort(check_labels(labels))
+    allowed = as_output_set(outputs)
+    if isinstance(allowed, Grid):
+        raise InvalidInput("minimax takes outputs on the line or an interval, not a grid: pass Interval(low, high)")
+    # The prior stands for the one that the solver finds.
+    problem = regression(
+        array, np.full(array.size, 1 / array.size), epsilon, bias_penalty=bias_penalty, outputs=allowed
+    )
+    if not problem.bias_penalty:
+        raise InvalidInput("bias_penalty is 0, expected a number above 0 or math.inf")
+    # A single label has one prior.
+    if problem.k == 1:
+        return solve(problem)
+    try:
+        found = near_zero(problem, WorstPrior())
+    except SolverFailed as error:
+        raise NotCertified(f"no solution: {error}") from error
+    mechanism = tabulate(found)
+    # What was minimised is the largest loss, which the certificate of the average does not bound from above.
+    check_useful(mechanism, mechanism.certify(worst_case=True))
+    return mechanism
