@@ -29,7 +29,6 @@ from optrand.baselines import (
 from optrand.closed_forms import rr_with_prior_batch
 from optrand.errors import InvalidInput
 from optrand.learning import Domain, LabelRelease, PrivateLabels
-from optrand.learning._likelihoods import likelihood_table
 from optrand.sampling._entropy import SeededEntropy
 
 EPSILON, PRIOR = 1.3, [0.8, 0.15, 0.05]
@@ -187,7 +186,7 @@ def test_cluster_randomizers() -> None:
     release = labels.release(slice(None), learned, groups=groups)
     for row in range(6):
         mechanism = release.randomizer.mechanism(int(groups.index[row]))
-        single = likelihood_table(mechanism, release.values[[row]].astype(float), labels.domain)
+        single = released(release.values[[row]].astype(float), mechanism).likelihood
         np.testing.assert_allclose(release.likelihood[[row]], single, rtol=1e-12)
 
 
@@ -217,9 +216,9 @@ def test_a_randomizer_of_a_users_own_brings_its_likelihood_and_its_weights() -> 
 
 def test_what_is_not_known_is_refused() -> None:
     with pytest.raises(InvalidInput, match="is not known"):
-        likelihood_table(object(), np.array([0]), Domain((0, 1)))
+        _ = released([0], object(), (0, 1)).likelihood
     with pytest.raises(InvalidInput):
-        likelihood_table(optrand.rr([0, 1], 1.0), np.array([0.5]), Domain((0, 1)))
+        _ = released([0.5], optrand.rr([0, 1], 1.0), (0, 1)).likelihood
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ import optrand
 from optrand.accounting import Spent
 from optrand.errors import InvalidInput
 from optrand.learning import LabelDPClassifier, LabelDPRegressor, Likelihood, PrivateLabels, RowPriors, Stages
-from optrand.learning._released import releases_of
-from optrand.learning._training import tilt_priors
+from optrand.learning._training import releases_of, tilt_priors
 from optrand.release._record import FrameRecord
 from optrand.sampling._entropy import SeededEntropy
 

@@ -23,7 +23,6 @@ from optrand.learning._likelihoods import LabelRelease
 from optrand.learning._number_plans import TwoStagePlan, default_plan
 from optrand.learning._plans import Bits, Plan, Stages
 from optrand.learning._private_labels import PrivateLabels
-from optrand.learning._released import account_of, fit_numbers, is_release, priors_of, releases_of
 from optrand.learning._targets import (
     BinaryBits,
     Debiased,
@@ -34,7 +33,15 @@ from optrand.learning._targets import (
     probabilities,
     target_of,
 )
-from optrand.learning._training import Training, clip_to_range
+from optrand.learning._training import (
+    Training,
+    account_of,
+    clip_to_range,
+    fit_numbers,
+    is_release,
+    priors_of,
+    releases_of,
+)
 from optrand.model._problem import unbiased_range
 
 

@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.accounting._spent import Spent
-from optrand.base._arithmetic import quotient
 from optrand.base._records import freeze
 from optrand.base._validation import Floats
 from optrand.baselines._additive import Additive
@@ -46,7 +45,6 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.sampling._priors import EstimatedPrior, smoothed_prior
 
 Rows = NDArray[np.intp]
-Values = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +104,22 @@ class LabelRelease:
         >>> release.values.tolist(), release.likelihood.round(3).tolist()
         ([[0, 1, 0], [1, 0, 0]], [[0.018, 1.0, 0.018], [1.0, 0.018, 0.018]])
         """
-        table = likelihood_table(self.randomizer, self.values, self.domain)
-        table.flags.writeable = False
-        return table
+        randomizer: Any = self.randomizer
+        if isinstance(randomizer, Mechanism):
+            # A row for each value: its column of the table.
+            table = randomizer.matrix[self._inputs][:, output_numbers(self.values, randomizer)].T
+        elif isinstance(randomizer, Additive):
+            table = randomizer.likelihood(self.values, label_inputs(randomizer, self.domain))
+        elif isinstance(randomizer, ClusterRelease):
+            table = randomizer.likelihood()
+        else:
+            table = _method(randomizer, "likelihood")(self.values)
+        largest = table.max(axis=1, keepdims=True)
+        if not (largest > 0).all():
+            raise InvalidInput("at least one released value has no likelihood under any label: it is not a value drawn")
+        scaled: Floats = table / largest
+        scaled.flags.writeable = False
+        return scaled
 
     @cached_property
     def loss_weights(self) -> Floats:
@@ -133,7 +144,21 @@ class LabelRelease:
         >>> labels.release([0, 1], UniformRR(3, math.log(3))).loss_weights.round(9).tolist()
         [[-0.5, -0.5, 2.0], [-0.5, 2.0, -0.5]]
         """
-        return loss_weight_table(self.randomizer, self.values, self.domain)
+        randomizer: Any = self.randomizer
+        if isinstance(randomizer, Mechanism):
+            weights: Floats = loss_weights(randomizer)[output_numbers(self.values, randomizer)][:, self._inputs]
+            return weights
+        if isinstance(randomizer, ClusterRelease):
+            return randomizer.loss_weights()
+        batch = randomizer.batch if isinstance(randomizer, ClusterPriorRelease) else randomizer
+        if isinstance(batch, RRWithPriorBatch):
+            return top_k_loss_weights(self.values, batch.kept, batch.epsilon)
+        return _method(randomizer, "loss_weights")(self.values)
+
+    @property
+    def _inputs(self) -> NDArray[np.intp]:
+        """Row of a mechanism's table for each label of the domain."""
+        return np.searchsorted(self.randomizer.labels, label_inputs(self.randomizer, self.domain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,57 +227,12 @@ def label_inputs(randomizer: Any, domain: Domain) -> NDArray[Any]:
     return np.arange(k)
 
 
-def likelihood_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
-    """Compute :attr:`LabelRelease.likelihood`. Refuse randomizers that have none, and values that they cannot draw."""
-    if isinstance(randomizer, Mechanism):
-        table = _mechanism_likelihood(randomizer, values, domain)
-    elif isinstance(randomizer, Additive):
-        table = randomizer.likelihood(values, label_inputs(randomizer, domain))
-    elif isinstance(randomizer, ClusterRelease):
-        table = randomizer.likelihood()
-    else:
-        table = _method(randomizer, "likelihood")(values)
-    largest = table.max(axis=1, keepdims=True)
-    if not (largest > 0).all():
-        raise InvalidInput("at least one released value has no likelihood under any label: it is not a value drawn")
-    scaled: Floats = table / largest
-    return scaled
-
-
-def loss_weight_table(randomizer: Any, values: Values, domain: Domain) -> Floats:
-    """Compute :attr:`LabelRelease.loss_weights`."""
-    if isinstance(randomizer, Mechanism):
-        rows = np.searchsorted(randomizer.labels, label_inputs(randomizer, domain))
-        weights: Floats = loss_weights(randomizer)[output_numbers(values, randomizer)][:, rows]
-        return weights
-    if isinstance(randomizer, ClusterRelease):
-        return randomizer.loss_weights()
-    batch = randomizer.batch if isinstance(randomizer, ClusterPriorRelease) else randomizer
-    if isinstance(batch, RRWithPriorBatch):
-        return top_k_loss_weights(values, batch.kept, batch.epsilon)
-    found: Floats = _method(randomizer, "loss_weights")(values)
-    return found
-
-
-def _method(randomizer: Any, name: str) -> Callable[[Values], Floats]:
+def _method(randomizer: Any, name: str) -> Callable[[NDArray[Any]], Floats]:
     owner = randomizer.batch if isinstance(randomizer, ClusterPriorRelease) else randomizer
-    method: Callable[[Values], Floats] | None = getattr(owner, name, None)
+    method: Callable[[NDArray[Any]], Floats] | None = getattr(owner, name, None)
     if method is None:
         raise InvalidInput(
             f"the {name} of a randomizer of type {type(randomizer).__name__} is not known, expected a Mechanism, one "
             f"of optrand.baselines, or an object with the method {name}(values)"
         )
     return method
-
-
-def _mechanism_likelihood(mechanism: Mechanism, values: Values, domain: Domain) -> Floats:
-    distinct, where = np.unique(output_numbers(values, mechanism), return_inverse=True)
-    rows = np.searchsorted(mechanism.labels, label_inputs(mechanism, domain))
-    columns = mechanism.weights[np.ix_(rows, distinct)]
-    # Weights may be integers beyond floats, but their quotients are not.
-    largest = columns.max(axis=0).tolist()
-    shares = [
-        [quotient(weight, top) for weight in column] for column, top in zip(columns.T.tolist(), largest, strict=True)
-    ]
-    table: Floats = np.array(shares)[where]
-    return table
