@@ -18,7 +18,6 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.model._randomizer import Randomizer
 from optrand.model._table import Table
 from optrand.plotting import (
-    chord_figure,
     dual_figure,
     flow_figure,
     groups_figure,
@@ -496,40 +495,6 @@ def test_prices_are_those_of_the_definition():
             for column in np.stack(np.meshgrid(*[[1, math.exp(2)]] * 6), axis=-1).reshape(-1, 6)
         )
         assert drawn == pytest.approx(least, abs=1e-12)
-
-
-# The chord
-
-
-GAPS = optrand.unbiased_regression([0, 1, 2, 4, 5, 9], [0.3, 0.2, 0.2, 0.1, 0.1, 0.1], 0.9)
-
-
-def test_the_points_lie_on_the_half_circle_and_the_chord_joins_the_outer_ones():
-    (axes,) = chord_figure(GAPS).axes
-    points, circle, unit = (line(axes, told) for told in ("a point per gap", "half circle", "length 1"))
-    (chord,) = [np.asarray(each.get_xydata()) for each in axes.lines if each.get_label().startswith("chord")]
-    radius = (math.exp(0.9) + 1) / 2
-    for found in (points, circle):
-        np.testing.assert_allclose(np.hypot(found[:, 0] - radius, found[:, 1]), radius, rtol=1e-12)
-    assert points[:, 0] == pytest.approx(1 + math.expm1(0.9) * np.cumsum(GAPS.prior)[:-1])
-    np.testing.assert_array_equal(chord, points[[0, -1]])
-    # The line of length 1 is parallel to the chord, so that lengths can be compared.
-    along, across = (ends[1] - ends[0] for ends in (unit, chord))
-    assert np.hypot(*along) == pytest.approx(1)
-    assert along[0] * across[1] == pytest.approx(along[1] * across[0])
-
-
-def test_the_title_of_the_chord_says_what_is_decided():
-    for epsilon, told in ((0.9, "so a gap and a bit are optimal"), (2.0, "longer than 1\nso a gap and a bit are not")):
-        problem = optrand.unbiased_regression(GAPS.labels, GAPS.prior, epsilon)
-        assert told in chord_figure(problem).get_suptitle()
-    for other in (optrand.regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0), optrand.unbiased_regression([0], [1], 1.0)):
-        with pytest.raises(InvalidInput, match="see unbiased_regression"):
-            chord_figure(other)
-    with pytest.raises(InvalidInput, match="needs a mechanism"):
-        chord_figure(optrand.solve(GAPS).randomizer)
-    assert chord_figure(optrand.unbiased_regression(range(2), [0.5, 0.5], 0.5)).axes
-    assert chord_figure(optrand.unbiased_regression(range(10_000), np.full(10_000, 1e-4), 0.5)).axes
 
 
 def test_ranks_of_one_output_have_room_for_labels_on_both_sides():

@@ -31,7 +31,6 @@ SWEEP = optrand.studies.sweep(PROBLEM, bias_penalties=[0.0, 1.0])
 ROWS = [{"method": "LP", "k": k, "seconds": 1.0 * k} for k in (1, 2)]
 
 DRAWN = {
-    "chord": partial(plotting.chord_figure, PROBLEM),
     "composition": partial(plotting.composition_figure, {"one": MECHANISM}, releases=3),
     "dual": partial(plotting.dual_figure, MECHANISM),
     "flow": partial(plotting.flow_figure, MECHANISM),

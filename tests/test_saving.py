@@ -80,9 +80,8 @@ def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> Non
     problem = optrand.unbiased_regression([0, 1, 2], [0.4, 0.3, 0.3], 1.0)
     # The second output favours both ends and not the middle: no interval, and nobody named multipliers.
     weights = np.array([[1, 2], [2, 1], [1, 2]], dtype=object)
-    made = gallery(mechanism_of(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
+    _, reasons = gallery(mechanism_of(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
     assert names(tmp_path) == {"pmf.svg", "matrix.svg", "joint.svg"}
-    reasons = dict(made.left_out)
     assert list(reasons) == ["flow", "phases", "dual"]
     assert "no interval" in reasons["flow"]
     assert "no dual" in reasons["dual"]
@@ -96,8 +95,8 @@ def test_one_picture_that_exists_stops_the_gallery(tmp_path: Path, monkeypatch: 
         gallery(optrand.load(SIX), tmp_path, endings=(".png", ".svg"))
     assert names(tmp_path) == {"dual.svg"}
     told: list[str] = []
-    made = gallery(optrand.load(SIX), tmp_path, endings=(".svg",), overwrite=True, announce=told.append)
-    assert made.left_out == ()
+    _, reasons = gallery(optrand.load(SIX), tmp_path, endings=(".svg",), overwrite=True, announce=told.append)
+    assert reasons == {}
     assert told == [*few, *(f"{name}.svg" for name in few)]
     assert (tmp_path / "dual.svg").read_bytes().startswith(STARTS[".svg"])
 
@@ -123,7 +122,7 @@ def test_ten_thousand_labels(tmp_path: Path) -> None:
     mechanism = mechanism_of(
         problem, dual, np.linspace(-k, 2 * k, steps.size), arcs, Fraction(math.floor(math.e * 64), 64)
     )
-    assert len(gallery(mechanism, tmp_path, endings=(".png",)).pictures) == len(DRAWINGS)
+    assert len(gallery(mechanism, tmp_path, endings=(".png",))[0]) == len(DRAWINGS)
     # Nobody wrote the table out: it has 133 million entries.
     assert "weights" not in vars(mechanism)
 

@@ -346,8 +346,8 @@ def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output:
     if mechanism is None:
         raise InvalidInput("the release is by groups, each with a mechanism of its own: draw a picture or a page")
     with progress() as announce:
-        made = gallery(mechanism, output, overwrite=force, announce=announce)
+        pictures, left_out = gallery(mechanism, output, overwrite=force, announce=announce)
     tell_total(record)
-    for name, reason in made.left_out:
+    for name, reason in left_out.items():
         say(f"note: no picture of the {name}: {reason}")
-    show({"pictures": len(made.pictures), "folder": output})
+    show({"pictures": len(pictures), "folder": output})

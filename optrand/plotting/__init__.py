@@ -33,10 +33,9 @@ from optrand.plotting._comparisons import frontier_figure, moments_figure, times
 from optrand.plotting._randomizer import joint_figure, matrix_figure, pmf_figure
 from optrand.plotting._releases import composition_figure, groups_figure, rr_with_prior_figure, shares_figure
 from optrand.plotting._saving import save_figure
-from optrand.plotting._structure import chord_figure, dual_figure, flow_figure, phases_figure
+from optrand.plotting._structure import dual_figure, flow_figure, phases_figure
 
 __all__ = [
-    "chord_figure",
     "composition_figure",
     "dual_figure",
     "flow_figure",

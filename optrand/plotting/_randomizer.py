@@ -22,21 +22,9 @@ from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._randomizer import Randomizer
 from optrand.plotting import _style as style
+from optrand.plotting import _table as tables
 from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, inches, number_texts, write_count
-from optrand.plotting._table import (
-    Cells,
-    Drawable,
-    Indices,
-    Ranks,
-    choose_ranks,
-    drawn_table,
-    edges_of,
-    group_edges,
-    has_means,
-    letters_of,
-    problem_of,
-    sum_rows,
-)
+from optrand.plotting._table import Cells, Drawable, Indices, Ranks, choose_ranks, drawn_table, has_means
 
 LABEL: Any = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
 MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
@@ -136,9 +124,9 @@ def _draw_density(
     figure: FigureBase, panels: list[Axes], table: Randomizer, shown: Indices, means: bool
 ) -> list[Artist]:
     """Draw the density of every panel: the probability of a group of outputs, over the width that it takes."""
-    groups = group_edges(table.n, LIMITS.density_bins)
+    groups = tables.group_edges(table.n, LIMITS.density_bins)
     edges = style.line_edges(table.outputs)[groups]
-    chances = [sum_rows(table, np.eye(1, table.k, row)[0], np.array([0, table.k]))[0] for row in shown]
+    chances = [tables.sum_rows(table, np.eye(1, table.k, row)[0], np.array([0, table.k]))[0] for row in shown]
     heights = np.add.reduceat(chances, groups[:-1], axis=1) / np.diff(edges)
     seen = np.flatnonzero(heights.max(axis=0) >= LIMITS.faint * heights.max())
     low, high = edges[seen[0]], edges[seen[-1] + 1]
@@ -185,9 +173,9 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
         axes = figure.subplots()
         ranks = Ranks.of(table.outputs, width - 0.7, LIMITS.matrix)
         edges, shown = ranks.cells(cells.columns)
-        rows = edges_of(cells.rows)
+        rows = tables.edges_of(cells.rows)
         mesh = _draw_heat(axes, edges, rows, _with_breaks(cells.chances, shown))
-        signature = letters_of(table, cells.middles[1])[cells.middles[0]]
+        signature = tables.letters_of(table, cells.middles[1])[cells.middles[0]]
         letters = np.where(shown >= 0, signature[:, shown], "")
         handles = _draw_signature(axes, edges, rows, letters)
         if table.n <= LIMITS.written and width * 8 > 10 * table.n and height * 4 > table.k:
@@ -280,7 +268,7 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     >>> print(joint_figure(debiased_rr([0, 1, 2], 1.0)).get_suptitle())
     ε = 1, 3 labels, 3 outputs: mean squared error 4.36009
     """
-    problem, table = problem_of(subject), drawn_table(subject)
+    problem, table = tables.problem_of(subject), drawn_table(subject)
     if problem.loss == losses.zero_one:
         raise InvalidInput("classes have no distance, and so no mean squared error: draw a pmf or the matrix")
     cells = Cells.of(table, problem.prior, LIMITS.joint)
@@ -292,7 +280,7 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         heat, top, right = panels["joint"], panels["prior"], panels["noisy"]
         ranks = Ranks.of(table.outputs, 0.6 * height, LIMITS.joint)
         y, shown = ranks.cells(cells.columns)
-        x = edges_of(cells.rows)
+        x = tables.edges_of(cells.rows)
         mesh = _draw_heat(heat, x, y, _with_breaks(cells.chances, shown).T)
         diagonal = np.arange(table.k), ranks.place(table.labels)
         heat.plot(*diagonal, color="white", linewidth=2.2, label="under the diagonal")
@@ -315,11 +303,11 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
 
 def _draw_margins(top: Axes, right: Axes, table: Randomizer, prior: Floats, ranks: Ranks) -> None:
     """Draw the prior above the heat map and the probabilities of outputs beside it, as means over its groups."""
-    rows, columns = group_edges(table.k, LIMITS.joint), group_edges(table.n, LIMITS.joint)
+    rows, columns = tables.group_edges(table.k, LIMITS.joint), tables.group_edges(table.n, LIMITS.joint)
     shares = np.add.reduceat(prior, rows[:-1]) / np.diff(rows)
-    top.stairs(shares, edges_of(rows), color=style.DARK, fill=True, label="prior")
+    top.stairs(shares, tables.edges_of(rows), color=style.DARK, fill=True, label="prior")
     edges, shown = ranks.cells(columns)
-    everybody = sum_rows(table, prior, np.array([0, table.k]))[0]
+    everybody = tables.sum_rows(table, prior, np.array([0, table.k]))[0]
     chances = np.add.reduceat(everybody, columns[:-1]) / np.diff(columns)
     heights = np.where(shown >= 0, chances[shown], 0)
     right.stairs(heights, edges, color=style.DARK, fill=True, orientation="horizontal", label="probability")

@@ -21,20 +21,7 @@ from optrand.estimate import Histogram
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.plotting import _style as style
-from optrand.plotting._style import (
-    INK,
-    LIMITS,
-    MIDDLE,
-    Place,
-    above,
-    canvas,
-    check_epsilons,
-    inches,
-    line_edges,
-    looks,
-    spread,
-    write_count,
-)
+from optrand.plotting._style import INK, LIMITS, MIDDLE, Place, canvas, check_epsilons, inches, line_edges, looks
 from optrand.plotting._table import chances_to_keep
 
 # The number of labels that RRWithPrior keeps
@@ -167,7 +154,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
     distinct = find_distinct(mechanisms)
     if not distinct:
         raise InvalidInput("there are no groups to draw, expected a mechanism for each")
-    rows = [distinct[place] for place in spread(len(distinct), LIMITS.panels)]
+    rows = [distinct[place] for place in style.spread(len(distinct), LIMITS.panels)]
     with canvas(ax, (6.4, 0.8 + 1.2 * len(rows))) as figure:
         panels = figure.subplots(len(rows), 2, sharex=True, sharey="col", squeeze=False)
         classes = rows[0][0].problem.loss == losses.zero_one
@@ -184,7 +171,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             # Twice: the margin above the highest mark is that of the data, the axis begins at zero.
             axes.margins(y=0.08)
             axes.set_ylim(bottom=0)
-        parts = [write_count(len(mechanisms), "group"), write_count(len(distinct), "mechanism")]
+        parts = [style.write_count(len(mechanisms), "group"), style.write_count(len(distinct), "mechanism")]
         parts[-1] += f", {len(rows)} of them shown" if len(rows) < len(distinct) else ""
         parts += [] if total is None else [f"total ε = {shown_above(total, 6)}"]
         style.set_title(figure, ", ".join(parts))
@@ -199,7 +186,7 @@ def _noise(mechanism: Mechanism) -> Floats:
 
 def _shorten(names: list[str], longest: int) -> str:
     text = ", ".join(names)
-    return text if len(text) <= longest else f"{text[: longest - 1]}… ({write_count(len(names), 'group')})"
+    return text if len(text) <= longest else f"{text[: longest - 1]}… ({style.write_count(len(names), 'group')})"
 
 
 # Shares of labels
@@ -263,8 +250,9 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         style.set_integer_ticks(axes.xaxis)
         axes.grid()
         style.set_legend(figure, axes.get_legend_handles_labels()[0])
-        released = f"Shares of {write_count(labels.size, 'label')} from {write_count(histogram.size, 'released value')}"
-        style.set_title(figure, f"{released}: noise error at most {above(float(errors.max()), 2)}")
+        heading = f"Shares of {style.write_count(labels.size, 'label')} from "
+        heading += f"{style.write_count(histogram.size, 'released value')}: noise error at most "
+        style.set_title(figure, heading + style.above(float(errors.max()), 2))
     return figure
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import matplotlib
@@ -23,16 +21,14 @@ from optrand.plotting._style import STYLE
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
 """Endings of a picture, and the metadata that keep the date out of each."""
 
-DRAWINGS: Mapping[str, Callable[[Mechanism], FigureBase]] = MappingProxyType(
-    {
-        "pmf": pmf_figure,
-        "matrix": matrix_figure,
-        "joint": joint_figure,
-        "flow": flow_figure,
-        "phases": phases_figure,
-        "dual": dual_figure,
-    }
-)
+DRAWINGS: dict[str, Callable[[Mechanism], FigureBase]] = {
+    "pmf": pmf_figure,
+    "matrix": matrix_figure,
+    "joint": joint_figure,
+    "flow": flow_figure,
+    "phases": phases_figure,
+    "dual": dual_figure,
+}
 """Pictures of a mechanism, by the names of their files."""
 
 
@@ -85,14 +81,6 @@ def check_ending(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-@dataclass(frozen=True)
-class Gallery:
-    """Files of the pictures of one mechanism, and the names of those that it does not have, with the reasons."""
-
-    pictures: tuple[Path, ...]
-    left_out: tuple[tuple[str, str], ...]
-
-
 def gallery(
     mechanism: Mechanism,
     directory: str | os.PathLike[str],
@@ -100,37 +88,34 @@ def gallery(
     endings: tuple[str, ...] = (".png", ".pdf"),
     overwrite: bool = False,
     announce: Callable[[str], None] = lambda _: None,
-) -> Gallery:
+) -> tuple[list[Path], dict[str, str]]:
     """Draw every picture of a mechanism into a folder, which is made if its parent exists.
 
-    All are drawn before the first is written, and `announce` is called with the name of each before. Raise
-    :class:`InvalidInput`, with nothing written, if the path cannot be a folder, a picture exists and `overwrite` is
-    false, or no picture has one of the endings.
+    Return the files, and the names of the pictures that it does not have, with the reasons. All are drawn before the
+    first is written, and `announce` is called with the name of each before. Raise :class:`InvalidInput`, with nothing
+    written, if the path cannot be a folder, a picture exists and `overwrite` is false, or no picture has one of the
+    endings.
     """
     folder = Path(directory)
-    _refuse(folder, endings, overwrite=overwrite)
-    drawn = dict[str, FigureBase | str]()
-    for name in DRAWINGS:
-        announce(name)
-        drawn[name] = draw(name, mechanism)
-    folder.mkdir(exist_ok=True)
-    pictures, left_out = list[Path](), list[tuple[str, str]]()
-    for name, figure in drawn.items():
-        if isinstance(figure, str):
-            left_out.append((name, figure))
-            continue
-        for path in (folder / f"{name}{ending}" for ending in endings):
-            announce(path.name)
-            save_figure(figure, path)
-            pictures.append(path)
-    return Gallery(tuple(pictures), tuple(left_out))
-
-
-def _refuse(folder: Path, endings: tuple[str, ...], *, overwrite: bool) -> None:
     if not folder.is_dir() and (folder.exists() or not folder.parent.is_dir()):
-        wrong = f"{folder} is" if folder.exists() else f"{folder.parent} is"
-        raise InvalidInput(f"{wrong} not a folder: choose another name for the gallery")
+        wrong = folder if folder.exists() else folder.parent
+        raise InvalidInput(f"{wrong} is not a folder: choose another name for the gallery")
     for ending in endings:
         check_ending(f"picture{ending}")
         for name in DRAWINGS:
             refuse_target(folder / f"{name}{ending}", overwrite=overwrite)
+    drawn = dict[str, FigureBase]()
+    left_out = dict[str, str]()
+    for name in DRAWINGS:
+        announce(name)
+        figure = draw(name, mechanism)
+        if isinstance(figure, str):
+            left_out[name] = figure
+        else:
+            drawn[name] = figure
+    folder.mkdir(exist_ok=True)
+    pictures = {folder / f"{name}{ending}": figure for name, figure in drawn.items() for ending in endings}
+    for path, figure in pictures.items():
+        announce(path.name)
+        save_figure(figure, path)
+    return list(pictures), left_out

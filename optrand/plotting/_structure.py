@@ -20,25 +20,11 @@ from numpy.typing import NDArray
 
 from optrand import losses
 from optrand.base._validation import Floats, suggest_parameters
-from optrand.certificates._certificate import Certificate
-from optrand.closed_forms._unbiased import gap_response_is_optimal
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Dual, Grid, Problem
 from optrand.plotting import _style as style
-from optrand.plotting._style import (
-    DARK,
-    INK,
-    LIMITS,
-    MIDDLE,
-    Place,
-    above,
-    below,
-    canvas,
-    inches,
-    line_edges,
-    write_count,
-)
+from optrand.plotting._style import DARK, INK, LIMITS, MIDDLE, Place, canvas, inches, line_edges, write_count
 from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
 from optrand.solvers._gaps import price
 from optrand.studies._paths import Decomposable, Paths, decompose_paths
@@ -99,10 +85,8 @@ def flow_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
         bar.outline.set_visible(False)
         bar.set_label("output (label units)" if bundles.grouped == 1 else "mean output (label units)")
         style.set_legend(figure, _mass_legend(float(bundles.masses.max()), widest))
-        heading = (
-            f"The flow of a randomizer: {write_count(paths.flow.masses.size, 'arc')} over {write_count(k, 'label')}, "
-        )
-        heading += f"ε = {math.log(paths.ratio):g}"
+        heading = f"The flow of a randomizer: {write_count(paths.flow.masses.size, 'arc')} over "
+        heading += f"{write_count(k, 'label')}, ε = {math.log(paths.ratio):g}"
         if bundles.grouped > 1:
             heading += f"\nin {bundles.masses.size:,} bundles, between groups of up to {bundles.grouped:,} labels"
         style.set_title(figure, heading)
@@ -295,13 +279,14 @@ def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         raise InvalidInput("the dual is too large: its prices leave the range of floats, solve the problem again")
     with canvas(ax, (6.4, 3.4)) as figure:
         _draw_prices(figure, problem, subject.dual, outputs)
-        heading = f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: f(v) ≥ {below(min(0.0, lowest), 2)} "
-        heading += "for every allowed v\n"
+        bound = "no optimum is certified"
         if math.isfinite(proof.gap):
-            digits = _proven_digits(proof)
-            heading += f"so the optimum lies between {below(proof.lower, digits)} and {above(proof.upper, digits)}"
-        else:
-            heading += "no optimum is certified"
+            # One digit more than the ends of the range share, 3 to 15.
+            digits = min(15, max(3, 2 - math.floor(math.log10(proof.gap)))) if proof.gap > 0 else 15
+            bound = f"so the optimum lies between {style.below(proof.lower, digits)} and "
+            bound += style.above(proof.upper, digits)
+        heading = f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: f(v) ≥ "
+        heading += f"{style.below(min(0.0, lowest), 2)} for every allowed v\n{bound}"
         style.set_title(figure, heading)
     return figure
 
@@ -368,73 +353,3 @@ def _places(problem: Problem, outputs: Floats, margin: float) -> Floats:
     between = np.linspace(outputs[:-1], outputs[1:], steps, axis=1).ravel() if steps > 3 else outputs
     places = np.union1d(np.linspace(low, high, LIMITS.curve_points), np.union1d(outputs, between))
     return places[places > 0] if problem.loss.positive_outputs else places
-
-
-def _proven_digits(proof: Certificate) -> int:
-    """Return the digits at which a certified range shows how narrow it is: one more than its ends share, 3 to 15."""
-    return min(15, max(3, 2 - math.floor(math.log10(proof.gap)))) if proof.gap > 0 else 15
-
-
-# The chord
-
-
-@suggest_parameters
-def chord_figure(subject: Problem | Mechanism, *, ax: Place = None) -> FigureBase:
-    """Draw the chord that decides whether a public gap and a private bit are optimal, beside a line of length 1.
-
-    The points ``(P_j, r_j)`` of :func:`optrand.closed_forms.gap_response`, one per gap between neighbouring labels, lie
-    on a half circle. The closed form is optimal on the line if and only if the chord from the first to the last is no
-    longer than 1 (``docs/mathematics.md``, Proposition 19). The title states the decision of
-    :func:`optrand.closed_forms.gap_response_is_optimal`.
-
-    Parameters
-    ----------
-    subject : Problem or Mechanism
-        For a mechanism, its problem is taken.
-
-    Raises
-    ------
-    InvalidInput
-        The problem is not unbiased regression of squared error on at least two labels.
-
-    Examples
-    --------
-    >>> import optrand
-    >>> problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 0.5)
-    >>> print(chord_figure(problem).get_suptitle())
-    ε = 0.5, 4 labels: a chord of at most 0.326
-    so a gap and a bit are optimal
-    """
-    problem = subject if isinstance(subject, Problem) else problem_of(subject)
-    if problem.loss != losses.squared or not problem.unbiased or problem.k < 2:
-        raise InvalidInput(
-            "this picture is one of unbiased regression of squared error on two labels or more: see unbiased_regression"
-        )
-    gain = math.expm1(problem.epsilon)
-    across = 1 + gain * np.cumsum(problem.prior / problem.prior.sum())[:-1]
-    heights = np.sqrt(across * (gain + 2 - across))
-    best = gap_response_is_optimal(problem.labels, problem.prior, problem.epsilon)
-    length = math.hypot(across[-1] - across[0], heights[-1] - heights[0])
-    with canvas(ax, (5.0, 2.6)) as figure:
-        axes, reach = figure.add_subplot(), max(length, 1.0)
-        centre, radius = across[[0, -1]].mean(), 1 + gain / 2
-        turn = np.linspace(0, np.pi, 2000)
-        circle = np.stack((radius * (1 - np.cos(turn)), radius * np.sin(turn)))
-        circle = circle[:, np.abs(circle[0] - centre) <= 0.75 * reach]
-        axes.plot(*circle, color=MIDDLE, linewidth=0.8, label="half circle")
-        axes.plot(across, heights, linestyle="", marker=".", color=MIDDLE, label="a point per gap")
-        ends = [0, -1]
-        axes.plot(across[ends], heights[ends], color=DARK, linewidth=2, marker="o", label=f"chord of {length:.3g}")
-        # Beside the chord, at its middle and its slope, so that the eye compares lengths.
-        along = np.array([across[-1] - across[0], heights[-1] - heights[0]]) / length if length else np.array([1.0, 0])
-        middle = np.array([centre, heights[ends].mean()]) - 0.15 * reach * np.array([-along[1], along[0]])
-        axes.plot(
-            *np.stack((middle - along / 2, middle + along / 2), axis=1), color=INK, linestyle="--", label="length 1"
-        )
-        axes.set(xlabel="P = 1 + (exp(ε) \N{MINUS SIGN} 1) times the prior below the gap", ylabel="r", aspect="equal")
-        axes.margins(0.08)
-        style.set_legend(figure, axes.lines)
-        heading = f"so a gap and a bit are {'optimal' if best else 'not optimal'}"
-        bound = f"a chord of at most {above(length, 3)}" if best else f"a chord of {length:.4g}, longer than 1"
-        style.set_title(figure, f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: {bound}\n{heading}")
-    return figure

@@ -7,7 +7,6 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from optrand.sampling._priors import BudgetSplit
 from optrand.studies._paths import count_outputs
 
 try:
-    from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 except ModuleNotFoundError as error:
     raise missing_extra(error) or error from error
 
@@ -43,15 +42,6 @@ class Numbers(NamedTuple):
     caption: str
     headings: list[str]
     rows: list[list[str]]
-
-
-class Picture(NamedTuple):
-    """Picture as a ``data:`` address, its width in inches and its title; or the reason why it is missing."""
-
-    source: str = ""
-    width: float = 0.0
-    title: str = ""
-    reason: str = ""
 
 
 # Pages
@@ -133,15 +123,11 @@ def group_report_page(
     return _render(title, mechanism=None, mechanisms=distinct, budget=budget, groups=groups)
 
 
-@cache
-def _template() -> Template:
-    loader = PackageLoader("optrand.plotting", "")
-    return Environment(autoescape=True, loader=loader, undefined=StrictUndefined).get_template("template.html")
-
-
 def _render(title: str, **content: object) -> str:
     """Write the document. All text is escaped."""
-    return _template().render(title=title, **content) + "\n"
+    loader = PackageLoader("optrand.plotting", "")
+    page = Environment(autoescape=True, loader=loader, undefined=StrictUndefined).get_template("template.html")
+    return page.render(title=title, **content) + "\n"
 
 
 def _describe(mechanism: Mechanism, proof: Certificate, groups: Sequence[str] = ()) -> dict[str, object]:
@@ -155,12 +141,14 @@ def _quote(name: str) -> str:
     return shlex.quote(f"./{shown_name}" if shown_name.startswith("-") else shown_name)
 
 
-def _picture(drawn: FigureBase | str) -> Picture:
-    """Return a picture in vectors, equal for equal figures, or the reason why it is missing."""
+def _picture(drawn: FigureBase | str) -> dict[str, object]:
+    """Describe a picture in vectors, equal for equal figures, by its `source`, or by the reason why it is missing."""
     if isinstance(drawn, str):
-        return Picture(reason=drawn)
+        return {"source": None, "reason": drawn}
     source = "data:image/svg+xml;base64," + base64.b64encode(render(drawn, ".svg")).decode()
-    return Picture(source, float(whole_figure(drawn).get_figwidth()), " ".join(drawn.get_suptitle().split()))
+    # Width in inches.
+    width = float(whole_figure(drawn).get_figwidth())
+    return {"source": source, "width": width, "title": " ".join(drawn.get_suptitle().split())}
 
 
 # Facts, as text that is yet to be escaped
@@ -181,9 +169,11 @@ def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     problem = mechanism.problem
     proven = math.isfinite(proof.gap)
     optimum = f"between {shown_below(proof.lower)} and {shown_above(proof.upper)}" if proven else "no range was proven"
+    drawn = count_outputs(mechanism)
+    merged = f"; {drawn:,} in the pictures, where two neighbouring floats are one" if drawn < mechanism.n else ""
     found = [
         ("Labels", f"{problem.k:,}, from {problem.labels[0]:g} to {problem.labels[-1]:g}"),
-        ("Outputs", f"{mechanism.n:,}, {in_words(problem.outputs)}{_drawn_as(mechanism)}"),
+        ("Outputs", f"{mechanism.n:,}, {in_words(problem.outputs)}{merged}"),
         ("Objective", _objective(problem)),
         ("Optimal value", optimum),
         ("Gap", f"at most {above(proof.gap, 2)} of the value" if proven else "unknown"),
@@ -193,12 +183,6 @@ def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     if problem.loss != losses.zero_one:
         found.insert(-2, ("Largest bias", f"at most {above(proof.bias, 2)}, in units of the labels"))
     return found
-
-
-def _drawn_as(mechanism: Mechanism) -> str:
-    """Return how many outputs the pictures show, if these are fewer."""
-    count = count_outputs(mechanism)
-    return "" if count == mechanism.n else f"; {count:,} in the pictures, where two neighbouring floats are one"
 
 
 def _objective(problem: Problem) -> str:
