@@ -231,21 +231,19 @@ class _Search:
             )
         return found
 
-    def _start(self, n: int) -> Floats:
-        """Return the best `n` of the optimum's outputs, or their mean."""
-        if n == 1:
-            return np.array([self.weights @ self.outputs])
-        start: Floats = self.outputs[self.placements.places(n)] if n < self.outputs.size else self.outputs
-        return start
-
     def _attempt(self, n: int, tolerance: float) -> AdaptiveOutputs | None:
-        """Move `n` outputs until the tolerance holds, and solve on them, or on the lattice around them."""
+        """Move the best `n` of the optimum's outputs until the tolerance holds, and solve there, or on the lattice."""
+        start = self.outputs
+        if n == 1:
+            start = np.array([self.weights @ self.outputs])
+        elif n < self.outputs.size:
+            start = self.outputs[self.placements.places(n)]
         if self.lattice is None:
             good = self.lower + tolerance * (self.lower if self.lower > 0 else 1.0)
-            return self._judge(descend(self.problem, self._start(n), until=good))
+            return self._judge(descend(self.problem, start, until=good))
         # A heuristic: outputs are placed as if there were no lattice, then its values around them are taken.
-        found = descend(self.problem, self._start(n))
-        return self._solve(self._snap(self._start(n) if found is None else found.randomizer.outputs))
+        found = descend(self.problem, start)
+        return self._solve(self._snap(start if found is None else found.randomizer.outputs))
 
     def _snap(self, outputs: Floats) -> Floats:
         """Return outputs, or the values of the lattice next to them that are allowed."""
