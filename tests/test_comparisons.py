@@ -53,9 +53,6 @@ def swept() -> Sweep:
     return optrand.studies.sweep(problem, epsilons=[1.0, 3.0], bias_penalties=PENALTIES)
 
 
-# The frontier
-
-
 def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
     figure = frontier_figure(swept)
     (left,) = figure.axes
@@ -93,9 +90,6 @@ def test_rows_without_a_proof_are_left_out_and_counted(swept: Sweep) -> None:
     assert points(figure.axes[0], "ε = 1").shape == (4, 2)
     with pytest.raises(InvalidInput, match="none of 1 rows is certified"):
         frontier_figure([broken])
-
-
-# Moments
 
 
 def optimal(epsilon: float) -> Mechanism:
@@ -175,9 +169,6 @@ def test_epsilons_are_needed() -> None:
         rr_with_prior_figure(PRIOR, epsilons=[])
 
 
-# RRWithPrior
-
-
 @pytest.mark.parametrize("prior", [PRIOR[::-1], [0.5, 0.5, 0.0, 0.0]])
 def test_each_gain_is_the_value_of_rr_top_k_and_the_mark_is_at_the_certified_optimum(prior) -> None:
     epsilons = [0.1, 1.0, 3.0]
@@ -229,9 +220,6 @@ def test_ten_thousand_labels_are_drawn_without_a_table() -> None:
     pays = k * (np.cumsum(1 / np.arange(1, 10_000)) - 1) + 1 < math.expm1(8)
     assert k[pays][-1] == 512
     assert names(gain) == ["ε = 8: k = 512"]
-
-
-# Times
 
 
 ROWS = [
@@ -288,9 +276,6 @@ def test_times_without_meaning_and_rows_of_another_benchmark_are_refused(
         times_figure(ROWS, by="k", series="prior")
     with pytest.raises(InvalidInput, match=r"^0 series"):
         times_figure([], by="k", series="prior")
-
-
-# Shares
 
 
 def test_shares_stand_in_the_band_of_their_errors_beside_their_projection_and_the_truth() -> None:

@@ -35,9 +35,6 @@ def two_labels_loss(epsilon):
     return ratio / (ratio - 1) ** 2 / 2
 
 
-# Proofs from both sides
-
-
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 4.0])
 def test_the_bracket_holds_the_closed_form_of_two_labels(epsilon):
     bracket = smallest_epsilon(two_labels(), loss=two_labels_loss(epsilon))
@@ -100,9 +97,6 @@ def test_the_ends_are_as_close_as_was_asked_for(tolerance):
     assert 0 < bracket.high - bracket.low <= tolerance
 
 
-# The bracket itself
-
-
 @pytest.fixture(scope="module")
 def bracket():
     return smallest_epsilon(two_labels(), loss=0.3, tolerance=0.01)
@@ -134,9 +128,6 @@ def test_the_proof_of_another_problem_is_no_end(bracket):
     other = solve(unbiased_regression([0, 9], [0.5, 0.5], bracket.low))
     with pytest.raises(NotCertified, match="nothing proves"):
         EpsilonBracket(0.3, bracket.low, bracket.mechanism, other)
-
-
-# Limits
 
 
 @pytest.mark.parametrize(
@@ -188,9 +179,6 @@ def test_one_label_is_free():
 def test_arguments_without_meaning_are_refused(options, message):
     with pytest.raises(InvalidInput, match=message):
         smallest_epsilon(two_labels(), **options)
-
-
-# A solver that fails
 
 
 def failing_between(low, high):

@@ -69,9 +69,6 @@ def model(plan=None, target="likelihood", *, epsilon=2.0, estimator=None, **opti
     return LabelDPClassifier(chosen, epsilon, plan, target, random_state=0, **options)
 
 
-# ---------------------------------------------------------------------------------------------------------- what learns
-
-
 LEARNERS = [
     (Stages(1), "labels"),
     (Stages(1), SoftLabels()),
@@ -152,9 +149,6 @@ def test_what_priors_of_clusters_have_cost_is_not_forgotten(plan) -> None:
     fitted = model(plan, estimator=Both(), epsilon=0.25).fit(X, holder(y, 0.25))
     # Randomized response at epsilon 1/8 is right for 36 percent.
     assert (fitted.predict(X) == y).mean() > 0.9
-
-
-# -------------------------------------------------------------------------------------------------------------- refused
 
 
 class NoNegative(LogisticRegression):
@@ -294,9 +288,6 @@ def test_records_without_meaning() -> None:
             record()
 
 
-# --------------------------------------------------------------------------------------------------------- scikit-learn
-
-
 def test_a_fitted_estimator_holds_no_reference_to_the_labels() -> None:
     X, y = blobs(60)
     labels = holder(y)
@@ -353,9 +344,6 @@ def test_checks_of_scikit_learn_on_the_class_that_users_get() -> None:
     assert check_as_users_get_it(made) >= 45
 
 
-# ------------------------------------------------------------------------------------------------------- parts of plans
-
-
 def test_a_second_label_is_kept_where_it_would_be_dropped() -> None:
     rng = np.random.default_rng(0)
     priors = rng.dirichlet([0.05] * 6, size=300)
@@ -389,9 +377,6 @@ def test_a_filter_selects_rows_of_a_release() -> None:
     assert part.rows.tolist() == [0, 2]
     assert (part.likelihood == release.likelihood[[0, 2]]).all()
     assert len(select_rows(release, np.zeros(3, dtype=bool))) == 0
-
-
-# -------------------------------------------------------------------------------------------------- clusters and peers
 
 
 def two(n: int = 400):
@@ -463,9 +448,6 @@ def test_no_label_is_left_out_at_a_small_epsilon() -> None:
     made = LabelDPClassifier(LogisticRegression(C=0.1), 0.7, random_state=0).fit(X, labels)
     assert made.estimator_.classes_.tolist() == [0, 1, 2, 3, 4]
     assert (made.predict(X) == y).mean() > 0.75
-
-
-# ------------------------------------------------------------------------------------- what was paid for, and its order
 
 
 @pytest.mark.parametrize("domain", [["yes", "no"], [True, False], [0, 1]], ids=str)

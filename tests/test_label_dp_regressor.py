@@ -64,9 +64,6 @@ def sides(X):
 PLANS = [OnePrior(0.2), PublicClusters(sides, 0.1, 50), TwoStages(0.3), RowPriors(0.3, levels=4)]
 
 
-# ------------------------------------------------------------------------------------------- why bias needs a price
-
-
 @pytest.mark.parametrize("epsilon", [0.3, 3.0])
 @pytest.mark.parametrize("prior", [[0.98, 0.01, 0.01], [0.2, 0.5, 0.3]])
 def test_no_unbiased_optimum_has_less_variance_than_the_bound(prior, epsilon) -> None:
@@ -96,9 +93,6 @@ def test_groups_that_know_the_truth_need_a_price_on_bias() -> None:
     unbiased = optrand.solve_many(optrand.unbiased_regression(labels, p, 1.0) for p in truth[[0, 26, 52]])
     floors = np.array([52, 26, 52]) ** 2 * math.e / math.expm1(1) ** 2 / 2
     assert all(solution.value >= bound * (1 - 1e-9) for solution, bound in zip(unbiased, floors, strict=True))
-
-
-# ---------------------------------------------------------------------------------------------------- what it learns
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=named)
@@ -206,9 +200,6 @@ def test_frames_pipelines_clones_and_labels_in_any_order() -> None:
     assert fitted[-1].n_features_in_ == 2
 
 
-# -------------------------------------------------------------------------------------------------- what it refuses
-
-
 def test_nothing_is_drawn_where_something_does_not_fit() -> None:
     X, y = line(600)
     labels = holder(y)
@@ -307,9 +298,6 @@ def test_all_checks_of_scikit_learn_pass_where_labels_have_a_holder() -> None:
 
 def test_checks_of_scikit_learn_on_the_class_that_users_get() -> None:
     assert check_as_users_get_it(LabelDPRegressor(Ridge(), 12.0, bias_penalty=0.0, labels=DECLARED)) >= 40
-
-
-# ------------------------------------------------------------------------------------------------------------ groups
 
 
 def test_ties_leave_no_empty_group_and_small_ones_are_pooled() -> None:

@@ -60,9 +60,6 @@ def value(*arguments, **options) -> float:
     return proven(*arguments, **options)[1].upper
 
 
-# ------------------------------------------------------------------------------------------------------- the statement
-
-
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize(("penalty", "boxed"), [(math.inf, False), (math.inf, True), (0.7, False), (0.7, True)])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
@@ -117,9 +114,6 @@ def test_shift_scale_and_reflection_of_labels() -> None:
         assert value(moved, 1.3) == pytest.approx(scale * expected, rel=1e-9)
 
 
-# -------------------------------------------------------------------------------------------------------- known limits
-
-
 @pytest.mark.parametrize("k", [3, 10])
 def test_a_small_epsilon_leaves_the_two_ends(k: int) -> None:
     """No more than rounding to the ends, then two labels: ``(1/2 + 1/(E-1))^2 / 2``; no less than the ends alone."""
@@ -166,9 +160,6 @@ def test_outputs_in_an_interval(epsilon: float) -> None:
     assert free.lower <= values[-1]
 
 
-# ----------------------------------------------------------------------------------------------------- exact, at length
-
-
 @pytest.mark.parametrize("kind", ["even", "clustered", "wild"])
 @pytest.mark.parametrize(("penalty", "margin"), [(math.inf, None), (math.inf, 0.02), (1.5, None), (1.5, 0.1)])
 @pytest.mark.parametrize(("k", "epsilon"), [(2, 0.2), (13, 3.0), (24, 6.0)])
@@ -194,9 +185,6 @@ def test_many_labels_level_by_level(k: int, epsilon: float) -> None:
     assert proof.gap <= GAP
     assert mechanism.outputs.size < 3 * k
     assert certify(mechanism).gap <= GAP
-
-
-# ------------------------------------------------------------------------------------------------------ the certificate
 
 
 @pytest.mark.parametrize("penalty", [0.0, 2.5, math.inf])
@@ -247,9 +235,6 @@ def test_wrong_priors_multipliers_and_tables_are_not_believed() -> None:
         replace(mechanism, problem=replace(problem, epsilon=0.99))
 
 
-# ------------------------------------------------------------------------------------------------------------ bad input
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -283,9 +268,6 @@ def test_only_squared_loss() -> None:
         certify(optrand.solve(problem), worst_case=True)
     with pytest.raises(InvalidInput, match="squared loss with a bias penalty"):
         WorstPrior()(problem)
-
-
-# ---------------------------------------------------------------------------------------------------------- the program
 
 
 def posed(k: int, epsilon: float, penalty: float = math.inf, *, boxed: bool = False) -> Problem:

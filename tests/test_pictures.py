@@ -39,9 +39,6 @@ THREE = debiased_rr([0, 1, 2], 0.5)
 UNEVEN = optrand.solve(optrand.unbiased_regression([0, 1, 3, 4, 9], [0.3, 0.2, 0.2, 0.2, 0.1], 3.0))
 
 
-# Probabilities
-
-
 def stems(axes):
     """Place and height of every stem of a panel."""
     segments = [s for letter in "ULS0" for each in collected(axes, letter) for s in each.get_segments()]
@@ -131,9 +128,6 @@ def test_many_outputs_are_drawn_as_a_density_that_sums_to_one():
         assert line(axes, "mean output")[0, 0] == pytest.approx(table.means[row])
 
 
-# The table
-
-
 def outline(axes):
     """Edges of cells that the outline runs along."""
     (found,) = collected(axes, "U")
@@ -209,9 +203,6 @@ def test_a_heat_map_of_cells_says_so_and_keeps_its_axes():
     assert matrix_figure(table, labels=[1, 3]).axes[0].get_yticks().tolist() == [1, 3]
 
 
-# The joint distribution
-
-
 @pytest.mark.parametrize("mechanism", [SIX, WEEKS], ids=["six", "weeks"])
 def test_the_joint_distribution_has_the_prior_and_the_outputs_as_its_margins(mechanism):
     top, heat, right = joint_figure(mechanism).axes[:3]
@@ -260,9 +251,6 @@ def test_ten_thousand_labels_have_a_joint_distribution_and_a_proof():
     assert "weights" not in vars(mechanism.table)
 
 
-# Groups
-
-
 def test_groups_show_their_priors_and_their_noise_on_axes_that_hold_all_of_them():
     problem = optrand.unbiased_regression(range(4), [0.4, 0.3, 0.2, 0.1], 0.5)
     far = optrand.solve(optrand.unbiased_regression(problem.labels, problem.prior[::-1], 0.05))
@@ -278,9 +266,6 @@ def test_groups_show_their_priors_and_their_noise_on_axes_that_hold_all_of_them(
         assert column[0].get_ylim()[0] == 0
         # The highest mark is not cut.
         assert column[0].get_ylim()[1] > 1.02 * max(float(each.dataLim.y1) for each in column)
-
-
-# The flow
 
 
 def test_every_column_is_an_arc_over_the_labels_that_it_favours():
@@ -308,9 +293,6 @@ def test_many_arcs_are_drawn_in_bundles_that_keep_all_mass(subject):
     assert bundles.masses @ bundles.outputs == pytest.approx(masses @ paths.outputs[flow.at], abs=1e-6)
     title = flow_figure(subject).get_suptitle()
     assert f"in {bundles.masses.size} bundles, between groups of up to {bundles.grouped} labels" in title
-
-
-# Bins at a public random number
 
 
 def heights(patches, number):
@@ -370,9 +352,6 @@ def test_classes_and_columns_that_are_no_intervals_have_no_bins():
             draw(Randomizer([0, 1, 2], [0, 1], np.array(third) / 3, math.log(2)))
         with pytest.raises(InvalidInput, match="need a Mechanism"):
             draw(5)
-
-
-# The proof
 
 
 @pytest.mark.parametrize("mechanism", [SIX, WEEKS], ids=["six", "weeks"])

@@ -49,9 +49,6 @@ DRAWN = {
 }
 
 
-# The place
-
-
 def test_every_drawing_function_is_exported_and_tried():
     assert {f"{name}_figure" for name in DRAWN} == set(plotting.__all__) - {"save_figure"}
     for name in DRAWN:
@@ -140,9 +137,6 @@ def test_extremes_are_drawn_without_a_warning_from_a_randomizer_alone(subject):
             plotting.pmf_figure(stranger)
 
 
-# Colours
-
-
 def brightness(colour):
     """Return how light a colour is on paper without colour, from 0 to 1 (Rec. 601)."""
     return float(np.asarray(to_rgb(colour)) @ [0.299, 0.587, 0.114])
@@ -164,9 +158,6 @@ def test_curves_differ_by_marker_and_neighbours_in_grey():
         with pytest.raises(InvalidInput, match=rf"^{count} randomizers for one picture, expected 1 to 12"):
             style.looks(range(count), "randomizers")
     assert len({(mark.marker, mark.fill) for mark in style.MARKS}) == len(style.MARKS)
-
-
-# Numbers and positions
 
 
 @given(st.floats(-1e300, 1e300), st.integers(1, 12))
@@ -236,9 +227,6 @@ def test_outputs_stand_by_rank_and_numbers_between_them_in_proportion():
     assert (edges[:-1] < edges[1:]).all()
     scaled = Ranks.of(outputs**2, 3.0, 100, even=False).places
     assert np.diff(scaled)[:3] / np.diff(scaled)[0] == pytest.approx([1, 3, 5])
-
-
-# Groups
 
 
 def test_cells_are_means_over_neighbours_however_the_table_is_given():

@@ -42,9 +42,6 @@ def paid(labels: PrivateLabels) -> list[Fraction]:
     return [each.epsilon for each in labels.of_rows(np.arange(len(labels)))]
 
 
-# -------------------------------------------------------------------------------------------------------------- account
-
-
 @given(st.lists(st.tuples(st.sets(st.integers(0, 5), min_size=1), st.sampled_from([0.1, 0.25, 0.7])), max_size=12))
 def test_the_account_is_that_of_sums_done_by_hand(requests) -> None:
     labels, expected = made(6, 1.5), [Fraction(0)] * 6
@@ -152,9 +149,6 @@ def test_a_forked_account_is_none() -> None:
             os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reading, 100) == b"refused"
-
-
-# ------------------------------------------------------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize(
@@ -274,9 +268,6 @@ def test_additive_noise_wants_labels_within_its_range() -> None:
     assert labels.release([0], DiscreteLaplace([0, 2], 1.0)).spent.exact
 
 
-# ------------------------------------------------------------------------------------------------------------- releases
-
-
 def test_the_threat_model_is_in_the_type() -> None:
     labels = made(12, 9.0)
     assert labels.release([0], UnaryBits(3, 1.0)).trust == "local"
@@ -311,9 +302,6 @@ def test_a_release_holds_no_reference_to_the_labels() -> None:
     again = pickle.loads(pickle.dumps(release))  # noqa: S301
     assert isinstance(again, LabelRelease)
     assert (again.likelihood == release.likelihood).all()
-
-
-# --------------------------------------------------------------------------------------------------------- scikit-learn
 
 
 class OneRelease(ClassifierMixin, BaseEstimator):

@@ -92,9 +92,6 @@ class Outline(HTMLParser):
         return [attributes for tag, attributes in self.tags if tag == name]
 
 
-# What the page is made of
-
-
 def test_tags_nest_and_ids_are_unique_and_references_lead_somewhere(page):
     outline = Outline(page)
     assert outline.wrong == []
@@ -183,9 +180,6 @@ def test_equal_mechanisms_give_equal_pages_and_names_of_files_are_text(five):
         assert text.encode()
         assert text == plain.replace("five.json", shown)
         assert f"optrand verify {shown}\npython -m optrand.checker {shown}<" in text
-
-
-# What it says
 
 
 def test_the_certificate_is_the_one_that_is_proven(five):
@@ -282,9 +276,6 @@ def test_a_page_without_a_proof_says_so(five, page, monkeypatch):
     assert "no range was proven" in text
     assert "Not drawn: there is no dual" in text
     assert 'class="verdict doubt"' not in page
-
-
-# The command
 
 
 def run(*arguments):

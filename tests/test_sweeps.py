@@ -48,9 +48,6 @@ def test_a_wrong_solver_is_refused_before_anything_is_solved(problem):
             optrand.solve_many([problem], solver=solver, on_error="return")
 
 
-# What a row says
-
-
 def test_a_row_is_what_the_library_says_of_that_problem(problem, rows):
     for row, found in zip(rows, rows.results, strict=True):
         question = replace(problem, epsilon=row.epsilon, bias_penalty=row.bias_penalty)
@@ -91,9 +88,6 @@ def test_the_solver_is_the_one_that_was_asked_for():
     (refused,) = sweep(unbiased_regression(LABELS, PRIOR, 1.0), solver=ColumnGeneration())
     assert refused.status == "failed"
     assert "takes outputs on a grid" in refused.reason
-
-
-# Rows without an answer
 
 
 def test_outputs_too_narrow_for_a_small_epsilon_make_a_row_that_says_so():
@@ -137,9 +131,6 @@ def test_a_mechanism_that_proves_nothing_is_not_certified(problem, monkeypatch):
     assert row.upper == pytest.approx(solve(problem).value)
 
 
-# Tables
-
-
 def test_pandas_reads_a_sweep_as_it_is(rows):
     frame = pd.DataFrame(rows)
     assert tuple(frame.columns) == rows.columns
@@ -149,9 +140,6 @@ def test_pandas_reads_a_sweep_as_it_is(rows):
     assert frame.equals(pd.DataFrame(rows.records()))
     best = frame.loc[frame.groupby("epsilon")["value"].idxmin(), "bias_penalty"]
     assert best.tolist() == [0.0] * 3
-
-
-# Executors
 
 
 PROCESSES = functools.partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
@@ -207,9 +195,6 @@ def test_an_interrupt_cancels_those_that_wait(problem, rows):
     assert [future.cancelled() for future in executor.futures] == [False, True, True]
 
 
-# Progress
-
-
 @pytest.mark.parametrize("pool", [None, ThreadPoolExecutor])
 def test_a_function_is_told_before_the_first_and_after_each(pool):
     question = unbiased_regression([0, 2], [0.5, 0.5], 2.0, outputs=Interval(-1, 3))
@@ -223,9 +208,6 @@ def test_a_function_is_told_before_the_first_and_after_each(pool):
         )
     # The infeasible one is done before anything is solved.
     assert told == [(1, 3), (2, 3), (3, 3)]
-
-
-# Parameters without meaning
 
 
 @pytest.mark.parametrize(

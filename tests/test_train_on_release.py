@@ -34,9 +34,6 @@ def line(n: int = 4000):
     return X, np.clip(np.rint(10 + 3 * X[:, 0] + rng.normal(size=n)), 0, 20).astype(int)
 
 
-# -------------------------------------------------------------------------------------------------------------- classes
-
-
 def test_a_release_of_classes_is_trained_on_fresh_and_loaded(tmp_path) -> None:
     X, y = blobs()
     noisy, record = optrand.randomize(y, 2.0, labels=CLASSES)
@@ -128,9 +125,6 @@ def test_scores_of_probabilities_are_right() -> None:
     assert roc_auc_score(text == "red", model.predict_proba(X)[:, 1]) > 0.95
 
 
-# -------------------------------------------------------------------------------------------------------------- numbers
-
-
 def test_unbiased_numbers_are_trained_on_as_they_are() -> None:
     X, y = line()
     noisy, record = optrand.randomize(y, 2.0, labels=range(21))
@@ -169,9 +163,6 @@ def test_what_plans_of_numbers_have_released_serves_again() -> None:
     assert again.spent_ == labels.spent == Spent(2.0)
 
 
-# -------------------------------------------------------------------------------------------------------------- refused
-
-
 def test_what_is_not_the_release_of_these_rows_is_refused() -> None:
     X, y = blobs(60)
     noisy, record = optrand.randomize(y, 2.0, labels=CLASSES)
@@ -198,9 +189,6 @@ def test_missing_labels_that_are_a_class_are_refused_with_advice() -> None:
     noisy, record = optrand.randomize(given, 4.0, labels=[*CLASSES, None], nulls="class")
     with pytest.raises(InvalidInput, match="nulls='pass'"):
         LabelDPClassifier(LogisticRegression()).fit(X, (noisy, record))
-
-
-# --------------------------------------------------------------------------------------------------- predicted priors
 
 
 def test_tilted_priors_have_their_means_and_together_the_priors_variance() -> None:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._validation import Floats, as_declared, as_doubles, rectangular
 from optrand.errors import InvalidInput
-from optrand.sampling._draw import LabelIndex
 
 Codes = NDArray[np.int64]
 """Numbers of labels."""
@@ -122,22 +121,18 @@ class Domain:
         if array.ndim != 1 or array.size == 0:
             raise InvalidInput(f"labels have shape {array.shape}, expected one dimension and at least one label")
         if self.numbers is not None and array.dtype.kind in "iufb":
-            order = np.argsort(self.numbers)
-            given = array.astype(np.int64) if array.dtype.kind == "b" else array
-            given = as_doubles(given) if given.dtype.kind == "f" else given
-            near = as_declared(given.astype(np.float64), self.numbers[order])
+            near = as_declared(as_doubles(array), np.sort(self.numbers))
             # Integers beyond floats stay themselves.
-            places = LabelIndex(self.numbers[order]).find(near if (near != given).any() else given)
-            found = np.where(places < 0, -1, order[places])
-        else:
-            known = {label: code for code, label in enumerate(self.labels)}
-            found = np.array([_code(known, _plain(one)) for one in array.tolist()], dtype=np.int64)
+            array = near if (near != array).any() else array
+        distinct, at = (array, slice(None)) if array.dtype == object else np.unique(array, return_inverse=True)
+        known = {label: code for code, label in enumerate(self.labels)}
+        found = np.array([_code(known, _plain(one)) for one in distinct.tolist()], dtype=np.int64)[at]
         if (found < 0).any():
             raise InvalidInput(
                 f"at least one label is missing or outside the {len(self)} declared labels: declare it, or "
                 "leave its rows out by a rule that looks at no label"
             )
-        return found.astype(np.int64)
+        return found
 
 
 def _objects(labels: Any) -> NDArray[Any]:

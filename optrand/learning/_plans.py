@@ -75,9 +75,6 @@ class Plan:
         raise NotImplementedError
 
 
-# ------------------------------------------------------------------------------------------------------ public clusters
-
-
 class InClusters(Plan):
     """Plan with the fields `clusters` and `smallest`."""
 
@@ -138,9 +135,6 @@ def members_of(groups: Groups, rows: Rows) -> list[Rows]:
 def check_share(share: object, name: str = "share", of: str = "epsilon") -> None:
     if share is not None and not 0 < check_real(share, name) < 1:
         raise InvalidInput(f"{name} is {share}, expected a share of {of} between 0 and 1")
-
-
-# --------------------------------------------------------------------------------- stages and priors of clusters: [G21]
 
 
 @dataclass(frozen=True)
@@ -331,9 +325,6 @@ def select_rows(release: LabelRelease, kept: NDArray[np.bool_]) -> LabelRelease:
     batch = release.randomizer
     randomizer = RRWithPriorBatch(batch.priors[kept], batch.epsilon) if kept.any() else batch
     return LabelRelease(release.rows[kept], release.values[kept], randomizer, release.domain, release.spent)
-
-
-# --------------------------------------------------------------------------------------- noisy vectors: [Z25], [MEMP21]
 
 
 class _OneRandomizer(Plan):

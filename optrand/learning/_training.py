@@ -192,9 +192,6 @@ def _normalize(logs: Floats) -> Floats:
     return rows
 
 
-# Labels that were released before: they are never randomized again, and nothing is charged
-
-
 def is_release(y: Any) -> bool:
     """Return whether `y` is released labels: a pair of labels and record, or releases of private labels."""
     if isinstance(y, LabelRelease):

@@ -22,8 +22,6 @@ from optrand.plotting import _style as style
 from optrand.plotting._style import INK, LIMITS, Place, canvas, check_epsilons, inches, looks, spread, write_count
 from optrand.studies._many import SweepRow
 
-# Bias against variance
-
 
 @suggest_parameters
 def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBase:
@@ -98,9 +96,6 @@ def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float
                 taken.append(place)
                 name = "∞" if math.isinf(row.bias_penalty) else style.plain(float(f"{row.bias_penalty:.2g}"))
                 axes.annotate(name, (x, y), offset, textcoords="offset points", fontsize=7, color=line.get_color())
-
-
-# Moments against epsilon
 
 
 Answer = Moments | Mechanism | Randomizer | LabelRandomizer
@@ -227,9 +222,6 @@ def _moments(name: str, answer: Answer, k: int, labels: ArrayLike | None) -> Mom
     if answer.biases.size != k:
         raise InvalidInput(f"{name!r} has {answer.biases.size} labels, expected {k}, as many as the prior")
     return answer
-
-
-# Solve times
 
 
 ARROW: Any = {"linestyle": "", "marker": r"$\uparrow$", "markersize": 9}

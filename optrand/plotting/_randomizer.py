@@ -30,9 +30,6 @@ LABEL: Any = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder"
 MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
 
 
-# Probabilities
-
-
 @suggest_parameters
 def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place = None) -> FigureBase:
     """Draw the probability mass functions of up to six labels, one below the other ([B23], Figure 2).
@@ -143,9 +140,6 @@ def _draw_density(
     return []
 
 
-# The table
-
-
 @suggest_parameters
 def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place = None) -> FigureBase:
     """Draw the table as a heat map, with the highest entries of every output outlined ([B23], Definition 10).
@@ -240,9 +234,6 @@ def _write_chances(axes: Axes, mesh: QuadMesh, ranks: Ranks, table: Randomizer) 
     for y, i in np.argwhere(table.matrix > 0).tolist():
         colour, text = "white" if dark[y, i] else INK, f"{table.matrix[y, i]:.3g}"
         axes.text(float(ranks.places[i]), y - 0.25, text, ha="center", va="center", color=colour, fontsize=7)
-
-
-# Label and noisy label
 
 
 @suggest_parameters

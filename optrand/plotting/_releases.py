@@ -24,8 +24,6 @@ from optrand.plotting import _style as style
 from optrand.plotting._style import INK, LIMITS, MIDDLE, Place, canvas, check_epsilons, inches, line_edges, looks
 from optrand.plotting._table import chances_to_keep
 
-# The number of labels that RRWithPrior keeps
-
 
 @suggest_parameters
 def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Place = None) -> FigureBase:
@@ -113,9 +111,6 @@ def _kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
     return np.array([np.count_nonzero(kept_labels(p[np.newaxis], float(epsilon))) for epsilon in epsilons])
 
 
-# Groups
-
-
 def find_distinct(mechanisms: Mapping[str, Mechanism]) -> list[tuple[Mechanism, list[str]]]:
     """Find the distinct mechanisms, each with the names of the groups that share it."""
     found: dict[str, tuple[Mechanism, list[str]]] = {}
@@ -189,9 +184,6 @@ def _shorten(names: list[str], longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}… ({style.write_count(len(names), 'group')})"
 
 
-# Shares of labels
-
-
 @suggest_parameters
 def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: Place = None) -> FigureBase:
     """Draw the unbiased share of every label in a release, in a band of two noise errors either way.
@@ -254,9 +246,6 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         heading += f"{style.write_count(histogram.size, 'released value')}: noise error at most "
         style.set_title(figure, heading + style.above(float(errors.max()), 2))
     return figure
-
-
-# Composition
 
 
 @suggest_parameters

@@ -29,8 +29,6 @@ from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, 
 from optrand.solvers._gaps import price
 from optrand.studies._paths import Decomposable, Paths, decompose_paths
 
-# The flow
-
 
 @suggest_parameters
 def flow_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
@@ -140,9 +138,6 @@ class Bundles:
         return np.stack((centre - half * np.cos(turn), height * np.sin(turn)), axis=2)
 
 
-# Bins at a public phase
-
-
 @suggest_parameters
 def phases_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     """Draw a randomizer as a mixture of randomized responses on bins: bins and outputs against a public random number.
@@ -235,9 +230,6 @@ def _caption(paths: Paths, drawn: int) -> str:
     mixture = f"A mixture of {len(paths):,} randomized responses" if len(paths) > 1 else "Randomized response"
     title = f"{mixture} on {bins}: {write_count(paths.labels.size, 'label')}, ε = {math.log(paths.ratio):g}"
     return title if drawn == len(paths) else f"{title}\n{drawn} of them drawn, at evenly spread numbers"
-
-
-# The dual certificate
 
 
 @suggest_parameters

@@ -140,9 +140,6 @@ class Limits:
 LIMITS = Limits()
 
 
-# The figure
-
-
 @contextmanager
 def canvas(ax: Place, size: tuple[float, float]) -> Iterator[FigureBase]:
     """Open a figure of `size` inches in :data:`STYLE`, or the figure that takes the place of `ax`."""
@@ -208,9 +205,6 @@ def set_legend(figure: FigureBase, handles: Sequence[Artist]) -> None:
     )
 
 
-# Curves
-
-
 def check_epsilons(epsilons: Iterable[float]) -> list[float]:
     expect(epsilons, Iterable, "epsilons", "a list of numbers")
     budgets = [check_epsilon(epsilon) for epsilon in epsilons]
@@ -257,9 +251,6 @@ def set_integer_ticks(axis: Axis) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
-# Numbers
-
-
 def plain(value: float) -> str:
     """Write a number as on paper: without an exponent of ten, or with one that is raised."""
     return _typeset(f"{value:,.10g}" if 1e-4 < abs(value) < 1e7 else f"{value:g}")
@@ -298,9 +289,6 @@ def above(number: float, digits: int) -> str:
 def _pad(numeral: str, digits: int) -> str:
     rounded = float(numeral)
     return _typeset(f"{rounded:#.{digits}g}") if rounded else "0"
-
-
-# Positions
 
 
 def spread(count: int, most: int) -> NDArray[np.intp]:

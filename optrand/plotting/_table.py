@@ -84,9 +84,6 @@ def choose_ranks(labels: Floats, wanted: ArrayLike | None, most: int) -> Indices
     return np.searchsorted(labels, numbers).astype(np.intp)
 
 
-# Groups
-
-
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Table in groups of neighbouring labels and outputs."""
@@ -155,9 +152,6 @@ def letters_of(table: Randomizer, columns: Indices) -> NDArray[np.str_]:
         return table.signature()[:, columns]
     kept = np.isin(table.arcs.outputs, table.outputs[columns])
     return Randomizer.of_arcs(table.labels, table.arcs.only(kept), table.epsilon).signature()
-
-
-# Outputs by rank
 
 
 def wide_gaps(outputs: Floats) -> Indices:

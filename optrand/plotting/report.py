@@ -44,9 +44,6 @@ class Numbers(NamedTuple):
     rows: list[list[str]]
 
 
-# Pages
-
-
 def report_page(
     mechanism: Mechanism, certificate: Certificate, *, name: str = "mechanism.json", parts: BudgetSplit | None = None
 ) -> str:
@@ -149,9 +146,6 @@ def _picture(drawn: FigureBase | str) -> dict[str, object]:
     # Width in inches.
     width = float(whole_figure(drawn).get_figwidth())
     return {"source": source, "width": width, "title": " ".join(drawn.get_suptitle().split())}
-
-
-# Facts, as text that is yet to be escaped
 
 
 def verdict(proof: Certificate) -> tuple[bool, str]:
