@@ -121,21 +121,14 @@ class Training:
         model = clone(self.estimator if estimator is None else estimator)
         if len(stages) == 1:
             return model.fit(self.features(rows), values)
-        weights = stage_weights(stages, spread)
+        parts = []
+        for stage in stages:
+            sizes = np.array([len(release) for release in stage])
+            # Twice the value of a mechanism: its variance, and the price of its bias.
+            noise = np.array([2 * release.randomizer.value for release in stage])
+            parts.append(np.full(sizes.sum(), 1 / (sizes @ noise / sizes.sum() + spread)))
+        weights = np.concatenate(parts)
         return model.fit(self.features(rows), values, sample_weight=weights / weights.mean())
-
-
-def stage_weights(stages: Sequence[Sequence[LabelRelease]], spread: float) -> Floats:
-    """Compute the weight of every row: the inverse of the mean noise of its stage plus a variance.
-
-    The noise of a release is twice the value of its mechanism: variance, and the price of its bias.
-    """
-    weights = []
-    for stage in stages:
-        sizes = np.array([len(release) for release in stage])
-        noise = np.array([2 * release.randomizer.value for release in stage])
-        weights.append(np.full(sizes.sum(), 1 / (sizes @ noise / sizes.sum() + spread)))
-    return np.concatenate(weights)
 
 
 def clip_to_range(predictions: Any, labels: Floats) -> Floats:

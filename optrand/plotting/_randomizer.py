@@ -288,7 +288,10 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         style.add_log_scale(figure, mesh, list(panels.values()), name)
         style.set_legend(figure, [heat.lines[1]])
         size = f"{write_count(table.k, 'label')}, {write_count(table.n, 'output')}"
-        style.set_title(figure, f"ε = {problem.epsilon:g}, {size}: {_write_error(subject)}")
+        # Squared errors of the exact table, whatever the loss of the problem is.
+        errors = zip(problem.prior.tolist(), subject.table.squared_errors, strict=True)
+        error = shown_above(sum(Fraction(p) * error for p, error in errors), 6)
+        style.set_title(figure, f"ε = {problem.epsilon:g}, {size}: mean squared error {error}")
     return figure
 
 
@@ -308,9 +311,3 @@ def _draw_margins(top: Axes, right: Axes, table: Randomizer, prior: Floats, rank
     right.tick_params(labelleft=False, left=False)
     top.yaxis.set_major_locator(MaxNLocator(2))
     right.xaxis.set_major_locator(MaxNLocator(1))
-
-
-def _write_error(mechanism: Mechanism) -> str:
-    """Write the exact mean squared error, whatever the loss of the mechanism's problem is."""
-    errors = zip(mechanism.prior.tolist(), mechanism.table.squared_errors, strict=True)
-    return f"mean squared error {shown_above(sum(Fraction(p) * error for p, error in errors), 6)}"

@@ -65,8 +65,12 @@ def rr_with_prior_figure(prior: ArrayLike, *, epsilons: Iterable[float], ax: Pla
     with canvas(ax, (7.2, 3.2)) as figure:
         gain, by_epsilon = style.side_by_side(figure, 2)
         grid = np.geomspace(0.05, 16.0, 321)
+        # Powers of logarithms, so that the largest share does not vanish.
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(p / p.max())
         for power, dashes, name in ((1.0, "-", "this prior"), (2.0, "--", "its square"), (0.5, ":", "its square root")):
-            kept = _kept(_raise_to(p, power), grid)
+            raised = np.exp(power * logarithms)
+            kept = _kept(raised / raised.sum(), grid)
             by_epsilon.plot(grid, kept, drawstyle="steps-mid", color=INK, linestyle=dashes, linewidth=1, label=name)
         for look, epsilon in zip(styles, budgets, strict=True):
             _draw_gain(gain, p, epsilon, look)
@@ -96,15 +100,6 @@ def _draw_gain(axes: Axes, p: Floats, epsilon: float, look: dict[str, Any]) -> N
     small = {**look, "markersize": 2.5} if p.size <= LIMITS.kept_marks else {**look, "marker": ""}
     axes.plot(k, gain, label="_w", **small)
     axes.plot(best, gain[best - 1], label=f"ε = {epsilon:g}: k = {best:,}", **{**look, "markersize": 7})
-
-
-def _raise_to(p: Floats, power: float) -> Floats:
-    """Raise a prior to a power and normalize it, from logarithms so that it does not vanish."""
-    logarithms = np.full(p.size, -np.inf)
-    logarithms[p > 0] = power * np.log(p[p > 0] / p.max())
-    weights = np.exp(logarithms)
-    raised: Floats = weights / weights.sum()
-    return raised
 
 
 def _kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
@@ -158,7 +153,10 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             left.vlines(labels, 0, mechanism.problem.prior, color=INK, linewidth=1.2, label="prior")
             right.vlines(labels, 0, noise, color=style.LIGHT, linewidth=1.2)
             right.plot(labels, noise, color=INK, linestyle="", marker=".", label="noise")
-            left.set_title(_shorten(names, int(8 * inches(figure)[0])), loc="left")
+            text, longest = ", ".join(names), int(8 * inches(figure)[0])
+            if len(text) > longest:
+                text = f"{text[: longest - 1]}… ({style.write_count(len(names), 'group')})"
+            left.set_title(text, loc="left")
             left.set_ylabel("prior")
             right.set_ylabel("P(another class)" if classes else "std. dev.")
         for axes in panels[-1]:
@@ -177,11 +175,6 @@ def _noise(mechanism: Mechanism) -> Floats:
     if mechanism.problem.loss != losses.zero_one:
         return np.sqrt(np.maximum(mechanism.moments(mechanism.labels).variances, 0.0))
     return 1 - chances_to_keep(mechanism.randomizer)
-
-
-def _shorten(names: list[str], longest: int) -> str:
-    text = ", ".join(names)
-    return text if len(text) <= longest else f"{text[: longest - 1]}… ({style.write_count(len(names), 'group')})"
 
 
 @suggest_parameters

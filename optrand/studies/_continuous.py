@@ -205,17 +205,14 @@ def place_knots(prior: ContinuousPrior, n: int) -> Knots:
     points = np.union1d(prior.values, [prior.low, prior.high])
     weights = np.zeros(points.size)
     weights[np.searchsorted(points, prior.values)] = prior.weights
-    return Knots(prior, points[Placements(points, weights).places(_check_count(n))])
+    count = check_integer(n, "the number of knots", 2, why=": the ends of the interval")
+    return Knots(prior, points[Placements(points, weights).places(count)])
 
 
 def _check_prior(prior: object) -> None:
     expect(
         prior, ContinuousPrior, "prior", "numbers with weights: pass optrand.studies.ContinuousPrior(values, weights)"
     )
-
-
-def _check_count(n: object) -> int:
-    return check_integer(n, "the number of knots", 2, why=": the ends of the interval")
 
 
 @dataclass(frozen=True)
