@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import math
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -261,17 +259,6 @@ def test_plans_without_meaning() -> None:
             plan()
     with pytest.raises(InvalidInput, match="clusters is of type ndarray, expected their number, or a function that"):
         PublicClusters(np.arange(3))
-
-
-def test_scores_and_holders() -> None:
-    X, y = line(600)
-    labels = holder(y)
-    fitted = model(TwoStages(groups=2)).fit(X, labels)
-    with pytest.raises(InvalidInput, match="leak"):
-        fitted.score(X, labels)
-    assert pickle.dumps(fitted)
-    del labels
-    assert not any(isinstance(each, PrivateLabels) for each in gc.get_referents(vars(fitted)))
 
 
 class Fresh(LabelDPRegressor):

@@ -13,7 +13,6 @@ import pytest
 import optrand
 from optrand.errors import OutOfTime
 from optrand.solvers import ReducedDual
-from optrand.studies import sweep
 
 PATIENCE = 60.0
 
@@ -67,42 +66,10 @@ def test_many_problems_have_the_answers_of_one_machine(client, state):
     assert [one.problem for one in found] == given
 
 
-def test_a_sweep_has_the_rows_of_one_machine(client):
-    given = {"epsilons": [0.5, 1.0], "bias_penalties": [0.0, 1.0]}
-    there = sweep(problems(1)[0], executor=client.get_executor(), **given)
-    here = sweep(problems(1)[0], **given)
-    assert [row.upper for row in there] == [row.upper for row in here]
-    assert {row.status for row in there} == {"certified"}
-
-
-@pytest.mark.parametrize("study", ["many", "sweep"])
-def test_an_exception_of_a_task_is_raised(client, study):
-    broken = operator.attrgetter("no_such_attribute")
-    run = {
-        "many": lambda pool: optrand.solve_many(problems(), broken, executor=pool),
-        "sweep": lambda pool: sweep(problems(1)[0], solver=broken, executor=pool),
-    }
+def test_an_exception_of_a_task_is_raised(client):
     with pytest.raises(AttributeError, match="no_such_attribute"):
-        run[study](client.get_executor())
+        optrand.solve_many(problems(), operator.attrgetter("no_such_attribute"), executor=client.get_executor())
     idle(client)
-
-
-def test_a_sweep_that_is_interrupted_cancels_what_has_not_begun(client, tmp_path):
-    def interrupted(done, _):
-        if done:
-            raise KeyboardInterrupt
-
-    epsilons = np.linspace(0.5, 2.0, 40)
-    with pytest.raises(KeyboardInterrupt):
-        sweep(
-            problems(1)[0],
-            epsilons=epsilons,
-            solver=Slow(str(tmp_path)),
-            executor=client.get_executor(),
-            progress=interrupted,
-        )
-    idle(client)
-    assert 1 <= len(list(tmp_path.iterdir())) < epsilons.size
 
 
 def test_a_time_limit_cancels_what_has_not_begun(client, tmp_path):

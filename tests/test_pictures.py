@@ -27,7 +27,6 @@ from optrand.plotting import (
     pmf_figure,
 )
 from optrand.plotting._structure import Bundles
-from optrand.plotting._table import Ranks
 from optrand.solvers import design
 from optrand.solvers._gaps import price
 from optrand.studies._paths import decompose_paths, merge_neighbours
@@ -462,19 +461,3 @@ def test_rounding_is_not_drawn_as_a_mountain():
     low, high = dual_figure(optrand.solve(problem)).axes[0].get_ylim()
     assert low < 0
     assert high >= 1
-
-
-def test_prices_are_those_of_the_definition():
-    problem, dual = SIX.problem, SIX.dual
-    curve = line(dual_figure(SIX).axes[0], "price of the best column")
-    for v, drawn in curve[::200]:
-        reduced = problem.prior * (v - problem.labels) ** 2 / 2 - dual.alpha - dual.beta * v
-        least = min(
-            sum(s * h for s, h in zip(column, reduced, strict=True))
-            for column in np.stack(np.meshgrid(*[[1, math.exp(2)]] * 6), axis=-1).reshape(-1, 6)
-        )
-        assert drawn == pytest.approx(least, abs=1e-12)
-
-
-def test_ranks_of_one_output_have_room_for_labels_on_both_sides():
-    assert Ranks.of(np.array([2.0]), 3.0, 10).place(np.array([1.0, 2.0, 5.0])).tolist() == [-0.8, 0, 0.8]

@@ -21,7 +21,7 @@ from optrand.closed_forms import rr_with_prior
 from optrand.errors import InvalidInput
 from optrand.plotting import _style as style
 from optrand.plotting._saving import DRAWINGS
-from optrand.plotting._table import Cells, Ranks, group_edges, letters_of, wide_gaps
+from optrand.plotting._table import Cells, Ranks, wide_gaps
 from tests.pictures import WEEKS, read_number, windows, written_out
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
@@ -241,20 +241,6 @@ def test_cells_are_means_over_neighbours_however_the_table_is_given():
     sizes = np.diff(cells.rows)[:, np.newaxis] * np.diff(cells.columns)
     assert (cells.chances * sizes).sum() == pytest.approx(weights.sum())
     assert cells.size == "cells of up to 3 by 4"
-
-
-def test_letters_are_those_of_the_signature():
-    table = windows(60)
-    for each in (table, written_out(table)):
-        np.testing.assert_array_equal(letters_of(each, np.arange(3, 9)), table.signature()[:, 3:9])
-
-
-def test_groups_are_nearly_equal_and_leave_nobody_out():
-    for count in (1, 2, 53, 499, 500, 501, 10_000):
-        edges = group_edges(count, 500)
-        assert (edges[0], edges[-1]) == (0, count)
-        assert np.ptp(np.diff(edges)) <= 1
-        assert np.diff(edges).min() >= 1
 
 
 @pytest.mark.parametrize(

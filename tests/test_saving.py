@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from pathlib import Path
 from unittest.mock import patch
@@ -15,7 +14,6 @@ from typer.testing import CliRunner, Result
 import optrand
 from optrand.cli import UNVERIFIED, WRONG_INPUT, app
 from optrand.errors import InvalidInput
-from optrand.model._steps import IntegerArcs
 from optrand.plotting import _saving, pmf_figure, save_figure
 from optrand.plotting._saving import DRAWINGS, gallery
 from tests.tables import mechanism_of
@@ -109,22 +107,6 @@ def test_neither_a_file_nor_a_folder_out_of_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"\.png, \.svg or \.pdf"):
         gallery(optrand.load(SIX), tmp_path / "new", endings=(".png", ".jpg"))
     assert names(tmp_path) == {"file"}
-
-
-@pytest.mark.nightly
-def test_ten_thousand_labels(tmp_path: Path) -> None:
-    k, width = 10_000, 3_333
-    steps = np.arange(1 - width, k)
-    first, last = np.maximum(steps, 0), np.minimum(steps + width - 1, k - 1)
-    arcs = IntegerArcs(k, first, last, np.arange(steps.size), np.ones(steps.size, dtype=object))
-    problem = optrand.regression(np.arange(k), np.full(k, 1 / k), 1.0)
-    dual = optrand.Dual(np.zeros(k), np.zeros(k))
-    mechanism = mechanism_of(
-        problem, dual, np.linspace(-k, 2 * k, steps.size), arcs, Fraction(math.floor(math.e * 64), 64)
-    )
-    assert len(gallery(mechanism, tmp_path, endings=(".png",))[0]) == len(DRAWINGS)
-    # Nobody wrote the table out: it has 133 million entries.
-    assert "weights" not in vars(mechanism)
 
 
 @pytest.mark.nightly

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import multiprocessing
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -140,22 +138,6 @@ def test_pandas_reads_a_sweep_as_it_is(rows):
     assert frame.equals(pd.DataFrame(rows.records()))
     best = frame.loc[frame.groupby("epsilon")["value"].idxmin(), "bias_penalty"]
     assert best.tolist() == [0.0] * 3
-
-
-PROCESSES = functools.partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
-"""New processes, which know nothing of this one: the hardest case."""
-
-
-@pytest.mark.parametrize("pool", [ThreadPoolExecutor, PROCESSES], ids=["threads", "processes"])
-def test_every_executor_finds_the_same_rows_in_the_same_order(problem, rows, pool):
-    with pool(2) as executor:
-        there = sweep(problem, epsilons=EPSILONS, bias_penalties=PENALTIES, executor=executor)
-    # Sums of floats in another process may differ in their last bits, with the place of arrays in memory.
-    for found, row in zip(there, rows, strict=True):
-        assert (found.epsilon, found.bias_penalty, found.status) == (row.epsilon, row.bias_penalty, row.status)
-        assert found.lower <= row.upper
-        assert row.lower <= found.upper
-        assert max(found.gap, row.gap) < 1e-12
 
 
 class Recorded(Executor):
