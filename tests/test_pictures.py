@@ -10,7 +10,7 @@ import pytest
 
 import optrand
 from optrand import Dual, Grid, Interval, losses
-from optrand.baselines import Laplace
+from optrand.baselines import DiscreteLaplace, Laplace
 from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
@@ -115,6 +115,19 @@ def test_the_density_of_noise_is_its_own_and_has_no_stripes():
     assert 26 < high < 51
     with pytest.raises(InvalidInput, match="pass labels"):
         pmf_figure(Laplace(np.arange(4.0), 1.0))
+
+
+@pytest.mark.parametrize("clip", [None, Interval(-3.0, 4.0)])
+def test_noise_on_a_lattice_is_drawn_at_its_own_outputs(clip):
+    noise = DiscreteLaplace([0, 1], 2.0, step=0.1, clip=clip)
+    for label, axes in zip((0, 1), pmf_figure(noise, labels=[0, 1]).axes, strict=True):
+        found = stems(axes)
+        steps = np.array(sorted(found)) / 0.1
+        np.testing.assert_allclose(steps, np.rint(steps), atol=1e-9)
+        # Noise of 2 nats at a distance of 10 steps: the mass falls by exp(-0.2) with each step from the label.
+        assert sum(found.values()) == pytest.approx(1)
+        assert found[label] == pytest.approx(math.tanh(0.1), rel=1e-6)
+        assert found[label + 0.5] == pytest.approx(math.tanh(0.1) * math.exp(-1), rel=1e-6)
 
 
 def test_many_outputs_are_drawn_as_a_density_that_sums_to_one():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
@@ -45,8 +45,8 @@ from optrand.learning._training import (
 from optrand.model._problem import unbiased_range
 
 
-class _PrivateFit:
-    """Common part of the two estimators, before the mixins of scikit-learn: a fit, its account, a public score."""
+class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
+    """Common part of the two estimators: a fit, its account, and a public score."""
 
     def __init__(
         self, estimator: Any, epsilon: float | None, plan: Plan | None, labels: Any, random_state: Any
@@ -436,7 +436,7 @@ def _rows_with_gaps(X: Any) -> NDArray[np.intp]:
     else:
         try:
             # A sum over a row of a sparse matrix is finite if all of its entries are.
-            gaps = ~np.isfinite(np.asarray(X.sum(axis=1) if sparse.issparse(X) else X, dtype=np.float64))
+            gaps = ~np.isfinite(np.asarray(cast("Any", X).sum(axis=1) if sparse.issparse(X) else X, dtype=np.float64))
         except (TypeError, ValueError):
             return np.zeros(0, dtype=np.intp)
     return np.flatnonzero(gaps.reshape(len(gaps), -1).any(axis=1))

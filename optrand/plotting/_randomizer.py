@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -288,9 +287,8 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         style.add_log_scale(figure, mesh, list(panels.values()), name)
         style.set_legend(figure, [heat.lines[1]])
         size = f"{write_count(table.k, 'label')}, {write_count(table.n, 'output')}"
-        # Squared errors of the exact table, whatever the loss of the problem is.
-        errors = zip(problem.prior.tolist(), subject.table.squared_errors, strict=True)
-        error = shown_above(sum(Fraction(p) * error for p, error in errors), 6)
+        # That of the exact table, whatever the loss of the problem is.
+        error = shown_above(subject.table.mean_squared_error(problem.prior), 6)
         style.set_title(figure, f"ε = {problem.epsilon:g}, {size}: mean squared error {error}")
     return figure
 

@@ -22,7 +22,6 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.plotting import _style as style
 from optrand.plotting._style import INK, LIMITS, MIDDLE, Place, canvas, check_epsilons, inches, line_edges, looks
-from optrand.plotting._table import chances_to_keep
 
 
 @suggest_parameters
@@ -174,7 +173,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
 def _noise(mechanism: Mechanism) -> Floats:
     if mechanism.problem.loss != losses.zero_one:
         return np.sqrt(np.maximum(mechanism.moments(mechanism.labels).variances, 0.0))
-    return 1 - chances_to_keep(mechanism.randomizer)
+    return 1 - np.abs(mechanism.losses(losses.zero_one))
 
 
 @suggest_parameters

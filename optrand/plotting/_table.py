@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
 from optrand.base._validation import Floats, check_values
-from optrand.baselines._additive import Additive
+from optrand.baselines._additive import Additive, LatticeAdditive
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.model._problem import Problem
 from optrand.model._randomizer import Randomizer
 from optrand.model._table import Table
 from optrand.plotting._style import INK, LIMITS, number_texts, spread
+from optrand.studies._adaptive import lattice_around
 from optrand.studies._paths import Decomposable, merge_neighbours
 
 Drawable = Decomposable | Additive
@@ -33,7 +34,8 @@ def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomize
     """Return the table to draw, without outputs that never occur.
 
     Columns that a mechanism splits between neighbouring floats are drawn as one
-    (:func:`optrand.studies._paths.merge_neighbours`). Additive noise is rounded to a fine grid for those `labels`.
+    (:func:`optrand.studies._paths.merge_neighbours`). Additive noise is rounded to a fine grid, or to values of its
+    lattice, for those `labels`.
     """
     if isinstance(subject, Additive):
         return _round_noise(subject, labels)
@@ -57,7 +59,11 @@ def _round_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
     else:
         reach = LIMITS.noise_tails * math.sqrt(subject.noise.variance) * subject.unit
         low, high = float(rows[0]) - reach, float(rows[-1]) + reach
-    return subject.discretised(rows, np.linspace(low, high, LIMITS.noise_outputs))
+    outputs = np.linspace(low, high, LIMITS.noise_outputs)
+    if isinstance(subject, LatticeAdditive):
+        outputs = lattice_around(outputs, subject.step, subject.labels.low)
+        outputs = outputs[(outputs >= low) & (outputs <= high)]
+    return subject.discretised(rows, outputs)
 
 
 def problem_of(subject: object) -> Problem:
@@ -138,12 +144,6 @@ def sum_rows(table: Randomizer, weights: Floats, edges: Indices) -> Floats:
         amounts = arcs.masses * (before[end] - before[begin] + gain * favoured)
         sums[group] = np.bincount(at, amounts, table.n)
     return sums
-
-
-def chances_to_keep(table: Randomizer) -> Floats:
-    """Return the probability that the output is the label itself, shape ``(k,)``."""
-    kept: Floats = np.where(table.outputs == table.labels[:, np.newaxis], table.matrix, 0.0).sum(axis=1)
-    return kept
 
 
 def letters_of(table: Randomizer, columns: Indices) -> NDArray[np.str_]:

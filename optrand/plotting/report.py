@@ -22,7 +22,6 @@ from optrand.model._problem import Problem, in_words
 from optrand.plotting._releases import find_distinct, groups_figure
 from optrand.plotting._saving import DRAWINGS, draw, render, whole_figure
 from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count
-from optrand.plotting._table import chances_to_keep
 from optrand.sampling._priors import BudgetSplit
 from optrand.studies._paths import count_outputs
 
@@ -227,7 +226,7 @@ def label_numbers(mechanism: Mechanism) -> Numbers:
     names = number_texts(problem.labels[rows])
     shares = [f"{share:.4g}" for share in problem.prior[rows]]
     if problem.loss == losses.zero_one:
-        chances = [f"{chance:.4g}" for chance in chances_to_keep(channel)[rows]]
+        chances = [f"{chance:.4g}" for chance in np.abs(mechanism.losses(losses.zero_one))[rows]]
         return Numbers(caption, ["Label", "Prior", "Kept with probability"], _typeset(names, shares, chances))
     # Round to a billionth of the outputs' size, so that float residues of zero vanish.
     unit = 10.0 ** math.floor(math.log10(float(np.abs(channel.outputs).max()) or 1.0) - 9)

@@ -23,6 +23,7 @@ from optrand.base._validation import (
     check_values,
     expect,
     frozen,
+    rectangular,
     suggest_parameters,
 )
 from optrand.errors import InvalidInput
@@ -364,7 +365,7 @@ def continuous_mechanism(
     if isinstance(knots, (int, np.integer)):
         chosen = place_knots(prior, int(knots))
     else:
-        chosen = Knots(prior, getattr(knots, "values", knots))
+        chosen = Knots(prior, knots.values if isinstance(knots, Knots) else rectangular(knots, "knots"))
     return ContinuousMechanism(solve(unbiased_regression(chosen.values, chosen.probabilities, epsilon)))
 
 

@@ -404,8 +404,8 @@ def sweep(
         on_error="return",
         progress=lambda solved, _: report(done + solved, len(cases)),
     )
-    answers: dict[Any, Answer] = dict(zip(posed, found, strict=True))
-    results = tuple(answers.get(case, case) for case in cases)
+    answers = dict(zip(posed, found, strict=True))
+    results = tuple(case if isinstance(case, Infeasible) else answers[case] for case in cases)
     return Sweep(tuple(SweepRow.of(*pair, result) for pair, result in zip(pairs, results, strict=True)), results)
 
 

@@ -45,6 +45,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from operator import itemgetter
 
 import numpy as np
 
@@ -91,14 +92,9 @@ class Path:
         return self.arcs.size
 
     @property
-    def total(self) -> Fraction:
-        """Row sum of a unit of mass, ``bins + ratio - 1``."""
-        return self.bins - 1 + self.ratio
-
-    @property
     def keeps(self) -> Fraction:
         """Probability that the component produces the output of the label's own bin, exactly."""
-        return self.ratio / self.total
+        return self.ratio / (self.bins - 1 + self.ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +111,8 @@ class Paths:
         Points of the circle at which one path ends and the next begins: one for each path, and the coverage.
     bins : (paths,) array of int
         Number of bins of each path.
-    starts, leaving : tuples of k tuples
-        For each node the points of the circle at which a column takes its place, increasing, and the columns.
+    leaving : tuple of k lists
+        For each node the points of the circle at which a column takes its place, increasing, each with the column.
     """
 
     labels: Floats
@@ -125,8 +121,7 @@ class Paths:
     ratio: Fraction
     phases: tuple[int, ...]
     bins: Indices
-    starts: tuple[tuple[int, ...], ...]
-    leaving: tuple[tuple[int, ...], ...]
+    leaving: tuple[list[tuple[int, int]], ...]
 
     def __len__(self) -> int:
         return len(self.phases) - 1
@@ -141,7 +136,8 @@ class Paths:
         # At each node the column that holds the phase is the last one whose place begins at it or before. It ends at
         # the next node of the path.
         while node < self.flow.k:
-            arcs.append(self.leaving[node][bisect_right(self.starts[node], phase) - 1])
+            held = self.leaving[node]
+            arcs.append(held[bisect_right(held, phase, key=itemgetter(0)) - 1][1])
             node = int(self.flow.last[arcs[-1]]) + 1
         first, last = self.flow.first[arcs], self.flow.last[arcs]
         outputs = frozen(self.outputs[self.flow.at[arcs]])
@@ -211,27 +207,16 @@ def decompose_paths(subject: Decomposable, /) -> Paths:
     Fraction(1, 1)
     """
     labels, outputs, flow, ratio = _flow(subject)
-    starts: list[list[tuple[int, int]]] = [[] for _ in range(flow.k)]
+    leaving: list[list[tuple[int, int]]] = [[] for _ in range(flow.k)]
     changes: dict[int, int] = {0: 0}
     # Paths change where a place begins or ends, and a path has a bin for each place that holds it.
     for node, arc, begin, end in _places(flow):
-        starts[node].append((begin, arc))
+        leaving[node].append((begin, arc))
         changes[begin] = changes.get(begin, 0) + 1
         changes[end] = changes.get(end, 0) - 1
     phases = sorted(changes)
     bins = list(accumulate(changes[phase] for phase in phases[:-1]))
-    for held in starts:
-        held.sort()
-    return Paths(
-        labels,
-        outputs,
-        flow,
-        ratio,
-        tuple(phases),
-        np.array(bins),
-        tuple(tuple(begin for begin, _ in held) for held in starts),
-        tuple(tuple(arc for _, arc in held) for held in starts),
-    )
+    return Paths(labels, outputs, flow, ratio, tuple(phases), np.array(bins), tuple(map(sorted, leaving)))
 
 
 def merge_neighbours(mechanism: Mechanism) -> tuple[Floats, IntegerArcs]:
