@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import StepPatch
 
 import optrand
@@ -24,27 +21,14 @@ from optrand.plotting._style import LIMITS
 from optrand.sampling._entropy import SeededEntropy
 from optrand.solvers import design
 from optrand.studies._many import Sweep
+from tests.pictures import legend_texts, line
 
 LABELS, PRIOR = np.arange(4.0), np.array([0.4, 0.3, 0.2, 0.1])
 PENALTIES = [0.0, 0.1, 1.0, 10.0, math.inf]
 
 
-def curve(axes: Axes, label: str) -> Line2D:
-    (found,) = [line for line in axes.lines if line.get_label() == label]
-    return found
-
-
-def points(axes: Axes, label: str) -> np.ndarray:
-    return np.asarray(curve(axes, label).get_xydata(), dtype=float)
-
-
 def names(axes: Axes) -> list[str]:
     return [str(line.get_label()) for line in axes.lines if not str(line.get_label()).startswith("_")]
-
-
-def texts(figure: Figure) -> Iterator[str]:
-    for legend in [*figure.legends, *(axes.get_legend() for axes in figure.axes)]:
-        yield from (text.get_text() for text in legend.get_texts()) if legend else ()
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +42,7 @@ def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
     (left,) = figure.axes
     for epsilon in (1.0, 3.0):
         rows = [row for row in swept if row.epsilon == epsilon]
-        found = points(left, f"ε = {epsilon:g}")
+        found = line(left, f"ε = {epsilon:g}")
         np.testing.assert_allclose(found[:, 0] ** 2, [row.squared_bias for row in rows])
         np.testing.assert_allclose(found[:, 1] ** 2, [row.variance for row in rows])
         # Less bias, more variance: what makes it a frontier.
@@ -66,7 +50,7 @@ def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
         assert (np.diff(found[:, 1]) > 0).all()
     # The ends under other names.
     bins = optrand.rr_on_bins(LABELS, PRIOR, 1.0)
-    assert points(left, "ε = 1")[0, 1] == pytest.approx(math.sqrt(PRIOR @ bins.table.variances), rel=1e-6)
+    assert line(left, "ε = 1")[0, 1] == pytest.approx(math.sqrt(PRIOR @ bins.table.variances), rel=1e-6)
     assert (left.get_xlabel(), left.get_ylabel()) == (
         "root mean squared bias (label units)",
         "standard deviation (label units)",
@@ -74,10 +58,10 @@ def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
     # The marks have their penalties beside them, where there is room, and no two overlap.
     figure.draw_without_rendering()
     assert [text.get_text() for text in left.texts[:5]] == ["∞", "10", "1", "0.1", "0"]
-    assert [text.xy for text in left.texts[:5]] == [tuple(point) for point in points(left, "ε = 1").tolist()[::-1]]
+    assert [text.xy for text in left.texts[:5]] == [tuple(point) for point in line(left, "ε = 1").tolist()[::-1]]
     boxes = [text.get_window_extent() for text in left.texts]
     assert not [1 for i, box in enumerate(boxes) if box.count_overlaps(boxes[i + 1 :])]
-    assert list(texts(figure)) == ["ε = 1", "ε = 3"]
+    assert legend_texts(figure) == ["ε = 1", "ε = 3"]
     told = "Least variance at the bias of each mark (numbers: bias penalty): 10 certified randomizers"
     assert " ".join(figure.get_suptitle().split()) == told
 
@@ -87,7 +71,7 @@ def test_rows_without_a_proof_are_left_out_and_counted(swept: Sweep) -> None:
     figure = frontier_figure([*swept[:2], broken, *swept[3:5]])
     assert figure.get_suptitle().endswith("left out without a proof")
     assert "4 certified randomizers, 1" in " ".join(figure.get_suptitle().split())
-    assert points(figure.axes[0], "ε = 1").shape == (4, 2)
+    assert line(figure.axes[0], "ε = 1").shape == (4, 2)
     with pytest.raises(InvalidInput, match="none of 1 rows is certified"):
         frontier_figure([broken])
 
@@ -111,23 +95,23 @@ def test_loss_deviation_and_bias_are_the_moments_of_each_randomizer() -> None:
     epsilons = [2.0, 0.5, 1.0]
     figure = moments_figure(randomizers, PRIOR, epsilons=epsilons)
     loss, deviation, bias = figure.axes
-    assert names(loss) == names(deviation) == names(bias) == list(texts(figure)) == list(randomizers)
+    assert names(loss) == names(deviation) == names(bias) == legend_texts(figure) == list(randomizers)
     for name, function in randomizers.items():
         expected = [function(epsilon) for epsilon in sorted(epsilons)]
-        assert points(loss, name)[:, 0].tolist() == [0.5, 1.0, 2.0]
+        assert line(loss, name)[:, 0].tolist() == [0.5, 1.0, 2.0]
         if name != "Laplace":
             values = [
                 optimal(2.0).problem.value(answer) if name == "candidate" else answer.value for answer in expected
             ]
-            np.testing.assert_allclose(points(loss, name)[:, 1], values, rtol=1e-8)
-    np.testing.assert_allclose(points(deviation, "Laplace")[:, 1], [3 * 2**0.5 / e for e in (0.5, 1.0, 2.0)])
+            np.testing.assert_allclose(line(loss, name)[:, 1], values, rtol=1e-8)
+    np.testing.assert_allclose(line(deviation, "Laplace")[:, 1], [3 * 2**0.5 / e for e in (0.5, 1.0, 2.0)])
     for name in randomizers:
-        halves = (points(deviation, name)[:, 1] ** 2 + points(bias, name)[:, 1] ** 2) / 2
-        np.testing.assert_allclose(points(loss, name)[:, 1], halves, rtol=1e-9)
+        halves = (line(deviation, name)[:, 1] ** 2 + line(bias, name)[:, 1] ** 2) / 2
+        np.testing.assert_allclose(line(loss, name)[:, 1], halves, rtol=1e-9)
     # Nothing unbiased is below the certified optimum, and rounding does not look like a bias.
-    assert (points(loss, "Laplace")[:, 1] > points(loss, "optimal")[:, 1]).all()
-    assert points(bias, "optimal")[:, 1].max() == 0
-    assert points(bias, "bins")[:, 1].min() > 0.01
+    assert (line(loss, "Laplace")[:, 1] > line(loss, "optimal")[:, 1]).all()
+    assert line(bias, "optimal")[:, 1].max() == 0
+    assert line(bias, "bins")[:, 1].min() > 0.01
 
 
 def test_there_is_no_point_where_there_is_no_randomizer_or_no_moment() -> None:
@@ -139,7 +123,7 @@ def test_there_is_no_point_where_there_is_no_randomizer_or_no_moment() -> None:
     figure = moments_figure({"Laplace": laplace, "sometimes": sometimes}, PRIOR, epsilons=[0.5, 1, 2, 4])
     # Without bias there is no panel of it.
     assert figure.get_suptitle().endswith("all without bias")
-    loss, deviation = (points(axes, "sometimes")[:, 1] for axes in figure.axes)
+    loss, deviation = (line(axes, "sometimes")[:, 1] for axes in figure.axes)
     np.testing.assert_allclose(loss, [math.nan, math.nan, math.nan, 0.5])
     np.testing.assert_allclose(deviation, [math.nan, math.nan, math.nan, 1.0])
 
@@ -173,30 +157,30 @@ def test_epsilons_are_needed() -> None:
 def test_each_gain_is_the_value_of_rr_top_k_and_the_mark_is_at_the_certified_optimum(prior) -> None:
     epsilons = [0.1, 1.0, 3.0]
     gain = rr_with_prior_figure(prior, epsilons=epsilons).axes[0]
-    curves = [line for line in gain.lines if line.get_label() == "_w"]
-    for line, epsilon in zip(curves, epsilons, strict=True):
+    curves = [each for each in gain.lines if each.get_label() == "_w"]
+    for curve, epsilon in zip(curves, epsilons, strict=True):
         mechanisms = [rr_top_k(prior, k, epsilon) for k in range(1, 5)]
-        np.testing.assert_allclose(line.get_ydata(), [mechanism.value for mechanism in mechanisms], rtol=1e-12)
+        np.testing.assert_allclose(curve.get_ydata(), [mechanism.value for mechanism in mechanisms], rtol=1e-12)
         best = rr_with_prior(prior, epsilon)
-        ((x, y),) = points(gain, f"ε = {epsilon:g}: k = {best.n}")
+        ((x, y),) = line(gain, f"ε = {epsilon:g}: k = {best.n}")
         assert x == best.n
         proof = best.certificate.require(gap=1e-12)
         assert y == pytest.approx(proof.lower, rel=1e-12)
-        assert y == pytest.approx(max(line.get_ydata()), rel=1e-12)
+        assert y == pytest.approx(max(curve.get_ydata()), rel=1e-12)
 
 
 def test_the_best_k_grows_with_epsilon_and_falls_with_the_power_of_the_prior():
     figure = rr_with_prior_figure(PRIOR, epsilons=[0.5, 2.0])
     gain, by_epsilon = figure.axes
     for name, power in (("this prior", 1.0), ("its square", 2.0), ("its square root", 0.5)):
-        found = points(by_epsilon, name)
+        found = line(by_epsilon, name)
         assert (np.diff(found[:, 1]) >= 0).all()
         assert found[0, 1] < found[-1, 1] == 4
         raised = PRIOR**power / (PRIOR**power).sum()
         for epsilon, count in found[::40]:
             assert count == rr_with_prior(raised, epsilon).n
     for epsilon in (0.5, 2.0):
-        ((x, y),) = points(by_epsilon, f"_ε = {epsilon:g}")
+        ((x, y),) = line(by_epsilon, f"_ε = {epsilon:g}")
         assert (x, y) == (epsilon, rr_with_prior(PRIOR, epsilon).n)
     assert figure.get_suptitle() == "RRWithPrior on 4 labels"
     # Numbers of labels are integers, and each has a tick.
@@ -235,15 +219,15 @@ ROWS = [
 def test_times_are_drawn_by_size_and_what_was_given_up_has_an_arrow() -> None:
     figure = times_figure(ROWS, by="mesh", series="method")
     (axes,) = figure.axes
-    assert points(axes, "program").tolist() == [[100, 1], [200, 4]]
-    assert set(curve(axes, "line").get_ydata()) == {0.05}
+    assert line(axes, "program").tolist() == [[100, 1], [200, 4]]
+    assert set(line(axes, "line")[:, 1]) == {0.05}
     arrows = [line.get_xydata()[0].tolist() for line in axes.lines if line.get_marker() == r"$\uparrow$"]
     assert [x for x, _ in arrows] == [400, 400]
     # Above every time, and not one over the other.
     assert 4 < arrows[0][1] < arrows[1][1]
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("mesh size", "time to solve (seconds)")
-    assert list(texts(figure)) == ["program", "other", "line", "given up: took longer"]
+    assert legend_texts(figure) == ["program", "other", "line", "given up: took longer"]
     # Every size has a tick, that at which a solve was given up too.
     assert axes.get_xticks().tolist() == [100, 200, 400, 800]
 
@@ -291,11 +275,11 @@ def test_shares_stand_in_the_band_of_their_errors_beside_their_projection_and_th
     bottom, top = axes.get_ylim()
     assert bottom < (found.shares - 2 * found.noise_errors).min()
     assert top > (found.shares + 2 * found.noise_errors).max()
-    np.testing.assert_allclose(points(axes, "nearest without negative shares")[:, 1], found.projected)
-    np.testing.assert_allclose(points(axes, "true shares"), np.stack((LABELS, [1, 0, 0, 0]), axis=1))
-    assert list(texts(figure)) == ["± 2 noise errors", "unbiased", "nearest without negative shares", "true shares"]
+    np.testing.assert_allclose(line(axes, "nearest without negative shares")[:, 1], found.projected)
+    np.testing.assert_allclose(line(axes, "true shares"), np.stack((LABELS, [1, 0, 0, 0]), axis=1))
+    assert legend_texts(figure) == ["± 2 noise errors", "unbiased", "nearest without negative shares", "true shares"]
     assert figure.get_suptitle().startswith("Shares of 4 labels from 1,000 released values: noise error at most")
-    assert "true shares" not in list(texts(shares_figure(found)))
+    assert "true shares" not in legend_texts(shares_figure(found))
 
 
 def test_shares_of_something_else_are_refused() -> None:

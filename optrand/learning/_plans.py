@@ -336,12 +336,9 @@ class _OneRandomizer(Plan):
         """Return the randomizer of `k` classes."""
         raise NotImplementedError
 
-    def release(self, training: Training) -> LabelRelease:
-        """Release the labels of all rows."""
-        return training.release(np.arange(training.rows), self.randomizer(training.k, training.epsilon))
-
     def train(self, training: Training) -> Any:
-        return training.learn([self.release(training)])
+        randomizer = self.randomizer(training.k, training.epsilon)
+        return training.learn([training.release(np.arange(training.rows), randomizer)])
 
 
 @dataclass(frozen=True)
@@ -399,7 +396,7 @@ class NearestNeighbour(Bits):
     def train(self, training: Training) -> BitModel:
         """Release the bits of all rows. Features that have no neighbours are refused before the draw."""
         index = NearestNeighbors(n_neighbors=self.neighbours).fit(training.X)
-        release = self.release(training)
+        release = training.release(np.arange(training.rows), self.randomizer(training.k, training.epsilon))
         return BitModel(partial(_mean_bits, index, release.values.astype(np.float64)), release.randomizer)
 
 

@@ -104,9 +104,8 @@ class TorchClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Train on class numbers ``0 ... K-1``, cross entropy with weights of any sign."""
         codes = np.asarray(y, dtype=np.intp)
         k = _scores(deepcopy(self.module), _tensor(np.asarray(X)[:1])).shape[1]
-        weights = np.zeros((codes.size, k))
-        weights[np.arange(codes.size), codes] = 1.0 if sample_weight is None else sample_weight
-        return self.fit_weights(X, weights)
+        sizes = np.ones(codes.size) if sample_weight is None else np.asarray(sample_weight)
+        return self.fit_weights(X, np.eye(k)[codes] * sizes[:, np.newaxis])
 
     def fit_weights(self, X: ArrayLike, weights: Floats) -> TorchClassifier:
         """Train on a weight, of any sign, for each label of each row; shape ``(n, K)``."""
