@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._validation import Floats, as_declared, as_doubles, rectangular
+from optrand.base._validation import Floats, as_declared, as_doubles, frozen, rectangular
 from optrand.errors import InvalidInput
 
 Codes = NDArray[np.int64]
@@ -81,8 +81,7 @@ class Domain:
         """Labels as floats if all are numbers, else None."""
         if self.nominal or not self._all_numbers:
             return None
-        numbers = np.array(self.labels, dtype=np.float64)
-        numbers.flags.writeable = False
+        numbers = frozen(self.labels)
         return numbers if np.isfinite(numbers).all() and np.unique(numbers).size == numbers.size else None
 
     @property
@@ -93,11 +92,7 @@ class Domain:
     def array(self) -> NDArray[Any]:
         """Labels as an array of numbers, truth values, texts or objects."""
         alike = any(all(isinstance(one, kind) for one in self.labels) for kind in (str, bool))
-        if alike or self._all_numbers:
-            array = np.array(self.labels)
-        else:
-            array = np.empty(len(self), dtype=object)
-            array[:] = self.labels
+        array = np.array(self.labels) if alike or self._all_numbers else _objects(self.labels)
         array.flags.writeable = False
         return array
 

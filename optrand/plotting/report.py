@@ -6,7 +6,6 @@ import base64
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_CEILING, Context, Decimal
 from typing import NamedTuple
 
 import numpy as np
@@ -195,13 +194,12 @@ def _objective(problem: Problem) -> str:
 
 def budget_facts(mechanism: Mechanism, parts: BudgetSplit | None = None) -> Facts:
     """Return the budget, stated and verified: of the mechanism, and of the whole release if its parts are known."""
-    ratio = mechanism.realised_ratio
-    digits = Context(prec=20, rounding=ROUND_CEILING).divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    ratio = shown_above(mechanism.realised_ratio, 20)
     spent = shown_spent(mechanism.realised_epsilon, mechanism.epsilon)
     found = [
         ("ε requested", f"{mechanism.epsilon!r} nats"),
         ("ε realised", f"{spent} nats, rounded up; verified in integers"),
-        ("Largest ratio", f"{digits}, rounded up: of two labels, how much likelier one of them makes an output"),
+        ("Largest ratio", f"{ratio}, rounded up: of two labels, how much likelier one of them makes an output"),
         ("δ", "0: the promise has no exceptions"),
     ]
     if parts is not None:
