@@ -13,7 +13,6 @@ import pytest
 
 import optrand
 from optrand.errors import InvalidInput, NotCertified, OutOfTime, SolverFailed, SomeFailed
-from optrand.studies._many import _parts
 
 PROCESSES = functools.partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))
 """New processes, which know nothing of this one: the hardest case."""
@@ -128,11 +127,3 @@ def test_time_that_is_over_is_raised_with_all_results():
 def test_time_limits_are_checked(limit):
     with pytest.raises(InvalidInput, match="time_limit is"):
         optrand.solve_many(problems(1), time_limit=limit)
-
-
-def test_tasks_are_small_for_an_executor_that_does_not_tell_its_size():
-    given = problems(600)
-    assert [part for parts in _parts(given, object()) for part in parts] == given
-    assert max(map(len, _parts(given, object()))) == 3
-    with ThreadPoolExecutor(1) as one:
-        assert max(map(len, _parts(given, one))) == 38

@@ -6,7 +6,7 @@ import importlib
 import itertools
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Executor, as_completed
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -118,7 +118,10 @@ def solve_many(
     # Equal problems are one key. All are late until they are answered.
     answers = dict[Problem, Answer](dict.fromkeys(given, late))
     work = partial(_answer_all, solver=solver, end=end, late=late)
-    parts = list(_parts(list(answers), executor))
+    distinct = list(answers)
+    # Up to 256 tasks, so that few workers are idle for long, and more if these would have over 64 problems each.
+    size = 1 if executor is None else max(1, min(64, -(-len(distinct) // 256)))
+    parts = [distinct[start : start + size] for start in range(0, len(distinct), size)]
     report, done = progress or (lambda *_: None), 0
     report(done, len(answers))
     with closing(_complete(work, parts, executor, end)) as results:
@@ -175,18 +178,6 @@ def _check_problems(problems: Iterable[Problem]) -> list[Problem]:
         way = "one of optrand.regression, optrand.unbiased_regression or optrand.classification"
         expect(problem, Problem, f"problem number {i}", way)
     return given
-
-
-def _parts(problems: list[Problem], executor: Executor | None) -> Iterator[list[Problem]]:
-    """Split problems into tasks: one each in this process, some for each worker of an executor."""
-    size = 1
-    if executor is not None:
-        # 16 tasks for each worker, so that none is idle for long. An executor without a known size, such as
-        # that of a cluster, is taken to have 16 workers.
-        workers = getattr(executor, "_max_workers", 16)
-        size = max(1, min(64, -(-len(problems) // (16 * workers))))
-    for start in range(0, len(problems), size):
-        yield problems[start : start + size]
 
 
 def _answer_all(problems: list[Problem], solver: Solver | None, end: float, late: OutOfTime) -> list[Answer]:
