@@ -17,12 +17,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.metrics import get_scorer
-from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.estimator_checks import check_estimator
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn_checks import DECLARED, check_as_users_get_it
 
 from optrand.accounting._spent import Spent
@@ -320,23 +316,6 @@ def test_frames_clones_and_random_states_of_every_kind() -> None:
 def test_labels_are_named_y_and_are_no_metadata() -> None:
     assert "labels" not in model().get_metadata_routing().fit.requests
     assert not hasattr(LabelDPClassifier, "set_fit_request")
-
-
-class Fresh(LabelDPClassifier):
-    """The classifier with a new holder for each fit, so that scikit-learn's checks can fit it on plain labels."""
-
-    def fit(self, X, y):
-        if y is None:
-            return super().fit(X, y)
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        return super().fit(X, PrivateLabels(y, 60.0, np.unique(y), source=SeededEntropy(1)))
-
-
-def test_all_checks_of_scikit_learn_pass_where_labels_have_a_holder() -> None:
-    results = check_estimator(Fresh(GaussianNB(), 60.0, target=Likelihood(rounds=1)), on_skip=None)
-    assert sum(each["status"] == "passed" for each in results) > 40
 
 
 def test_checks_of_scikit_learn_on_the_class_that_users_get() -> None:

@@ -160,11 +160,10 @@ def tilt_priors(prior: Floats, labels: Floats, means: Floats, weights: NDArray[A
 
     # The variance within rows falls as tau grows. At 1e4 a row is as narrow as a hundredth of the range.
     narrowest = 1e4
-    if excess(0.0) <= 0:
-        return _tilt(prior, places, wanted, 0.0)
-    if excess(narrowest) >= 0:
-        return _tilt(prior, places, wanted, narrowest)
-    return _tilt(prior, places, wanted, float(brentq(excess, 0.0, narrowest, rtol=1e-6)))
+    tau = 0.0 if excess(0.0) <= 0 else narrowest
+    if tau and excess(narrowest) < 0:
+        tau = float(brentq(excess, 0.0, narrowest, rtol=1e-6))
+    return _tilt(prior, places, wanted, tau)
 
 
 def _tilt(prior: Floats, places: Floats, means: Floats, tau: float) -> Floats:

@@ -236,8 +236,7 @@ def looks(names: Collection[object], kind: str) -> list[dict[str, Any]]:
 
 def set_logarithmic(axis: Axis, ticks: Sequence[float] = ()) -> None:
     """Make an axis logarithmic, with plain numbers at `ticks`, or at 1, 2 and 5 times powers of ten."""
-    horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
-    (axis.axes.set_xscale if horizontal else axis.axes.set_yscale)("log")
+    getattr(axis.axes, f"set_{axis.axis_name}scale")("log")  # type: ignore[attr-defined]
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
