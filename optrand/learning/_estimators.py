@@ -94,7 +94,7 @@ class _PrivateFit(MetaEstimatorMixin):  # type: ignore[misc]
         if _num_samples(X) != len(labels):
             raise InvalidInput(f"X has {_num_samples(X)} samples and y {len(labels)}, expected a label for each row")
         labels.require(Spent(self._budget()))
-        plan = self._plan(X) if self.plan is None else self.plan
+        plan = self._default_plan(X) if self.plan is None else self.plan
         regresses = isinstance(self, RegressorMixin)
         one = "TwoStages()" if regresses else "Stages(2)"
         expect(plan, Plan, "plan", f"a plan such as {one}")
@@ -259,7 +259,7 @@ class LabelDPClassifier(_PrivateFit, ClassifierMixin, BaseEstimator):  # type: i
         guesses: NDArray[Any] = self.classes_[likeliest]
         return guesses
 
-    def _plan(self, X: Any) -> Plan:  # noqa: ARG002
+    def _default_plan(self, X: Any) -> Plan:  # noqa: ARG002
         return Stages(1)
 
     def _set_domain(self, domain: Domain) -> None:
@@ -379,7 +379,7 @@ class LabelDPRegressor(_PrivateFit, RegressorMixin, BaseEstimator):  # type: ign
         """Certificates of the mechanisms of all releases."""
         return [release.randomizer.certificate for release in self.releases_]
 
-    def _plan(self, X: Any) -> Plan:
+    def _default_plan(self, X: Any) -> Plan:
         return default_plan(_num_samples(X), math.inf if self.epsilon is None else check_epsilon(self.epsilon))
 
     def _set_domain(self, domain: Domain) -> None:
