@@ -29,7 +29,7 @@ help:
 	@echo "make torch        torch (200 MB as its CPU build), without which make test leaves the networks out"
 	@echo "make server       psycopg, without which make test leaves the ledger on a PostgreSQL out"
 	@echo "make everything   make setup and these three at once"
-	@echo "make system-deps  Java 17 for Spark, and PostgreSQL: as root, or with sudo"
+	@echo "make system-deps  chromium for a report, Java 17 for Spark, and PostgreSQL: as root, or with sudo"
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -131,9 +131,10 @@ everything:
 
 system-deps:
 	@missing=; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
 	command -v java >/dev/null || missing="$$missing openjdk-17-jre-headless"; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$$missing postgresql"; \
-	if [ -z "$$missing" ]; then echo "Java and PostgreSQL are installed"; exit; fi; \
+	if [ -z "$$missing" ]; then echo "chromium, Java and PostgreSQL are installed"; exit; fi; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "there is no apt-get here: install$$missing in this system's own way" >&2; exit 1; fi; \
 	root=; [ "$$(id -u)" = 0 ] || root="sudo -n"; \

@@ -1,4 +1,4 @@
-"""The page of a mechanism: what it says, and that it stands alone."""
+"""The page of a mechanism: what it says, that it stands alone, and that a real browser shows it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from browser import CHROMIUM, browser
 from typer.testing import CliRunner
 
 import optrand
@@ -32,6 +33,8 @@ from tests.pictures import read_number
 from tests.tables import mechanism_of
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
+
+needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: `make system-deps` installs it")
 
 
 def solved(k=5, epsilon=1.0, **options):
@@ -239,8 +242,6 @@ def test_labels_are_listed_with_their_prior_mean_and_deviation(five):
     assert [row[0] for row in rows] == [row[2] for row in rows] == ["0", "1", "2", "3", "4"]
     assert [float(row[1]) for row in rows] == pytest.approx([5 / 15, 4 / 15, 3 / 15, 2 / 15, 1 / 15], rel=1e-3)
     assert [float(row[3]) for row in rows] == pytest.approx(np.sqrt(five.randomizer.variances), rel=1e-5)
-    assert numbers.caption == "5 labels"
-    assert label_numbers(optrand.debiased_rr(range(53), 1.0)).caption == "14 of 53 labels, evenly spread"
 
 
 def test_means_of_labels_far_from_zero_can_be_told_apart():
@@ -319,3 +320,72 @@ def test_report_refuses_other_names_and_damaged_files_and_writes_nothing(five, t
     ):
         assert run("plot", tmp_path / file, "-o", tmp_path / target).exit_code == code
         assert not (tmp_path / target).exists()
+
+
+# A real browser
+
+
+@pytest.fixture(scope="module")
+def tab():
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def weeks(tmp_path_factory):
+    """The page of the bundled prior: 53 labels."""
+    path = tmp_path_factory.mktemp("report") / "weeks.html"
+    path.write_text(page_of(solved(53, bias_penalty=math.inf)), encoding="utf-8")
+    return path
+
+
+@needs_chromium
+def test_a_browser_shows_the_page_and_has_nothing_to_complain_about(tab, weeks):
+    tab.open(weeks)
+    assert tab.complaints() == []
+    assert tab.fetched() == [weeks.resolve().as_uri()]
+    assert tab.ask("document.title") == "A mechanism for 53 labels at ε = 1"
+    assert tab.ask("document.compatMode") == "CSS1Compat"
+    assert tab.ask("document.querySelectorAll('img').length") == len(DRAWINGS)
+    assert "14 of 53 labels, evenly spread" in tab.ask("document.body.innerText")
+    # What a parser moves about to mend a page would not be where it was written.
+    assert tab.ask("document.querySelectorAll('main > section').length") == 4
+    assert tab.ask("document.querySelectorAll('figure > img + figcaption').length") == len(DRAWINGS)
+
+
+@needs_chromium
+def test_a_browser_complains_about_a_page_that_fetches_or_runs_something(tab, weeks, tmp_path):
+    text = weeks.read_text(encoding="utf-8")
+    for name, more in (("image", '<img src="other.png" alt="">'), ("script", "<script>document.title = 1</script>")):
+        path = tmp_path / f"{name}.html"
+        path.write_text(text.replace("<main>", f"<main>{more}"), encoding="utf-8")
+        tab.open(path)
+        assert "Content Security Policy" in " ".join(tab.complaints())
+        assert tab.ask("document.title") == "A mechanism for 53 labels at ε = 1"
+
+
+@needs_chromium
+def test_a_browser_reads_every_picture_aloud(tab, weeks):
+    tab.open(weeks)
+    told = tab.read_aloud("image")
+    for (name, _), words in zip(told, described(weeks.read_text(encoding="utf-8")).values(), strict=True):
+        assert name.startswith(words[0])
+        assert name.endswith(words[1])
+        assert "53" in name
+    headings = [name for name, _ in tab.read_aloud("heading")]
+    assert headings[:3] == ["A mechanism for 53 labels at ε = 1", "Certificate", "Budget"]
+
+
+@needs_chromium
+def test_the_page_fits_a_narrow_screen_and_every_picture_is_drawn(tab, weeks):
+    width = 360
+    tab.open(weeks, width)
+    assert tab.ask("document.documentElement.scrollWidth") <= width
+    for name in DRAWINGS:
+        pixels = tab.picture(f"h3#{name} + figure > img")
+        assert 0.7 * min(width, 600) - 48 < pixels.shape[1] <= width
+        ink = (pixels.min(axis=2) < 0.5).any(axis=1)
+        # Something dark from the top to the bottom of the picture, and white paper around it.
+        assert ink[: len(ink) // 4].any()
+        assert ink[-len(ink) // 4 :].any()
+        assert (pixels.min(axis=2) > 0.99).mean() > 0.1
