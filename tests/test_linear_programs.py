@@ -166,7 +166,7 @@ def test_lp1_has_the_rows_that_are_printed():
     assert {name: block.count for name, block in program.blocks.items()} == {"sum": 3, "privacy": 18}
     matrix, low, high = program.matrices()
     assert program.cost.reshape(3, 3).tolist() == [[0.5, 0, 0], [0, 0.3, 0], [0, 0, 0.2]]
-    assert program.variables.names[1] == "M[y=0, v=1]"
+    assert program.variable_names[1] == "M[y=0, v=1]"
     row = program.row_names().index("privacy[0 > 2, v=1]")
     expected = np.zeros((3, 3))
     expected[0, 1], expected[2, 1] = 1.0, -math.e
@@ -379,6 +379,8 @@ def test_a_file_is_read_back_with_the_same_optimum_and_names(ending, tmp_path):
     assert model.getColName(1)[1] in ("M[y=0,_v=-1.05116273099]", "M(y_0,v_m1.05116273099)")
     with pytest.raises(InvalidInput, match=r"expected \.mps or \.lp"):
         program.write(tmp_path / "x.txt")
+    with pytest.raises(InvalidInput, match="could not be written: check that its folder exists"):
+        program.write(tmp_path / "none" / path.name)
 
 
 def test_the_cvxpy_problem_is_the_same_program():

@@ -22,18 +22,19 @@ from typing import TYPE_CHECKING
 from optrand.base._suggestions import public_names
 from optrand.programs._backends import Cvxpy, Highs
 from optrand.programs._certificate import Answer, ProgramCertificate, Status
-from optrand.programs._constraints import BiasAtMost, ProbabilityAtMost, Unbiased
-from optrand.programs._papers import algorithm1, lp1, lp2
-from optrand.programs._privacy import (
+from optrand.programs._parts import (
     Approximate,
+    BiasAtMost,
     MaximalLeakage,
     Metric,
     Pairwise,
     PointwiseMaximalLeakage,
+    ProbabilityAtMost,
     Pure,
     Sensitive,
+    Unbiased,
 )
-from optrand.programs._program import Program
+from optrand.programs._program import Program, algorithm1, lp1, lp2
 
 __all__ = [
     "Answer",

@@ -10,9 +10,8 @@ import copy
 import math
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -148,7 +147,9 @@ class Cvxpy:
         import cvxpy
 
         x = cvxpy.Variable(form.cost.size, nonneg=True)
-        equal, less, more = _kinds(form)
+        # No form here has a row with two limits that differ, which would be of none of these kinds.
+        kinds = form.low == form.high, ~np.isfinite(form.low), ~np.isfinite(form.high)
+        equal, less, more = map(np.flatnonzero, kinds)
         # Rows with the sign of their dual value. Early versions of cvxpy take no rows that are empty.
         rows = []
         if equal.size:
@@ -182,22 +183,10 @@ class Cvxpy:
         iterations = int(getattr(problem.solver_stats, "num_iters", None) or 0)
         if x.value is None:
             return Result(status, problem.status, NOTHING, NOTHING, iterations)
-        found = [(places, sign * np.ravel(row.dual_value)) for places, sign, row in rows]
-        return Result(status, problem.status, np.asarray(x.value), _place(form, *found), iterations)
-
-
-def _kinds(form: Form) -> tuple[Any, Any, Any]:
-    """Return the numbers of the rows ``==``, ``<=`` and ``>=``."""
-    # No form here has a row with two limits that differ, which would be of none of these kinds.
-    equal = form.low == form.high
-    return np.flatnonzero(equal), np.flatnonzero(~np.isfinite(form.low)), np.flatnonzero(~np.isfinite(form.high))
-
-
-def _place(form: Form, *parts: tuple[Any, Floats]) -> Floats:
-    array = np.zeros(form.low.size)
-    for places, values in parts:
-        array[places] = values
-    return array
+        multipliers = np.zeros(form.low.size)
+        for places, sign, row in rows:
+            multipliers[places] = sign * np.ravel(row.dual_value)
+        return Result(status, problem.status, np.asarray(x.value), multipliers, iterations)
 
 
 def find(backend: str | Backend) -> Backend:
@@ -258,18 +247,9 @@ def answer(program: Model, backend: Backend) -> Answer:
         multipliers = sign * multipliers * scale * unit
     else:
         multipliers = np.zeros(program.rows)
+    said = backend.name, result.status, result.message
     # A copy, since rows that are added to the program later belong to another question.
-    return Answer(
-        copy.copy(program),
-        backend.name,
-        result.status,
-        result.message,
-        value,
-        point,
-        multipliers,
-        result.iterations,
-        seconds,
-    )
+    return Answer(copy.copy(program), *said, value, point, multipliers, result.iterations, seconds)
 
 
 def row_scales(rows: sparse.csr_array) -> Floats:
@@ -308,33 +288,3 @@ def highs_model(
     model.setOptionValue("output_flag", False)
     model.passModel(program)
     return model
-
-
-def make_highs_model(program: Model, rename: Callable[[str], str] = str) -> highspy.Highs:
-    """Make a program's model of HiGHS, with its names of rows and variables, each changed by `rename`."""
-    return highs_model(
-        *program.matrices(),
-        cost=program.cost,
-        upper=program.upper(),
-        maximize=program.maximize,
-        names=([*map(rename, program.row_names())], [*map(rename, program.variables.names)]),
-    )
-
-
-FORMATS: dict[str, dict[int, Any]] = {
-    ".mps": str.maketrans(" ", "_"),
-    ".lp": str.maketrans({" ": None, "[": "(", "]": ")", "=": "_", ">": "~", "-": "m", "+": "p"}),
-}
-"""Endings of files, and how names are changed for them."""
-
-
-def write_model(program: Model, path: Path) -> None:
-    """Write a program as a file of other solvers, with names that the format of the path's ending allows."""
-    import highspy
-
-    if path.suffix not in FORMATS:
-        raise InvalidInput(f"{path.name} ends in {path.suffix!r}, expected .mps or .lp")
-    table = FORMATS[path.suffix]
-    model = make_highs_model(program, lambda name: name.translate(table))
-    if model.writeModel(str(path)) == highspy.HighsStatus.kError:
-        raise InvalidInput(f"{path} could not be written: check that its folder exists and can be written")

@@ -108,7 +108,7 @@ def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) ->
             total += price * limit
             for column, coefficient in entries:
                 cost[column] -= price * coefficient
-    cells, n = program.variables.cells, program.variables.n
+    cells, n = program.cells, program.n
     # The cheapest entry of each distribution, and of a variable from 0 to 1 the cheaper end.
     total += sum((min(cost[y : y + n]) for y in range(0, cells, n or 1)), fmpq(0))
     total += sum((c for c in cost[cells:] if c < 0), fmpq(0))
@@ -131,7 +131,7 @@ def exact_cost(cost: Floats, point: Sequence[fmpq]) -> Fraction:
 def largest_violation(program: Model, point: Sequence[fmpq]) -> Fraction:
     """Return the largest violation of a row or sign at a point, in units of the row's largest coefficient."""
     # Entries of the table have no upper limit of their own: their rows sum to 1.
-    worst = max([fmpq(0), *(-x for x in point), *(x - 1 for x in point[program.variables.cells :])])
+    worst = max([fmpq(0), *(-x for x in point), *(x - 1 for x in point[program.cells :])])
     for block, _, entries, residual in program.residuals(point):
         excess = block.violation(residual)
         if excess > 0:
@@ -224,8 +224,7 @@ class Answer:
     @property
     def table(self) -> Floats:
         """Probabilities ``M[y, o]`` as the backend has them, shape ``(k, n)``."""
-        variables = self.program.variables
-        return self.point[: variables.cells].reshape(variables.k, variables.n)
+        return self.point[: self.program.cells].reshape(self.program.k, self.program.n)
 
     @property
     def duals(self) -> dict[str, Floats]:

@@ -135,7 +135,7 @@ class _Interior:
 
     def __init__(self, program: Model, forced: NDArray[np.bool_], backend: Backend) -> None:
         rows, low, high = program.matrices()
-        variables, count = len(program.variables.names), program.rows
+        variables, count = program.cost.size, program.rows
         scale = row_scales(rows)
         scaled, low, high = sparse.diags_array(scale) @ rows, low * scale, high * scale
         # Variables: the point, the least slack t from 0 to 1, and the largest violation s of at least 0.
@@ -149,7 +149,7 @@ class _Interior:
         column = sparse.csr_array((1.0 - forced)[:, np.newaxis])
         none = sparse.csr_array((variables, 1))
         signs = sparse.hstack([sparse.eye_array(variables), -column, none])
-        tops = sparse.csr_array(sparse.hstack([sparse.eye_array(variables), column, none]))[program.variables.cells :]
+        tops = sparse.csr_array(sparse.hstack([sparse.eye_array(variables), column, none]))[program.cells :]
         parts = [above, below, signs, tops]
         infinite = [np.full(part.shape[0], np.inf) for part in parts]
         form = Form(
@@ -234,7 +234,7 @@ def _solve_exactly(rows: list[dict[int, fmpq]], right: list[fmpq], unknowns: int
 
 def _all_slacks(program: Model, point: Point, rows: Sequence[fmpq]) -> Point:
     """Return the slacks of signs, of upper ends and of rows."""
-    return [*point, *(1 - x for x in point[program.variables.cells :]), *rows]
+    return [*point, *(1 - x for x in point[program.cells :]), *rows]
 
 
 def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: Sequence[fmpq]) -> Point:

@@ -25,7 +25,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism._file_format import read_columns
 from optrand.mechanism._mechanism import ExactMechanism, Mechanism
 from optrand.model._table import Table
-from optrand.programs import _constraints, _privacy
+from optrand.programs import _parts
 from optrand.programs._backends import Backend, find
 from optrand.programs._certificate import ProgramCertificate, bound, exact_cost
 from optrand.programs._exact_point import exact_points
@@ -73,7 +73,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
         """Check that the table keeps every row and every notion of privacy."""
         # Rows that are added to the program later belong to another question.
         object.__setattr__(self, "program", copy.copy(self.program))
-        if not self.program.variables.cells:
+        if not self.program.cells:
             raise InvalidInput("a mechanism needs a program over a table")
         multipliers = np.array(self.multipliers, dtype=np.float64)
         if multipliers.shape != (self.program.rows,) or not np.isfinite(multipliers).all():
@@ -86,7 +86,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
             raise InvalidInput("the table has outputs that the program does not allow")
         for block, number, _, residual in self.program.residuals(self._point, self.program.plain):
             if block.violation(residual) > 0:
-                raise InvalidInput(f"the table breaks the row {block.row_name(number)} of the program")
+                raise InvalidInput(f"the table breaks the row {block.row_names()[number]} of the program")
         for name, _, kept in self._realised:
             if not kept:
                 raise InvalidInput(f"the table does not keep {name}: the mechanism would not be private as stated")
@@ -95,7 +95,7 @@ class ProgramMechanism(ExactMechanism[ProgramCertificate]):
     def _point(self) -> list[fmpq]:
         """Probabilities of all outputs that the program allows, row by row."""
         places = {v: o for o, v in enumerate(self.program.outputs.tolist())}
-        k, n = self.program.variables.k, self.program.variables.n
+        k, n = self.program.k, self.program.n
         point = [fmpq(0)] * (k * n)
         for v, column in zip(self.table.outputs.tolist(), self.table.weights.T, strict=True):
             for y, weight in enumerate(column):
@@ -191,7 +191,7 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
     """
     if not isinstance(program, Program):
         raise InvalidInput(f"program is of type {type(program).__name__}, expected a Program")
-    if not program.variables.k:
+    if not program.k:
         raise InvalidInput(
             "the program has no table M[y, o] to draw from: program.solve().certify() bounds its optimum, and lp1 is "
             "the program over the table"
@@ -208,7 +208,7 @@ def solve_program(program: Program, backend: str | Backend = "highs") -> Program
 
 def _mechanism(program: Program, point: Sequence[fmpq], multipliers: Floats) -> ProgramMechanism:
     """Return the mechanism of a point in rationals that keeps every row."""
-    k, n = program.variables.k, program.variables.n
+    k, n = program.k, program.n
     # The least common denominator makes all rows integers of one total.
     unit = lcm(*(int(x.q) for x in point[: k * n]))
     rows = [[int(x * unit) for x in point[y * n : (y + 1) * n]] for y in range(k)]
@@ -283,25 +283,24 @@ def decode_program(document: Document) -> Program:
         document["prior"],
         document["outputs"],
         loss=document["loss"],
-        privacy=[_decode_part(part, _privacy, notions) for part in document["privacy"]],
-        constraints=[_decode_part(part, _constraints, limits) for part in document["constraints"]],
+        privacy=[_decode_part(part, notions) for part in document["privacy"]],
+        constraints=[_decode_part(part, limits) for part in document["constraints"]],
         maximize=document["maximize"],
     )
-    k, n = program.variables.k, program.variables.n
     for rows in document["rows"]:
-        coefficients = np.zeros((len(rows["bound"]), k * n))
+        coefficients = np.zeros((len(rows["bound"]), program.cells))
         for row, column, value in rows["coefficients"]:
             coefficients[row, column] = value
-        program.add(rows["name"], coefficients.reshape(-1, k, n), rows["sense"], rows["bound"])
+        program.add(rows["name"], coefficients.reshape(-1, program.k, program.n), rows["sense"], rows["bound"])
     return program
 
 
-def _decode_part(document: Document, module: Any, kinds: tuple[str, ...]) -> Any:
+def _decode_part(document: Document, kinds: tuple[str, ...]) -> Any:
     parts = dict(document)
     kind = parts.pop("kind")
     if kind not in kinds:
         raise InvalidFile(f"the file names the part {str(kind)[:40]!r}, expected one of {', '.join(kinds)}")
-    return getattr(module, kind)(**{name: _decode(value) for name, value in parts.items()})
+    return getattr(_parts, kind)(**{name: _decode(value) for name, value in parts.items()})
 
 
 def _decode(value: Any) -> Any:

@@ -4,14 +4,13 @@ A :class:`Program` chooses ``M[y, o]``, the probability of output ``v_o`` for la
 
 .. math:: \min_M \sum_y p_y \sum_o M_{y o} \, g(v_o, y) \quad\text{subject to}\quad \sum_o M_{y o} = 1, \quad M \geq 0,
 
-to rows of privacy (:mod:`optrand.programs._privacy`), to constraints (:mod:`optrand.programs._constraints`) and to rows
-of one's own (:meth:`Program.add`).
+to notions of privacy and constraints (:mod:`optrand.programs._parts`) and to rows of one's own (:meth:`Program.add`).
+:func:`lp1`, :func:`lp2` and :func:`algorithm1` are the programs of the papers, row for row as they are printed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from optrand import losses
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import (
     Floats,
+    check_epsilon,
     check_flag,
     check_labels,
     check_prior,
@@ -34,9 +34,8 @@ from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.programs import _backends
 from optrand.programs._certificate import Answer
-from optrand.programs._constraints import Constraint
-from optrand.programs._privacy import Privacy, Size
-from optrand.programs._rows import Model, Rows, Sense, Variables
+from optrand.programs._parts import Constraint, Privacy, Pure, Unbiased
+from optrand.programs._rows import Model, Rows, Sense, Size
 
 if TYPE_CHECKING:
     import cvxpy
@@ -114,32 +113,28 @@ class Program(Model):
         self.constraints = tuple(constraints)
         self.maximize = check_flag(maximize, "maximize")
         self.loss = _check_loss(loss, self.labels, self.outputs)
-        k, n = self.labels.size, self.outputs.size
-        self._check_size(k, n)
-        cost = self.prior[:, np.newaxis] * self.loss
-        names = [f"M[y={y}, v={v}]" for y in map(_shown, self.labels) for v in map(_shown, self.outputs)]
-        self._begin(Variables(k, n, tuple(names)), cost.ravel())
-        self.added: tuple[str, ...] = ()
-        """Names of the blocks that :meth:`add` has added."""
+        self.k, self.n = self.labels.size, self.outputs.size
+        self._check_size()
         self.plain: tuple[str, ...] = ()
         """Names of the blocks of rows over the table that belong to no notion of privacy."""
+        self.added: tuple[str, ...] = ()
+        """Names of those among them that :meth:`add` has added."""
         self._build()
 
     @classmethod
-    def without_table(cls, names: Iterable[str], cost: Floats, blocks: Iterable[Rows], *, maximize: bool) -> Program:
+    def without_table(cls, names: Iterable[str], cost: Floats, block: Rows, *, maximize: bool) -> Program:
         """Make a program over variables between 0 and 1 without a table, such as LP2 of [G21]."""
         program = object.__new__(cls)
         program.labels = program.prior = program.outputs = np.zeros(0)
-        program.privacy, program.constraints, program.maximize = (), (), maximize
-        program._begin(Variables(0, 0, tuple(names)), cost)
-        program.added, program.plain = (), ()
-        for block in blocks:
-            program._append(block)
+        program.k, program.n, program.maximize = 0, 0, maximize
+        program.privacy, program.constraints, program.added, program.plain = (), (), (), ()
+        program._begin(tuple(names), cost)
+        program._append(block)
         return program
 
-    def _check_size(self, k: int, n: int) -> None:
+    def _check_size(self) -> None:
         # About 1.6 GB while the program is built.
-        largest = 50_000_000
+        k, n, largest = self.k, self.n, 50_000_000
         parts = {type(notion).__name__: notion.entries(k, n) for notion in self.privacy}
         if sum(parts.values()) > largest:
             name, most = max(parts.items(), key=lambda part: part[1])
@@ -154,26 +149,23 @@ class Program(Model):
             )
 
     def _build(self) -> None:
-        k, n = self.variables.k, self.variables.n
-        shown = tuple(map(_shown, self.labels)), tuple(map(_shown, self.outputs))
-        cells = np.arange(k * n)
-        self._append(
-            Rows.of(
-                *("sum", Sense.EQUAL, [(cells // n, cells, 1.0, 0.0)], 1.0),
-                shape=(k,),
-                label=shown[0].__getitem__,
-            )
-        )
+        size = Size(self.labels, self.outputs, self.prior)
+        names = [f"M[y={y}, {v}]" for y in size.label_names for v in size.output_names]
+        cost = (self.prior[:, np.newaxis] * self.loss).ravel()
+        self._begin((), cost)
+        cells = np.arange(self.cells)
+        self._append(Rows.of("sum", Sense.EQUAL, [(cells // self.n, cells, 1.0, 0.0)], 1.0, size.label_names))
         for constraint in self.constraints:
-            for block in constraint.rows(self.labels, self.outputs):
+            for block in constraint.rows(size):
                 self._append(block)
         self.plain = tuple(self.blocks)
         for notion in self.privacy:
-            size = Size(k, n, len(self.variables.names), tuple(self.prior.tolist()), *shown)
-            self.variables = replace(self.variables, names=(*self.variables.names, *notion.extra_names(size)))
+            size = size._replace(extra=len(names))
+            names += notion.extra_names(size)
             for block in notion.rows(size):
                 self._append(block)
-        self.cost = np.concatenate((self.cost, np.zeros(len(self.variables.names) - self.cost.size)))
+        self.variable_names = tuple(names)
+        self.cost = np.concatenate((cost, np.zeros(len(names) - cost.size)))
 
     def add(self, name: str, coefficients: ArrayLike, sense: str, bound: ArrayLike) -> Program:
         """Add rows ``sum_{y, o} coefficients[i, y, o] M[y, o]  sense  bound[i]`` and return this program.
@@ -196,7 +188,7 @@ class Program(Model):
         InvalidInput
             A name that is empty or in use, or parts that do not fit the program.
         """
-        k, n = self.variables.k, self.variables.n
+        k, n = self.k, self.n
         array = rectangular(coefficients, "coefficients", float)
         array = array[np.newaxis] if array.ndim == 2 else array
         if array.ndim != 3 or array.shape[1:] != (k, n):
@@ -221,7 +213,7 @@ class Program(Model):
             raise InvalidInput(f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))}")
         rows = np.arange(array.shape[0])
         entries = [(rows[:, np.newaxis], np.arange(k * n), array.reshape(rows.size, -1), 0.0)]
-        self._append(Rows.of(name, senses[sense], entries, right, shape=(rows.size,), label=str))
+        self._append(Rows.of(name, senses[sense], entries, right, tuple(map(str, rows.tolist()))))
         self.added = (*self.added, name)
         self.plain = (*self.plain, name)
         return self
@@ -229,10 +221,7 @@ class Program(Model):
     def __repr__(self) -> str:
         """Return one line: sizes, and the names of the blocks."""
         aim = "maximise" if self.maximize else "minimise"
-        return (
-            f"<Program: {aim} over {len(self.variables.names):,} variables, {self.rows:,} rows: "
-            f"{', '.join(self.blocks)}>"
-        )
+        return f"<Program: {aim} over {self.cost.size:,} variables, {self.rows:,} rows: {', '.join(self.blocks)}>"
 
     def cvxpy(self) -> tuple[cvxpy.Problem, cvxpy.Variable]:
         """Return the program as a problem of cvxpy and its variable, in the papers' units.
@@ -246,16 +235,14 @@ class Program(Model):
         """
         import cvxpy
 
-        cells = self.variables.cells
-        table = cvxpy.Variable((self.variables.k, self.variables.n) if cells else len(self.cost), nonneg=True)
+        table = cvxpy.Variable((self.k, self.n) if self.k else self.cost.size, nonneg=True)
         # Row by row, as the columns of the blocks are numbered.
-        flat = cvxpy.vec(table, order="C") if cells else table
+        flat = cvxpy.vec(table, order="C") if self.k else table
         constraints = list[Any]()
-        if cells and len(self.cost) > cells:
-            extra = cvxpy.Variable(len(self.cost) - cells, nonneg=True)
-            flat = cvxpy.hstack([flat, extra])
+        if self.k and self.cost.size > self.cells:
+            flat = cvxpy.hstack([flat, cvxpy.Variable(self.cost.size - self.cells, nonneg=True)])
         for block in self.blocks.values():
-            left, (low, high) = block.matrix(len(self.cost)) @ flat, block.limits()
+            left, (low, high) = block.matrix(self.cost.size) @ flat, block.limits()
             if block.sense is Sense.LESS:
                 constraints.append(left <= high)
             else:
@@ -271,7 +258,13 @@ class Program(Model):
         rename : callable
             Change of each name. By default names stay.
         """
-        return _backends.make_highs_model(self, rename)
+        return _backends.highs_model(
+            *self.matrices(),
+            cost=self.cost,
+            upper=self.upper(),
+            maximize=self.maximize,
+            names=([*map(rename, self.row_names())], [*map(rename, self.variable_names)]),
+        )
 
     def write(self, path: str | Path) -> None:
         """Write the program as a file of other solvers: ``x.mps``, or ``x.lp``.
@@ -283,7 +276,24 @@ class Program(Model):
         InvalidInput
             Another ending, or a folder that cannot be written.
         """
-        _backends.write_model(self, Path(path))
+        import highspy
+
+        target = Path(path)
+        changes: dict[str, dict[int, Any]] = {
+            ".mps": str.maketrans(" ", "_"),
+            ".lp": str.maketrans({" ": None, "[": "(", "]": ")", "=": "_", ">": "~", "-": "m", "+": "p"}),
+        }
+        if target.suffix not in changes:
+            raise InvalidInput(f"{target.name} ends in {target.suffix!r}, expected .mps or .lp")
+        refusal = f"{target} could not be written: check that its folder exists and can be written"
+        try:
+            # HiGHS ends the process if it cannot open an LP file.
+            target.open("ab").close()
+        except OSError as error:
+            raise InvalidInput(refusal) from error
+        model = self.highs(lambda name: name.translate(changes[target.suffix]))
+        if model.writeModel(str(target)) == highspy.HighsStatus.kError:
+            raise InvalidInput(refusal)
 
     @suggest_parameters
     def solve(self, backend: str | _backends.Backend = "highs") -> Answer:
@@ -309,10 +319,6 @@ class Program(Model):
         return _backends.answer(self, _backends.find(backend))
 
 
-def _shown(number: float) -> str:
-    return format(number, ".12g")
-
-
 def _check_increasing(numbers: Floats, name: str) -> Floats:
     if (np.diff(numbers) <= 0).any():
         raise InvalidInput(f"{name} of a program must strictly increase: sort them, and the prior with the labels")
@@ -326,3 +332,94 @@ def _check_loss(loss: Loss | Tabulated | ArrayLike, labels: Floats, outputs: Flo
         return loss.table(labels, outputs)
     table = loss if isinstance(loss, Tabulated) else Tabulated(rectangular(loss, "loss", float))
     return table.table(labels, outputs)
+
+
+@suggest_parameters
+def lp1(prior: ArrayLike, epsilon: float, *, form: str = "pairwise") -> Program:
+    r"""Return LP1 of [G21], proof of Theorem 3: the largest probability that the output is the label.
+
+    .. math:: \max_M \sum_y p_y M_{y y} \quad\text{s.t.}\quad M_{y o} \leq e^\epsilon M_{z o}, \quad
+              \sum_o M_{y o} = 1, \quad M \geq 0.
+
+    Parameters
+    ----------
+    prior : (K,) array
+        Probabilities of the classes ``0 ... K-1``.
+    epsilon : float
+        In nats.
+    form : str
+        ``"pairwise"``, as printed, or ``"floor"``; see :class:`~optrand.programs.Pure`.
+
+    Examples
+    --------
+    >>> answer = lp1([0.5, 0.3, 0.2], 1.0).solve()
+    >>> round(answer.value, 6), answer.certify().gap < 1e-9
+    (0.584847, True)
+    """
+    shares = check_prior(prior)
+    classes = np.arange(shares.size)
+    return Program(classes, shares, classes, loss=np.eye(shares.size), privacy=Pure(epsilon, form=form), maximize=True)
+
+
+@suggest_parameters
+def lp2(prior: ArrayLike, epsilon: float) -> Program:
+    r"""Return LP2 of [G21], proof of Theorem 3: a relaxation of LP1 with the diagonal ``q[y] = M[y, y]`` alone.
+
+    .. math:: \max_q \sum_y p_y q_y \quad\text{s.t.}\quad q_y + e^{-\epsilon} \sum_{z \neq y} q_z \leq 1, \quad q \geq
+              0.
+
+    The rows imply ``q[y] <= 1`` as well.
+
+    Parameters
+    ----------
+    prior : (K,) array
+        Probabilities of the classes.
+    epsilon : float
+        In nats.
+
+    Examples
+    --------
+    >>> program = lp2([0.5, 0.3, 0.2], 1.0)
+    >>> program.row_names()[0], round(program.solve().value, 6)
+    ('kept[0]', 0.584847)
+    """
+    shares, budget = check_prior(prior), check_epsilon(epsilon)
+    classes = np.arange(shares.size)
+    row, column = classes[:, np.newaxis], classes[np.newaxis, :]
+    powers = np.where(row == column, 0.0, -budget)
+    rows = Rows.of("kept", Sense.LESS, [(row, column, 1.0, powers)], 1.0, tuple(map(str, classes.tolist())))
+    return Program.without_table((f"q[y={y}]" for y in classes), shares, rows, maximize=True)
+
+
+@suggest_parameters
+def algorithm1(
+    labels: ArrayLike, prior: ArrayLike, epsilon: float, outputs: ArrayLike, *, form: str = "pairwise"
+) -> Program:
+    r"""Return the program of Algorithm 1 of [B23], ComputeOptUnbiasedRand, for half the squared error.
+
+    .. math:: \min_M \sum_y p_y \sum_o M_{y o} \tfrac12 (v_o - y)^2 \quad\text{s.t.}\quad
+              M_{y o} \leq e^\epsilon M_{z o}, \quad \sum_o M_{y o} = 1, \quad \sum_o M_{y o} v_o = y, \quad M \geq 0.
+
+    Parameters
+    ----------
+    labels, prior : (k,) arrays
+        Increasing numbers, and their probabilities.
+    epsilon : float
+        In nats.
+    outputs : (n,) array
+        Increasing numbers, such as ``optrand.feasible_output_set(labels, epsilon, n).values`` (Algorithm 2).
+    form : str
+        ``"pairwise"``, as printed, or ``"floor"``.
+
+    Notes
+    -----
+    For another loss, other constraints or another notion of privacy use :class:`~optrand.programs.Program`. Outputs
+    anywhere on the line need no program: :func:`optrand.unbiased_regression`.
+
+    Examples
+    --------
+    >>> program = algorithm1([0, 1, 2], [0.5, 0.3, 0.2], 1.0, [-1.5, 0, 1, 2, 3.5])
+    >>> program.row_names()[3:5], float(program.cost[0])
+    (['mean[0]', 'mean[1]'], 0.5625)
+    """
+    return Program(labels, prior, outputs, privacy=Pure(epsilon, form=form), constraints=[Unbiased()])

@@ -7,12 +7,13 @@ side: one that relaxes the row for a bound of the optimum, one that tightens it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
-from math import floor
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from flint import fmpq
@@ -21,6 +22,11 @@ from scipy import sparse
 
 from optrand.base._arithmetic import exp_bracket
 from optrand.base._validation import Floats
+
+Names = tuple[str, ...]
+
+Entry = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
+"""Rows, columns, values and powers of some coefficients: arrays that broadcast against each other."""
 
 
 def rational(x: float | Fraction) -> fmpq:
@@ -32,10 +38,6 @@ def rational(x: float | Fraction) -> fmpq:
     3/4
     """
     return fmpq(*x.as_integer_ratio())
-
-
-Entry = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
-"""Rows, columns, values and powers of some coefficients: arrays that broadcast against each other."""
 
 
 class Sense(Enum):
@@ -53,52 +55,57 @@ class Side(Enum):
     TIGHTENED = -1
 
 
-@dataclass(frozen=True)
-class CellNames:
-    """Names ``2, v=-1.5`` of rows that belong to one label and one output each, label by label."""
+class Size(NamedTuple):
+    """Data of a program from which its rows are built.
 
-    labels: tuple[str, ...]
-    outputs: tuple[str, ...]
+    Attributes
+    ----------
+    labels, outputs, prior : arrays
+    extra : int
+        Number of the first variable that a notion of privacy may add, behind the table and the variables of others.
+    """
 
-    def __call__(self, i: int) -> str:
-        """Return the name of a row."""
-        return f"{self.labels[i // len(self.outputs)]}, v={self.outputs[i % len(self.outputs)]}"
+    labels: Floats
+    outputs: Floats
+    prior: Floats
+    extra: int = 0
 
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return self.labels.size
 
-@dataclass(frozen=True)
-class PairNames:
-    """Names ``0 > 1, v=-1.5`` of rows that belong to an ordered pair of labels, and to an output if there are any."""
+    @property
+    def n(self) -> int:
+        """Number of outputs."""
+        return self.outputs.size
 
-    labels: tuple[str, ...]
-    pairs: tuple[tuple[int, int], ...]
-    outputs: tuple[str, ...] = ()
+    @property
+    def label_names(self) -> Names:
+        """Labels, as they stand in names of rows and variables."""
+        return tuple(f"{y:.12g}" for y in self.labels)
 
-    def __call__(self, i: int) -> str:
-        """Return the name of a row."""
-        y, z = self.pairs[i // max(1, len(self.outputs))]
-        pair = f"{self.labels[y]} > {self.labels[z]}"
-        return f"{pair}, v={self.outputs[i % len(self.outputs)]}" if self.outputs else pair
+    @property
+    def output_names(self) -> Names:
+        """Outputs, as they stand in names of rows and variables."""
+        return tuple(f"v={v:.12g}" for v in self.outputs)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows ``sum_j coefficient[i, j] x[j]  sense  bound[i]`` of one kind.
+    """Rows ``sum_j coefficient[i, j] x[j]  sense  bound[i]`` of one kind, whose multipliers are found by the name.
 
     Attributes
     ----------
     name : str
-        Name of the block, under which multipliers are found.
     sense : Sense
-    row, column : (m,) arrays of int
-        Positions of the coefficients, in the order of the rows. Coefficients at one position add up.
-    value, power : (m,) arrays
-        The coefficients ``value * exp(power)``.
-    bound, bound_power : (rows,) arrays
-        The right-hand sides ``bound * exp(bound_power)``.
-    shape : tuple of int
-        Shape of the block's multipliers.
-    label : callable
-        Text that describes a row, by its number: ``"0 > 1, v=-1.5"`` in ``privacy[0 > 1, v=-1.5]``.
+    row, column, value, power : (m,) arrays
+        The coefficients ``value * exp(power)``, in the order of the rows. Those at one position add up.
+    bound : (rows,) array
+    bound_power : float
+        The right-hand sides are ``bound * exp(bound_power)``.
+    axes : tuple
+        Names along each axis of the block's multipliers: ``("0 > 1", ...), ("v=-1.5", ...)``.
     """
 
     name: str
@@ -108,21 +115,12 @@ class Rows:
     value: Floats
     power: Floats
     bound: Floats
-    bound_power: Floats
-    shape: tuple[int, ...]
-    label: Callable[[int], str]
+    bound_power: float
+    axes: tuple[Names, ...]
 
     @classmethod
     def of(
-        cls,
-        name: str,
-        sense: Sense,
-        entries: Sequence[Entry],
-        bound: ArrayLike,
-        *,
-        shape: tuple[int, ...],
-        label: Callable[[int], str],
-        bound_power: float = 0.0,
+        cls, name: str, sense: Sense, entries: Sequence[Entry], bound: ArrayLike, *axes: Names, bound_power: float = 0.0
     ) -> Rows:
         """Collect entries and sort them by row."""
         flat = [[part.ravel() for part in np.broadcast_arrays(*entry)] for entry in entries]
@@ -131,24 +129,18 @@ class Rows:
         # By row: :meth:`exact` cuts the entries at the first one of each row.
         order = np.argsort(row[used], kind="stable")
         row, column, value, power = (part[used][order] for part in (row, column, value, power))
-        count = int(np.prod(shape))
-        bounds = np.broadcast_to(np.asarray(bound, dtype=np.float64), shape).ravel()
-        return cls(
-            name,
-            sense,
-            row.astype(np.intp),
-            column.astype(np.intp),
-            value.astype(np.float64),
-            power.astype(np.float64),
-            bounds,
-            np.full(count, bound_power),
-            shape,
-            label,
-        )
+        bounds = np.broadcast_to(np.asarray(bound, dtype=np.float64), tuple(map(len, axes))).ravel()
+        floats = value.astype(np.float64), power.astype(np.float64)
+        return cls(name, sense, row.astype(np.intp), column.astype(np.intp), *floats, bounds, bound_power, axes)
 
-    def row_name(self, i: int) -> str:
-        """Return the name of a row, such as ``mean[2]``."""
-        return f"{self.name}[{self.label(i)}]"
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the block's multipliers."""
+        return tuple(map(len, self.axes))
+
+    def row_names(self) -> list[str]:
+        """Return the names of the rows, such as ``mean[2]`` or ``privacy[0 > 1, v=-1.5]``."""
+        return [f"{self.name}[{', '.join(parts)}]" for parts in product(*self.axes)]
 
     @property
     def count(self) -> int:
@@ -164,9 +156,7 @@ class Rows:
         """Return the lower and upper limits of the rows in floats, infinite if there is no limit."""
         bound = self.bound * np.exp(self.bound_power)
         none = np.full(self.count, np.inf)
-        low = -none if self.sense is Sense.LESS else bound
-        high = none if self.sense is Sense.GREATER else bound
-        return low, high
+        return -none if self.sense is Sense.LESS else bound, none if self.sense is Sense.GREATER else bound
 
     def violation(self, residual: fmpq) -> fmpq:
         """Return by how much a row of some residual (left side less right side) is broken. At most 0 if it holds."""
@@ -177,25 +167,18 @@ class Rows:
     def exact(
         self, side: Side, chosen: NDArray[np.bool_] | None = None
     ) -> Iterator[tuple[int, list[tuple[int, fmpq]], fmpq]]:
-        """Yield number, coefficients and right-hand side of rows in rationals.
+        """Yield number, coefficients and right-hand side of rows in rationals, of all rows or of those `chosen`.
 
         Variables are never negative, so a row ``<=`` is relaxed by smaller coefficients and a larger right-hand side.
-
-        Parameters
-        ----------
-        side : Side
-        chosen : (count,) array of bool, optional
-            Rows to yield, all by default.
         """
         # The coefficients of a relaxed row `<=` are rounded down, those of a relaxed row `>=` up,
         # and right-hand sides the other way.
         up = side.value if self.sense is Sense.GREATER else -side.value
         starts = np.searchsorted(self.row, np.arange(self.count + 1)).tolist()
         columns, values, powers = self.column.tolist(), self.value.tolist(), self.power.tolist()
-        numbers = range(self.count) if chosen is None else np.flatnonzero(chosen).tolist()
-        for i in numbers:
+        for i in range(self.count) if chosen is None else np.flatnonzero(chosen).tolist():
             entries = [(columns[j], _coefficient(values[j], powers[j], up)) for j in range(starts[i], starts[i + 1])]
-            yield i, entries, _coefficient(float(self.bound[i]), float(self.bound_power[i]), -up)
+            yield i, entries, _coefficient(float(self.bound[i]), self.bound_power, -up)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -206,7 +189,7 @@ def _coefficient(value: float, power: float, up: int) -> fmpq:
     low, high = exp_bracket(power)
     # A negative value rises as its exponential falls.
     larger = (value > 0) == (up > 0)
-    return rational(value) * rational(_above(high) if larger else _below(low))
+    return rational(value) * rational(-_below(-high) if larger else _below(low))
 
 
 def _below(x: Fraction) -> Fraction:
@@ -214,52 +197,31 @@ def _below(x: Fraction) -> Fraction:
     # Far more digits than those of a float, and still cheap to add up.
     shift = 96 - (abs(x.numerator).bit_length() - x.denominator.bit_length())
     scale = Fraction(2) ** shift
-    return floor(x * scale) / scale
+    return math.floor(x * scale) / scale
 
 
-def _above(x: Fraction) -> Fraction:
-    return -_below(-x)
-
-
-@dataclass(frozen=True)
-class Variables:
-    """The variables of a program: a table whose rows are distributions, and more variables between 0 and 1.
+class Model:
+    """A linear program over a table whose rows are distributions, and further variables between 0 and 1.
 
     Attributes
     ----------
     k, n : int
         Shape of the table, ``(0, 0)`` for a program without one.
-    names : tuple of str
+    variable_names : tuple of str
         Names of the table's entries row by row, and of the variables behind it.
-    """
-
-    k: int
-    n: int
-    names: tuple[str, ...]
-
-    @property
-    def cells(self) -> int:
-        """Number of entries of the table."""
-        return self.k * self.n
-
-
-class Model:
-    """A linear program: variables, an objective in floats, and named blocks of rows.
-
-    Attributes
-    ----------
-    variables : Variables
     cost : (variables,) array
-        Coefficients of the objective.
+        Coefficients of the objective, in floats.
     maximize : bool
     blocks : dict of Rows
         By their names, in the order of the rows.
     """
 
+    k: int
+    n: int
     maximize: bool
 
-    def _begin(self, variables: Variables, cost: Floats) -> None:
-        self.variables = variables
+    def _begin(self, names: Names, cost: Floats) -> None:
+        self.variable_names = names
         self.cost = cost
         self.blocks = dict[str, Rows]()
 
@@ -273,16 +235,20 @@ class Model:
         self.blocks = {**self.blocks, name: replace(block, name=name)}
 
     @property
+    def cells(self) -> int:
+        """Number of entries of the table."""
+        return self.k * self.n
+
+    @property
     def rows(self) -> int:
         """Number of rows."""
         return sum(block.count for block in self.blocks.values())
 
     def matrices(self) -> tuple[sparse.csr_array, Floats, Floats]:
         """Return the coefficients of all rows in floats, and the lower and upper limits of the rows."""
-        columns, blocks = len(self.variables.names), self.blocks.values()
-        limits = [block.limits() for block in blocks]
-        matrix = sparse.csr_array(sparse.vstack([block.matrix(columns) for block in blocks]))
-        low, high = (np.concatenate(side) for side in zip(*limits, strict=True))
+        blocks = self.blocks.values()
+        matrix = sparse.csr_array(sparse.vstack([block.matrix(self.cost.size) for block in blocks]))
+        low, high = (np.concatenate(side) for side in zip(*(block.limits() for block in blocks), strict=True))
         return matrix, low, high
 
     def residuals(
@@ -304,7 +270,7 @@ class Model:
 
     def row_names(self) -> list[str]:
         """Return the names of all rows, such as ``privacy[0 > 1, v=-1.5]`` or ``mean[2]``."""
-        return [block.row_name(i) for block in self.blocks.values() for i in range(block.count)]
+        return [name for block in self.blocks.values() for name in block.row_names()]
 
     def split_duals(self, duals: Floats) -> dict[str, Floats]:
         """Cut multipliers of all rows into those of each block, in the block's shape."""
@@ -314,6 +280,4 @@ class Model:
 
     def upper(self) -> Floats:
         """Return the variables' upper bounds: infinity for entries of the table, whose rows sum to 1, otherwise 1."""
-        bounds = np.ones(len(self.variables.names))
-        bounds[: self.variables.cells] = math.inf
-        return bounds
+        return np.where(np.arange(self.cost.size) < self.cells, math.inf, 1.0)

@@ -1,4 +1,4 @@
-"""Notions of privacy as linear rows over a table, each with its exact test on a table of integers.
+"""Parts of programs as linear rows over a table: notions of privacy, each with its exact test, and constraints.
 
 ===================================  ==================================================================================
 :class:`Pure`                        ``M[y, o] <= exp(epsilon) M[z, o]`` for all pairs of labels
@@ -8,13 +8,20 @@
 :class:`Approximate`                 (epsilon, delta)-differential privacy
 :class:`MaximalLeakage`              ``sum_o max_y M[y, o] <= exp(epsilon)``
 :class:`PointwiseMaximalLeakage`     ``M[y, o] <= exp(epsilon) sum_z p_z M[z, o]``
+:class:`Unbiased`                    the mean output of each label is the label
+:class:`BiasAtMost`                  ``abs(mean output - label) <= bound``
+:class:`ProbabilityAtMost`           probabilities of outputs are capped
 ===================================  ==================================================================================
+
+Any other linear rows are added by :meth:`optrand.programs.Program.add`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -26,32 +33,20 @@ from optrand.base._arithmetic import exp_bracket, float_above, is_at_most_exp, l
 from optrand.base._validation import MAX_EPSILON, Floats, check_epsilon, check_labels, check_real, rectangular
 from optrand.errors import InvalidInput
 from optrand.model._table import Table
-from optrand.programs._rows import CellNames, Entry, PairNames, Rows, Sense
+from optrand.programs._rows import Entry, Names, Rows, Sense, Size
+
+Prior = tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Size:
-    """Numbers of labels and outputs, and their names.
+class Constraint(Protocol):
+    """Linear rows over a table: the variable ``y * n + o`` is ``M[y, o]``."""
 
-    Attributes
-    ----------
-    k, n : int
-    extra : int
-        Number of the first variable that a notion may add behind the table and the variables of others.
-    prior : tuple of float
-    labels, outputs : tuple of str
-        As they stand in the names of rows and variables.
-    """
-
-    k: int
-    n: int
-    extra: int
-    prior: tuple[float, ...]
-    labels: tuple[str, ...]
-    outputs: tuple[str, ...]
+    def rows(self, size: Size) -> list[Rows]:
+        """Build the rows."""
+        ...
 
 
-class Privacy(Protocol):
+class Privacy(Constraint, Protocol):
     """A notion of privacy."""
 
     def extra_names(self, size: Size) -> list[str]:
@@ -59,15 +54,11 @@ class Privacy(Protocol):
         del size
         return []
 
-    def rows(self, size: Size) -> list[Rows]:
-        """Build the rows. The variable ``y * n + o`` is ``M[y, o]``."""
-        ...
-
     def entries(self, k: int, n: int) -> int:
         """Count the coefficients of the rows, before they are built."""
         ...
 
-    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+    def realised(self, table: Table, prior: Prior, /) -> tuple[float, bool]:
         """Measure a table: the notion's own number, rounded up, and whether the table keeps it, decided exactly."""
         ...
 
@@ -121,16 +112,13 @@ class Pairwise(Privacy):
         return first, second, self.epsilons[first, second]
 
     def entries(self, k: int, n: int) -> int:
-        """Count the coefficients of the rows."""
         return 2 * n * self.pairs(k)[0].size
 
     def rows(self, size: Size) -> list[Rows]:
-        """Build one row for each output and ordered pair of labels."""
         return [_pair_rows(size, *self.pairs(size.k))]
 
-    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+    def realised(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the largest share of its epsilon that a pair of labels uses, and whether that is at most 1."""
-        del prior
         shares, kept = [0.0], True
         for y, z, epsilon in zip(*self.pairs(table.k), strict=True):
             ratio = table.pair_ratio(int(y), int(z))
@@ -141,22 +129,36 @@ class Pairwise(Privacy):
         return max(shares), kept
 
 
-def _pair_rows(size: Size, first: NDArray[np.intp], second: NDArray[np.intp], epsilons: ArrayLike) -> Rows:
-    n, o = size.n, np.arange(size.n)
-    row = np.arange(first.size)[:, np.newaxis] * n + o
-    powers: Floats = np.broadcast_to(np.asarray(epsilons, dtype=np.float64), first.shape)[:, np.newaxis]
+def _pair_names(size: Size, pairs: Iterable[tuple[int, int]]) -> Names:
+    labels = size.label_names
+    return tuple(f"{labels[y]} > {labels[z]}" for y, z in pairs)
 
-    label = PairNames(size.labels, tuple(zip(first.tolist(), second.tolist(), strict=True)), size.outputs)
-    # ``M[y, o] - exp(epsilon) M[z, o] <= 0``. The exponential stays symbolic for proofs to round.
-    entries: list[Entry] = [
-        (row, first[:, np.newaxis] * n + o, 1.0, 0.0),
-        (row, second[:, np.newaxis] * n + o, -1.0, powers),
-    ]
-    return Rows.of("privacy", Sense.LESS, entries, 0.0, shape=(first.size, n), label=label)
+
+def _pair_entries(n: int, first: NDArray[np.intp], second: NDArray[np.intp], epsilons: ArrayLike) -> list[Entry]:
+    """Return the coefficients of ``M[y, o] - exp(epsilon) M[z, o] <= 0``, one row for each pair and output."""
+    row, o = np.arange(first.size * n).reshape(-1, n), np.arange(n)
+    # The exponential stays symbolic for proofs to round.
+    powers = np.broadcast_to(np.asarray(epsilons), first.shape)[:, np.newaxis]
+    return [(row, first[:, np.newaxis] * n + o, 1.0, 0.0), (row, second[:, np.newaxis] * n + o, -1.0, powers)]
+
+
+def _pair_rows(size: Size, first: NDArray[np.intp], second: NDArray[np.intp], epsilons: ArrayLike) -> Rows:
+    names = _pair_names(size, zip(first.tolist(), second.tolist(), strict=True))
+    return Rows.of("privacy", Sense.LESS, _pair_entries(size.n, first, second, epsilons), 0.0, names, size.output_names)
 
 
 @dataclass(frozen=True)
-class Pure:
+class _Budgeted(Privacy, Protocol):
+    """A notion with one epsilon."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+
+
+@dataclass(frozen=True)
+class Pure(_Budgeted):
     """Pure epsilon-differential privacy of the label ([G21], Definition 2.2).
 
     Parameters
@@ -173,44 +175,33 @@ class Pure:
     ('pairwise', 3600, 800)
     """
 
-    epsilon: float
     form: str = "pairwise"
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        super().__post_init__()
         if self.form not in ("pairwise", "floor"):
             raise InvalidInput(f"form is {self.form!r}, expected 'pairwise' or 'floor'")
 
     def extra_names(self, size: Size) -> list[str]:
-        """Return the names of the floors."""
-        return [] if self.form == "pairwise" else [f"floor[v={v}]" for v in size.outputs]
+        return [] if self.form == "pairwise" else [f"floor[{v}]" for v in size.output_names]
 
     def entries(self, k: int, n: int) -> int:
-        """Count the coefficients of the rows."""
         return 2 * n * k * (k - 1) if self.form == "pairwise" else 4 * k * n
 
     def rows(self, size: Size) -> list[Rows]:
-        """Build the rows of the form."""
         k, n = size.k, size.n
         if self.form == "pairwise":
             first, second = np.nonzero(~np.eye(k, dtype=bool))
             return [_pair_rows(size, first, second, self.epsilon)]
-        cells = np.arange(k * n)
+        cells, axes = np.arange(k * n), (size.label_names, size.output_names)
         floors = size.extra + cells % n
-
-        label = CellNames(size.labels, size.outputs)
         # ``f[o] - M[y, o] <= 0`` and ``M[y, o] - exp(epsilon) f[o] <= 0``: all pairs by way of the floor.
-        above = [(cells, floors, 1.0, 0.0), (cells, cells, -1.0, 0.0)]
-        below = [(cells, cells, 1.0, 0.0), (cells, floors, -1.0, self.epsilon)]
-        return [
-            Rows.of("floor", Sense.LESS, above, 0.0, shape=(k, n), label=label),
-            Rows.of("privacy", Sense.LESS, below, 0.0, shape=(k, n), label=label),
-        ]
+        above: list[Entry] = [(cells, floors, 1.0, 0.0), (cells, cells, -1.0, 0.0)]
+        below: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, floors, -1.0, self.epsilon)]
+        return [Rows.of(name, Sense.LESS, each, 0.0, *axes) for name, each in (("floor", above), ("privacy", below))]
 
-    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+    def realised(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the table's epsilon, and whether it is at most the stated one."""
-        del prior
         ratio = table.largest_ratio
         return math.inf if ratio is None else log_above(ratio), is_at_most_exp(ratio, self.epsilon)
 
@@ -277,7 +268,7 @@ def Sensitive(mask: ArrayLike, epsilon: float) -> Pairwise:  # noqa: N802
 
 
 @dataclass(frozen=True)
-class Approximate:
+class Approximate(_Budgeted):
     """Approximate (epsilon, delta)-differential privacy of the label ([G21], Definition 2.1).
 
     For each ordered pair of labels ``sum_o max(0, M[y, o] - exp(epsilon) M[z, o]) <= delta``, with one variable per
@@ -291,61 +282,44 @@ class Approximate:
         From 0 up to, but not including, 1.
     """
 
-    epsilon: float
     delta: float
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        super().__post_init__()
         delta = check_real(self.delta, "delta")
         if not 0 <= delta < 1:
             raise InvalidInput(f"delta is {delta}, expected a number of at least 0 and below 1")
         object.__setattr__(self, "delta", delta)
 
     def extra_names(self, size: Size) -> list[str]:
-        """Return the names of the excesses."""
-        pairs = itertools.permutations(range(size.k), 2)
-        return [f"excess[{size.labels[y]} > {size.labels[z]}, v={v}]" for y, z in pairs for v in size.outputs]
+        pairs = _pair_names(size, itertools.permutations(range(size.k), 2))
+        return [f"excess[{pair}, {v}]" for pair in pairs for v in size.output_names]
 
     def entries(self, k: int, n: int) -> int:
-        """Count the coefficients of the rows."""
         return 4 * n * k * (k - 1)
 
     def rows(self, size: Size) -> list[Rows]:
-        """Build the rows of the excesses, and one row for each pair that bounds their sum."""
-        k, n = size.k, size.n
-        pairs = list(itertools.permutations(range(k), 2))
+        """Build the rows of pure privacy, relaxed by excess variables, and the rows that bound each pair's sum."""
+        pairs = list(itertools.permutations(range(size.k), 2))
+        names = _pair_names(size, pairs)
         first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
-        privacy = _pair_rows(size, first, second, self.epsilon)
-        # Each row of pure privacy is relaxed by an excess variable. The excesses of a pair sum to at most delta.
-        cells = np.arange(first.size * n)
-        row = np.concatenate((privacy.row, cells))
-        order = np.argsort(row, kind="stable")
-        parts = (
-            (privacy.column, size.extra + cells),
-            (privacy.value, np.full(cells.size, -1.0)),
-            (privacy.power, np.zeros(cells.size)),
-        )
-        column, value, power = (np.concatenate(part)[order] for part in parts)
-        excess = Rows(
-            *("privacy", Sense.LESS, row[order], column, value, power),
-            *(privacy.bound, privacy.bound_power, privacy.shape, privacy.label),
-        )
+        cells = np.arange(first.size * size.n)
+        relaxed = [*_pair_entries(size.n, first, second, self.epsilon), (cells, size.extra + cells, -1.0, 0.0)]
+        sums: list[Entry] = [(cells // size.n, size.extra + cells, 1.0, 0.0)]
+        return [
+            Rows.of("privacy", Sense.LESS, relaxed, 0.0, names, size.output_names),
+            Rows.of("delta", Sense.LESS, sums, self.delta, names),
+        ]
 
-        label = PairNames(size.labels, tuple(pairs))
-        sums = [(cells // n, size.extra + cells, 1.0, 0.0)]
-        return [excess, Rows.of("delta", Sense.LESS, sums, self.delta, shape=(first.size,), label=label)]
-
-    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+    def realised(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the table's delta at the stated epsilon, and whether it is at most the stated one."""
-        del prior
         # A smaller ratio only raises the excess.
         delta = table.excess(exp_bracket(self.epsilon)[0])
         return float_above(delta), delta <= Fraction(self.delta)
 
 
 @dataclass(frozen=True)
-class MaximalLeakage:
+class MaximalLeakage(_Budgeted):
     """Maximal leakage of at most epsilon: ``log sum_o max_y M[y, o] <= epsilon`` (Issa, Wagner, Kamath 2020).
 
     Parameters
@@ -354,41 +328,30 @@ class MaximalLeakage:
         In nats.
     """
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        """Check the parameter."""
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
     def extra_names(self, size: Size) -> list[str]:
-        """Return the names of the columns' largest entries."""
-        return [f"largest[v={v}]" for v in size.outputs]
+        return [f"largest[{v}]" for v in size.output_names]
 
     def entries(self, k: int, n: int) -> int:
-        """Count the coefficients of the rows."""
         return 2 * k * n + n
 
     def rows(self, size: Size) -> list[Rows]:
-        """Build the rows of the largest entries, and the one that bounds their sum."""
+        """Build the rows of each column's largest entry, and the one that bounds their sum."""
         n, cells = size.n, np.arange(size.k * size.n)
-
-        label = CellNames(size.labels, size.outputs)
         # The variable is at least every entry of its column, so that the last row bounds the sum of the largest ones.
-        below = [(cells, cells, 1.0, 0.0), (cells, size.extra + cells % n, -1.0, 0.0)]
-        total = [(np.zeros(n, dtype=int), size.extra + np.arange(n), 1.0, 0.0)]
+        below: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, size.extra + cells % n, -1.0, 0.0)]
+        total: list[Entry] = [(np.zeros(n, dtype=int), size.extra + np.arange(n), 1.0, 0.0)]
         return [
-            Rows.of("largest", Sense.LESS, below, 0.0, shape=(size.k, n), label=label),
-            Rows.of("leakage", Sense.LESS, total, 1.0, bound_power=self.epsilon, shape=(1,), label=str),
+            Rows.of("largest", Sense.LESS, below, 0.0, size.label_names, size.output_names),
+            Rows.of("leakage", Sense.LESS, total, 1.0, ("0",), bound_power=self.epsilon),
         ]
 
-    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+    def realised(self, table: Table, _prior: Prior, /) -> tuple[float, bool]:
         """Return the table's maximal leakage in nats, and whether it is at most the stated one."""
-        del prior
         return log_above(table.leakage), is_at_most_exp(table.leakage, self.epsilon)
 
 
 @dataclass(frozen=True)
-class PointwiseMaximalLeakage(Privacy):
+class PointwiseMaximalLeakage(_Budgeted):
     """Pointwise maximal leakage of at most epsilon for each output, under the prior (Saeidian et al. 2023).
 
     ``M[y, o] <= exp(epsilon) sum_z p_z M[z, o]`` for labels of positive prior. Labels of prior zero are held to the
@@ -400,30 +363,86 @@ class PointwiseMaximalLeakage(Privacy):
         In nats.
     """
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        """Check the parameter."""
-        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
-
     def entries(self, k: int, n: int) -> int:
-        """Count the coefficients of the rows."""
         return k * n * (k + 1)
 
     def rows(self, size: Size) -> list[Rows]:
-        """Build one row for each entry of the table."""
-        k, n = size.k, size.n
-        cells = np.arange(k * n)
-        others = np.arange(k)[:, np.newaxis] * n + cells % n
-        # ``M[y, o] - exp(epsilon) sum_z p_z M[z, o] <= 0``: the label itself has two coefficients, which add up.
-        weights: Floats = np.broadcast_to(-np.array(size.prior)[:, np.newaxis], others.shape)
+        cells = np.arange(size.k * size.n)
+        others = np.arange(size.k)[:, np.newaxis] * size.n + cells % size.n
+        # The label itself has two coefficients, which add up.
+        entries: list[Entry] = [(cells, cells, 1.0, 0.0), (cells, others, -size.prior[:, np.newaxis], self.epsilon)]
+        return [Rows.of("leakage", Sense.LESS, entries, 0.0, size.label_names, size.output_names)]
 
-        label = CellNames(size.labels, size.outputs)
-        rows = np.broadcast_to(cells, others.shape)
-        entries: list[Entry] = [(cells, cells, 1.0, 0.0), (rows, others, weights, self.epsilon)]
-        return [Rows.of("leakage", Sense.LESS, entries, 0.0, shape=(k, n), label=label)]
-
-    def realised(self, table: Table, prior: tuple[float, ...]) -> tuple[float, bool]:
+    def realised(self, table: Table, prior: Prior, /) -> tuple[float, bool]:
         """Return the table's pointwise maximal leakage in nats, and whether it is at most the stated one."""
         ratio = table.pointwise_leakage([Fraction(p) for p in prior])
         return log_above(ratio), is_at_most_exp(ratio, self.epsilon)
+
+
+def _mean_rows(name: str, sense: Sense, size: Size, bound: Floats) -> Rows:
+    cells = np.arange(size.k * size.n)
+    entries: list[Entry] = [(cells // size.n, cells, size.outputs[cells % size.n], 0.0)]
+    return Rows.of(name, sense, entries, bound, size.label_names)
+
+
+def _keep_bound(part: BiasAtMost | ProbabilityAtMost, most: float, expected: str) -> None:
+    """Check the bound of a constraint, one number or an array, and keep a read-only copy."""
+    array = np.array(rectangular(part.bound, "bound", float))
+    if array.ndim > 1 or not ((array >= 0) & (array <= most)).all():
+        raise InvalidInput(f"bound of a {expected}")
+    array.flags.writeable = False
+    object.__setattr__(part, "bound", array)
+
+
+@dataclass(frozen=True)
+class Unbiased(Constraint):
+    """``sum_o M[y, o] v_o = y`` for every label ([B23], Algorithm 1)."""
+
+    def rows(self, size: Size) -> list[Rows]:
+        return [_mean_rows("mean", Sense.EQUAL, size, size.labels)]
+
+
+@dataclass(frozen=True, eq=False)
+class BiasAtMost(Constraint):
+    """``abs(sum_o M[y, o] v_o - y) <= bound`` for every label.
+
+    Parameters
+    ----------
+    bound : float or (k,) array
+        At least 0, in units of the labels.
+    """
+
+    bound: Floats
+
+    def __post_init__(self) -> None:
+        _keep_bound(self, sys.float_info.max, "bias must be a number of at least 0, or one number per label")
+
+    def rows(self, size: Size) -> list[Rows]:
+        if self.bound.ndim and self.bound.size != size.k:
+            raise InvalidInput(f"there are {self.bound.size} bounds of biases for {size.k} labels")
+        return [
+            _mean_rows("bias above", Sense.LESS, size, size.labels + self.bound),
+            _mean_rows("bias below", Sense.GREATER, size, size.labels - self.bound),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityAtMost(Constraint):
+    """``M[y, o] <= bound`` for every label, or for some outputs only.
+
+    Parameters
+    ----------
+    bound : float or (n,) array
+        From 0 to 1; 1 imposes nothing.
+    """
+
+    bound: Floats
+
+    def __post_init__(self) -> None:
+        _keep_bound(self, 1.0, "probability must be a number from 0 to 1, or one number per output")
+
+    def rows(self, size: Size) -> list[Rows]:
+        if self.bound.ndim and self.bound.size != size.n:
+            raise InvalidInput(f"there are {self.bound.size} bounds of probabilities for {size.n} outputs")
+        cells = np.arange(size.k * size.n)
+        return [Rows.of("cap", Sense.LESS, [(cells, cells, 1.0, 0.0)], self.bound, size.label_names, size.output_names)]
