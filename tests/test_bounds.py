@@ -315,13 +315,13 @@ def test_bounds_rest_on_no_root(monkeypatch, kind, off):
     """With all roots wrong by some share the bound is worse, and still one."""
     problem = random_problem(np.random.default_rng(4), "unbiased" if kind == "squared" else kind, "plain")
     dual = solve(problem).dual
-    good, form = dual_bound.lower_bound(problem, dual), dual_bound.FORMS[kind]
+    good, form = dual_bound.lower_bound(problem, dual), dual_bound.FORMS[problem.loss]
 
     def moved(curve):
         roots = form.roots(curve)
         return None if roots is None else tuple(root * (1 + off) for root in roots)
 
-    monkeypatch.setitem(dual_bound.FORMS, kind, form._replace(roots=moved))
+    monkeypatch.setitem(dual_bound.FORMS, problem.loss, form._replace(roots=moved))
     monkeypatch.setattr(dual_bound, "MOST_BITS", 256)
     assert dual_bound.lower_bound(problem, dual) < good
 

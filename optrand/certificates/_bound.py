@@ -28,18 +28,120 @@ from functools import cmp_to_key
 from itertools import accumulate, groupby
 from operator import itemgetter
 from threading import RLock
+from typing import NamedTuple
 
 import numpy as np
 from flint import arb, ctx, fmpq
 
 from optrand import losses
 from optrand.base._validation import Floats, expect
-from optrand.certificates._curves import FORMS, INFINITY, POISSON, ZERO, Curve, Enclosure, Form, Place
 from optrand.errors import InvalidInput
+from optrand.losses import Loss, Tabulated
 from optrand.model._problem import Dual, Grid, Problem
 
-Event = tuple[float, arb, Curve, bool]
-"""Where a range begins or ends, as a float and exactly, its curve times ``E - 1``, and whether it begins."""
+Curve = tuple[arb, arb, arb]  # coefficients of a convex function of an output, as a Form reads them
+Place = tuple[arb, arb]  # value of a curve at a place, and a number with the sign of its slope there
+Enclosure = tuple[arb, arb]  # a lower and an upper bound
+Event = tuple[float, arb, Curve]  # a place as a float and exactly, and the curve that the price gains there
+
+ZERO = arb(0)
+INFINITY = arb("inf")
+
+
+class Form(NamedTuple):
+    """Operations on convex curves of one kind.
+
+    `at` returns the value and slope at a place, whose logarithm may be given, `bottom` the place of the minimum,
+    `depth` an upper bound of how far the curve falls below zero anywhere, and `roots` about where it is negative, None
+    if nowhere or hardly.
+    """
+
+    at: Callable[[Curve, arb, arb | None], Place]
+    bottom: Callable[[Curve], arb]
+    depth: Callable[[Curve], arb]
+    roots: Callable[[Curve], Enclosure | None]
+
+    def least(self, curve: Curve, left: arb, right: arb) -> arb:
+        """Return a lower bound of the curve between two places, which is attained or nearly so."""
+        place = self.bottom(curve)
+        if place <= left or place >= right:
+            return self.at(curve, left if place <= left else right, None)[0]
+        return -self.depth(curve)
+
+
+def _parabola_at(curve: Curve, x: arb, _log: arb | None) -> Place:
+    """Return ``a x^2 - 2 b x + c``."""
+    a, b, c = curve
+    slope = a * x - b
+    return (slope - b) * x + c, slope
+
+
+def _parabola_bottom(curve: Curve) -> arb:
+    return curve[1] / curve[0]
+
+
+def _parabola_depth(curve: Curve) -> arb:
+    a, b, c = curve
+    # A parabola is least at b / a. A line falls without limit unless it is level.
+    if a > 0:
+        return b * b / a - c
+    return -c if b == 0 else INFINITY
+
+
+def _parabola_roots(curve: Curve) -> Enclosure | None:
+    a, b, c = curve
+    if a == 0:
+        return _line_roots(-b - b, c)
+    square = b * b - a * c
+    if not square > ZERO:
+        return None
+    root = square.sqrt()
+    return (b - root) / a, (b + root) / a
+
+
+def _line_roots(slope: arb, c: arb) -> Enclosure | None:
+    if slope == 0:
+        return (-INFINITY, INFINITY) if c < 0 else None
+    return (-INFINITY, -c / slope) if slope > 0 else (-c / slope, INFINITY)
+
+
+def _poisson_at(curve: Curve, x: arb, log: arb | None) -> Place:
+    """Return ``b x - d log x + c``."""
+    d, b, c = curve
+    t = b * x
+    return t + c if d == 0 else t + c - d * (x.log() if log is None else log), t - d
+
+
+def _poisson_bottom(curve: Curve) -> arb:
+    d, b, _ = curve
+    # A slope of unknown sign gives no number.
+    return INFINITY if b <= 0 else d / b
+
+
+def _poisson_depth(curve: Curve) -> arb:
+    d, b, c = curve
+    # Least at d / b if both are positive; without a logarithm a line over positive outputs.
+    if d > 0:
+        return d * (d / b).log() - d - c if b > 0 else INFINITY
+    return -c if b >= 0 else INFINITY
+
+
+def _poisson_roots(curve: Curve) -> Enclosure | None:
+    """Return roots by both branches of Lambert's W, for ``b >= 0``, as it is off a grid."""
+    d, b, c = curve
+    if d == 0:
+        return _line_roots(b, c)
+    if not _poisson_depth(curve) > 0:
+        return None
+    # With w = -b x / d the equation is w exp(w) = -b / d exp(c / d). The principal branch is the smaller root.
+    argument, unit = -b / d * (c / d).exp(), -d / b
+    return unit * argument.lambertw(), unit * argument.lambertw(-1)
+
+
+PARABOLA = Form(_parabola_at, _parabola_bottom, _parabola_depth, _parabola_roots)
+POISSON = Form(_poisson_at, _poisson_bottom, _poisson_depth, _poisson_roots)
+FORMS: dict[Loss | Tabulated, Form] = dict.fromkeys((losses.squared, losses.absolute), PARABOLA)
+FORMS[losses.poisson_log] = POISSON
 
 MOST_BITS = 4096
 """Largest number of binary digits with which the bound is computed, if its ends are apart until then."""
@@ -56,17 +158,8 @@ def lower_bound(problem: Problem, dual: Dual) -> float:
     sum of irrational numbers): then it is the best so far.
     Multipliers that prove nothing give ``-inf``, such as a `beta` other than zero for a label whose bias is free.
 
-    Cost for ``k`` labels, and on a grid of ``n`` values:
-
-    ===============  ==================  ==================
-    loss             off a grid          on a grid
-    ===============  ==================  ==================
-    squared          ``O(k log k)``      ``O(k log n + n)``
-    absolute         ``O(k log k)``      ``O(k log n + n)``
-    Poisson log      ``O(k log k)``      ``O(k log n + n)``
-    classification                       ``O(k + n)``
-    any other                            ``O(k n)``
-    ===============  ==================  ==================
+    Cost ``O(k log k)`` for ``k`` labels off a grid, ``O(k log n + n)`` on one of ``n`` values, ``O(k + n)`` for
+    classification, and ``O(k n)`` for a loss other than squared, absolute and Poisson log.
 
     Examples
     --------
@@ -137,18 +230,21 @@ def _enclose_least(numbers: Iterable[arb]) -> Enclosure:
 
 def _lowest(problem: Problem, dual: Dual, more: arb) -> Enclosure:
     """Enclose the least price of a column."""
-    loss, outputs = problem.loss, problem.outputs
-    known = FORMS.get(loss.name) if loss == losses.by_name.get(loss.name) else None
+    loss, outputs, form = problem.loss, problem.outputs, FORMS.get(problem.loss)
     if isinstance(outputs, Grid):
-        if known is not None:
-            return _lowest_at_points(problem, dual, more, outputs.values)
-        if loss == losses.zero_one:
-            return _lowest_of_classes(problem, dual, more, outputs.values)
-        return _lowest_in_table(problem, dual, more, outputs.values)
+        enclose = _lowest_of_classes if loss == losses.zero_one else _lowest_in_table
+        return (_lowest_at_points if form else enclose)(problem, dual, more, outputs.values)
     if loss == losses.absolute:
-        return _lowest_at_points(problem, dual, more, _candidates(problem))
-    limits = _limits_of_poisson(problem, more) if loss == losses.poisson_log else _limits(problem, dual)
-    return _lowest_between(FORMS[loss.name], _curves(problem, dual), more, limits)
+        # The price is concave between labels and ends of the outputs.
+        ends = [x for x in (outputs.low, outputs.high) if math.isfinite(x)]
+        points = np.union1d(np.clip(problem.labels, outputs.low, outputs.high), ends)
+        return _lowest_at_points(problem, dual, more, points)
+    # The ends must be numbers: rounded outward, they admit more outputs.
+    origin = arb(dual.origin)
+    limits = (arb(outputs.low) - origin).lower(), (arb(outputs.high) - origin).upper()
+    if loss == losses.poisson_log:
+        limits = _limits_of_poisson(problem, more)
+    return _lowest_between(FORMS[loss], _curves(problem, dual), more, limits)
 
 
 def _curves(problem: Problem, dual: Dual) -> Iterator[list[Curve]]:
@@ -166,20 +262,11 @@ def _curves(problem: Problem, dual: Dual) -> Iterator[list[Curve]]:
         place = y - origin
         if is_absolute:
             pull = p * place
-            yield [(ZERO, -p - beta, pull - alpha), (ZERO, p - beta, -pull - alpha)]
+            yield [(ZERO, half * (p + beta), pull - alpha), (ZERO, half * (beta - p), -pull - alpha)]
         else:
             weight = half * p
             pull = weight * place
             yield [(weight, pull + half * beta, pull * place - alpha)]
-
-
-# ---------------------------------------------------------------------------------------- on the line, in an interval
-
-
-def _limits(problem: Problem, dual: Dual) -> Enclosure:
-    origin = arb(dual.origin)
-    # The ends must be numbers: rounded outward, they admit more outputs.
-    return (arb(problem.outputs.low) - origin).lower(), (arb(problem.outputs.high) - origin).upper()
 
 
 def _limits_of_poisson(problem: Problem, more: arb) -> Enclosure:
@@ -195,12 +282,8 @@ def _limits_of_poisson(problem: Problem, more: arb) -> Enclosure:
         pull += p * y
     low, high = arb(max(problem.outputs.low, 0.0)), arb(problem.outputs.high)
     first, last = arb(float(charged[0])), arb(float(charged[-1]))
-    start = _clip(max(first, (pull / (mass * (more + 1))).lower()), low, high)
-    return start, _clip(last, start, high)
-
-
-def _clip(number: arb, low: arb, high: arb) -> arb:
-    return low if number < low else high if number > high else number
+    start = first.max((pull / (mass * (more + 1))).lower()).max(low).min(high)
+    return start, last.max(start).min(high)
 
 
 def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits: Enclosure) -> Enclosure:
@@ -233,11 +316,11 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
             # Every curve counts once everywhere, and E - 1 times more within its range.
             steps = more * curve[0], more * curve[1], more * curve[2]
             if begins:
-                events.append((float(left), left, steps, True))
+                events.append((float(left), left, steps))
             else:
                 a, b, c = a + steps[0], b + steps[1], c + steps[2]
             if ends:
-                events.append((float(right), right, steps, False))
+                events.append((float(right), right, (-steps[0], -steps[1], -steps[2])))
     lower, upper = _enclose_least(_least_of_pieces(form, (a, b, c), _sort(events), limits))
     return lower - more * slack, upper
 
@@ -245,14 +328,11 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
 def _least_of_pieces(form: Form, curve: Curve, events: list[Event], limits: Enclosure) -> Iterator[arb]:
     """Generate the minimum of each piece between two places, given the curve of the first piece."""
     (a, b, c), (left, high), least = curve, limits, form.least
-    for _, right, (d, e, f), begins in events:
+    for _, right, (d, e, f) in events:
         if left < right:
             yield least((a, b, c), left, right)
             left = right
-        if begins:
-            a, b, c = a + d, b + e, c + f
-        else:
-            a, b, c = a - d, b - e, c - f
+        a, b, c = a + d, b + e, c + f
     yield least((a, b, c), left, high)
 
 
@@ -261,14 +341,8 @@ def _bound_overstatement(
 ) -> arb:
     """Bound how far a convex curve is above zero on a range of places, and below zero to the left and right of it.
 
-    Parameters
-    ----------
-    inside : iterable
-        Values and slopes at the ends of the range. None if it is empty.
-    outside : pair
-        Values and slopes at the nearest places to the left and to the right of it; None if there are no such places.
-    form, curve
-        The curve, or the first of two. It is evaluated if a slope does not show whether it falls.
+    `inside` are the ends of the range, if it is not empty, and `outside` the nearest places on both sides, if there are
+    any. The curve, or the first of two, is evaluated if a slope does not show whether it falls.
     """
     worst = ZERO
     for value, _ in inside:
@@ -305,19 +379,9 @@ def _sort(events: list[Event]) -> list[Event]:
     return [event for tied in ties for event in sorted(tied, key=cmp_to_key(compare))]
 
 
-# ------------------------------------------------------------------------------------------------------------ at points
-
-
-def _candidates(problem: Problem) -> Floats:
-    """Return labels and ends of the outputs: between them the price of absolute loss is concave."""
-    low, high = problem.outputs.low, problem.outputs.high
-    ends = [x for x in (low, high) if math.isfinite(x)]
-    return np.union1d(np.clip(problem.labels, low, high), ends)
-
-
 def _lowest_at_points(problem: Problem, dual: Dual, more: arb, points: Floats) -> Enclosure:
     """Enclose the minimum of :math:`f` over points: at each it is a running sum of the curves that count there."""
-    form, n, slack, origin = FORMS[problem.loss.name], points.size, ZERO, arb(dual.origin)
+    form, n, slack, origin = FORMS[problem.loss], points.size, ZERO, arb(dual.origin)
     places = [(v, v.log()) if form is POISSON else (v - origin, None) for v in map(arb, points.tolist())]
     steps = [[ZERO] * (n + 1) for _ in range(3)]
 
@@ -394,16 +458,9 @@ def _negative_range(at: Callable[[int], Place], n: int, guess: tuple[int, int, i
 
 def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
     """Return the first index in a range at which something holds, or `high`, from a guess, or else by bisection."""
-    if guess < high and not holds(guess):
-        if guess + 1 == high or holds(guess + 1):
-            return guess + 1
-        low = guess + 2
-    else:
-        if guess == low or not holds(guess - 1):
-            return guess
-        if guess - 1 == low or not holds(guess - 2):
-            return guess - 1
-        high = guess - 2
+    for probe in (guess, guess - 1, guess + 1, guess - 2):
+        if low <= probe < high:
+            low, high = (low, probe) if holds(probe) else (probe + 1, high)
     return bisect_left(range(high), True, low, key=holds)
 
 
@@ -422,13 +479,18 @@ def _lowest_of_classes(problem: Problem, dual: Dual, more: arb, grid: Floats) ->
 
 
 def _lowest_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> Enclosure:
-    """Enclose the least price for a loss of which only values, or brackets of them, are known."""
-    places = [arb(v) - arb(dual.origin) for v in grid.tolist()]
+    """Enclose the least price for a loss of which only values, or lower bounds of them, are known."""
+    places, loss = [arb(v) - arb(dual.origin) for v in grid.tolist()], problem.loss
+    labels, outputs = ([Fraction(x) for x in numbers.tolist()] for numbers in (problem.labels, grid))
     sums, gains = [ZERO] * grid.size, [ZERO] * grid.size
     columns = problem.prior, dual.alpha, dual.beta
     for y, (p, alpha, beta) in enumerate(zip(*(map(arb, column.tolist()) for column in columns), strict=True)):
-        for i, loss in enumerate(_row(problem, y, grid)):
-            cost = p * loss - alpha
+        if isinstance(loss, Tabulated):
+            row = list(map(arb, loss.entries[y].tolist()))
+        else:
+            row = [arb(fmpq(*loss.bracket(v, labels[y])[0].as_integer_ratio())) for v in outputs]
+        for i, entry in enumerate(row):
+            cost = p * entry - alpha
             if beta != 0:
                 cost -= beta * places[i]
             # A negative cost counts E times: once in the sum, and E - 1 times in the gain.
@@ -436,13 +498,3 @@ def _lowest_in_table(problem: Problem, dual: Dual, more: arb, grid: Floats) -> E
             if not cost >= 0:
                 gains[i] += cost.min(ZERO)
     return _enclose_least(total + more * gain for total, gain in zip(sums, gains, strict=True))
-
-
-def _row(problem: Problem, y: int, grid: Floats) -> Iterator[arb]:
-    """Generate the losses of all outputs for a label, or lower bounds of them."""
-    loss = problem.loss
-    if isinstance(loss, losses.Tabulated):
-        return map(arb, loss.entries[y].tolist())
-    label = Fraction(float(problem.labels[y]))
-    brackets = (loss.bracket(Fraction(v), label)[0] for v in grid.tolist())
-    return (arb(fmpq(low.numerator, low.denominator)) for low in brackets)
