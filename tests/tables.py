@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._steps import IntegerArcs
-from optrand.model._table import Table
+from optrand.model._table import IntegerArcs, Table
 
 
 def mechanism_of(problem, dual, outputs, weights, ratio=None) -> Mechanism:

@@ -19,8 +19,7 @@ from words import ExhaustedError, GivenWords, SpelledIds, enumerated, numbered
 
 from optrand.base._arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.model._steps import IntegerArcs, split_column
-from optrand.model._table import Table
+from optrand.model._table import IntegerArcs, Table, split_column
 from optrand.sampling import Sampler
 from optrand.sampling._draw import BLOCK, DENSE, Weights
 from optrand.sampling._entropy import SeededEntropy

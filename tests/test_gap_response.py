@@ -19,7 +19,7 @@ from optrand.base._validation import Floats
 from optrand.closed_forms import gap_response, gap_response_is_optimal
 from optrand.closed_forms._unbiased import design_gap_response
 from optrand.errors import InvalidInput
-from optrand.model._steps import IntegerArcs
+from optrand.model._table import IntegerArcs
 from optrand.solvers import ClosedForm, ReducedDual, choose
 
 CLOSED = 1e-12

@@ -9,8 +9,7 @@ from tables import layered_arcs, rows_of
 
 from optrand.base._arithmetic import privacy_ratio
 from optrand.errors import InvalidInput
-from optrand.model._steps import IntegerArcs
-from optrand.model._table import Table
+from optrand.model._table import IntegerArcs, Table
 
 RATIOS = [Fraction(2), Fraction(5, 3), privacy_ratio(0.7), privacy_ratio(40.0)]
 

@@ -16,8 +16,7 @@ from optrand.base._arithmetic import check_ratio, exp_bracket, privacy_ratio
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism import Mechanism
 from optrand.model._problem import Dual, Interval, Line, Problem, regression, unbiased_regression
-from optrand.model._steps import IntegerArcs
-from optrand.model._table import Table
+from optrand.model._table import IntegerArcs, Table
 from optrand.programs._mechanism import load
 from optrand.sampling._entropy import SeededEntropy
 

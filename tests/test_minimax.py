@@ -14,8 +14,7 @@ from optrand import Interval, Mechanism, Problem, certify
 from optrand.errors import Infeasible, InvalidInput, NotCertified
 from optrand.model._problem import regression, unbiased_range
 from optrand.model._randomizer import Randomizer
-from optrand.model._steps import IntegerArcs
-from optrand.model._table import Table
+from optrand.model._table import IntegerArcs, Table
 from optrand.solvers import WorstPrior, design
 from optrand.solvers._cones import ConeOptions, only, solve_cones
 from optrand.solvers._gaps import worst_case_gap

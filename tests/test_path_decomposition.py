@@ -15,7 +15,7 @@ from optrand import Mechanism
 from optrand.errors import InvalidInput
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Arcs, Randomizer, Solution
-from optrand.model._steps import IntegerArcs
+from optrand.model._table import IntegerArcs
 from optrand.studies import decompose_paths
 from optrand.studies._paths import Paths, merge_neighbours
 from tests.tables import mechanism_of

@@ -28,8 +28,7 @@ from optrand.base._arithmetic import Integers, places, quotient, scale_to_intege
 from optrand.base._validation import Floats
 from optrand.mechanism._equations import node_equations
 from optrand.model._randomizer import Indices
-from optrand.model._steps import Steps, add_steps
-from optrand.model._table import Table
+from optrand.model._table import Steps, Table, add_steps
 
 N = TypeVar("N", int, float)
 

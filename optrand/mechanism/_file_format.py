@@ -15,8 +15,7 @@ from optrand.base._strict_json import Document
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.model._problem import Dual, Grid, Interval, Line, OutputSet, Problem
-from optrand.model._steps import Column
-from optrand.model._table import Table
+from optrand.model._table import Column, Table
 
 
 def problem_document(problem: Problem) -> Document:

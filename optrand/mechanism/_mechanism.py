@@ -34,8 +34,7 @@ from optrand.mechanism._summary import Summary
 from optrand.model._problem import Dual, Grid, Problem
 from optrand.model._protocol import Moments
 from optrand.model._randomizer import Arcs, Randomizer
-from optrand.model._steps import IntegerArcs
-from optrand.model._table import Table
+from optrand.model._table import IntegerArcs, Table
 from optrand.sampling import Sampler
 from optrand.sampling._draw import LabelIndex
 from optrand.sampling._entropy import EntropySource, RecordEntropy

@@ -28,8 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from optrand.base._records import Record
 from optrand.base._validation import MAX_INTEGER, Floats, as_doubles, exactly, rectangular
 from optrand.errors import InvalidInput
-from optrand.model._steps import split_column
-from optrand.model._table import Table
+from optrand.model._table import Table, split_column
 from optrand.sampling._entropy import (
     EntropySource,
     RecordEntropy,

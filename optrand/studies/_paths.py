@@ -56,7 +56,7 @@ from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._tabulation import round_randomizer
 from optrand.model._problem import Grid
 from optrand.model._randomizer import Indices, Randomizer, Solution
-from optrand.model._steps import IntegerArcs
+from optrand.model._table import IntegerArcs
 
 Decomposable = Mechanism | Randomizer | Solution
 """Exact mechanisms, tables of floats, and candidate solutions of a solver."""
