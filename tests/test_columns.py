@@ -19,9 +19,9 @@ from optrand.mechanism._columns import (
     conserve_flow,
     cover_equally,
     move_along_tree,
+    node_equations,
     scale_columns,
 )
-from optrand.mechanism._equations import node_equations
 
 
 def members_of(sets: LabelSets) -> np.ndarray:

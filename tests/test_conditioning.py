@@ -11,7 +11,7 @@ import pytest
 import optrand
 from optrand.data import weeks_worked_path
 from optrand.errors import InvalidInput
-from optrand.mechanism._mixtures import mixture
+from optrand.mechanism._tabulation import mixture
 from optrand.release._plan import LIMITS, Conditioning, condition, draw_histograms, find_mechanisms
 from optrand.release._question import Question
 from optrand.release._record import ReleaseRecord

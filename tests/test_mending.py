@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from optrand import Interval, certify, regression, unbiased_range, unbiased_regression
-from optrand.mechanism._equations import least_change, node_equations
+from optrand.mechanism._columns import least_change, node_equations
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Arcs, Randomizer, Staircase, decompose
 from optrand.solvers import design

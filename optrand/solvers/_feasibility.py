@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from optrand.base._validation import Floats
-from optrand.mechanism._equations import DENSE, dense_change, least_change, node_equations
+from optrand.mechanism._columns import DENSE, dense_change, least_change, node_equations
 from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Arcs, Indices
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from optrand.base._validation import Floats
-from optrand.mechanism._equations import node_equations
+from optrand.mechanism._columns import node_equations
 from optrand.model._problem import Problem
 from optrand.model._randomizer import Randomizer, Solution, Stats
 from optrand.solvers._cones import ConeAnswer, ConeProgram
