@@ -21,7 +21,7 @@ from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, UniformRR
 from optrand.closed_forms import rr, rr_with_prior
 from optrand.errors import InvalidInput, MissingExtra
-from optrand.model._protocol import LabelRandomizer
+from optrand.model._randomizer import LabelRandomizer
 from optrand.sampling._entropy import SeededEntropy, SystemEntropy
 from optrand.sampling._priors import BudgetSplit, private_prior, split_at
 

@@ -14,7 +14,7 @@ from words import enumerated
 
 from optrand import errors, unbiased_vectors
 from optrand.base._arithmetic import exp_bracket, privacy_ratio
-from optrand.model._protocol import LabelRandomizer
+from optrand.model._randomizer import LabelRandomizer
 from optrand.model._table import Table
 from optrand.vectors import UnbiasedVectors, best_decoder
 from optrand.vectors._bound import (

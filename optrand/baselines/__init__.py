@@ -9,7 +9,7 @@ from optrand.baselines._groups import Groups
 from optrand.baselines._peer_to_peer import PeerPrivacy, PeerRelease, PeerToPeer, lemma9, theorem3, theorem3_flip
 from optrand.baselines._randomization import LabelRandomization, UniformRR
 from optrand.baselines._vector import Alibi, LatticeAlibi, UnaryBits
-from optrand.model._protocol import LabelRandomizer, Moments
+from optrand.model._randomizer import LabelRandomizer, Moments
 
 __all__ = [
     "Alibi",

@@ -32,8 +32,7 @@ from optrand.baselines import _noise as noises
 from optrand.baselines._noise import ContinuousStaircase, Drawn, LaplaceNoise, LatticeStaircase, Noise
 from optrand.errors import InvalidInput
 from optrand.model._problem import Interval
-from optrand.model._protocol import Moments
-from optrand.model._randomizer import Randomizer
+from optrand.model._randomizer import Moments, Randomizer
 from optrand.sampling._draw import check_numbers, check_records, split_blocks
 from optrand.sampling._entropy import EntropySource, RecordEntropy, SystemEntropy
 

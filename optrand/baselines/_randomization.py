@@ -16,7 +16,7 @@ from optrand.base._arithmetic import log_above, privacy_ratio
 from optrand.base._records import Record
 from optrand.base._validation import Floats, check_classes, check_epsilon, check_integer, check_real, frozen
 from optrand.errors import InvalidInput
-from optrand.model._protocol import Moments
+from optrand.model._randomizer import Moments
 from optrand.model._table import Table
 from optrand.sampling import Sampler
 from optrand.sampling._entropy import EntropySource

@@ -16,7 +16,7 @@ from optrand.base._records import Record
 from optrand.base._validation import Floats, check_classes, check_epsilon, check_integer, rectangular
 from optrand.baselines._noise import LaplaceNoise
 from optrand.errors import InvalidInput
-from optrand.model._protocol import Moments
+from optrand.model._randomizer import Moments
 from optrand.model._table import Table
 from optrand.sampling import Sampler
 from optrand.sampling._entropy import MAX_WIDTH, EntropySource, SystemEntropy, check_width, check_words

@@ -32,8 +32,7 @@ from optrand.mechanism import _file_format
 from optrand.mechanism._privacy_loss import DominatingPair
 from optrand.mechanism._summary import Summary
 from optrand.model._problem import Dual, Grid, Problem
-from optrand.model._protocol import Moments
-from optrand.model._randomizer import Arcs, Randomizer
+from optrand.model._randomizer import Arcs, Moments, Randomizer
 from optrand.model._table import IntegerArcs, Table
 from optrand.sampling import Sampler
 from optrand.sampling._draw import LabelIndex

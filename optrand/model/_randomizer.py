@@ -1,4 +1,4 @@
-r"""Designs in floats: a randomizer as a table or as interval columns, and the answer of a solver that it belongs to.
+r"""Randomizers in floats: tables and interval columns, the answers of solvers they belong to, and what all can do.
 
 They are the candidates of solvers, and a form for plots. A :class:`~optrand.model._table.Table` is exact.
 
@@ -14,19 +14,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
 from optrand.base._records import Record
-from optrand.base._validation import Floats, check_epsilon, check_values, frozen
+from optrand.base._validation import Floats, check_epsilon, check_prior, check_values, frozen
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.model._problem import Dual, Problem
 
-Indices = NDArray[np.int64]
+if TYPE_CHECKING:
+    from optrand.sampling._entropy import EntropySource
 
+Indices = NDArray[np.int64]
 Extended = NDArray[np.longdouble]
 
 BLOCK = 1 << 22
@@ -35,26 +38,10 @@ BLOCK = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Arcs(Record):
-    """Columns ``(interval, output, mass)`` over ``k`` labels.
+    """Interval columns over ``k`` labels: an arc favours the labels from `first` to `last`.
 
-    Attributes
-    ----------
-    k : int
-        Number of labels.
-    first, last : (n,) arrays of int
-        First and last label that each arc favours.
-    outputs : (n,) array
-        Output of each arc. Arcs may share one.
-    masses : (n,) array
-        Probability for the labels that the arc does not favour; not negative.
-    rests : (n,) array, optional
-        Exact output less its nearest float, for labels so far from zero that floats lack digits.
-
-    Raises
-    ------
-    InvalidInput
-        Arrays of different lengths, an interval that is empty or leaves the labels, or rests to which another float is
-        nearer.
+    Its probability is its mass, at least 0, for the labels that it does not favour. Arcs may share an output. `rests`
+    are exact outputs less their nearest floats, for labels so far from zero that floats lack digits, none by default.
     """
 
     k: int
@@ -119,21 +106,17 @@ class Arcs(Record):
 class Randomizer(Record):
     """Row-stochastic table in floats: ``matrix[y, i]`` is the probability of output ``i`` where the label is ``y``.
 
-    Construction checks shapes only: :func:`optrand.audit` checks privacy and the sums of rows.
+    Construction checks shapes, order and that numbers are finite: :func:`optrand.audit` checks privacy and sums of
+    rows.
 
     Parameters
     ----------
     labels, outputs : (k,) and (n,) arrays
         Strictly increasing.
     columns : (k, n) array or Arcs
-        Finite. Arcs come by :meth:`of_arcs`, and their table is made on demand.
+        Arcs come by :meth:`of_arcs`, and their table is made on demand.
     epsilon : float
         Claimed budget, in nats.
-
-    Raises
-    ------
-    InvalidInput
-        Shapes that do not fit, values that are not finite, or labels or outputs out of order.
 
     Examples
     --------
@@ -293,16 +276,8 @@ class Staircase:
     """Columns ``(S, v, c)``: output ``v`` with probability ``c E`` for the labels in ``S`` and ``c`` for the others.
 
     They are the extreme rays of the cone of epsilon-DP columns ([KOV16]; [B23], Appendix B). Sums of them are private
-    whatever their masses are, as long as none is negative (``docs/mathematics.md``, section 1).
-
-    Attributes
-    ----------
-    members : (k, arcs) array of bool
-        Membership of the labels in each ``S``.
-    outputs : (arcs,) array
-        Arcs may share an output.
-    masses : (arcs,) array
-        Not negative.
+    whatever their masses are, as long as none is negative (``docs/mathematics.md``, section 1). `members` holds one
+    column for each ``S``.
     """
 
     members: NDArray[np.bool_]
@@ -349,20 +324,8 @@ def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> 
 
     Differences of neighbours among the sorted entries, divided by ``ratio - 1``, are the masses of the nested level
     sets. The rest of the smallest entry is the mass of the full set. A column whose ratio exceeds `ratio` is lifted
-    first, its low entries to the largest over `ratio`.
-
-    Parameters
-    ----------
-    randomizer : Randomizer
-    ratio : float
-        At most ``exp(epsilon)``, above 1.
-    negligible : float
-        Level sets whose share of their column is at most this are merged into their neighbour.
-
-    Returns
-    -------
-    Staircase
-        At most ``k`` arcs a column; one for a column that is a staircase already.
+    first, its low entries to the largest over `ratio`. Level sets whose share of their column is at most `negligible`
+    are merged into their neighbour.
     """
     members, outputs, masses = [], [], []
     for output, column in zip(randomizer.outputs.tolist(), randomizer.matrix.T, strict=True):
@@ -388,18 +351,9 @@ def decompose(randomizer: Randomizer, ratio: float, negligible: float = 0.0) -> 
 
 @dataclass(frozen=True)
 class Stats:
-    """Statistics of a solve.
+    """Statistics of a solve: the solver, as it is built again, wall-clock seconds, outermost rounds, and its status.
 
-    Attributes
-    ----------
-    solver : str
-        Printed so that it can be built again.
-    seconds : float
-        Wall-clock time.
-    iterations : int
-        Rounds of the solver's own outermost loop.
-    status : str
-        Solver status; information, never proof.
+    They are information, never proof.
     """
 
     solver: str
@@ -412,13 +366,7 @@ class Stats:
 class Solution(Record):
     """Candidate of a solver, in floats: a randomizer, and a dual that bounds its distance from the optimum.
 
-    Attributes
-    ----------
-    problem : Problem
-    randomizer : Randomizer
-    dual : Dual, optional
-        Without one only privacy can be certified.
-    stats : Stats
+    Without a dual only privacy can be certified.
     """
 
     problem: Problem
@@ -451,3 +399,74 @@ def _indices(given: ArrayLike) -> Indices:
     array = np.array(given, dtype=np.int64)
     array.flags.writeable = False
     return array
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The first two moments of the released number less the label, for each label.
+
+    Attributes
+    ----------
+    biases : (k,) array
+        ``E[M(y)] - y``, in units of the labels; for vectors the length of that difference.
+    variances : (k,) array
+        Variance of the released number. For vectors the sum over the coordinates. Infinite if it does not exist.
+
+    Examples
+    --------
+    >>> moments = Moments([0.5, -1.0], [2.0, 4.0])
+    >>> moments.bias, moments.variance([0.5, 0.5]), moments.loss([0.5, 0.5])
+    (1.0, 3.0, 1.8125)
+    """
+
+    biases: Floats
+    variances: Floats
+
+    def __post_init__(self) -> None:
+        """Freeze."""
+        object.__setattr__(self, "biases", frozen(self.biases))
+        object.__setattr__(self, "variances", frozen(self.variances))
+
+    @property
+    def bias(self) -> float:
+        """The largest one, whatever its sign."""
+        return float(np.abs(self.biases).max())
+
+    def variance(self, prior: ArrayLike) -> float:
+        """Return the mean variance under a prior."""
+        return self._mean(self.variances, prior)
+
+    def loss(self, prior: ArrayLike) -> float:
+        """Return the noisy label loss under a prior: the mean half squared error of a release ([B23], Section 2)."""
+        return self._mean((self.variances + self.biases**2) / 2, prior)
+
+    def _mean(self, amounts: Floats, prior: ArrayLike) -> float:
+        weights = check_prior(prior, self.biases.size)
+        # A label that never occurs costs nothing, however large its error.
+        return float(weights @ np.where(weights > 0, amounts, 0.0))
+
+
+@runtime_checkable
+class LabelRandomizer(Protocol):
+    """An epsilon-label-DP randomizer of one label."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether draws have exactly the stated probabilities: only such a randomizer is fit for a release.
+
+        Draws of others are in floats, which leak: their privacy holds for real numbers only.
+        """
+        ...
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy budget in nats."""
+        ...
+
+    def sample(self, values: ArrayLike, *, source: EntropySource | None = None) -> NDArray[Any]:
+        """Draw one output for every label in `values`; of vectors, an axis more."""
+        ...
+
+    def moments(self, labels: ArrayLike) -> Moments:
+        """Return the moments at some labels."""
+        ...

@@ -33,7 +33,7 @@ from optrand.base._records import Record
 from optrand.base._validation import Floats, frozen, rectangular
 from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput
-from optrand.model._protocol import Moments
+from optrand.model._randomizer import Moments
 from optrand.model._table import Table
 from optrand.sampling import Sampler
 from optrand.sampling._entropy import EntropySource, SystemEntropy, draw_integers
