@@ -21,16 +21,14 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-import numpy as np
 from flint import fmpq
-from numpy.typing import NDArray
 
 from optrand.base._arithmetic import float_above, float_below
 from optrand.base._numerals import shown_above
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import Floats
 from optrand.certificates._certificate import Proof
-from optrand.programs._rows import Model, Rows, Sense, Side, rational
+from optrand.programs._rows import Model, Sense, Side, rational
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,14 +81,9 @@ class ProgramCertificate(Proof):
 def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) -> Fraction:
     """Bound the optimum of the program as a minimisation, from any multipliers, in rationals.
 
-    Parameters
-    ----------
-    program : Model
-        A maximisation is taken for the minimisation of minus its objective.
-    multipliers : (rows,) array
-        Derivatives of the optimal value by the right-hand sides, as in answers.
-    without_cost : bool
-        Whether to leave out the objective: a result above 0 then proves that no point is feasible.
+    A maximisation is taken for the minimisation of minus its objective. Multipliers are derivatives of the optimal
+    value by the right-hand sides, as in answers. `without_cost` leaves out the objective: a result above 0 then proves
+    that no point is feasible.
     """
     sign = -1 if program.maximize else 1
     cost = [fmpq(0) if without_cost else rational(sign * c) for c in program.cost.tolist()]
@@ -101,7 +94,9 @@ def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) ->
         if block.name == "sum":
             # Implied: each row of the table is a distribution.
             continue
-        useful = _right_sign(block, duals)
+        useful = duals != 0
+        if block.sense is not Sense.EQUAL:
+            useful &= (duals < 0) == (block.sense is Sense.LESS)
         # A relaxed row has no fewer feasible points, so that a bound for it is one for the row itself.
         for i, entries, limit in block.exact(Side.RELAXED, useful):
             price = rational(float(duals[i]))
@@ -113,13 +108,6 @@ def bound(program: Model, multipliers: Floats, *, without_cost: bool = False) ->
     total += sum((min(cost[y : y + n]) for y in range(0, cells, n or 1)), fmpq(0))
     total += sum((c for c in cost[cells:] if c < 0), fmpq(0))
     return Fraction(int(total.p), int(total.q))
-
-
-def _right_sign(block: Rows, duals: Floats) -> NDArray[np.bool_]:
-    useful: NDArray[np.bool_] = duals != 0
-    if block.sense is not Sense.EQUAL:
-        useful &= (duals < 0) == (block.sense is Sense.LESS)
-    return useful
 
 
 def exact_cost(cost: Floats, point: Sequence[fmpq]) -> Fraction:
@@ -137,34 +125,6 @@ def largest_violation(program: Model, point: Sequence[fmpq]) -> Fraction:
         if excess > 0:
             worst = max(worst, excess / max((abs(a) for _, a in entries), default=fmpq(1)))
     return Fraction(int(worst.p), int(worst.q))
-
-
-def certify_point(program: Model, floats: Floats, multipliers: Floats, *, reason: str) -> ProgramCertificate:
-    """Prove a bound from a backend's multipliers, and measure how far its point is from feasible.
-
-    Parameters
-    ----------
-    program : Model
-    floats : array
-        A value for each variable; empty if the backend has no point.
-    multipliers : (rows,) array
-    reason : str
-        Finding of the certificate if there is no point.
-    """
-    limit = bound(program, multipliers)
-    if not floats.size:
-        return ProgramCertificate.of(program, None, limit, violation=math.inf, findings=(reason,))
-    point = [rational(x) for x in floats.tolist()]
-    violation = float_above(largest_violation(program, point))
-    findings = (f"a row is violated by {shown_above(violation, 3)} of its largest coefficient",)
-    return ProgramCertificate.of(
-        program,
-        exact_cost(program.cost, point),
-        limit,
-        violation=violation,
-        # A point in floats that is closer than this counts as feasible.
-        findings=findings if violation > 1e-9 else (),
-    )
 
 
 class Status(Enum):
@@ -237,9 +197,17 @@ class Answer:
 
     def certify(self) -> ProgramCertificate:
         """Return a proven bound of the optimum from the multipliers, and how far the point is from feasible."""
-        reason = f"{self.backend} has no answer, its status is {self.status.value}: {self.message}"
-        point = self.point[:0] if math.isnan(self.value) else self.point
-        return certify_point(self.program, point, self.multipliers, reason=reason)
+        program, limit = self.program, bound(self.program, self.multipliers)
+        if math.isnan(self.value):
+            reason = f"{self.backend} has no answer, its status is {self.status.value}: {self.message}"
+            return ProgramCertificate.of(program, None, limit, violation=math.inf, findings=(reason,))
+        point = [rational(x) for x in self.point.tolist()]
+        violation = float_above(largest_violation(program, point))
+        findings = (f"a row is violated by {shown_above(violation, 3)} of its largest coefficient",)
+        # A point in floats that is closer than this counts as feasible.
+        findings = findings if violation > 1e-9 else ()
+        value = exact_cost(program.cost, point)
+        return ProgramCertificate.of(program, value, limit, violation=violation, findings=findings)
 
     def __repr__(self) -> str:
         """Return one line."""

@@ -14,6 +14,7 @@ If the proven gap is still too large, the answer is refined (:func:`refine`) and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from flint import fmpq, fmpq_mat
@@ -45,7 +46,7 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
     forced = find_forced_zeros(program)
     interior: _Interior | None = None
     if not answer.point.size or answer.status is Status.INFEASIBLE:
-        _prove_infeasible(program, _Interior(program, np.zeros_like(forced), _fast(backend)))
+        _prove_infeasible(program, _find_interior(program, np.zeros_like(forced), _fast(backend)))
         raise NotCertified(
             f"{answer.backend} has no answer (its status is {answer.message!r}), and no proof that none exists: pass "
             "another backend, or use less extreme numbers"
@@ -60,11 +61,11 @@ def exact_points(answer: Answer, backend: Backend | None = None) -> Iterator[tup
             yield point, multipliers
         else:
             # One more linear program, solved once and only if the point needs it.
-            interior = interior or _Interior(program, forced, _fast(backend))
+            interior = interior or _find_interior(program, forced, _fast(backend))
             proof = interior
             if interior.violation > 0 and forced.any():
                 # Multipliers of rows prove nothing about the program if variables are held at 0 beside its rows.
-                proof = _Interior(program, np.zeros_like(forced), _fast(backend))
+                proof = _find_interior(program, np.zeros_like(forced), _fast(backend))
             _prove_infeasible(program, proof)
             inside = _solve_equations(program, [rational(x) for x in interior.point.tolist()], forced)
             yield _mixture(point, slacks, inside, _all_slacks(program, inside, program.slacks(inside))), multipliers
@@ -110,13 +111,7 @@ def _fast(backend: Backend | None) -> Backend:
 
 
 def _prove_infeasible(program: Model, interior: _Interior) -> None:
-    """Raise Infeasible if there is a violation whose multipliers prove that no point is feasible.
-
-    Raises
-    ------
-    Infeasible
-        With the proven bound: a point that kept all rows would have a cost of 0, and none has less than the bound.
-    """
+    """Raise Infeasible if there is a violation whose multipliers prove that no point is feasible."""
     if interior.violation <= 0:
         return
     margin = bound(program, interior.multipliers, without_cost=True)
@@ -127,52 +122,57 @@ def _prove_infeasible(program: Model, interior: _Interior) -> None:
         )
 
 
-class _Interior:
-    """Point with the largest least slack, violations counted as negative slack, and the multipliers of its rows.
+class _Interior(NamedTuple):
+    """Point with the largest least slack, its largest violation, and the multipliers of its rows."""
+
+    point: Floats
+    violation: float
+    multipliers: Floats
+
+
+def _find_interior(program: Model, forced: NDArray[np.bool_], backend: Backend) -> _Interior:
+    """Find the point with the largest least slack, violations counted as negative slack.
 
     Variables that are forced to 0, and rows of such variables alone, have no slack that counts.
     """
-
-    def __init__(self, program: Model, forced: NDArray[np.bool_], backend: Backend) -> None:
-        rows, low, high = program.matrices()
-        variables, count = program.cost.size, program.rows
-        scale = row_scales(rows)
-        scaled, low, high = sparse.diags_array(scale) @ rows, low * scale, high * scale
-        # Variables: the point, the least slack t from 0 to 1, and the largest violation s of at least 0.
-        equal = low == high
-        up, down = np.isfinite(high), np.isfinite(low)
-        slackened = ~equal & (abs(scaled) @ (1.0 - forced) > 0)
-        one = sparse.csr_array(slackened.astype(float)[:, np.newaxis])
-        ones = sparse.csr_array(np.ones((count, 1)))
-        above = sparse.csr_array(sparse.hstack([scaled, one, -ones]))[up]
-        below = sparse.csr_array(sparse.hstack([scaled, -one, ones]))[down]
-        column = sparse.csr_array((1.0 - forced)[:, np.newaxis])
-        none = sparse.csr_array((variables, 1))
-        signs = sparse.hstack([sparse.eye_array(variables), -column, none])
-        tops = sparse.csr_array(sparse.hstack([sparse.eye_array(variables), column, none]))[program.cells :]
-        parts = [above, below, signs, tops]
-        infinite = [np.full(part.shape[0], np.inf) for part in parts]
-        form = Form(
-            # A violation costs a thousand times what slack gains.
-            np.concatenate((np.zeros(variables), [-1.0, 1e3])),
-            sparse.csr_array(sparse.vstack(parts)),
-            np.concatenate((-infinite[0], low[down], np.zeros(variables), -infinite[3])),
-            np.concatenate((high[up], infinite[1], infinite[2], np.ones(infinite[3].size))),
-            np.concatenate((np.where(forced, 0.0, np.inf), [1.0, np.inf])),
+    rows, low, high = program.matrices()
+    variables, count = program.cost.size, program.rows
+    scale = row_scales(rows)
+    scaled, low, high = sparse.diags_array(scale) @ rows, low * scale, high * scale
+    # Variables: the point, the least slack t from 0 to 1, and the largest violation s of at least 0.
+    equal = low == high
+    up, down = np.isfinite(high), np.isfinite(low)
+    slackened = ~equal & (abs(scaled) @ (1.0 - forced) > 0)
+    one = sparse.csr_array(slackened.astype(float)[:, np.newaxis])
+    ones = sparse.csr_array(np.ones((count, 1)))
+    above = sparse.csr_array(sparse.hstack([scaled, one, -ones]))[up]
+    below = sparse.csr_array(sparse.hstack([scaled, -one, ones]))[down]
+    column = sparse.csr_array((1.0 - forced)[:, np.newaxis])
+    none = sparse.csr_array((variables, 1))
+    signs = sparse.hstack([sparse.eye_array(variables), -column, none])
+    tops = sparse.csr_array(sparse.hstack([sparse.eye_array(variables), column, none]))[program.cells :]
+    parts = [above, below, signs, tops]
+    infinite = [np.full(part.shape[0], np.inf) for part in parts]
+    form = Form(
+        # A violation costs a thousand times what slack gains.
+        np.concatenate((np.zeros(variables), [-1.0, 1e3])),
+        sparse.csr_array(sparse.vstack(parts)),
+        np.concatenate((-infinite[0], low[down], np.zeros(variables), -infinite[3])),
+        np.concatenate((high[up], infinite[1], infinite[2], np.ones(infinite[3].size))),
+        np.concatenate((np.where(forced, 0.0, np.inf), [1.0, np.inf])),
+    )
+    result = backend.run(form)
+    if not result.x.size:
+        raise NotCertified(
+            f"{backend.name} found no point of least violation (its status is {result.message!r}): pass another "
+            "backend, or use less extreme numbers"
         )
-        result = backend.run(form)
-        if not result.x.size:
-            raise NotCertified(
-                f"{backend.name} found no point of least violation (its status is {result.message!r}): pass another "
-                "backend, or use less extreme numbers"
-            )
-        self.point: Floats = result.x[:variables]
-        self.violation = float(result.x[variables + 1])
-        # An equation is in both groups of rows, and its two multipliers add up.
-        found = np.zeros(count)
-        found[up] += result.multipliers[: up.sum()]
-        found[down] += result.multipliers[up.sum() : up.sum() + down.sum()]
-        self.multipliers: Floats = (-1.0 if program.maximize else 1.0) * found * scale
+    # An equation is in both groups of rows, and its two multipliers add up.
+    found = np.zeros(count)
+    found[up] += result.multipliers[: up.sum()]
+    found[down] += result.multipliers[up.sum() : up.sum() + down.sum()]
+    multipliers = (-1.0 if program.maximize else 1.0) * found * scale
+    return _Interior(result.x[:variables], float(result.x[variables + 1]), multipliers)
 
 
 def _solve_equations(program: Model, near: Sequence[fmpq], forced: NDArray[np.bool_]) -> Point:
@@ -206,13 +206,7 @@ def _solve_equations(program: Model, near: Sequence[fmpq], forced: NDArray[np.bo
 
 
 def _solve_exactly(rows: list[dict[int, fmpq]], right: list[fmpq], unknowns: int) -> list[fmpq]:
-    """Solve a system in rationals.
-
-    Raises
-    ------
-    NotCertified
-        The equations contradict each other.
-    """
+    """Solve a system in rationals, or raise `NotCertified` if the equations contradict each other."""
     matrix = fmpq_mat(len(rows), unknowns + 1)
     for i, (row, limit) in enumerate(zip(rows, right, strict=True)):
         for j, a in row.items():
@@ -238,13 +232,7 @@ def _all_slacks(program: Model, point: Point, rows: Sequence[fmpq]) -> Point:
 
 
 def _mixture(near: Point, slacks: Sequence[fmpq], inside: Point, inner_slacks: Sequence[fmpq]) -> Point:
-    """Return the point nearest to the first, on the way to the inner one, that has no negative slack.
-
-    Raises
-    ------
-    NotCertified
-        A slack is negative at the inner point, or at the first one and 0 at the inner one.
-    """
+    """Return the point nearest to the first, on the way to the inner one, that has no negative slack."""
     least = fmpq(0)
     for outer, inner in zip(slacks, inner_slacks, strict=True):
         if inner < 0 or (outer < 0 and inner == 0):
@@ -272,15 +260,8 @@ def refine(
     that the backend's errors weigh a billionth in the sum (Gleixner, Steffy and Wolter, INFORMS Journal on Computing
     28, 2016, Algorithm 1).
 
-    Parameters
-    ----------
-    program : Model
-    point : (variables,) sequence of rationals
-        Keeps the program's equations exactly.
-    slacks : (rows,) sequence of rationals
-        Those of the point, as :meth:`~optrand.programs._rows.Model.slacks` has them.
-    multipliers : (rows,) array
-        Derivatives of the optimal value by the right-hand sides.
+    The point keeps the program's equations exactly. `slacks` are those of its rows, and multipliers derivatives of the
+    optimal value by the right-hand sides.
     """
     rows, low, high = program.matrices()
     # Residuals of rows and reduced costs are scaled up by this. A power of two changes no digit.
