@@ -266,9 +266,8 @@ class Mechanism(ExactMechanism[Certificate]):
     Notes
     -----
     Tabulation splits an output that floats cannot hold between the floats on either side, so that means are right to
-    the last bit. Each is an output of its own here: :attr:`outputs` and :attr:`weights` are the table that is
-    drawn, and every figure of a mechanism is computed from them. For interval columns the proof takes ``O(k + n)``
-    integer operations, and only :attr:`weights` writes the table out.
+    the last bit. Every figure of a mechanism is computed from the table that is drawn. For interval columns the proof
+    takes ``O(k + n)`` integer operations, and only :attr:`weights` writes the table out.
 
     Examples
     --------
@@ -365,18 +364,7 @@ class Mechanism(ExactMechanism[Certificate]):
         return DominatingPair.of_table(self.table, self.epsilon)
 
     def privacy_loss_distribution(self, interval: float | None = None) -> Any:
-        """Return the privacy loss distribution for `dp_accounting`, by :meth:`DominatingPair.distribution`.
-
-        Parameters
-        ----------
-        interval : float, optional
-            Discretisation of the losses; that of the distributions which it is composed with.
-
-        Raises
-        ------
-        MissingExtra
-            `dp_accounting` is not installed.
-        """
+        """Return the privacy loss distribution for `dp_accounting`, by :meth:`.DominatingPair.distribution`."""
         return self.dominating_pair.distribution(interval)
 
     @property
@@ -459,12 +447,14 @@ class Mechanism(ExactMechanism[Certificate]):
 
 
 def _check_types(problem: Problem, table: Table, dual: Dual | None) -> None:
-    expect(problem, Problem, "problem", "a Problem")
-    expect(table, Table, "table", "a Table: Table.of_rows(labels, outputs, weights)")
-    expect(dual, (Dual, type(None)), "dual", "a Dual or None")
-    exactly(problem, Problem, "problem")
-    exactly(table, Table, "table")
-    exactly(dual, (Dual, type(None)), "dual")
+    parts: tuple[tuple[object, type | tuple[type, ...], str, str], ...] = (
+        (problem, Problem, "problem", "a Problem"),
+        (table, Table, "table", "a Table: Table.of_rows(labels, outputs, weights)"),
+        (dual, (Dual, type(None)), "dual", "a Dual or None"),
+    )
+    for part, kinds, name, way in parts:
+        expect(part, kinds, name, way)
+        exactly(part, kinds, name)
     if dual is not None and dual.alpha.size != problem.k:
         raise InvalidInput(f"dual has {dual.alpha.size} entries for {problem.k} labels, expected one per label")
 

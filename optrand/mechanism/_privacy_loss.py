@@ -39,9 +39,6 @@ from optrand.model._table import Table
 BITS = 320
 """Binary digits of composed masses, which are rounded so that delta only grows."""
 
-CANDIDATES = 1000
-"""Number of pairs of rows up to which the largest total variation is exact. Of more it is rounded up."""
-
 LARGEST = 1 << 22
 """Largest table, in entries, whose rows are compared pair by pair, and entries that are compared at a time."""
 
@@ -123,7 +120,9 @@ class DominatingPair(Record):
         releases : int
             At least 1. Mechanisms may be chosen after outputs of earlier ones were seen ([ZDW22]_, Theorem 10).
         """
-        budget = _budget(epsilon)
+        budget = check_real(epsilon, "epsilon")
+        if budget < 0:
+            raise InvalidInput(f"epsilon is {budget}, expected at least 0")
         count = check_integer(releases, "releases", 1)
         # No loss of the composition exceeds `releases` times the largest.
         if budget >= float_above(count * Fraction(self.largest_loss)):
@@ -197,13 +196,6 @@ class DominatingPair(Record):
         return PrivacyLossDistribution.create_from_rounded_probability(masses, 0.0, step)
 
 
-def _budget(epsilon: float) -> float:
-    budget = check_real(epsilon, "epsilon")
-    if budget < 0:
-        raise InvalidInput(f"epsilon is {budget}, expected at least 0")
-    return budget
-
-
 def _variation_of_ends(table: Table) -> Fraction | None:
     """Return the total variation of the first row and the last, or None unless every column first rises, then falls."""
     apart = 0
@@ -227,7 +219,8 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
     # A share is off by half a unit of 2**-53 at most, and so is every sum of them.
     most, error = float(found.max()), (n + 4) * 2.0**-51
     pairs = np.argwhere(found >= most - error)
-    if len(pairs) > CANDIDATES:
+    if len(pairs) > 1000:
+        # It is rounded up where the exact value would take too long.
         return Fraction(most) + Fraction(error)
     # Both rows have one total: the positive parts of their difference sum to half of its absolute value.
     exact = (int(np.maximum(weights[y] - weights[other], 0).sum()) for y, other in pairs.tolist())

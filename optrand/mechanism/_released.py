@@ -32,28 +32,14 @@ class Released(ABC):
     def by_row(self, released: ArrayLike, groups: Any = None) -> tuple[list[Mechanism], NDArray[np.intp], Floats]:
         """Return the mechanisms, which of them drew each row, and the rows' outputs, NaN for missing labels.
 
-        Parameters
-        ----------
-        released : array
-            Values of all rows of the release, or of some.
-        groups : array or frame, optional
-            For a release by groups: their column, or an object that has their columns by name.
-
-        Raises
-        ------
-        InvalidInput
-            Groups that the release does not know, or groups if it has none.
+        `released` holds values of all rows of the release, or of some. For a release by groups, `groups` is their
+        column, or an object that has their columns by name. Unknown groups, or groups of a release without them, are
+        refused.
         """
 
 
 def drawn_by(released: ArrayLike, given: Mechanism | Released, groups: Any = None) -> Drawn:
-    """Split released labels by the mechanism that drew them, without missing ones.
-
-    Raises
-    ------
-    InvalidInput
-        Neither a mechanism nor a release; groups for a release without them, or no groups for a release by groups.
-    """
+    """Split released labels by the mechanism that drew them, without missing ones."""
     if isinstance(given, Released):
         mechanisms, places, values = given.by_row(released, groups)
         known = ~np.isnan(values)
@@ -72,13 +58,7 @@ def refuse_groups(groups: object) -> None:
 
 
 def mechanism_of(given: Mechanism | Released) -> Mechanism:
-    """Return the mechanism itself, or the one behind a release.
-
-    Raises
-    ------
-    InvalidInput
-        Neither of the two.
-    """
+    """Return the mechanism itself, or the one behind a release."""
     if isinstance(given, Released):
         return given.mechanism
     if not isinstance(given, Mechanism):
