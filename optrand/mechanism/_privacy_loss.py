@@ -39,6 +39,9 @@ from optrand.model._table import Table
 BITS = 320
 """Binary digits of composed masses, which are rounded so that delta only grows."""
 
+CANDIDATES = 1000
+"""Number of pairs of rows up to which the largest total variation is exact. Of more it is rounded up."""
+
 LARGEST = 1 << 22
 """Largest table, in entries, whose rows are compared pair by pair, and entries that are compared at a time."""
 
@@ -219,8 +222,7 @@ def _total_variation(weights: Integers, total: int) -> Fraction:
     # A share is off by half a unit of 2**-53 at most, and so is every sum of them.
     most, error = float(found.max()), (n + 4) * 2.0**-51
     pairs = np.argwhere(found >= most - error)
-    if len(pairs) > 1000:
-        # It is rounded up where the exact value would take too long.
+    if len(pairs) > CANDIDATES:
         return Fraction(most) + Fraction(error)
     # Both rows have one total: the positive parts of their difference sum to half of its absolute value.
     exact = (int(np.maximum(weights[y] - weights[other], 0).sum()) for y, other in pairs.tolist())
