@@ -63,90 +63,49 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optrand import (
-        baselines,
-        closed_forms,
-        errors,
-        estimate,
-        learning,
-        losses,
-        plotting,
-        programs,
-        solvers,
-        states,
-        studies,
-        vectors,
-    )
-    from optrand.audits import audit
-    from optrand.certificates._bound import lower_bound
-    from optrand.certificates._certificate import Certificate, certify
-    from optrand.closed_forms import debiased_rr, rr, rr_top_k, rr_with_prior
-    from optrand.mechanism import Mechanism
-    from optrand.model._meshes import feasible_output_set, mesh_size
-    from optrand.model._problem import (
-        Dual,
-        Grid,
-        Interval,
-        Problem,
-        classification,
-        regression,
-        unbiased_range,
-        unbiased_regression,
-    )
-    from optrand.model._table import Table
-    from optrand.programs._mechanism import load
-    from optrand.release._in_memory import randomize
-    from optrand.release._record import load_release
-    from optrand.sampling import unbiased_rounding
-    from optrand.solvers import rr_on_bins, solve
-    from optrand.studies import adaptive_outputs, continuous_mechanism, solve_many
-    from optrand.vectors import unbiased_vectors
-
-    # For type checkers alone: of names in ``__all__`` ``help(optrand)`` prints page after page.
-    __all__ = [
-        "Certificate",
-        "Dual",
-        "Grid",
-        "Interval",
-        "Mechanism",
-        "Problem",
-        "Table",
-        "adaptive_outputs",
-        "audit",
-        "baselines",
-        "certify",
-        "classification",
-        "closed_forms",
-        "continuous_mechanism",
-        "debiased_rr",
-        "errors",
-        "estimate",
-        "feasible_output_set",
-        "learning",
-        "load",
-        "load_release",
-        "losses",
-        "lower_bound",
-        "mesh_size",
-        "plotting",
-        "programs",
-        "randomize",
-        "regression",
-        "rr",
-        "rr_on_bins",
-        "rr_top_k",
-        "rr_with_prior",
-        "solve",
-        "solve_many",
-        "solvers",
-        "states",
-        "studies",
-        "unbiased_range",
-        "unbiased_regression",
-        "unbiased_rounding",
-        "unbiased_vectors",
-        "vectors",
-    ]
+    # Aliases are how type checkers are told of names: those of ``__all__`` would fill pages of ``help(optrand)``.
+    from optrand import baselines as baselines
+    from optrand import closed_forms as closed_forms
+    from optrand import errors as errors
+    from optrand import estimate as estimate
+    from optrand import learning as learning
+    from optrand import losses as losses
+    from optrand import plotting as plotting
+    from optrand import programs as programs
+    from optrand import solvers as solvers
+    from optrand import states as states
+    from optrand import studies as studies
+    from optrand import vectors as vectors
+    from optrand.audits import audit as audit
+    from optrand.certificates._bound import lower_bound as lower_bound
+    from optrand.certificates._certificate import Certificate as Certificate
+    from optrand.certificates._certificate import certify as certify
+    from optrand.closed_forms import debiased_rr as debiased_rr
+    from optrand.closed_forms import rr as rr
+    from optrand.closed_forms import rr_top_k as rr_top_k
+    from optrand.closed_forms import rr_with_prior as rr_with_prior
+    from optrand.mechanism import Mechanism as Mechanism
+    from optrand.model._meshes import feasible_output_set as feasible_output_set
+    from optrand.model._meshes import mesh_size as mesh_size
+    from optrand.model._problem import Dual as Dual
+    from optrand.model._problem import Grid as Grid
+    from optrand.model._problem import Interval as Interval
+    from optrand.model._problem import Problem as Problem
+    from optrand.model._problem import classification as classification
+    from optrand.model._problem import regression as regression
+    from optrand.model._problem import unbiased_range as unbiased_range
+    from optrand.model._problem import unbiased_regression as unbiased_regression
+    from optrand.model._table import Table as Table
+    from optrand.programs._mechanism import load as load
+    from optrand.release._in_memory import randomize as randomize
+    from optrand.release._record import load_release as load_release
+    from optrand.sampling import unbiased_rounding as unbiased_rounding
+    from optrand.solvers import rr_on_bins as rr_on_bins
+    from optrand.solvers import solve as solve
+    from optrand.studies import adaptive_outputs as adaptive_outputs
+    from optrand.studies import continuous_mechanism as continuous_mechanism
+    from optrand.studies import solve_many as solve_many
+    from optrand.vectors import unbiased_vectors as unbiased_vectors
 
 __version__ = "0.1.0"
 

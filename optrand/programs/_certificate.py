@@ -203,9 +203,9 @@ class Answer:
             return ProgramCertificate.of(program, None, limit, violation=math.inf, findings=(reason,))
         point = [rational(x) for x in self.point.tolist()]
         violation = float_above(largest_violation(program, point))
-        findings = (f"a row is violated by {shown_above(violation, 3)} of its largest coefficient",)
         # A point in floats that is closer than this counts as feasible.
-        findings = findings if violation > 1e-9 else ()
+        finding = f"a row is violated by {shown_above(violation, 3)} of its largest coefficient"
+        findings = (finding,) if violation > 1e-9 else ()
         value = exact_cost(program.cost, point)
         return ProgramCertificate.of(program, value, limit, violation=violation, findings=findings)
 
