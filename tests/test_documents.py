@@ -24,13 +24,11 @@ from optrand.base import _files, _strict_json
 from optrand.errors import InvalidFile, InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.mechanism._file_format import (
-    dual_document,
     problem_document,
-    read_dual,
     read_problem,
 )
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._problem import Dual, Interval, classification, regression, unbiased_regression
+from optrand.model._problem import Interval, classification, regression, unbiased_regression
 
 finite = st.floats(-1e6, 1e6).map(lambda x: 0.0 if abs(x) < 1e-9 else x)
 """Labels nearer to each other than 1e-150 are refused."""
@@ -64,15 +62,6 @@ def problems(draw):
 def test_problems_survive_json(problem):
     text = _strict_json.canonical(problem_document(problem))
     assert read_problem(json.loads(text)) == problem
-
-
-@given(st.lists(st.tuples(finite, finite), min_size=1, max_size=5))
-def test_duals_survive_json(pairs):
-    dual = Dual(*np.array(pairs).T)
-    again = read_dual(json.loads(json.dumps(dual_document(dual))))
-    assert again.alpha.tolist() == dual.alpha.tolist()
-    assert again.beta.tolist() == dual.beta.tolist()
-    assert read_dual(dual_document(None)) is None
 
 
 def test_a_loss_of_ones_own_cannot_be_saved():

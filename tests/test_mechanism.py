@@ -185,15 +185,6 @@ def test_unbiased_by_hand():
     assert mechanism.total == 4
 
 
-def test_one_label_only():
-    problem = unbiased_regression([3], [1], 1.0)
-    mechanism = mechanism_of(problem, None, [3.0], [[1]], privacy_ratio(1.0))
-    assert mechanism.realised_ratio == 1
-    assert mechanism.realised_epsilon == 0
-    assert mechanism.exact_biases == (0,)
-    assert mechanism.sample([3.0, 3.0]).tolist() == [3.0, 3.0]
-
-
 def test_samples_follow_the_table():
     """10,000 draws from each row: within five standard deviations of 1/3 and 2/3 (fails once in two million runs)."""
     values = np.repeat([[0.0], [1.0]], 10_000, axis=1)
