@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optrand.base._arithmetic import log_bracket
-from optrand.base._records import Record
+from optrand.base._records import Value
 from optrand.base._suggestions import nearby, public_names
 from optrand.base._validation import Floats, frozen
 from optrand.errors import InvalidInput
@@ -57,7 +57,7 @@ class Loss:
 
 
 @dataclass(frozen=True, eq=False)
-class Tabulated(Record):
+class Tabulated(Value):
     """Tabulated loss on a grid: ``entries[y, i]`` is the loss of output ``i`` for label ``y``.
 
     Labels and outputs are in increasing order; in a call of :func:`optrand.regression` in the order of its arguments.
@@ -77,14 +77,6 @@ class Tabulated(Record):
         object.__setattr__(self, "entries", frozen(frozen(self.entries) + 0.0))
         if self.entries.ndim != 2 or not np.isfinite(self.entries).all():
             raise InvalidInput("a tabulated loss needs a finite matrix, one row per label and one column per output")
-
-    def __eq__(self, other: object) -> bool:
-        """Two tables are equal where all their entries are."""
-        return isinstance(other, Tabulated) and np.array_equal(self.entries, other.entries)
-
-    def __hash__(self) -> int:
-        """Hash of the entries."""
-        return hash(self.entries.tobytes())
 
     def table(self, labels: Floats, outputs: Floats) -> Floats:
         """Return the entries, after checking their shape."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, privacy_ratio
-from optrand.base._records import Record
+from optrand.base._records import Value
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import (
     Floats,
@@ -67,7 +67,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid(Record):
+class Grid(Value):
     """Grid of given values, kept in increasing order.
 
     Examples
@@ -100,14 +100,6 @@ class Grid(Record):
         if self.values.size <= 6:
             return f"Grid({self.values.tolist()})"
         return f"<Grid: {self.values.size} values from {self.low:g} to {self.high:g}>"
-
-    def __eq__(self, other: object) -> bool:
-        """Two grids are equal where their values are."""
-        return isinstance(other, Grid) and np.array_equal(self.values, other.values)
-
-    def __hash__(self) -> int:
-        """Hash of the values."""
-        return hash(self.values.tobytes())
 
 
 OutputSet = Line | Interval | Grid
@@ -175,8 +167,8 @@ def _unbiased_range(labels: Floats, epsilon: float) -> tuple[float, float]:
         "dataclasses.asdict(problem)": "to_dict",
     }
 )
-@dataclass(frozen=True)
-class Problem(Record):
+@dataclass(frozen=True, eq=False)
+class Problem(Value):
     r"""Problem of minimising the expected loss, and a penalty on bias, over epsilon-DP randomizers.
 
     .. math:: \sum_y p_y \Big( E[g(v, y)] + \tfrac{\lambda}{2} (E[v] - y)^2 \Big), \qquad v \sim M(y)
@@ -337,23 +329,9 @@ class Problem(Record):
             f"outputs {in_words(self.outputs)}>"
         )
 
-    def __eq__(self, other: object) -> bool:
-        """Two problems are equal where all their parts are."""
-        return (
-            isinstance(other, Problem)
-            and np.array_equal(self.labels, other.labels)
-            and np.array_equal(self.prior, other.prior)
-            and (self.epsilon, self.loss, self.bias_penalty, self.outputs)
-            == (other.epsilon, other.loss, other.bias_penalty, other.outputs)
-        )
-
-    def __hash__(self) -> int:
-        """Hash of all parts."""
-        return hash((self.labels.tobytes(), self.prior.tobytes(), self.epsilon, self.loss, self.bias_penalty))
-
 
 @dataclass(frozen=True, eq=False)
-class Dual(Record):
+class Dual(Value):
     """Multipliers of the two families of constraints, one of each per label.
 
     Attributes
@@ -386,19 +364,6 @@ class Dual(Record):
             raise InvalidInput("a dual needs two vectors of one length, one entry a label")
         if not (np.isfinite(self.alpha).all() and np.isfinite(self.beta).all()):
             raise InvalidInput("a dual needs finite multipliers")
-
-    def __eq__(self, other: object) -> bool:
-        """Equal where all multipliers are."""
-        return (
-            isinstance(other, Dual)
-            and self.origin == other.origin
-            and np.array_equal(self.alpha, other.alpha)
-            and np.array_equal(self.beta, other.beta)
-        )
-
-    def __hash__(self) -> int:
-        """Hash of the multipliers."""
-        return hash((self.alpha.tobytes(), self.beta.tobytes(), self.origin))
 
     def __repr__(self) -> str:
         """Return one line, without the multipliers."""
