@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optrand.base._arithmetic import log_bracket
-from optrand.base._records import Value
 from optrand.base._suggestions import nearby, public_names
-from optrand.base._validation import Floats, frozen
+from optrand.base._validation import Floats, Value, frozen
 from optrand.errors import InvalidInput
 
 __all__ = ["Loss", "Tabulated", "absolute", "poisson_log", "squared", "zero_one"]

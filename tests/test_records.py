@@ -15,7 +15,7 @@ import pytest
 import optrand
 from optrand import Dual, Grid, audit, losses
 from optrand.audits._reading import ExactTable
-from optrand.base._records import Record
+from optrand.base._validation import Record
 from optrand.baselines import Groups, LabelRandomization, LatticeAlibi, UniformRR
 from optrand.baselines._cluster import ClusterPriorRelease, ClusterPriors, ClusterRelease
 from optrand.baselines._peer_to_peer import PeerRelease

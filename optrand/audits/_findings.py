@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from optrand.audits._reading import TOLERANCE, ExactTable
 from optrand.base._arithmetic import exp_bracket, float_above, is_at_most_exp, least_reading, log_above
 from optrand.base._numerals import shown_above, shown_below
-from optrand.base._records import Record
 from optrand.base._validation import (
     MAX_EPSILON,
     Floats,
+    Record,
     check_epsilon,
     check_labels,
     check_prior,

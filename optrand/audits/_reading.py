@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import Integers
 from optrand.base._numerals import read_decimal
-from optrand.base._records import Record, freeze
-from optrand.base._validation import Floats, rectangular
+from optrand.base._validation import Floats, Record, freeze, rectangular
 from optrand.errors import InvalidInput
 from optrand.model._table import Table
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import decimal_value, float_above, log_bracket, privacy_ratio
-from optrand.base._records import freeze
-from optrand.base._validation import Floats, check_epsilon, check_integer, frozen, rectangular
+from optrand.base._validation import Floats, check_epsilon, check_integer, freeze, frozen, rectangular
 from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, check_fraction
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior

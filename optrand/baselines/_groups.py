@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._records import Record, freeze
-from optrand.base._validation import check_classes, check_integer, rectangular
+from optrand.base._validation import Record, check_classes, check_integer, freeze, rectangular
 from optrand.errors import InvalidInput, MissingExtra
 
 Indices = NDArray[np.intp]

@@ -28,8 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, xlog1py, xlogy
 
 from optrand.base._arithmetic import float_above, log_above, log_bracket
-from optrand.base._records import freeze
-from optrand.base._validation import MAX_EPSILON, Floats, check_epsilon, check_integer, check_real
+from optrand.base._validation import MAX_EPSILON, Floats, check_epsilon, check_integer, check_real, freeze
 from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, check_fraction
 from optrand.errors import InvalidInput

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import log_above, privacy_ratio
-from optrand.base._records import Record
-from optrand.base._validation import Floats, check_classes, check_epsilon, check_integer, check_real, frozen
+from optrand.base._validation import Floats, Record, check_classes, check_epsilon, check_integer, check_real, frozen
 from optrand.errors import InvalidInput
 from optrand.model._randomizer import Moments
 from optrand.model._table import Table

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import divide_budget, noise_scale, privacy_ratio
-from optrand.base._records import Record
-from optrand.base._validation import Floats, check_classes, check_epsilon, check_integer, rectangular
+from optrand.base._validation import Floats, Record, check_classes, check_epsilon, check_integer, rectangular
 from optrand.baselines._noise import LaplaceNoise
 from optrand.errors import InvalidInput
 from optrand.model._randomizer import Moments

@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optrand.accounting._spent import Spent
-from optrand.base._records import freeze
-from optrand.base._validation import Floats
+from optrand.base._validation import Floats, freeze
 from optrand.baselines._additive import Additive
 from optrand.baselines._cluster import ClusterPriorRelease, ClusterRelease
 from optrand.baselines._groups import Groups

@@ -21,10 +21,9 @@ from optrand import losses
 from optrand.base import _strict_json
 from optrand.base._arithmetic import Integers, check_ratio, float_above, float_below, log_above, privacy_ratio, quotient
 from optrand.base._files import write_atomically
-from optrand.base._records import Record
 from optrand.base._strict_json import Document
 from optrand.base._suggestions import suggest_attributes
-from optrand.base._validation import Floats, check_values, exactly, expect, suggest_parameters
+from optrand.base._validation import Floats, Record, check_values, exactly, expect, suggest_parameters
 from optrand.certificates._certificate import AnyProof, Certificate, certify_table, exact_objective
 from optrand.errors import InvalidFile, InvalidInput, OptrandError
 from optrand.losses import Loss, Tabulated

@@ -31,8 +31,7 @@ from optrand.base._arithmetic import (
     log_bracket,
     privacy_ratio,
 )
-from optrand.base._records import Record
-from optrand.base._validation import check_integer, check_real
+from optrand.base._validation import Record, check_integer, check_real
 from optrand.errors import InvalidInput, MissingExtra
 from optrand.model._table import Table
 

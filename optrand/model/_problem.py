@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 
 from optrand import losses
 from optrand.base._arithmetic import float_above, float_below, privacy_ratio
-from optrand.base._records import Value
 from optrand.base._suggestions import suggest_attributes
 from optrand.base._validation import (
     Floats,
+    Value,
     check_distinct,
     check_epsilon,
     check_labels,

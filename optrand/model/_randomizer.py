@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand import losses
-from optrand.base._records import Record
-from optrand.base._validation import Floats, check_epsilon, check_prior, check_values, frozen
+from optrand.base._validation import Floats, Record, check_epsilon, check_prior, check_values, frozen
 from optrand.errors import InvalidInput
 from optrand.losses import Loss, Tabulated
 from optrand.model._problem import Dual, Problem

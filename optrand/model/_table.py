@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import Integers, exact_integers, places, scale_to_integers
-from optrand.base._records import Record
-from optrand.base._validation import Floats, check_values, expect, frozen
+from optrand.base._validation import Floats, Record, check_values, expect, frozen
 from optrand.errors import InvalidInput
 from optrand.model._randomizer import Indices
 

@@ -25,8 +25,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optrand.base._records import Record
-from optrand.base._validation import MAX_INTEGER, Floats, as_doubles, exactly, rectangular
+from optrand.base._validation import MAX_INTEGER, Floats, Record, as_doubles, exactly, rectangular
 from optrand.errors import InvalidInput
 from optrand.model._table import Table, split_column
 from optrand.sampling._entropy import (

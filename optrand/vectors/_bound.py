@@ -27,8 +27,7 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from optrand.base._arithmetic import DIGITS, Integers, exp_bracket, places, scale_to_integers
-from optrand.base._records import Record
-from optrand.base._validation import Floats
+from optrand.base._validation import Floats, Record
 
 Counts = NDArray[np.int64]
 """Shape ``(n, m)``: the classes of each of `m` groups that a subset of each of `n` types holds."""

@@ -29,8 +29,7 @@ from optrand.base._arithmetic import (
     places,
     scale_to_integers,
 )
-from optrand.base._records import Record
-from optrand.base._validation import Floats, frozen, rectangular
+from optrand.base._validation import Floats, Record, frozen, rectangular
 from optrand.certificates._certificate import Certificate
 from optrand.errors import Infeasible, InvalidInput
 from optrand.model._randomizer import Moments
