@@ -42,7 +42,7 @@ from optrand.model._problem import Dual, Grid, Problem
 Curve = tuple[arb, arb, arb]  # coefficients of a convex function of an output, as a Form reads them
 Place = tuple[arb, arb]  # value of a curve at a place, and a number with the sign of its slope there
 Enclosure = tuple[arb, arb]  # a lower and an upper bound
-Event = tuple[float, arb, Curve]  # a place as a float and exactly, and the curve that the price gains there
+Event = tuple[float, arb, Curve, bool]  # a place as a float and exactly, and the curve that begins or ends there
 
 ZERO = arb(0)
 INFINITY = arb("inf")
@@ -51,22 +51,20 @@ INFINITY = arb("inf")
 class Form(NamedTuple):
     """Operations on convex curves of one kind.
 
-    `at` returns the value and slope at a place, whose logarithm may be given, `bottom` the place of the minimum,
-    `depth` an upper bound of how far the curve falls below zero anywhere, and `roots` about where it is negative, None
-    if nowhere or hardly.
+    `at` returns the value and slope at a place, whose logarithm may be given, `bottom` the place of the minimum and a
+    lower bound of it, and `roots` about where the curve is negative, None if nowhere or hardly.
     """
 
     at: Callable[[Curve, arb, arb | None], Place]
-    bottom: Callable[[Curve], arb]
-    depth: Callable[[Curve], arb]
+    bottom: Callable[[Curve], tuple[arb, arb]]
     roots: Callable[[Curve], Enclosure | None]
 
     def least(self, curve: Curve, left: arb, right: arb) -> arb:
         """Return a lower bound of the curve between two places, which is attained or nearly so."""
-        place = self.bottom(curve)
-        if place <= left or place >= right:
-            return self.at(curve, left if place <= left else right, None)[0]
-        return -self.depth(curve)
+        place, value = self.bottom(curve)
+        if place <= left:
+            return self.at(curve, left, None)[0]
+        return self.at(curve, right, None)[0] if place >= right else value
 
 
 def _parabola_at(curve: Curve, x: arb, _log: arb | None) -> Place:
@@ -76,16 +74,13 @@ def _parabola_at(curve: Curve, x: arb, _log: arb | None) -> Place:
     return (slope - b) * x + c, slope
 
 
-def _parabola_bottom(curve: Curve) -> arb:
-    return curve[1] / curve[0]
-
-
-def _parabola_depth(curve: Curve) -> arb:
+def _parabola_bottom(curve: Curve) -> tuple[arb, arb]:
     a, b, c = curve
-    # A parabola is least at b / a. A line falls without limit unless it is level.
     if a > 0:
-        return b * b / a - c
-    return -c if b == 0 else INFINITY
+        place = b / a
+        return place, c - b * place
+    # A line falls without limit unless it is level.
+    return (ZERO, c) if b == 0 else (ZERO / ZERO, -INFINITY)
 
 
 def _parabola_roots(curve: Curve) -> Enclosure | None:
@@ -112,18 +107,15 @@ def _poisson_at(curve: Curve, x: arb, log: arb | None) -> Place:
     return t + c if d == 0 else t + c - d * (x.log() if log is None else log), t - d
 
 
-def _poisson_bottom(curve: Curve) -> arb:
-    d, b, _ = curve
-    # A slope of unknown sign gives no number.
-    return INFINITY if b <= 0 else d / b
-
-
-def _poisson_depth(curve: Curve) -> arb:
+def _poisson_bottom(curve: Curve) -> tuple[arb, arb]:
     d, b, c = curve
-    # Least at d / b if both are positive; without a logarithm a line over positive outputs.
-    if d > 0:
-        return d * (d / b).log() - d - c if b > 0 else INFINITY
-    return -c if b >= 0 else INFINITY
+    if d > 0 and b > 0:
+        place = d / b
+        return place, d + c - d * place.log()
+    if d == 0 and b >= 0:
+        return ZERO, c
+    # It falls everywhere. A slope of unknown sign gives no number.
+    return INFINITY if b <= 0 else ZERO / ZERO, -INFINITY
 
 
 def _poisson_roots(curve: Curve) -> Enclosure | None:
@@ -131,15 +123,15 @@ def _poisson_roots(curve: Curve) -> Enclosure | None:
     d, b, c = curve
     if d == 0:
         return _line_roots(b, c)
-    if not _poisson_depth(curve) > 0:
+    if not _poisson_bottom(curve)[1] < 0:
         return None
     # With w = -b x / d the equation is w exp(w) = -b / d exp(c / d). The principal branch is the smaller root.
     argument, unit = -b / d * (c / d).exp(), -d / b
     return unit * argument.lambertw(), unit * argument.lambertw(-1)
 
 
-PARABOLA = Form(_parabola_at, _parabola_bottom, _parabola_depth, _parabola_roots)
-POISSON = Form(_poisson_at, _poisson_bottom, _poisson_depth, _poisson_roots)
+PARABOLA = Form(_parabola_at, _parabola_bottom, _parabola_roots)
+POISSON = Form(_poisson_at, _poisson_bottom, _poisson_roots)
 FORMS: dict[Loss | Tabulated, Form] = dict.fromkeys((losses.squared, losses.absolute), PARABOLA)
 FORMS[losses.poisson_log] = POISSON
 
@@ -296,7 +288,7 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
         a, b, c = a + curve[0], b + curve[1], c + curve[2]
         roots = form.roots(curve)
         if roots is None:
-            slack += ZERO.max(form.depth(curve))
+            slack += ZERO.max(-form.bottom(curve)[1])
             continue
         left, right = roots[0].mid(), roots[1].mid()
         # An end that is not a number becomes that of the outputs.
@@ -316,11 +308,11 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
             # Every curve counts once everywhere, and E - 1 times more within its range.
             steps = more * curve[0], more * curve[1], more * curve[2]
             if begins:
-                events.append((float(left), left, steps))
+                events.append((float(left), left, steps, True))
             else:
                 a, b, c = a + steps[0], b + steps[1], c + steps[2]
             if ends:
-                events.append((float(right), right, (-steps[0], -steps[1], -steps[2])))
+                events.append((float(right), right, steps, False))
     lower, upper = _enclose_least(_least_of_pieces(form, (a, b, c), _sort(events), limits))
     return lower - more * slack, upper
 
@@ -328,11 +320,11 @@ def _lowest_between(form: Form, curves: Iterable[list[Curve]], more: arb, limits
 def _least_of_pieces(form: Form, curve: Curve, events: list[Event], limits: Enclosure) -> Iterator[arb]:
     """Generate the minimum of each piece between two places, given the curve of the first piece."""
     (a, b, c), (left, high), least = curve, limits, form.least
-    for _, right, (d, e, f) in events:
+    for _, right, (d, e, f), begins in events:
         if left < right:
             yield least((a, b, c), left, right)
             left = right
-        a, b, c = a + d, b + e, c + f
+        a, b, c = (a + d, b + e, c + f) if begins else (a - d, b - e, c - f)
     yield least((a, b, c), left, high)
 
 
@@ -352,7 +344,7 @@ def _bound_overstatement(
         if end is not None:
             value, slope = end
             # A convex curve that rises away from the range is nowhere lower.
-            below = -value if (slope >= ZERO if side else slope <= ZERO) else form.depth(curve)
+            below = -value if (slope >= ZERO if side else slope <= ZERO) else -form.bottom(curve)[1]
             if not below <= worst:
                 worst = worst.max(below)
     return worst
