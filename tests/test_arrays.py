@@ -370,6 +370,34 @@ def test_integers_that_pandas_has_made_floats_are_classes_still():
     assert optrand.estimate.histogram(noisy, record).shares == pytest.approx([0.5, 0.5], abs=1e-9)
 
 
+SIZES = ["low", "mid", "high"]
+
+
+@pytest.mark.parametrize(
+    ("categories", "ordered", "found"),
+    [
+        (SIZES, True, (SIZES, True)),
+        # The list may be in the order in which labels occurred.
+        (SIZES, False, (["mid", "high", "low"], False)),
+        ([*SIZES, "none"], True, (["mid", "high", "low"], False)),
+    ],
+)
+def test_categories_are_the_declared_labels(categories, ordered, found):
+    given = pd.Series(pd.Categorical(["low", "high", "low"], categories, ordered=ordered))
+    noisy = randomized(given, labels=["mid", "high", "low"]).table
+    assert (noisy.cat.categories.tolist(), noisy.cat.ordered) == found
+
+
+def test_a_categorical_of_numbers_is_released_as_floats():
+    given = pd.DataFrame({"y": pd.Series([0, None, 2, 3], dtype="category")})
+    noisy, record = randomized(given, column="y", labels=range(4), nulls="pass")
+    assert noisy["y"].dtype == np.float64
+    assert noisy["y"].isna().tolist() == [False, True, False, False]
+    assert set(noisy["y"].dropna()) <= set(record.mechanism.outputs)
+    classes = randomized(given["y"], labels=range(4), task="classification", nulls="pass").table
+    assert classes.cat.categories.tolist() == [0, 1, 2, 3]
+
+
 def test_not_a_number_is_a_missing_label():
     for given in (np.array([0.0, math.nan, 1.0]), pl.Series([0.0, math.nan, 1.0]), pa.array([0.0, math.nan, 1.0])):
         assert len(randomized(given, labels=[0, 1], nulls="drop").table) == 2

@@ -386,6 +386,29 @@ def test_row_numbers_are_no_copy_of_the_labels() -> None:
         optrand.randomize(ordered, 1.0, column="y", labels=range(4))
 
 
+@pytest.mark.parametrize(
+    ("labels", "copy", "declared"),
+    [
+        ([3, 0, 2], ["3", "0", "2"], range(4)),
+        ([3, 0, 2], [3.0, 0.0, 2.0], range(4)),
+        ([0.5, 0.25, 0.5], ["0.50", "0.25", ".5"], [0.25, 0.5]),
+        (["3", "0", "2"], [3, 0, 2], list("0123")),
+        ([True, False], ["True", "False"], [True, False]),
+        (["no", "yes"], [" No", "YES"], ["yes", "no"]),
+        ([3, None, 2], ["3", None, "2"], range(4)),
+    ],
+)
+def test_a_copy_of_the_labels_is_known_in_any_type(labels: list[Any], copy: list[Any], declared: Any) -> None:
+    options: dict[str, Any] = {"labels": declared, "nulls": "pass", "dataset": "d", "ledger": "accounts/ledger.sqlite"}
+    with pytest.raises(InvalidInput, match="the index equals the labels"):
+        optrand.randomize(pd.Series(labels, index=copy), 1.0, **options)
+    with pytest.raises(InvalidInput, match="the groups equal the labels"):
+        optrand.randomize(labels, 1.0, groups=copy, **options)
+    assert charges() == 0
+    other = pd.Index([copy[1], *copy[1:]])
+    assert optrand.randomize(pd.Series(labels, index=other), 1.0, **options).table.index.equals(other)
+
+
 def test_labels_at_even_distances_leave_no_range_in_the_notes_of_a_file() -> None:
     """Of such an index pandas notes the ends and the step alone, which tell every label."""
     frame = pd.DataFrame({"y": [10.0 * number + 5 for number in range(ROWS)]}).set_index("y", drop=False)

@@ -22,9 +22,22 @@ from optrand.accounting._spent import Spent
 from optrand.base._validation import suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.release._batches import Account, Listener, Sink, Table, release
-from optrand.release._cells import ARRAYS, PANDAS, array_of, arrow_column, as_table, is_frame, is_of, single_place
+from optrand.release._cells import (
+    ARRAYS,
+    PANDAS,
+    array_of,
+    arrow_column,
+    as_table,
+    is_frame,
+    is_of,
+    plain,
+    single_place,
+)
 from optrand.release._question import Nulls, Question
 from optrand.release._record import FrameRecord
+
+Names = tuple[str | None, ...] | None
+"""Declared labels of a column as text, None for numbers: see :attr:`.Question.names`."""
 
 
 class Randomized(NamedTuple):
@@ -103,7 +116,8 @@ def randomize(
     -------
     Randomized
         ``(table, record)``: other columns, the index and the order are kept. Metadata of the frame is not. An index
-        that is named like the labels, or equals them, is refused.
+        that is named like the labels, or equals them, also as text, is refused, and so are such groups. A categorical
+        of names has the declared ones as categories.
 
     Raises
     ------
@@ -169,12 +183,14 @@ def randomize(
     }
     for name, cells in zip(chosen, private.values(), strict=True):
         _check_frame(data, name, cells)
+        if any(_are_equal(column, cells) for column in group_columns.values()):
+            raise InvalidInput("the groups equal the labels, cell by cell, and groups are public: name other columns")
     rows = len(next(iter(private.values())))
     for what, cells in {**id_columns, **group_columns}.items():
         if len(cells) != rows:
             raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
     table = Table(pa.table({**private, **id_columns, **group_columns}))
-    sink = Sink(partial(_put_labels, data, chosen))
+    sink = Sink(partial(_put_labels, data, {name: q.names for name, q in zip(chosen, questions, strict=True)}))
     # Above make_record, release, this function and its check of parameters stands the caller, whom the warning names.
     records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=5)))
     by_name = dict(zip(chosen, records, strict=True))
@@ -226,21 +242,36 @@ def _check_frame(data: Any, column: Any, labels: Any) -> None:
             )
 
 
-def _are_equal(level: Any, labels: Any) -> bool:
-    """Decide whether a level of an index holds the labels, row by row."""
+def _are_equal(public: Any, labels: Any) -> bool:
+    """Decide whether a public column holds the labels, row by row, whatever its type: 7, 7.0 and "7" are equal."""
     try:
-        held = arrow_column(level)
-        same = pc.all(pc.equal(held, labels)).as_py() is not False
+        one, other = (_comparable(column) for column in (arrow_column(public), labels))
     except (InvalidInput, pa.ArrowException):
-        # The types do not compare.
         return False
-    return bool(same and held.null_count < len(held) and held.is_null().equals(labels.is_null()))
+    return bool(one.type == other.type and one.null_count < len(one) and one.equals(other))
 
 
-def _put_labels(data: Any, names: Sequence[Any], labels: Sequence[Any], kept: NDArray[np.bool_] | None) -> Any:
+def _comparable(column: Any) -> Any:
+    """Return cells as floats if they are numbers, booleans or text of such, and otherwise as text in lower case."""
+    cells = plain(column)
+    if pa.types.is_boolean(cells.type):
+        cells = cells.cast(pa.int8())
+    if not (pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type)):
+        cells = pc.utf8_lower(pc.utf8_trim_whitespace(cells.cast(pa.string())))
+        for kind in (pa.float64(), pa.bool_()):
+            try:
+                return _comparable(cells.cast(kind))
+            except pa.ArrowInvalid:
+                continue
+        return cells
+    numbers = cells.cast(pa.float64(), safe=False)
+    return pc.if_else(pc.is_nan(numbers), None, numbers)
+
+
+def _put_labels(data: Any, names: Mapping[Any, Names], labels: Sequence[Any], kept: NDArray[np.bool_] | None) -> Any:
     """Return the object with other labels, Arrow arrays, in place of its own, or refuse one that cannot hold them."""
     try:
-        return _replace_labels(data, dict(zip(names, labels, strict=True)), kept)
+        return _replace_labels(data, dict(zip(names, labels, strict=True)), kept, names)
     except (InvalidInput, MemoryError):
         raise
     except Exception as error:
@@ -251,14 +282,16 @@ def _put_labels(data: Any, names: Sequence[Any], labels: Sequence[Any], kept: ND
         ) from None
 
 
-def _replace_labels(data: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None) -> Any:
+def _replace_labels(
+    data: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None, names: Mapping[Any, Names]
+) -> Any:
     """Return an object of the kind that was given, with noisy labels in place of the private ones.
 
     They are Arrow arrays by the name of their column, None for an object that is a column: a cell for each `kept` row.
     """
     if is_frame(data):
         if is_of(data, "pandas", "DataFrame"):
-            return _replace_in_pandas(data, noisy, kept)
+            return _replace_in_pandas(data, noisy, kept, names)
         if is_of(data, "polars", "DataFrame"):
             rest = data if kept is None else data.filter(kept.tolist())
             return rest.with_columns([_to_polars(labels, rest.get_column(name)) for name, labels in noisy.items()])
@@ -266,7 +299,7 @@ def _replace_labels(data: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_]
         return table.combine_chunks().to_batches()[0] if isinstance(data, pa.RecordBatch) else table
     (labels,) = noisy.values()
     if is_of(data, "pandas", "Series"):
-        return _to_pandas(labels, data if kept is None else data[kept])
+        return _to_pandas(labels, data if kept is None else data[kept], *names.values())
     if is_of(data, "pandas", *PANDAS):
         return labels.to_pandas().array
     if is_of(data, "polars", "Series"):
@@ -283,12 +316,14 @@ def _replace_in_table(table: Any, noisy: Mapping[Any, Any], kept: NDArray[np.boo
     return rest.replace_schema_metadata(None)
 
 
-def _replace_in_pandas(data: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None) -> Any:
+def _replace_in_pandas(
+    data: Any, noisy: Mapping[Any, Any], kept: NDArray[np.bool_] | None, names: Mapping[Any, Names]
+) -> Any:
     frame = data.copy() if kept is None else data[kept].copy()
     frame.attrs = {}
     for name, labels in noisy.items():
         place = single_place(frame.columns, name)
-        frame.isetitem(place, _to_pandas(labels, frame.iloc[:, place]))
+        frame.isetitem(place, _to_pandas(labels, frame.iloc[:, place], names[name]))
     return frame
 
 
@@ -312,12 +347,18 @@ def _to_array(labels: Any, data: Any, kept: NDArray[np.bool_] | None) -> Any:
     return cells if isinstance(data, np.ndarray | range) else cells.tolist()
 
 
-def _to_pandas(labels: Any, like: Any) -> Any:
-    """Return a Series with the index and the name of another, and its type unless labels are floats."""
+def _to_pandas(labels: Any, like: Any, names: Names) -> Any:
+    """Return a Series with the index and the name of another, and its type unless labels are floats.
+
+    Categories are the declared names. Other categories, and the order of an unordered list, may show which labels
+    occurred, and in which row first.
+    """
     cells = labels.to_pandas(integer_object_nulls=True)
     kind = like.dtype
-    if str(kind) == "category":
-        cells = cells.astype("category")
+    if str(kind) == "category" and names is not None:
+        declared = pa.array(names, pa.string()).drop_null().cast(labels.type).to_pandas()
+        ordered = kind.ordered and set(kind.categories) == set(declared)
+        cells = cells.astype(type(kind)(kind.categories if ordered else declared, ordered=ordered))
     elif not pa.types.is_floating(labels.type) and not (
         labels.null_count and isinstance(kind, np.dtype) and kind.kind in "iub"
     ):
