@@ -25,9 +25,9 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
-from optrand.accounting._spent import Spent
+from optrand.accounting._spent import Spent, as_budget
 from optrand.base._validation import check_flag
 from optrand.errors import AlreadySpent, InputChanged, InvalidFile, InvalidInput, MissingExtra, OverBudget
 
@@ -215,12 +215,12 @@ class Ledger:
             An unfinished release of the same question began with other labels or ids.
         """
         check_flag(again, "again")
-        limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
+        limit = as_budget(budget)
         with self._transaction() as execute:
             found = [_find_unfinished(execute, charge, again=again) for charge in charges]
             new = [charge for charge, old in zip(charges, found, strict=True) if old is None]
             for charge in new if not again else ():
-                _check_first(execute, charge)
+                _check_first(execute, charge, limit)
             if limit is not None and new:
                 spent, cost = Spent(_spent(execute, new[0].dataset)), Spent.total(charge.total for charge in new)
                 if not (spent + cost).within(limit):
@@ -361,13 +361,15 @@ def _spent(execute: Execute, dataset: str, column: str | None = None) -> Fractio
     return sum((Fraction(epsilon) * count for epsilon, count in rows), Fraction())
 
 
-def _check_first(execute: Execute, charge: Charge) -> None:
+def _check_first(execute: Execute, charge: Charge, limit: Spent | None) -> None:
     if not (total := _spent(execute, charge.dataset, charge.column)):
         return
     spent = Spent(total)
+    allowed = limit is None or (Spent(_spent(execute, charge.dataset)) + charge.total).within(limit)
     message = (
         f"column {charge.column!r} of dataset {charge.dataset!r} was released before, for {spent} in total: another "
-        f"release adds {charge.total}, to {spent + charge.total}; ask for that with again=True"
+        f"release adds {charge.total}, to {spent + charge.total}; "
+        f"{'ask for that with again=True' if allowed else f'the dataset would exceed its budget of {limit}'}"
     )
     if _select(execute, 'dataset = ? AND "column" = ? AND key IS NOT NULL', (charge.dataset, charge.column)):
         message += ". One of these is unfinished: the command that began it goes on with it, at no further cost"
@@ -449,7 +451,11 @@ def _server_transaction(url: str, name: str, *, create: bool = False) -> Iterato
                 _create(execute, serial="rowid BIGSERIAL,", bytes="BYTEA", strict="")
             yield execute
     except psycopg.Error as error:
-        raise OSError(f"the ledger {name} cannot be used ({type(error).__name__})") from error
+        # Other errors than those of a connection may quote what was entered.
+        reason = str(error).partition("\n")[0] if isinstance(error, psycopg.OperationalError) else ""
+        if password := urlsplit(url).password:
+            reason = reason.replace(password, "***").replace(unquote(password), "***")
+        raise OSError(f"the ledger {name} cannot be used: {reason or type(error).__name__}") from error
 
 
 def _create(execute: Execute, **words: str) -> None:

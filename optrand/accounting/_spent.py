@@ -92,6 +92,11 @@ class Spent:
         return words if self.exact else f"{words} (for real numbers only)"
 
 
+def as_budget(given: object) -> Spent | None:
+    """Return a budget that is given as an amount of epsilon, or None if there is none."""
+    return given if given is None or isinstance(given, Spent) else Spent(_amount(given, "budget"))
+
+
 def _amount(value: object, name: str) -> Fraction:
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool) or not isinstance(value, (int, float, Fraction)):

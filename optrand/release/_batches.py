@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from optrand.accounting._ledger import Charge, Ledger, check_name
-from optrand.accounting._spent import Spent
+from optrand.accounting._spent import Spent, as_budget
 from optrand.base._arithmetic import decimal_value
 from optrand.base._suggestions import same_but_spelling
 from optrand.base._validation import check_flag
@@ -56,7 +56,7 @@ class Account:
     ledger: Ledger | None
     dataset: str | None
     again: bool = False
-    budget: Spent | float | None = None
+    budget: Spent | None = None
     secret: bytes = field(default_factory=lambda: os.urandom(32), repr=False)
 
     @classmethod
@@ -73,20 +73,20 @@ class Account:
             if again or budget is not None:
                 raise InvalidInput("again and budget need a ledger: name a dataset, or leave them out")
             return cls(None, None if dataset is None else check_name(dataset, "the dataset"))
-        limit = budget if budget is None or isinstance(budget, Spent) else Spent(budget)
+        limit = as_budget(budget)
         name = check_name(dataset, "the dataset")
         opened = ledger if isinstance(ledger, Ledger) else Ledger(None if ledger == "default" else ledger)
         return cls(opened, name, again, limit, opened.digest_key)
 
-    def describe(self, charges: Sequence[Charge]) -> SpentNote | None:
-        """Return a note on the epsilon that is spent if a release is interrupted after it was charged."""
+    def describe(self, charges: Sequence[Charge], *, sure: bool = True) -> SpentNote | None:
+        """Return a note on the epsilon that is spent if a release is interrupted after it was charged for `sure`."""
         if self.ledger is None:
             priors = sum((charge.prior_epsilon for charge in charges), Fraction(0))
             return SpentNote(f"a prior was drawn for {Spent(priors)}, in no ledger") if priors else None
         total = Spent.total(charge.total for charge in charges)
         return SpentNote(
-            f"{total} is charged to dataset {self.dataset!r}, once. Once the cause is gone, the same command goes on "
-            "from there with the same noise, and does not pay for it again"
+            f"{total} {'is' if sure else 'may be'} charged to dataset {self.dataset!r}, once. Once the cause is gone, "
+            "the same command goes on from there with the same noise, and does not pay for it again"
         )
 
 
@@ -425,7 +425,13 @@ def begin_release(
         )
     if account.ledger is None:
         return [replace(charge, id=os.urandom(16).hex(), key=os.urandom(32)) for charge in charges]
-    return account.ledger.begin(charges, again=account.again, budget=account.budget)
+    try:
+        return account.ledger.begin(charges, again=account.again, budget=account.budget)
+    except OSError as error:
+        # The disk may have failed after the charge was written to it.
+        if note := account.describe(charges, sure=False):
+            error.add_note(note)
+        raise
 
 
 def make_record(
