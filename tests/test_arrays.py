@@ -288,6 +288,26 @@ def test_what_cannot_be_estimated_is_said():
     assert told[0].filename == __file__
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"bias_penalty": 0.0}, ", as far as a uniform prior tells: the mechanism has 2 outputs for 4 labels"),
+        ({"bias_penalty": 0.0, "prior": [1.0, 0.0, 0.0, 0.0]}, ": the mechanism has 1 output for 4 labels"),
+        ({"randomizer": "rr-top-k:2"}, ", as far as a uniform prior tells: the mechanism has 2 outputs for 4 labels"),
+    ],
+)
+def test_a_warning_that_is_an_error_costs_nothing(ledger, options, told):
+    options = {"labels": range(4), "dataset": "d", "ledger": ledger, **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match=f"^no histogram, no loss of a label{told}"):
+            optrand.randomize(NUMBERS, 1.0, **options)
+    assert not ledger.entries()
+    with pytest.warns(UserWarning, match="no histogram") as given:
+        optrand.randomize(NUMBERS, 1.0, **options)
+    assert [warning.filename for warning in given] == [__file__]
+
+
 def test_a_gap_is_refused_before_it_is_charged_unless_told(ledger):
     options = {"labels": range(4), "bias_penalty": 1e200, "dataset": "d", "ledger": ledger}
     with pytest.raises(NotCertified, match="gap"):

@@ -96,7 +96,7 @@ def test_a_budget_that_is_no_number_is_refused_by_its_name(ledger: Ledger) -> No
         lambda: ledger.begin([charge()], budget="5"),  # type: ignore[arg-type]
         lambda: optrand.randomize([0, 1], 1.0, labels=[0, 1], dataset="d", ledger=ledger, budget="5"),
     ):
-        with pytest.raises(InvalidInput, match="^budget is of type str, expected a Fraction or a float"):
+        with pytest.raises(InvalidInput, match=r"^budget is of type str, expected a Fraction or a float"):
             call()
 
 

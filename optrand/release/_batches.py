@@ -40,8 +40,8 @@ Sums = NDArray[np.uint64]
 class Listener:
     """Callbacks of a release: for the name of each stage, for the number of rows of a pass that are done, for warnings.
 
-    Warnings are for the owner of the labels alone. They are of a table that looks damaged and, before anything is
-    drawn, of estimates that the release will not admit.
+    Warnings are for the owner of the labels alone. They are of a table that looks damaged and of estimates that the
+    release will not admit: before anything is charged, unless only the private prior tells.
     """
 
     stage: Callable[[str], object] = lambda _: None
@@ -366,12 +366,15 @@ def release(
             "label be cut, as 44 to 4"
         )
     sink.rehearse(reader)
+    heard = []
+    for question, found in zip(questions, counts, strict=True):
+        heard.append(_rehearse(question, int(found.sum()), listener))
     charges = begin_release(reader, counts, sums, sink.output, account)
     # From here on epsilon is spent, whatever happens: errors state it, and the same call resumes.
     try:
         planned = []
-        for question, found, charge in zip(reader.questions, counts, charges, strict=True):
-            planned.append(make_record(question, reader.groups, found, charge, account, listener))
+        for question, found, charge, told in zip(questions, counts, charges, heard, strict=True):
+            planned.append(make_record(question, reader.groups, found, charge, account, told))
         listener.stage("drawing labels")
         # The second pass: noise is a function of keys and ids, so no order of rows or batches has to be kept.
         keys = tuple(one.label_keys(charge.key or b"") for one, charge in zip(planned, charges, strict=True))
@@ -400,17 +403,27 @@ def make_reader(table: Table, questions: Sequence[Question], account: Account) -
     return Reader(columns, groups, account.secret)
 
 
+def _rehearse(question: Question, rows: int, listener: Listener) -> Listener:
+    """Solve the problem for a prior that is public, so that a failure costs nothing, and warn of missing estimates.
+
+    A caller may turn warnings into errors. Return the listener of the release, which is not warned again.
+    """
+    if not (obstacle := rehearse(question, rows)):
+        return listener
+    prior = ", as far as a uniform prior tells" if question.buys_prior else ""
+    listener.warn(f"no histogram, no loss of a label{prior}: {obstacle}")
+    return replace(listener, warn=lambda _: None)
+
+
 def begin_release(
     reader: Reader, counts: Sequence[NDArray[np.intp]], sums: Sums, output: str, account: Account
 ) -> list[Charge]:
-    """Solve each problem for a uniform prior, so that a failure costs nothing, then charge all questions."""
+    """Charge all questions, in the ledger if there is one."""
     charges = []
     # Groups come from public columns, which the sums over rows do not cover.
     names = json.dumps(reader.groups.names).encode()
     for question, found, total in zip(reader.questions, counts, sums, strict=True):
-        rows = int(found.sum())
-        rehearse(question, rows)
-        split = question.split(rows)
+        split = question.split(int(found.sum()))
         charges.append(
             Charge(
                 dataset=account.dataset or "",

@@ -131,8 +131,9 @@ def randomize(
 
     Notes
     -----
-    A warning is given before anything is drawn if no histogram can be estimated from the release. A release counts as
-    complete when it is returned: the same call again is refused. An interrupted call is resumed with the same noise.
+    A warning is given before anything is drawn if no histogram can be estimated from the release, and before anything
+    is charged unless only the private prior tells. A release counts as complete when it is returned: the same call
+    again is refused. An interrupted call is resumed with the same noise.
 
     Examples
     --------
@@ -191,7 +192,7 @@ def randomize(
             raise InvalidInput(f"there are {len(cells)} {what} for {rows} labels, expected one for each")
     table = Table(pa.table({**private, **id_columns, **group_columns}))
     sink = Sink(partial(_put_labels, data, {name: q.names for name, q in zip(chosen, questions, strict=True)}))
-    # Above make_record, release, this function and its check of parameters stands the caller, whom the warning names.
+    # Above what warns, release, this function and its check of parameters stands the caller, whom the warning names.
     records = release(table, questions, sink, account, Listener(warn=partial(warnings.warn, stacklevel=5)))
     by_name = dict(zip(chosen, records, strict=True))
     return Randomized(sink.table, FrameRecord(by_name) if several else records[0])

@@ -51,13 +51,18 @@ from optrand.solvers import solve
 from optrand.studies import minimax
 
 
-def rehearse(question: Question, rows: int) -> None:
-    """Find and prove a mechanism, for a uniform prior if it needs one, so that errors come before the charge."""
+def rehearse(question: Question, rows: int) -> str:
+    """Find and prove a mechanism, so that errors come before the charge: for a uniform prior if it buys one.
+
+    Return the reason why no histogram can be estimated from its outputs; empty if one can.
+    """
     epsilon = question.split(rows).labels
-    if question.needs_prior:
-        _find_best(question, question.problem(epsilon))
-    else:
-        prove(question, [_find_without_prior(question, epsilon)])
+    if not question.needs_prior:
+        found = _find_without_prior(question, epsilon)
+        prove(question, [found])
+        return Conditioning(found).obstacle
+    best = _find_best(question, question.problem(epsilon, None if question.buys_prior else question.prior))
+    return (Conditioning(best) if question.draws_optimum else condition(best)).obstacle
 
 
 def draw_histograms(question: Question, counts: NDArray[Any], source: EntropySource) -> NDArray[np.int64] | None:
