@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import uuid
 import warnings
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
@@ -211,6 +213,8 @@ def test_estimates_from_the_record(tmp_path):
     labels = np.repeat([0, 1, 2, 3], [9_000, 500, 3_000, 1_500])
     noisy, record = optrand.randomize(labels, 2.0, labels=range(4))
     assert record.epsilon == 2.0
+    largest = max(record.estimates.counts) / 14_000
+    assert f"; the noise on a share has standard deviation {largest:.2g} or less, at most " in record.estimates.words
     found = optrand.estimate.histogram(noisy, record)
     assert (np.abs(found.shares * 14_000 - [9_000, 500, 3_000, 1_500]) <= 6 * np.array(record.estimates.counts)).all()
     mean = optrand.estimate.mean(noisy, record)
@@ -229,6 +233,12 @@ def test_a_histogram_of_classes_by_their_names(classes):
     assert share.value == pytest.approx(found.shares[1], abs=1e-9)
     with pytest.raises(InvalidInput, match=r"1 of 2 released values|mixes types"):
         optrand.estimate.histogram([classes[0], "other"], record)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-5, 0.1, 0.7, 1.0])
+def test_the_realised_epsilon_is_within_the_budget(epsilon):
+    record = randomized(NUMBERS, epsilon, labels=range(4)).record
+    assert (1 - 1e-9) * epsilon < record.realised_epsilon <= record.epsilon == epsilon
 
 
 def test_missing_labels():
@@ -416,6 +426,38 @@ def test_a_categorical_of_numbers_is_released_as_floats():
     assert set(noisy["y"].dropna()) <= set(record.mechanism.outputs)
     classes = randomized(given["y"], labels=range(4), task="classification", nulls="pass").table
     assert classes.cat.categories.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([Decimal("0.5"), Decimal(1)], "Decimal"),
+        ([date(2020, 1, 1)], "date"),
+        (np.array(["2020-01-01"], "M8[ns]"), "datetime64"),
+        (pd.to_datetime(["2020-01-01"]), "datetime64"),
+    ],
+)
+def test_declared_labels_of_another_type_are_named_by_it(labels, kind):
+    with pytest.raises(InvalidInput, match=f"^labels hold values of type {kind}, expected numbers or text: convert"):
+        optrand.randomize([1, 1], 1.0, labels=labels)
+
+
+def test_a_column_that_is_not_there_is_answered_by_the_nearest_name():
+    frame = {"class": NAMES, "y": NUMBERS, 7: NUMBERS}
+    for given in (pd.DataFrame(frame), pl.DataFrame({str(name): cells for name, cells in frame.items()})):
+        with pytest.raises(InvalidInput, match=r"0 columns named 'clas' among 3, .*; did you mean 'class'\?$"):
+            optrand.randomize(given, 1.0, column="clas", labels=CLASSES)
+        with pytest.raises(InvalidInput, match=r"0 columns named 'weeks' among 3, expected one$"):
+            optrand.randomize(given, 1.0, column="weeks", labels=CLASSES)
+
+
+def test_estimates_of_a_frame_ask_for_its_column():
+    frame = pd.DataFrame({"weeks": NUMBERS})
+    noisy, record = randomized(frame, column="weeks", labels=range(4))
+    for given in (noisy, pl.DataFrame(noisy), pa.table(noisy)):
+        for call in (optrand.estimate.mean, optrand.estimate.histogram):
+            with pytest.raises(InvalidInput, match=r"^released is a \w+: pass its column, frame\['weeks'\]$"):
+                call(given, record)
 
 
 def test_not_a_number_is_a_missing_label():

@@ -421,3 +421,16 @@ def test_files_that_are_no_tables_are_refused(tmp_path, text: str | None, words:
     done = run(table, "--epsilon", "1")
     assert done.exit_code == WRONG_INPUT
     assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options"), [(",a,b\nno,3/4,1/4\nyes,1/2,1/2\n", ()), ("3/4,1/4\n1/2,1/2\n", ("--labels", "no,yes"))]
+)
+def test_the_prior_of_named_rows_has_their_names(tmp_path, text: str, options: tuple[str, ...]) -> None:
+    table, prior = tmp_path / "table.csv", tmp_path / "prior.csv"
+    table.write_text(text)
+    prior.write_text("label,count\nyes,2\nno,3\n")
+    done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", *options)
+    assert done.exit_code == 0, done.stderr
+    # From output a no, with 3/5 of 3/4; from output b yes, with 2/5 of 1/2.
+    assert json.loads(done.stdout)["guess"] == pytest.approx(0.65, rel=1e-15)

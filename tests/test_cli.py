@@ -17,9 +17,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner
 
+import optrand
 import optrand.certificates._certificate
 import optrand.checker
 import optrand.studies._many
@@ -162,6 +166,7 @@ def test_the_record_states_the_total_wherever_it_is_read(here, monkeypatch):
         result = run(*arguments)
         assert result.exit_code == UNVERIFIED
         assert "is not the table of this release" in result.stderr
+        assert "are taken by optrand.estimate in Python" in result.stderr
 
 
 def test_what_cannot_be_estimated_is_noted_and_its_record_says_so(here):
@@ -169,9 +174,63 @@ def test_what_cannot_be_estimated_is_noted_and_its_record_says_so(here):
     result = randomized("--bias-penalty", "0", "--prior", "public.csv")
     assert result.exit_code == 0, result.stderr
     assert "warning: no histogram, no loss of a label" in result.stderr
-    assert run("estimate", "out.csv.release.json", "out.csv").stdout.count("not estimated") == 2
+    estimated = run("estimate", "out.csv.release.json", "out.csv")
+    assert estimated.stdout.count("not estimated") == 2
+    # A command has no functions to name.
+    for told in (result.stdout, result.stderr, estimated.stdout):
+        assert "optrand." not in told
+        assert "average(" not in told
     verified = run("verify", "out.csv.release.json", "--table", "out.csv")
     assert "total epsilon  1.0: prior 0.0, labels 1.0" in verified.stdout
+
+
+def test_estimates_of_names_are_csv(here):
+    names = ["a,b", 'say "c"', "d"]
+    with (here / "in.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["y"], *([name] for name in names * 20)])
+    (here / "names").write_text("\n".join(names))
+    assert randomized(labels="@names").exit_code == 0
+    result = run("estimate", "out.csv.release.json", "out.csv")
+    lines = result.stdout.splitlines()
+    rows = list(csv.DictReader(lines[lines.index("label,share,standard error") :]))
+    assert [row["label"] for row in rows] == names
+    assert sum(float(row["share"]) for row in rows) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [True, False]], ids=str)
+def test_estimates_of_a_release_in_memory_say_that_no_file_was_compared(here, labels):
+    frame = pd.DataFrame({"y": labels * 40})
+    noisy, record = optrand.randomize(frame, 1.0, column="y", labels=labels, ledger=None)
+    noisy.to_csv("noisy.csv")
+    record.save("noisy.release.json")
+    result = run("estimate", "noisy.release.json", "noisy.csv", "--json")
+    assert result.exit_code == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["table"].startswith("not compared: the record is of a release in memory")
+    expected = optrand.estimate.histogram(noisy["y"], record).shares
+    assert [one["share"] for one in answer["histogram"]] == pytest.approx(expected.tolist(), abs=1e-12)
+    refused = run("verify", "noisy.release.json", "--table", "noisy.csv")
+    assert "there is no file to compare with" in one_line(refused)
+    (here / "noisy.csv").write_text("y\n0.123\n")
+    assert run("estimate", "noisy.release.json", "noisy.csv").exit_code == WRONG_INPUT
+
+
+@pytest.mark.usefixtures("here")
+def test_the_record_of_several_columns_is_named_as_such():
+    frame = pd.DataFrame({"a": [0, 1] * 20, "b": ["x", "y"] * 20})
+    labels = {"a": [0, 1], "b": ["x", "y"]}
+    noisy, record = optrand.randomize(frame, 1.0, column=["a", "b"], labels=labels, ledger=None)
+    record.save("all.json")
+    for command in (("verify",), ("plot", "-o", "m.png"), ("estimate", "noisy.csv")):
+        result = run(command[0], "all.json", *command[1:])
+        assert result.exit_code == WRONG_INPUT
+        told = one_line(result)
+        assert "is the record of several columns, 'a', 'b'" in told
+        assert "optrand.load_release(path)['a'].save(...)" in told
+    load_release("all.json")["a"].save("a.json")
+    noisy.to_csv("noisy.csv")
+    for arguments in (("verify", "a.json"), ("estimate", "a.json", "noisy.csv")):
+        assert run(*arguments).exit_code == 0
 
 
 @pytest.mark.parametrize("epsilon", ["0.3", "2.7"])
@@ -228,7 +287,16 @@ def test_solve_places_knots_among_the_labels(here):
     high = np.searchsorted(knots, np.arange(41)).clip(1)
     variances = (np.arange(41) - knots[high - 1]) * (knots[high] - np.arange(41))
     added = ((41 - np.arange(41)) * variances).sum() / 2 / 861
-    assert float(facts(result)["loss by rounding"].split(",")[0]) == pytest.approx(added, rel=1e-5)
+    told = facts(result)
+    assert float(told["loss by rounding"].split(",")[0]) == pytest.approx(added, rel=1e-5)
+    alone = load(here / "m.json").certificate.upper
+    assert told["labels"] == "41, rounded to the knots below"
+    assert told["optimal value"].endswith(" for the knots, without rounding")
+    assert float(told["total loss"].split(":")[0]) == pytest.approx(alone + added, rel=1e-5)
+    # The loss is half a mean square.
+    noise = math.sqrt(2 * (alone + added))
+    assert float(told["noise of one label"].split()[2]) == pytest.approx(noise, rel=1e-5)
+    assert float(told["noise of a mean"].split()[2]) == pytest.approx(noise / 100, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -297,6 +365,7 @@ def test_an_interval_without_an_unbiased_randomizer_is_refused_with_the_smallest
             assert result.exit_code == WRONG_INPUT
             message = one_line(result)
             assert "cannot be unbiased" in message
+            assert message.endswith(" or further would do\n")
             low, high = map(float, re.search(r"from (\S+) to (\S+) or further would do", message).groups())
             assert (low, high) == pytest.approx((-1, 3), rel=1e-12)
     assert listing(here) == before
@@ -428,6 +497,44 @@ def test_the_owner_may_have_what_is_wrong_counted_on_the_standard_error(here, mo
 
 def test_the_version_is_that_of_the_package():
     assert run("--version").stdout == f"optrand {version('optrand')}\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "command"), [("gallery", "plot"), ("budget", "ledger"), ("check", "verify"), ("verfy", "verify")]
+)
+def test_a_command_is_suggested_for_another_word(word, command):
+    result = run(word)
+    assert result.exit_code == WRONG_INPUT
+    assert result.stderr.endswith(f"No such command '{word}'. Did you mean '{command}'?\n")
+
+
+@pytest.mark.usefixtures("here")
+def test_a_column_that_is_not_there_is_answered_by_the_nearest_name():
+    assert "its header names 2 columns; did you mean 'id'?" in one_line(randomized(column="idd"))
+    assert one_line(randomized(column="weeks")).endswith("its header names 2 columns\n")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("labels", ["True,False", "true,false"])
+def test_booleans_of_parquet_have_either_spelling(labels):
+    table = pa.table({"y": [True, False, False] * 20})
+    parquet.write_table(table, "in.parquet")
+    result = randomized(source="in.parquet", target="out.parquet", labels=labels, epsilon="30")
+    assert result.exit_code == 0, result.stderr
+    assert parquet.read_table("out.parquet").equals(table)
+    told = json.loads(run("estimate", "out.parquet.release.json", "out.parquet", "--json").stdout)
+    assert [one["share"] for one in told["histogram"]] == pytest.approx([1 / 3, 2 / 3], abs=1e-9)
+
+
+def test_numbers_with_a_leading_zero_are_names(here):
+    (here / "in.csv").write_text("y\n" + "01234\n90210\n" * 20)
+    result = randomized(labels="01234,90210", epsilon="30")
+    assert result.exit_code == 0, result.stderr
+    assert "note: labels with a leading zero are taken as names" in result.stderr
+    assert load_release("out.csv.release.json").labels == ("01234", "90210")
+    assert (here / "out.csv").read_bytes() == (here / "in.csv").read_bytes()
+    assert randomized("--task", "regression", "--force", labels="01234,90210").exit_code == 0
+    assert load_release("out.csv.release.json").labels == (1234.0, 90210.0)
 
 
 # Wrong usage and wrong input: exit code 2, and nothing written

@@ -358,6 +358,8 @@ def test_the_command_lists_and_withdraws(ledger: Ledger, where: str | Path, tmp_
     assert [entry["state"] for entry in answer["entries"]] == ["complete", "charged, withdrawn"]
     assert answer["totals"][-1]["epsilon"] == "1"
     assert ledger.unfinished(begun.id) is None
+    optrand.randomize([0, 1] * 50, 1.0, labels=[0, 1], dataset="other", ledger=ledger)
+    assert "; complete; in memory; release " in invoked("--ledger", where, "--dataset", "other").stdout
     assert "nothing was spent on dataset 'x'" in invoked("--ledger", where, "--dataset", "x").stdout
     assert "nothing was spent" in invoked("--ledger", tmp_path / "none.sqlite").stdout
     assert not (tmp_path / "none.sqlite").exists()

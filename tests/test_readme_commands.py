@@ -112,7 +112,8 @@ def test_the_demo_prints_what_the_tour_shows(clone):
     assert block is not None
     printed = [row[4:] for row in block[1].splitlines()]
     figures = re.compile(
-        r"(?<=^verified gap      ).*|(?<=^randomizer        ).*|(?<=^noisy label loss  )[0-9.]+|(?<=within )[0-9.]+"
+        r"(?<=^verified gap      ).*|(?<=^randomizer        ).*|(?<=^noisy label loss  )[0-9.]+|"
+        r"(?<=deviation )[0-9.]+|(?<=at most )[0-9.]+"
     )
     assert [figures.sub("*", row) for row in told] == [figures.sub("*", row) for row in printed]
 

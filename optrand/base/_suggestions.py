@@ -133,20 +133,23 @@ def nearby(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else "expected one of " + ", ".join(map(repr, names))
 
 
-def same_but_spelling(name: str, known: Iterable[str]) -> str | None:
-    """Return the name that differs in case, spaces and punctuation only, if there is one.
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the name that differs in case, spaces and punctuation only, or else in few letters, if there is one.
 
-    It reveals nothing that was not given.
+    It reveals next to nothing that was not given.
 
     Examples
     --------
     >>> (
-    ...     same_but_spelling("weeks_worked", ["id", "Weeks worked "]),
-    ...     same_but_spelling("weeks", ["id"]),
+    ...     nearest_name("weeks_worked", ["id", "Weeks worked "]),
+    ...     nearest_name("clas", ["y", "class"]),
+    ...     nearest_name("weeks", ["id"]),
     ... )
-    ('Weeks worked ', None)
+    ('Weeks worked ', 'class', None)
     """
-    return next((each for each in known if _bare(each) == _bare(name)), None) if _bare(name) else None
+    bare = {_bare(each): each for each in reversed(list(known))}
+    near = difflib.get_close_matches(_bare(name), bare, n=1, cutoff=0.75) if _bare(name) else []
+    return bare[near[0]] if near else None
 
 
 def missing(path: Path) -> str:

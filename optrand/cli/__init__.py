@@ -5,7 +5,10 @@ Errors are one line on the standard error and an exit code, never a traceback, w
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
+from typer.core import TyperGroup
 
 from optrand.cli._console import EXIT_CODES, FAILED, UNVERIFIED, WRONG_INPUT, general_options, run
 from optrand.cli._releasing import estimate, ledger, randomize
@@ -14,7 +17,31 @@ from optrand.cli._verifying import audit, theory, verify
 
 __all__ = ["FAILED", "UNVERIFIED", "WRONG_INPUT", "app", "main"]
 
+OTHER_WORDS = {
+    "audit": "epsilon test",
+    "estimate": "histogram mean statistics",
+    "ledger": "account accountant budget history spent",
+    "plot": "draw gallery page picture report reports show",
+    "randomize": "privatize randomise release",
+    "solve": "mechanism optimize",
+    "verify": "certify check checker prove validate",
+}
+"""Commands, and other words for each."""
+
+
+class Commands(TyperGroup):
+    """Commands that are also suggested for other words than misspellings of their names."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of the first argument, or name the one that another word stands for."""
+        meant = next((name for name, words in OTHER_WORDS.items() if args[0] in words.split()), None)
+        if meant is not None and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     # typer's own report of a crash prints local variables, labels among them.
     pretty_exceptions_enable=False,

@@ -107,7 +107,8 @@ def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ..
     """Return the labels that a text declares, numbers or names, in the order in which they are written.
 
     Numbers in the forms of :func:`parse_labels`. Or names separated by commas, quoted as in CSV where they hold one, or
-    ``@FILE`` with a name on each line. Without a `task` labels are numbers if all are, and names if none is.
+    ``@FILE`` with a name on each line, taken as it is. Without a `task` labels are numbers if all are, and names if
+    none is, or if one has a leading zero, as a postal code does.
     """
     if ":" in text and "," not in text and not text.startswith("@"):
         numbers = parse_in_order(text)
@@ -116,6 +117,9 @@ def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ..
     if task is not None:
         return _parse_names(text) if task == "classification" else parse_in_order(text)
     tokens = [token for token in _tokens(text) if token]
+    if any(re.fullmatch("[+-]?0[0-9]+", token) for token in tokens):
+        note("labels with a leading zero are taken as names: give --task regression if they are numbers")
+        return _parse_names(text)
     count = sum(map(_is_number, tokens))
     if 0 < count < len(tokens):
         raise InvalidInput(
@@ -309,6 +313,14 @@ def read_saved(path: Path) -> Mechanism | ProgramMechanism | ReleaseRecord:
         from optrand.release._record import ReleaseRecord
 
         return ReleaseRecord.from_bytes(data)
+    if kind == f"{FORMAT}s":
+        from optrand.release._record import load_release
+
+        names = list(load_release(path).columns)
+        raise InvalidInput(
+            f"{path} is the record of several columns, {', '.join(map(repr, names))}: save that of one in Python, "
+            f"optrand.load_release(path)[{names[0]!r}].save(...), and name its file"
+        )
     return load(path)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import sys
 from dataclasses import replace
@@ -16,6 +18,7 @@ from optrand.cli._console import (
     also,
     command_line,
     gap_words,
+    in_options,
     lines,
     note,
     note_release,
@@ -294,7 +297,7 @@ def _tell(record: ReleaseRecord) -> None:
         facts["label changes"] = (record.noisy_label_loss, f"with probability {lost}")
     if record.relative_loss is not None:
         facts["expected loss"] = loss_by_groups(record.relative_loss)
-    facts["estimates"] = record.estimates.words
+    facts["estimates"] = in_options(record.estimates.words)
     copied = [] if record.table is None else [name for name in record.table.columns if name != record.column]
     facts["copied"] = ", ".join(copied) or "no other column"
     show(facts)
@@ -332,7 +335,12 @@ def _use_system_memory_pool() -> None:
 @command_line
 def estimate(
     saved: Annotated[Path, typer.Argument(metavar="RECORD", help="Record of the release, OUT.release.json.")],
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The released table, unchanged.")],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE", help="The released table, unchanged, or the saved labels of a release in memory."
+        ),
+    ],
 ) -> None:
     """Estimate the mean and the histogram of the labels behind a released table.
 
@@ -344,7 +352,8 @@ def estimate(
     from optrand.release._question import name_text
 
     record = read_record(saved)
-    record.verify_table(table)
+    if record.table is not None:
+        record.verify_table(table)
     # Names are read as their places, numbers like any others.
     numbered = replace(record, labels=record.values, task="regression")
     counts: list[tuple[str, float, float]] = []
@@ -353,6 +362,8 @@ def estimate(
         values, groups = _read(table, record)
         announce("estimating")
         facts = record_facts(record)
+        if record.table is None:
+            facts["table"] = "not compared: the record is of a release in memory, which has no file"
         if record.task == "regression":
             try:
                 found = mean(values, numbered, groups=groups)
@@ -360,7 +371,7 @@ def estimate(
                 facts["mean"] = (found.value, f"{found.value:.6g} ± {error}")
                 also(mean_error=found.noise_error)
             except InvalidInput as error:
-                facts["mean"] = f"not estimated: {error}"
+                facts["mean"] = f"not estimated: {in_options(str(error))}"
         try:
             shares = histogram(values, numbered, groups=groups)
             names = [f"{y:g}" if record.task == "regression" else name_text(y) or "" for y in record.labels]
@@ -368,13 +379,20 @@ def estimate(
             counts = list(zip(names, shares.shares.tolist(), errors, strict=True))
             facts["largest error"] = (max(errors), f"{shown_above(max(errors), 3)} of a share")
         except InvalidInput as error:
-            facts["histogram"] = f"not estimated: {error}"
+            facts["histogram"] = f"not estimated: {in_options(str(error))}"
     show(facts)
     if counts:
         also(histogram=[{"label": name, "share": share, "error": error} for name, share, error in counts])
-        lines("label,share,standard error", *[f"{n},{s:.6g},{shown_above(e, 3)}" for n, s, e in counts])
+        rows = [(n, f"{s:.6g}", shown_above(e, 3)) for n, s, e in counts]
+        lines(_csv([("label", "share", "standard error"), *rows]))
     elif not isinstance(facts.get("mean"), tuple):
         raise InvalidInput("nothing can be estimated from this release")
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().removesuffix("\n")
 
 
 def _read(path: Path, record: ReleaseRecord) -> tuple[Any, Any]:
@@ -448,7 +466,8 @@ def ledger(
     for charge in charges:
         parts = ", ".join(f"{part} {spent}" for part, spent in charge.parts.items())
         line = f"{charge.begun}  {charge.dataset}, column {charge.column!r}: {charge.total} ({parts}); "
-        lines(f"{line}{charge.status}; to {charge.output}; release {charge.id}")
+        place = charge.output if charge.output == "in memory" else f"to {charge.output}"
+        lines(f"{line}{charge.status}; {place}; release {charge.id}")
     for (table, column), total in totals.items():
         lines(f"total of {table}, {f'column {column!r}' if column is not None else 'all columns'}: {total}")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from optrand.base._numerals import read_number, read_whole, shown_above
+from optrand.base._numerals import read_number, read_whole, shown_above, shown_below
 from optrand.cli._console import also, command_line, gap_words, lines, note, progress, say, show
 from optrand.cli._reading import (
     OUTPUT_FORMS,
@@ -92,7 +92,8 @@ def solve(
         if placement is not None:
             mechanism, facts = _solve_with_few_outputs(problem, placement)
         elif knots is not None:
-            mechanism, facts = _solve_between_knots(problem, knots)
+            mechanism, added = _solve_between_knots(problem, knots)
+            facts = _knot_facts(problem, mechanism, added)
         else:
             mechanism = find_optimum(problem)
         announce("2 of 2, proving")
@@ -135,7 +136,8 @@ def _solve_with_few_outputs(problem: Problem, placement: dict[str, float | int])
     return found.mechanism, {"placed outputs": lost}
 
 
-def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[str, object]]:
+def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, float]:
+    """Return the best mechanism of knots that are placed for the prior, and the loss that rounding to them adds."""
     from optrand.model._problem import Line
     from optrand.studies import ContinuousPrior, place_knots
     from optrand.studies._continuous import continuous_mechanism
@@ -147,10 +149,25 @@ def _solve_between_knots(problem: Problem, knots: str) -> tuple[Mechanism, dict[
         raise InvalidInput("--knots is for unbiased outputs on the line: leave out --bias-penalty and --outputs")
     prior = ContinuousPrior(problem.labels, problem.prior)
     placed = place_knots(prior, count)
-    mechanism = continuous_mechanism(prior, problem.epsilon, knots=placed).mechanism
-    return mechanism, {
-        "knots": f"{placed.n}: round labels to them without bias first (optrand.studies.ContinuousMechanism)",
-        "loss by rounding": f"{placed.added:.6g}, half its variance, beside the value above",
+    return continuous_mechanism(prior, problem.epsilon, knots=placed).mechanism, placed.added
+
+
+def _knot_facts(problem: Problem, mechanism: Mechanism, added: float) -> dict[str, object]:
+    """Return the facts of labels that are rounded to knots, in place of those of the knots' mechanism alone."""
+    proof, rows = mechanism.certificate, mechanism.summary().rows
+    # The loss is half the mean squared error, and rounding is independent of the noise.
+    total = proof.upper + added
+    deviation = math.sqrt(2 * total)
+    alone = f"between {shown_below(proof.lower, 10)} and {shown_above(proof.upper, 10)} for the knots, without rounding"
+    of_mean = deviation / math.sqrt(rows)
+    return {
+        "labels": (problem.k, f"{problem.k}, rounded to the knots below"),
+        "optimal value": ([proof.lower, proof.upper], alone),
+        "noise of one label": (deviation, f"standard deviation {deviation:.6g} with rounding, in units of the labels"),
+        "noise of a mean": (of_mean, f"standard deviation {of_mean:.6g} with rounding over {rows:,} rows"),
+        "knots": f"{mechanism.labels.size}: round labels to them first, unbiased (optrand.studies.ContinuousMechanism)",
+        "loss by rounding": (added, f"{added:.6g}, half its variance"),
+        "total loss": (total, f"{shown_above(total, 6)}: the optimal value and the loss by rounding"),
     }
 
 

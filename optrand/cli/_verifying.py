@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optrand.base._numerals import shown_above, shown_below, shown_spent
-from optrand.cli._console import UNVERIFIED, also, command_line, gap_words, lines, progress, say, show
+from optrand.cli._console import UNVERIFIED, also, command_line, gap_words, in_options, lines, progress, say, show
 from optrand.cli._reading import (
     LABEL_FORMS,
     Epsilon,
@@ -59,7 +59,7 @@ def verify(
     elif isinstance(found, Mechanism):
         _verify_mechanism(found, required, each=None)
     else:
-        facts = {**record_facts(found), "prior": found.prior, "estimates": found.estimates.words}
+        facts = {**record_facts(found), "prior": found.prior, "estimates": in_options(found.estimates.words)}
         facts["table"] = "not compared: name it with --table"
         if found.relative_loss is not None:
             facts["expected loss"] = loss_by_groups(found.relative_loss)
@@ -160,10 +160,9 @@ def audit(
     columns = sheet.outputs if outputs is None else tuple(np.asarray(parse_declared(outputs)).tolist())
     shares = None
     if prior is not None:
-        numbers = range(len(sheet.entries)) if rows is None else rows
-        if any(isinstance(name, str) for name in numbers):
-            raise InvalidInput(f"--prior names labels by numbers, and those of {table} are text: give --labels")
-        shares = read_prior(prior, np.array(numbers, dtype=float))
+        of_rows = tuple(range(len(sheet.entries)) if rows is None else rows)
+        named = any(isinstance(label, str) for label in of_rows)
+        shares = read_prior(prior, of_rows if named else np.array(of_rows, dtype=float))
     with progress() as announce:
         announce("auditing")
         found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)

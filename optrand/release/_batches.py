@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from optrand.accounting._ledger import Charge, Ledger, check_name
 from optrand.accounting._spent import Spent, as_budget
 from optrand.base._arithmetic import decimal_value
-from optrand.base._suggestions import same_but_spelling
+from optrand.base._suggestions import nearest_name
 from optrand.base._validation import check_flag
 from optrand.errors import InputChanged, InvalidInput, SpentNote
 from optrand.release._cells import LabelColumn, Places, refuse_labels
@@ -332,13 +332,14 @@ def check_column(table: Table, name: str, *, public: bool = False) -> None:
     header = "header" if table.decimal is not None else "schema"
     count = "1 column" if len(names) == 1 else f"{len(names)} columns"
     # No name of the table unless it was given nearly so: a first line that is no header may hold labels.
+    separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+    line = names[0] if table.decimal is not None and len(names) == 1 else ""
+    held = [words for sign, words in separators.items() if sign in line]
     hint = ""
-    if (near := same_but_spelling(name, names)) is not None:
+    if held:
+        hint = f"; that line has no separator but holds {held[0]}: name the separator, separator=..."
+    elif (near := nearest_name(name, names)) is not None:
         hint = f"; did you mean {near!r}?"
-    elif table.decimal is not None and len(names) == 1:
-        separators = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-        if held := [words for sign, words in separators.items() if sign in names[0]]:
-            hint = f"; that line has no separator but holds {held[0]}: name the separator, separator=..."
     raise InvalidInput(f"{subject} has no column {name!r}: its {header} names {count}{hint}")
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from optrand.base._suggestions import nearest_name
 from optrand.base._validation import MAX_INTEGER, Floats, as_declared, as_doubles, has_masked_cells
 from optrand.errors import InvalidInput
 from optrand.release._question import Question
@@ -105,7 +106,9 @@ def single_place(columns: Sequence[Any], wanted: Any) -> int:
     # A comparison with pandas.NA is NA, not a bool.
     places = [place for place, name in enumerate(columns) if type(name == wanted) is bool and name == wanted]
     if len(places) != 1:
-        raise InvalidInput(f"there are {len(places)} columns named {wanted!r} among {len(columns)}, expected one")
+        near = nearest_name(str(wanted), [name for name in columns if isinstance(name, str)]) if not places else None
+        hint = "" if near is None else f"; did you mean {near!r}?"
+        raise InvalidInput(f"there are {len(places)} columns named {wanted!r} among {len(columns)}, expected one{hint}")
     return places[0]
 
 
@@ -221,8 +224,12 @@ class LabelColumn:
         return np.where(nothing, NO_LABEL, np.where(labels[at] == values, at, UNDECLARED))
 
     def _names(self, cells: Any) -> NDArray[np.intp]:
-        index = {name: place for place, name in enumerate(self.question.names or ()) if name is not None}
-        found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in _read_texts(cells)]
+        names, texts = self.question.names or (), _read_texts(cells)
+        if pa.types.is_boolean(_plain_type(self.kind)) or any(isinstance(name, bool) for name in self.question.labels):
+            # Arrow writes true, and pandas True.
+            names, texts = (tuple(name and name.lower() for name in each) for each in (names, texts))
+        index = {name: place for place, name in enumerate(names) if name is not None}
+        found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in texts]
         return np.array(found, dtype=np.intp)
 
     def to_arrow(self, noisy: Floats, missing: NDArray[np.bool_]) -> Any:

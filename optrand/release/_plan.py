@@ -332,18 +332,20 @@ class Estimates:
         errors = [fit.count_errors for fit in fits]
         squares = [size * found**2 for size, found in zip(rows, errors, strict=True) if found is not None]
         worst, dearest = max(fit.multiple for fit in fits), max(fits, key=lambda fit: fit.cost)
+        counts = np.sqrt(sum(squares)) if len(squares) == len(errors) else None
         words = "histogram and losses" if obstacle is None else f"no histogram, no loss of a label: {obstacle}"
-        if math.isfinite(worst):
-            words += f", each count within {worst:.3g} times the noise of randomized response"
+        if counts is not None and counts.any():
+            words += f"; the noise on a share has standard deviation {float(counts.max()) / total:.2g} or less"
+            words += f", at most {worst:.3g} times that of randomized response"
             if dearest.weight:
                 classes = dearest.mechanism.problem.loss == losses.zero_one
                 lost = "the chance that a class stays" if classes else "the loss"
-                words += f"; it draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {lost}"
+                words += f", which draws up to {dearest.weight:.2g} of the labels, at {dearest.cost:.2%} of {lost}"
         return cls(
             label=one,
             mean=one / math.sqrt(total) if bias <= UNBIASED * (float(np.ptp(labels)) or 1.0) else None,
             histogram=obstacle is None,
-            counts=tuple(np.sqrt(sum(squares)).tolist()) if len(squares) == len(errors) else None,
+            counts=None if counts is None else tuple(counts.tolist()),
             multiple=worst if math.isfinite(worst) else None,
             words=words,
         )

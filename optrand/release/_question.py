@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -382,11 +383,19 @@ def _list_declared(given: Any) -> Any:
             "labels=['yes', 'no'] for names"
         )
     found = _as_array(given, "labels", "range(53) or ['yes', 'no']")
-    if isinstance(found, list):
-        return found
-    if found.ndim != 1:
-        raise InvalidInput(f"labels is of type {type(given).__name__}, expected a list of numbers or names")
-    return found if found.dtype.kind in "iuf" else found.tolist()
+    if not isinstance(found, list):
+        if found.ndim != 1:
+            raise InvalidInput(f"labels is of type {type(given).__name__}, expected a list of numbers or names")
+        if found.dtype.kind in "iuf":
+            return found
+        found = list(found) if found.dtype.kind in "mM" else found.tolist()
+    strange = (each for each in found if not isinstance(each, Real | str | np.bool_ | None))
+    if (other := next(strange, None)) is not None:
+        raise InvalidInput(
+            f"labels hold values of type {type(other).__name__}, expected numbers or text: convert them, and the "
+            "column, such as by float or str"
+        )
+    return found
 
 
 def _check_names(given: Any) -> tuple[Name, ...]:

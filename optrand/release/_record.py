@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base import _strict_json
-from optrand.base._arithmetic import budget_above, decimal_above, decimal_value, least_reading
+from optrand.base._arithmetic import decimal_above, decimal_value, least_reading
 from optrand.base._files import write_atomically
 from optrand.base._suggestions import missing, suggest_attributes
 from optrand.base._validation import Floats, expect, rectangular
@@ -33,7 +33,7 @@ from optrand.errors import InvalidFile, InvalidInput
 from optrand.mechanism._mechanism import Mechanism
 from optrand.mechanism._released import Released, refuse_groups
 from optrand.release import FORMAT
-from optrand.release._cells import LabelColumn, Places, arrow_column
+from optrand.release._cells import LabelColumn, Places, arrow_column, is_frame
 from optrand.release._plan import Conditioning, Estimates, describe_prior, expected_loss, pools_of, prove
 from optrand.release._question import Nulls, Question, Task
 from optrand.release._rows import Groups, Ids, Indices
@@ -81,7 +81,7 @@ class ReleaseRecord(Released):
     parts : BudgetSplit
         Epsilon of the prior and of the labels.
     realised_epsilon : float
-        Verified upper end of the epsilon that was spent.
+        Verified upper end of the epsilon that was spent; at most `epsilon`.
     rows : int
         Labels that were drawn.
     labels : tuple of float, or tuple of str, int, bool or None
@@ -213,7 +213,8 @@ class ReleaseRecord(Released):
             column=question.column,
             epsilon=split.total,
             parts=split,
-            realised_epsilon=budget_above(spent),
+            # No more than the total, which is rounded likewise.
+            realised_epsilon=decimal_above(spent) + 0.0,
             rows=int(sizes.sum()),
             labels=tuple(question.labels if question.nominal else question.values.tolist()),
             task="classification" if question.nominal else "regression",
@@ -303,6 +304,8 @@ class ReleaseRecord(Released):
         """
         if self.task == "regression" and type(released) is np.ndarray and released.dtype != object:
             return released
+        if is_frame(released):
+            raise InvalidInput(f"released is a {type(released).__name__}: pass its column, frame[{self.column!r}]")
         column = arrow_column(released)
         if pa.types.is_string(column.type):
             # Empty text is a missing label to most readers of CSV, and to some of them itself.
@@ -335,7 +338,10 @@ class ReleaseRecord(Released):
         if not Path(path).exists():
             raise InvalidInput(f"{path} is {missing(Path(path))}: expected the released table")
         if not self.is_of(Path(path)):
-            raise InvalidFile(f"{path} is not the table of this release: its SHA-256 is another one")
+            raise InvalidFile(
+                f"{path} is not the table of this release, byte by byte: its SHA-256 is another one. Some of "
+                "its rows, or a table that was written again, are taken by optrand.estimate in Python"
+            )
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the record, whole or not at all; errors as of :func:`~optrand.base._files.write_atomically`."""
