@@ -162,7 +162,7 @@ def audit(
     if prior is not None:
         of_rows = tuple(range(len(sheet.entries)) if rows is None else rows)
         named = any(isinstance(label, str) for label in of_rows)
-        shares = read_prior(prior, of_rows if named else np.array(of_rows, dtype=float))
+        shares = read_prior(prior, tuple(map(str, of_rows)) if named else np.array(of_rows, dtype=float))
     with progress() as announce:
         announce("auditing")
         found = audited(sheet.entries, budget, labels=rows, outputs=columns, prior=shares)

@@ -227,7 +227,8 @@ class LabelColumn:
         names, texts = self.question.names or (), _read_texts(cells)
         if pa.types.is_boolean(_plain_type(self.kind)) or any(isinstance(name, bool) for name in self.question.labels):
             # Arrow writes true, and pandas True.
-            names, texts = (tuple(name and name.lower() for name in each) for each in (names, texts))
+            names = tuple(name and name.lower() for name in names)
+            texts = [text and text.lower() for text in texts]
         index = {name: place for place, name in enumerate(names) if name is not None}
         found = [UNDECLARED if name is None else index.get(name, UNDECLARED) for name in texts]
         return np.array(found, dtype=np.intp)
