@@ -58,7 +58,7 @@ IN_OPTIONS = (
     (r"\btask='(\w+)'", r"--task \1"),
     (r"\boutputs=\[\.\.\.\]", "--outputs"),
     (r"\buse average\(released, mechanism, labels\), which undoes the bias, or release", "release"),
-    (r" \(optrand\.feasible_output_set makes such a grid\)", ""),
+    (r" ?\(optrand\.feasible_output_set makes such a grid\)", ""),
     (r"\(optrand\.debiased_rr, optrand\.rr, or", "(--randomizer debiased-rr or rr, or"),
 )
 """Advice in messages of the package, as patterns, and the options of the command line that follow it."""

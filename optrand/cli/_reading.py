@@ -118,7 +118,7 @@ def parse_declared(text: str, task: str | None = None) -> Floats | tuple[str, ..
         return _parse_names(text) if task == "classification" else parse_in_order(text)
     tokens = [token for token in _tokens(text) if token]
     if any(re.fullmatch("[+-]?0[0-9]+", token) for token in tokens):
-        note("labels with a leading zero are taken as names: give --task regression if they are numbers")
+        note("labels with a leading zero are taken as names: write numbers without it")
         return _parse_names(text)
     count = sum(map(_is_number, tokens))
     if 0 < count < len(tokens):

@@ -299,8 +299,8 @@ def _unbiased_part(mechanism: Mechanism, tallies: NDArray[np.intp]) -> _Part:
     bias, reach = mechanism.bias, float(np.ptp(mechanism.labels))
     if bias > UNBIASED * (reach or 1.0):
         raise InvalidInput(
-            f"the mechanism is biased by up to {bias:.6g}, so the mean of released values is no estimate: use "
-            "average(released, mechanism, labels), which undoes the bias, or release with an unbiased mechanism"
+            f"the mechanism is biased by up to {bias:.6g}, so the mean of released values is no estimate: "
+            "use average(released, mechanism, labels), which undoes the bias, or release with an unbiased mechanism"
         )
     try:
         debiasing = Debiasing.of(mechanism)
