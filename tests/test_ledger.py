@@ -100,18 +100,25 @@ def test_a_budget_that_is_no_number_is_refused_by_its_name(ledger: Ledger) -> No
             call()
 
 
+def failing(statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a disk fail as soon as a statement was carried out."""
+
+    class Failing(sqlite3.Connection):
+        def execute(self, query: str, *values: Any) -> sqlite3.Cursor:
+            done = super().execute(query, *values)
+            if statement in query:
+                raise sqlite3.OperationalError("disk I/O error")
+            return done
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Failing))
+
+
 def test_a_disk_that_fails_after_the_charge_is_said_and_the_same_call_goes_on(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Failing(sqlite3.Connection):
-        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-            if "wal_checkpoint" in statement:
-                raise sqlite3.OperationalError("disk I/O error")
-            return super().execute(statement, *values)
-
     options: dict[str, Any] = {"labels": [0, 1], "dataset": "census", "ledger": Ledger(path)}
     with monkeypatch.context() as patched:
-        patched.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Failing))
+        failing("COMMIT", patched)
         with pytest.raises(OSError, match="disk I/O error") as told:
             optrand.randomize([0, 1] * 50, 1.0, **options)
     (note,) = told.value.__notes__
@@ -119,6 +126,13 @@ def test_a_disk_that_fails_after_the_charge_is_said_and_the_same_call_goes_on(
     assert Ledger(path).spent("census") == Spent(1)
     optrand.randomize([0, 1] * 50, 1.0, **options)
     assert [entry.status for entry in Ledger(path).entries()] == ["complete"]
+
+
+def test_a_log_that_cannot_be_emptied_loses_no_release(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(path)
+    failing("wal_checkpoint", monkeypatch)
+    record = optrand.randomize([0, 1] * 50, 1.0, labels=[0, 1], dataset="census", ledger=ledger).record
+    assert [(entry.id, entry.status) for entry in ledger.entries()] == [(record.release, "complete")]
 
 
 def test_again_adds_epsilons_and_draws_with_another_key(ledger: Ledger) -> None:

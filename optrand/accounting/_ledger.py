@@ -17,7 +17,7 @@ import sqlite3
 import unicodedata
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -418,8 +418,10 @@ def _file_transaction(path: Path, *, create: bool = False) -> Iterator[Execute]:
                 database.execute("ROLLBACK")
                 raise
             database.execute("COMMIT")
-            # The log would keep pages with keys that were erased.
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            # The log would keep pages with keys that were erased. What was done is done, even if that fails: the next
+            # transaction tries it again.
+            with suppress(sqlite3.OperationalError):
+                database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.DatabaseError as error:
         if isinstance(error, sqlite3.OperationalError):
             raise OSError(f"the ledger {path} cannot be used: {error}") from error
