@@ -392,13 +392,14 @@ def test_row_numbers_are_no_copy_of_the_labels() -> None:
         ([3, 0, 2], ["3", "0", "2"], range(4)),
         ([3, 0, 2], [3.0, 0.0, 2.0], range(4)),
         ([0.5, 0.25, 0.5], ["0.50", "0.25", ".5"], [0.25, 0.5]),
+        (np.array([0.1, 0.3, 0.2], np.float32), ["0.1", "0.3", "0.2"], [0.1, 0.2, 0.3]),
         (["3", "0", "2"], [3, 0, 2], list("0123")),
         ([True, False], ["True", "False"], [True, False]),
         (["no", "yes"], [" No", "YES"], ["yes", "no"]),
         ([3, None, 2], ["3", None, "2"], range(4)),
     ],
 )
-def test_a_copy_of_the_labels_is_known_in_any_type(labels: list[Any], copy: list[Any], declared: Any) -> None:
+def test_a_copy_of_the_labels_is_known_in_any_type(labels: Any, copy: list[Any], declared: Any) -> None:
     options: dict[str, Any] = {"labels": declared, "nulls": "pass", "dataset": "d", "ledger": "accounts/ledger.sqlite"}
     with pytest.raises(InvalidInput, match="the index equals the labels"):
         optrand.randomize(pd.Series(labels, index=copy), 1.0, **options)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from optrand.accounting._ledger import Ledger
 from optrand.accounting._spent import Spent
-from optrand.base._validation import suggest_parameters
+from optrand.base._validation import as_doubles, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.release._batches import Account, Listener, Sink, Table, release
 from optrand.release._cells import (
@@ -265,6 +265,8 @@ def _comparable(column: Any) -> Any:
             except pa.ArrowInvalid:
                 continue
         return cells
+    if pa.types.is_floating(cells.type):
+        cells = pa.array(as_doubles(cells.to_numpy(zero_copy_only=False)))
     numbers = cells.cast(pa.float64(), safe=False)
     return pc.if_else(pc.is_nan(numbers), None, numbers)
 
