@@ -99,21 +99,24 @@ def test_classes_have_no_mean():
     assert all(artist.get_label() != "mean output" for axes in figure.axes for artist in axes.lines)
 
 
-CLASSES = ["yes", "no", "a name of more than sixteen letters", None]
+CLASSES = ["$1 $2", "no", "a name of more than sixteen letters", None]
 
 
 def test_classes_of_a_release_have_their_names():
     people = np.array(CLASSES, dtype=object)[np.arange(400) % 4]
     noisy, record = optrand.randomize(people, 1.0, labels=CLASSES, nulls="class")
-    shown = ["yes", "no", "a name of more …", "missing"]
+    shown = ["$1 $2", "no", "a name of more …", "missing"]
     pmf, matrix = pmf_figure(record), matrix_figure(record).axes[0]
     shares = shares_figure(optrand.estimate.histogram(noisy, record), names=record.labels).axes[0]
     dual, flow = dual_figure(record).axes[0], flow_figure(record).axes[0]
     assert [axes.get_title(loc="left") for axes in pmf.axes] == [f"class {name}" for name in shown]
     for axis in (pmf.axes[-1].xaxis, matrix.xaxis, matrix.yaxis, shares.xaxis, dual.xaxis, flow.xaxis):
         assert [text.get_text() for text in axis.get_ticklabels()] == shown
+        # Dollar signs are no formula.
+        assert not any(text.get_parse_math() for text in axis.get_ticklabels())
+    assert not any(text.get_parse_math() for text in (pmf._suptitle, pmf.axes[0]._left_title))
     with pytest.raises(InvalidInput, match="there are 1 names for 4 labels"):
-        shares_figure(optrand.estimate.histogram(noisy, record), names=["yes"])
+        shares_figure(optrand.estimate.histogram(noisy, record), names=["no"])
 
 
 def test_groups_are_named_by_their_values():
@@ -370,7 +373,9 @@ FAINT = Randomizer.of_arcs(
 def test_outputs_next_to_impossible_are_not_drawn(subject):
     assert matrix_figure(subject).get_suptitle() == "ε = 1, 2 labels, 2 outputs"
     assert sorted(stems(pmf_figure(subject).axes[0])) == [-1, 2]
-    assert flow_figure(subject).get_suptitle() == "The flow of a randomizer: 2 arcs over 2 labels, ε = 1"
+    flow = flow_figure(subject)
+    assert flow.get_suptitle() == "The flow of a randomizer: 2 arcs over 2 labels, ε = 1"
+    assert flow.axes[1].get_ylim() == (-1, 2)
     assert phases_figure(subject).get_suptitle() == "Randomized response on 2 bins: 2 labels, ε = 1"
 
 

@@ -67,7 +67,7 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
         names = label_texts(table.labels, shown, classes)
         panels = figure.subplots(shown.size, 1, sharex=True, sharey=True, squeeze=False)[:, 0].tolist()
         for axes, name in zip(panels, names, strict=True):
-            axes.set_title(f"{'label' if means else 'class'} {name}", loc="left", pad=2)
+            axes.set_title(f"{'label' if means else 'class'} {name}", loc="left", pad=2, parse_math=False)
             axes.yaxis.set_major_locator(MaxNLocator(2 if room >= LIMITS.low_panel * shown.size else 1))
         draw = _draw_density if table.n > LIMITS.stems else _draw_stems
         marks = draw(figure, panels, table, shown, means)
@@ -192,7 +192,7 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
             style.tick_labels(axes.yaxis, table.labels, height - 1.5, classes)
         else:
             ticks = choose_ranks(table.labels, labels, table.k)
-            axes.set_yticks(ticks, label_texts(table.labels, ticks, classes))
+            axes.set_yticks(ticks, label_texts(table.labels, ticks, classes), parse_math=False)
         axes.set_ylabel("label" if has_means(subject) else "class")
         style.add_log_scale(figure, mesh, axes, f"mean probability in {cells.size}" if cells.size else "probability")
         if handles:

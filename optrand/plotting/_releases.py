@@ -167,7 +167,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             text, longest = ", ".join(names), int(8 * inches(figure)[0])
             if len(text) > longest:
                 text = f"{text[: longest - 1]}… ({style.write_count(len(names), 'group')})"
-            left.set_title(text, loc="left")
+            left.set_title(text, loc="left", parse_math=False)
             left.set_ylabel("prior")
             right.set_ylabel("P(another class)" if classes else "std. dev.")
         for axes in panels[-1]:

@@ -73,7 +73,7 @@ def flow_figure(subject: Flow, *, ax: Place = None) -> FigureBase:
     bundles = Bundles.of(paths)
     with canvas(ax, (6.4, 3.6)) as figure:
         axes, width = figure.add_subplot(), inches(figure)[0]
-        low, high = float(paths.outputs[0]), float(paths.outputs[-1])
+        low, high = float(bundles.outputs.min()), float(bundles.outputs.max())
         norm = Normalize(low, high) if low < high else Normalize(low - 1, high + 1)
         drawn = ScalarMappable(norm, style.OUTPUTS)
         # Long arcs first: short ones lie under them, and would be hidden.
@@ -132,11 +132,9 @@ class Bundles:
         flow = paths.flow
         masses = (flow.masses * paths.ratio.denominator / flow.total(paths.ratio)).astype(np.float64)
         seen = float(paths.ratio) * masses >= LIMITS.least
-        masses, outputs, nodes = (
-            masses[seen],
-            paths.outputs[flow.at[seen]],
-            np.stack((flow.first, flow.last + 1))[:, seen],
-        )
+        masses = masses[seen]
+        outputs = paths.outputs[flow.at[seen]]
+        nodes = np.stack((flow.first, flow.last + 1))[:, seen]
         if masses.size <= LIMITS.arcs:
             return cls(nodes[0] - 0.5, nodes[1] - 0.5, outputs, masses, masses.size, 1)
         # The ends of the line are nodes of many arcs, and are in no group.

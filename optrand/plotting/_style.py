@@ -249,7 +249,8 @@ def side_by_side(figure: FigureBase, count: int, shared: str = "") -> list[Axes]
 def set_title(figure: FigureBase, title: str) -> None:
     """Set the title of a picture, with line breaks that fit its width and leave no short last line."""
     letters = int(LIMITS.title_letters * inches(figure)[0])
-    figure.suptitle("\n".join(_break_line(line, letters) for line in title.split("\n")))
+    # Names of classes and groups may have dollar signs, between which there is no formula.
+    figure.suptitle("\n".join(_break_line(line, letters) for line in title.split("\n")), parse_math=False)
 
 
 def _break_line(line: str, letters: int) -> str:
@@ -392,7 +393,7 @@ def tick_labels(axis: Axis, labels: Floats, length: float, names: Sequence[str] 
         size * 10**power for power in range(12) for size in (1, 2, 5) if labels.size <= fitting * size * 10**power
     )
     ranks = np.arange(0, labels.size, step)
-    axis.set_ticks(ranks, label_texts(labels, ranks, names))
+    axis.set_ticks(ranks, label_texts(labels, ranks, names), parse_math=False)
 
 
 def label_texts(labels: Floats, ranks: NDArray[np.intp], names: Sequence[str] = ()) -> list[str]:

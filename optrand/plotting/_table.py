@@ -249,7 +249,7 @@ class Ranks:
         """Name an axis, with ticks at outputs, and mark its breaks."""
         axis: Axis = axes.yaxis if vertical else axes.xaxis
         ticks = self._ticks(vertical=vertical)
-        axis.set_ticks(self.places[ticks], self._texts(ticks))
+        axis.set_ticks(self.places[ticks], self._texts(ticks), parse_math=False)
         axis.set_label_text(name)
         transform = axes.get_yaxis_transform() if vertical else axes.get_xaxis_transform()
         look: Any = {"transform": transform, "clip_on": False, "color": INK, "label": "_break"}
