@@ -76,6 +76,15 @@ def test_rows_without_a_proof_are_left_out_and_counted(swept: Sweep) -> None:
         frontier_figure([broken])
 
 
+def test_without_any_bias_the_deviation_is_drawn_against_epsilon(swept: Sweep) -> None:
+    rows = [row for row in swept if math.isinf(row.bias_penalty)]
+    figure = frontier_figure(rows)
+    (axes,) = figure.axes
+    assert line(axes, "without bias").tolist() == [[row.epsilon, math.sqrt(row.variance)] for row in rows]
+    assert axes.get_xlabel() == "ε (nats)"
+    assert figure.get_suptitle() == "Least standard deviation without bias: 2 certified randomizers"
+
+
 def optimal(epsilon: float) -> Mechanism:
     return optrand.solve(optrand.unbiased_regression(LABELS, PRIOR, epsilon))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optrand.base._numerals import shown_above, shown_below, shown_spent
+from optrand.base._numerals import shown_above, shown_below, shown_closely, shown_spent
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 DIGITS = st.integers(1, 40)
@@ -89,6 +89,22 @@ def test_what_is_no_finite_number_is_named(shown, digits):
 )
 def test_examples_by_hand(x, digits, below, above):
     assert (shown_below(x, digits), shown_above(x, digits)) == (below, above)
+
+
+@given(st.floats(-1e300, 1e300) | st.fractions(), st.integers(1, 6))
+@example(0.4, 3)
+@example(-0.4, 3)
+@example(math.inf, 3)
+def test_a_bound_just_above_a_short_numeral_is_shown_just_above_it(x, digits):
+    shown = shown_closely(x, digits)
+    if math.isinf(x):
+        assert shown == "inf"
+        return
+    assert Fraction(x) <= Fraction(shown) <= Fraction(shown_above(x, digits))
+    # One unit of the last digit is not added for a millionth.
+    floor = Fraction(shown_below(x, digits))
+    if 0 < Fraction(x) - floor <= abs(Fraction(x)) / 10**6:
+        assert Fraction(shown) - floor <= abs(Fraction(x)) / 10**5
 
 
 @given(st.floats(1e-300, 700), st.floats(1e-300, 700))

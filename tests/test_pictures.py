@@ -15,7 +15,7 @@ from optrand.closed_forms import debiased_rr, gap_response, rr_with_prior
 from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
-from optrand.model._randomizer import Randomizer
+from optrand.model._randomizer import Arcs, Randomizer
 from optrand.model._table import Table
 from optrand.plotting import (
     dual_figure,
@@ -25,12 +25,13 @@ from optrand.plotting import (
     matrix_figure,
     phases_figure,
     pmf_figure,
+    shares_figure,
 )
 from optrand.plotting._structure import Bundles
 from optrand.solvers import design
 from optrand.solvers._gaps import price
 from optrand.studies._paths import decompose_paths, merge_neighbours
-from tests.pictures import SIX, WEEKS, collected, legend_texts, line, read_number, stairs, windows
+from tests.pictures import SIX, WEEKS, collected, legend_texts, line, read_number, stairs, windows, written_out
 
 THREE = debiased_rr([0, 1, 2], 0.5)
 """The labels of [B23], Table 1, at the epsilon of its Figure 2."""
@@ -84,7 +85,11 @@ def test_many_outputs_stand_by_rank_on_a_broken_axis_with_the_label_between_them
         assert line(axes, "mean output")[0, 0] == pytest.approx(place, rel=1e-4)
     named = {t.get_text().replace("\N{MINUS SIGN}", "-") for t in figure.axes[-1].get_xticklabels()}
     assert {f"{outputs[rank]:.3g}" for rank in (0, 51, 52, 103)} <= named
-    assert len([each for each in figure.axes[-1].lines if each.get_label() == "_break"]) == 2
+    breaks = [each for each in figure.axes[-1].lines if each.get_label() == "_break"]
+    assert len(breaks) == 2
+    # The mean of the last label stands on the break.
+    (mean,) = (each for each in figure.axes[-1].lines if each.get_label() == "mean output")
+    assert mean.get_zorder() > max(each.get_zorder() for each in breaks)
 
 
 def test_classes_have_no_mean():
@@ -92,6 +97,32 @@ def test_classes_have_no_mean():
     assert "mean output" not in legend_texts(figure)
     assert "S: neither of the two" in legend_texts(figure)
     assert all(artist.get_label() != "mean output" for axes in figure.axes for artist in axes.lines)
+
+
+CLASSES = ["$1 $2", "no", "a name of more than sixteen letters", None]
+
+
+def test_classes_of_a_release_have_their_names():
+    people = np.array(CLASSES, dtype=object)[np.arange(400) % 4]
+    noisy, record = optrand.randomize(people, 1.0, labels=CLASSES, nulls="class")
+    shown = ["$1 $2", "no", "a name of more …", "missing"]
+    pmf, matrix = pmf_figure(record), matrix_figure(record).axes[0]
+    shares = shares_figure(optrand.estimate.histogram(noisy, record), names=record.labels).axes[0]
+    dual, flow = dual_figure(record).axes[0], flow_figure(record).axes[0]
+    assert [axes.get_title(loc="left") for axes in pmf.axes] == [f"class {name}" for name in shown]
+    for axis in (pmf.axes[-1].xaxis, matrix.xaxis, matrix.yaxis, shares.xaxis, dual.xaxis, flow.xaxis):
+        assert [text.get_text() for text in axis.get_ticklabels()] == shown
+        # Dollar signs are no formula.
+        assert not any(text.get_parse_math() for text in axis.get_ticklabels())
+    assert not any(text.get_parse_math() for text in (pmf._suptitle, pmf.axes[0]._left_title))
+    with pytest.raises(InvalidInput, match="there are 1 names for 4 labels"):
+        shares_figure(optrand.estimate.histogram(noisy, record), names=["no"])
+
+
+def test_groups_are_named_by_their_values():
+    mechanisms = {'["a"]': THREE, '["b", null]': THREE, "5": THREE, "c": THREE, "[]": THREE}
+    assert groups_figure(mechanisms).axes[0].get_title(loc="left") == "a, b, missing, 5, c, "
+    assert groups_figure({"[]": THREE}).axes[0].get_title(loc="left") == ""
 
 
 def test_the_density_of_noise_is_its_own_and_has_no_stripes():
@@ -178,6 +209,18 @@ def test_columns_far_apart_have_a_break_between_them():
     assert max(dark[:3]) < 0.35
     steps = np.diff([int(text.get_text()) for text in axes.get_yticklabels()])
     assert set(steps) == {5}
+
+
+@pytest.mark.parametrize("draw", [matrix_figure, joint_figure])
+def test_only_zeros_are_white(draw):
+    # At epsilon 12 columns differ by more than the five powers of ten of the scale.
+    figure = draw(debiased_rr([0, 1, 2], 12.0, prior=[0.6, 0.399999, 0.000001]))
+    ((mesh,),) = (found for axes in figure.axes if (found := collected(axes, "probabilities")))
+    chances = mesh.get_array()
+    assert 0 < chances.min() < mesh.norm.vmin
+    assert mesh.cmap(mesh.norm(chances))[..., :3].max() < 0.95
+    assert mesh.colorbar.extend == "min"
+    assert mesh.colorbar.ax.get_xlabel().endswith("(lightest: that or less, not 0)")
 
 
 def test_zeros_and_entries_between_have_marks_of_their_own():
@@ -307,6 +350,35 @@ def test_many_arcs_are_drawn_in_bundles_that_keep_all_mass(subject):
     assert f"in {bundles.masses.size} bundles, between groups of up to {bundles.grouped} labels" in title
 
 
+def test_bundles_end_where_their_arcs_do_on_average():
+    bundles, flow = Bundles.of(decompose_paths(WEEKS)), decompose_paths(WEEKS).flow
+    assert bundles.begins.min() == pytest.approx(-0.5)
+    assert bundles.ends.max() == pytest.approx(52.5)
+    spans = bundles.ends - bundles.begins
+    # No arc is shorter than a label, and so no bundle.
+    assert spans.min() >= 1
+    shares = flow.masses.astype(float) / float(flow.masses.sum())
+    assert spans @ bundles.masses / bundles.masses.sum() == pytest.approx((flow.last + 1 - flow.first) @ shares)
+
+
+FAINT = Randomizer.of_arcs(
+    [0, 1],
+    Arcs(2, [0, 0, 1, 1], [0, 0, 1, 1], [-9, -1, 2, 9], np.array([1e-12, 1, 1, 1e-12]) / (1 + math.e)),
+    1.0,
+)
+"""Two outputs that occur, and two next to impossible ones."""
+
+
+@pytest.mark.parametrize("subject", [FAINT, written_out(FAINT)], ids=["arcs", "table"])
+def test_outputs_next_to_impossible_are_not_drawn(subject):
+    assert matrix_figure(subject).get_suptitle() == "ε = 1, 2 labels, 2 outputs"
+    assert sorted(stems(pmf_figure(subject).axes[0])) == [-1, 2]
+    flow = flow_figure(subject)
+    assert flow.get_suptitle() == "The flow of a randomizer: 2 arcs over 2 labels, ε = 1"
+    assert flow.axes[1].get_ylim() == (-1, 2)
+    assert phases_figure(subject).get_suptitle() == "Randomized response on 2 bins: 2 labels, ε = 1"
+
+
 def heights(patches, number):
     """Values of stairs at a number, without those that are not there."""
     values = [float(each.values[np.searchsorted(each.edges, number) - 1]) for each in patches]
@@ -396,9 +468,9 @@ def test_outputs_far_apart_are_all_seen_from_close():
 def test_the_numbers_of_the_proof_are_certified_and_rounded_outward():
     proof = WEEKS.certificate
     title = dual_figure(WEEKS).get_suptitle()
-    low, high = map(read_number, title.split("between ")[1].split(" and "))
-    assert low <= proof.lower <= proof.upper <= high
-    assert high - low < 2e-6 * high
+    low, gap = map(read_number, title.split("at least ")[1].split(", gap "))
+    assert 1277.87 == low <= proof.lower
+    assert proof.gap <= gap <= 1.1 * proof.gap
     floor = read_number(title.split("≥ ")[1].split(" ")[0])
     assert floor <= price(WEEKS.problem, WEEKS.dual).lowest <= 0
 
@@ -407,8 +479,8 @@ def test_a_bad_dual_is_seen_to_prove_nothing():
     figure = dual_figure(Mechanism(SIX.problem, SIX.table, Dual(SIX.dual.alpha + 0.05, SIX.dual.beta)))
     assert line(figure.axes[0], "price of the best column")[:, 1].min() < -0.01
     assert figure.axes[0].get_ylim()[0] < -0.01
-    low, high = (float(word) for word in figure.get_suptitle().split("between ")[1].split(" and "))
-    assert low < 2.5 < 2.5077 < high
+    low, gap = (float(word) for word in figure.get_suptitle().split("at least ")[1].split(", gap "))
+    assert low < 2.5 < 2.5077 < low / (1 - gap)
 
 
 @pytest.mark.parametrize("outputs", [Interval(0.5, 4.0), Grid(np.arange(1.0, 5.0))])

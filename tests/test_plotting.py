@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.spines import Spine
+from matplotlib.text import Text
 
 import optrand
 from optrand import plotting
@@ -62,14 +64,44 @@ def test_a_picture_takes_the_place_of_axes_and_returns_it(name):
     part = DRAWN[name](ax=place)
     assert isinstance(part, SubFigure)
     assert part.axes
-    assert set(page.axes) == {other, *part.axes}
+    assert set(page.axes) == {place, other, *part.axes}
+    assert not place.axison
 
 
+@pytest.mark.parametrize("chosen", [None, "tight"])
+def test_letters_are_laid_out_unless_the_user_chose_how(chosen):
+    page = Figure(figsize=(3.3, 2.8), layout=chosen)
+    plotting.matrix_figure(MECHANISM, ax=page.subplots())
+    assert type(page.get_layout_engine()).__name__ == f"{(chosen or 'constrained').title()}LayoutEngine"
+
+
+def test_a_second_picture_replaces_the_first_below_the_title_of_their_axes():
+    page = Figure(figsize=(7, 4))
+    nested = page.add_gridspec(1, 2)[1].subgridspec(2, 1)[1]
+    place = page.add_subplot(nested)
+    first = plotting.matrix_figure(MECHANISM, ax=place)
+    # Before it is laid out, too, a picture knows the size of its place: a quarter of the page.
+    assert style.inches(first) == pytest.approx((3.5, 2.0))
+    title = place.set_title("(a)")
+    second = plotting.pmf_figure(MECHANISM, ax=place)
+    page.draw_without_rendering()
+    assert set(page.axes) == {place, *second.axes}
+    assert "label 0" in [axes.get_title(loc="left") for axes in second.axes]
+    assert title.get_window_extent().y0 > second._suptitle.get_window_extent().y1
+
+
+def test_a_low_picture_has_fewer_panels():
+    heights = {2.8: 2, 4.2: 4}
+    for height, panels in heights.items():
+        assert len(plotting.pmf_figure(WEEKS, ax=Figure(figsize=(3.3, height))).axes) == panels
+
+
+@pytest.mark.parametrize("height", [2.8, 4.2])
 @pytest.mark.parametrize("width", [3.3, pytest.param(7.2, marks=pytest.mark.nightly)], ids=["column", "page"])
 @pytest.mark.parametrize("name", [*DRAWN, *(f"{name} of weeks" for name in DRAWINGS)])
-def test_letters_stay_inside_and_apart_at_the_width_of_a_column_and_of_a_page(name, width):
+def test_letters_stay_inside_and_apart_at_the_width_of_a_column_and_of_a_page(name, width, height):
     before = dict(matplotlib.rcParams)
-    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    figure = Figure(figsize=(width, height))
     name, _, weeks = name.partition(" of ")
     draw = partial(DRAWINGS[name], WEEKS) if weeks else DRAWN[name]
     assert draw(ax=figure) is figure
@@ -91,9 +123,23 @@ def test_letters_stay_inside_and_apart_at_the_width_of_a_column_and_of_a_page(na
         assert all(left[1] <= right[0] + 1 for left, right in pairwise(ends))
 
 
-def test_settings_of_the_session_are_not_used():
-    with matplotlib.rc_context({"font.size": 30, "axes.labelsize": 30}):
-        assert plotting.matrix_figure(MECHANISM).axes[0].xaxis.label.get_size() == 8
+def test_settings_of_the_session_are_not_used_except_its_font():
+    with matplotlib.rc_context({"font.size": 30, "axes.labelsize": 30, "font.family": "serif"}):
+        label = plotting.matrix_figure(MECHANISM).axes[0].xaxis.label
+    assert label.get_size() == 8
+    # The second has the raised digits that others lack.
+    assert label.get_fontfamily() == ["serif", "DejaVu Sans"]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_paper_is_white_and_letters_are_dark_on_a_dark_page(name):
+    with matplotlib.style.context("dark_background"):
+        part = DRAWN[name](ax=Figure(figsize=(7, 5)).subplots())
+    assert {each.get_facecolor() for each in (part, *part.axes)} == {(1.0, 1.0, 1.0, 1.0)}
+    marks = [*part.findobj(Text), *part.findobj(Spine)]
+    inks = [each.get_color() if isinstance(each, Text) else each.get_edgecolor()[:3] for each in marks]
+    # White letters stand in dark cells.
+    assert not [ink for ink in inks if brightness(ink) > 0.5 and ink != "white"]
 
 
 @pytest.mark.parametrize(
@@ -153,6 +199,7 @@ def test_shades_darken_in_grey_and_hold_no_yellow(shades):
 def test_curves_differ_by_marker_and_neighbours_in_grey():
     some = style.looks(range(len(style.MARKERS)), "curves")
     assert len({look["marker"] for look in some}) == len(some)
+    assert len({look["color"] for look in some}) == 8
     assert np.abs(np.diff([brightness(look["color"]) for look in some])).min() > 0.15
     for count in (0, len(style.MARKERS) + 1):
         with pytest.raises(InvalidInput, match=rf"^{count} randomizers for one picture, expected 1 to 12"):

@@ -162,6 +162,16 @@ def test_the_page_refers_to_nothing_outside_itself_and_runs_nothing(page):
     assert policy.startswith("default-src 'none'")
 
 
+@pytest.mark.usefixtures("one_picture")
+def test_the_page_of_a_release_has_the_names_of_its_classes():
+    _, record = optrand.randomize(["yes", "no", "yes"], 1.0, labels=["yes", "no"])
+    page = page_of(record.mechanism, parts=record.parts, record=record)
+    (picture,) = Outline(page).all("img")
+    assert "Classes yes, no" in picture["alt"]
+    assert [row[0] for row in label_numbers(record.mechanism, ["yes", "no"]).rows] == ["yes", "no"]
+    assert ">yes<" in page
+
+
 def test_names_of_groups_are_text():
     table = optrand.rr([0, 1], 1.0)
     text = group_report_page({"<script>alert(1)</script>": table, "a & b": table}, BudgetSplit(0.05, 1.0))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from optrand.audits._reading import TOLERANCE, ExactTable
 from optrand.base._arithmetic import exp_bracket, float_above, is_at_most_exp, least_reading, log_above
-from optrand.base._numerals import shown_above, shown_below
+from optrand.base._numerals import shown_above, shown_below, shown_closely
 from optrand.base._validation import (
     MAX_EPSILON,
     Floats,
@@ -330,7 +330,7 @@ class Audit(Record):
         if self.biases is not None:
             sizes = [abs(bias) for bias in self.biases]
             at = self.labels[sizes.index(max(sizes))]
-            lines.append(f"largest bias {shown_above(max(sizes), 3)}" + (f", of label {at}" if max(sizes) else ""))
+            lines.append(f"largest bias {shown_closely(max(sizes), 3)}" + (f", of label {at}" if max(sizes) else ""))
         if self.comparison is not None:
             lines.append(str(self.comparison))
         return "\n".join(lines)

@@ -94,6 +94,22 @@ def shown_above(x: float | Fraction, digits: int | None = None) -> str:
     return _shown(x, digits, decimal.ROUND_CEILING)
 
 
+def shown_closely(x: float | Fraction, digits: int) -> str:
+    """Return the numeral of :func:`shown_above`, with six more digits if `x` is up to a millionth above a shorter one.
+
+    So the rounding of a float does not add a unit to the last digit.
+
+    Examples
+    --------
+    >>> shown_closely(0.4, 3), shown_closely(Fraction(2, 5), 3), shown_closely(0.4001, 3)
+    ('0.400000001', '0.4', '0.401')
+    """
+    if not math.isfinite(x):
+        return shown_above(x, digits)
+    excess = Fraction(x) - Fraction(shown_below(x, digits))
+    return shown_above(x, digits + 6 if 0 < excess <= abs(Fraction(x)) / 10**6 else digits)
+
+
 def shown_spent(epsilon: float, target: float) -> str:
     """Return the realised budget rounded up, or in the numeral of the requested one if the two are equal floats.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from optrand.base._numerals import shown_above, shown_spent
+from optrand.base._numerals import shown_above, shown_closely, shown_spent
 from optrand.cli._console import (
     WRONG_INPUT,
     also,
@@ -286,7 +286,7 @@ def _tell(record: ReleaseRecord) -> None:
         "randomizer": record.randomizer,
     }
     if record.task == "regression":
-        facts["largest bias"] = (record.bias, shown_above(record.bias, 3))
+        facts["largest bias"] = (record.bias, shown_closely(record.bias, 3))
     facts["verified gap"] = (record.gap, gap_words(record.gap))
     realised = f"{shown_spent(record.realised_epsilon, record.epsilon)} (verified, rounded up)"
     facts["realised epsilon"] = (record.realised_epsilon, realised)

@@ -184,7 +184,7 @@ def sweep(
         Path | None, option("--output", "FILE", "File for all columns of the result: .csv or .parquet.", short="-o")
     ] = None,
     picture: Annotated[
-        Path | None, option("--picture", "FILE", "File for a picture of variance against bias: .png, .svg or .pdf.")
+        Path | None, option("--picture", "FILE", "File for a picture of deviation against bias: .png, .svg or .pdf.")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -322,7 +322,7 @@ def _draw_picture(mechanism: Mechanism | None, record: ReleaseRecord | None, out
     with progress() as announce:
         announce("drawing")
         if mechanism is not None:
-            figure = pmf_figure(mechanism)
+            figure = pmf_figure(mechanism if record is None else record)
             if record is not None:
                 figure.suptitle(f"{figure.get_suptitle()}, of a total of {shown_above(record.epsilon, 6)}", fontsize=8)
         elif record is not None:
@@ -346,7 +346,8 @@ def _write_page(
         proofs = [certify(one) for one in mechanisms]
         announce("drawing")
         if mechanism is not None:
-            page = report_page(mechanism, proofs[0], name=name, parts=None if record is None else record.parts)
+            parts = None if record is None else record.parts
+            page = report_page(mechanism, proofs[0], name=name, parts=parts, record=record)
         elif record is not None:
             page = group_report_page(record.mechanisms, record.parts, relative_loss=record.relative_loss)
     write_atomically(output, page.encode(), overwrite=force)
@@ -362,8 +363,9 @@ def _draw_all(mechanism: Mechanism | None, record: ReleaseRecord | None, output:
 
     if mechanism is None:
         raise InvalidInput("the release is by groups, each with a mechanism of its own: draw a picture or a page")
+    subject = mechanism if record is None else record
     with progress() as announce:
-        pictures, left_out = gallery(mechanism, output, overwrite=force, announce=announce)
+        pictures, left_out = gallery(subject, output, overwrite=force, announce=announce)
     tell_total(record)
     for name, reason in left_out.items():
         say(f"note: no picture of the {name}: {reason}")

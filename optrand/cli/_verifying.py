@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optrand.base._numerals import shown_above, shown_below, shown_spent
+from optrand.base._numerals import shown_above, shown_below, shown_closely, shown_spent
 from optrand.cli._console import UNVERIFIED, also, command_line, gap_words, in_options, lines, progress, say, show
 from optrand.cli._reading import (
     LABEL_FORMS,
@@ -94,7 +94,7 @@ def proof_facts(mechanism: Mechanism, proof: Certificate) -> dict[str, object]:
             proof.epsilon,
             f"{shown_spent(proof.epsilon, proof.target_epsilon)} of {proof.target_epsilon!r} (verified in integers)",
         ),
-        "largest bias": (proof.bias, shown_above(proof.bias, 3)),
+        "largest bias": (proof.bias, shown_closely(proof.bias, 3)),
         **_proven_bounds(proof),
         "value is the": found.value_name,
     }

@@ -1,9 +1,15 @@
 """Pictures of randomizers, of comparisons between them, and of the proof that one is best.
 
-Every function `..._figure` draws at `ax`: in a figure or a part of one, or in the place of axes, which the picture
-takes with panels, scales and legends of its own. Without `ax` it draws in a new figure. The width of the place decides
-how titles and legends break, how many labels have a tick, and whether panels stand side by side: a column of 3.3 inches
-and a page of 7 are both fit. Letters have 7 or 8 points.
+Every function ``..._figure`` draws at `ax`: in a figure or a part of one, or in the place of axes, which the picture
+takes with panels, scales and legends of its own. Without `ax` it draws in a new figure. The axes stay above the
+picture as an invisible line: a title that is set on them stands there, and a second picture replaces the first. A
+figure without a layout engine gets ``"constrained"``, because nothing else keeps letters apart. One that was chosen
+is left.
+
+The size of the place decides how titles and legends break, how many labels have a tick or a panel, and whether panels
+stand side by side: a column of 3.3 inches and a page of 7 are both fit. Letters have 7 or 8 points and the font family
+of the session. Paper is white, whatever the style of the session. Outputs whose largest probability is below 1e-9 are
+left out, and are not counted in titles.
 
 It returns the picture, a :class:`~matplotlib.figure.Figure`, or the :class:`~matplotlib.figure.SubFigure` in the place
 of `ax`, whose ``axes`` are the panels. Their artists hold the numbers that are drawn, and have labels by which they are
@@ -16,14 +22,16 @@ Examples
 --------
 >>> import optrand
 >>> from matplotlib.figure import Figure
->>> page = Figure(figsize=(7, 3), layout="constrained")
+>>> page = Figure(figsize=(7, 3.5))
 >>> left, right = page.subplots(1, 2)
 >>> shape = pmf_figure(optrand.debiased_rr([0, 1, 2], 1.0), ax=left)
 >>> noise = pmf_figure(
 ...     optrand.baselines.Laplace(optrand.Interval(0, 2), 1.0), labels=[0, 1, 2], ax=right
 ... )
->>> len(shape.axes), len(noise.axes), len(page.axes)
-(3, 3, 6)
+>>> len(shape.axes), len(noise.axes), page.get_layout_engine() is not None
+(3, 3, True)
+>>> left.set_title("(a)").get_text()
+'(a)'
 """
 
 from typing import TYPE_CHECKING

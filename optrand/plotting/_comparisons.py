@@ -28,7 +28,7 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     """Draw the standard deviation against the bias, one curve per epsilon, with the bias penalty beside each mark.
 
     Every mark is proven to have the least variance for its bias. Lines between marks only lead the eye. The title
-    counts the rows that are not certified.
+    counts the rows that are not certified. If no row has a bias, the deviation is drawn against epsilon.
 
     Parameters
     ----------
@@ -58,28 +58,38 @@ def frontier_figure(sweep: Iterable[SweepRow], *, ax: Place = None) -> FigureBas
     proven = [row for row in rows if row.status == "certified"]
     if not proven:
         raise InvalidInput(f"none of {len(rows)} rows is certified: see their reasons")
+    unbiased = all(row.squared_bias <= LIMITS.bias_noise**2 * row.variance for row in proven)
     curves: dict[float, list[SweepRow]] = {}
     for row in sorted(proven, key=lambda row: (row.epsilon, row.bias_penalty)):
-        curves.setdefault(row.epsilon, []).append(row)
+        curves.setdefault(row.bias_penalty if unbiased else row.epsilon, []).append(row)
     with canvas(ax, (5.0, 3.4)) as figure:
         axes = figure.add_subplot()
-        for look, (epsilon, curve) in zip(looks(curves, "epsilons"), curves.items(), strict=True):
-            axes.plot(*_frontier(curve), label=f"ε = {epsilon:g}", **look)
-        axes.set(xlabel="root mean squared bias (label units)", ylabel="standard deviation (label units)")
+        kind = "bias penalties" if unbiased else "epsilons"
+        for look, (number, curve) in zip(looks(curves, kind), curves.items(), strict=True):
+            deviations = [math.sqrt(row.variance) for row in curve]
+            if unbiased:
+                name = "without bias" if math.isinf(number) else f"bias penalty {number:g}"
+                axes.plot([row.epsilon for row in curve], deviations, label=name, **look)
+            else:
+                axes.plot([math.sqrt(row.squared_bias) for row in curve], deviations, label=f"ε = {number:g}", **look)
+        axes.set_ylabel("standard deviation (label units)")
         axes.set_ylim(bottom=0)
         axes.margins(x=0.08)
-        _write_penalties(axes, list(curves.values()), inches(figure))
+        if unbiased:
+            budgets = sorted({row.epsilon for row in proven})
+            axes.set_xlabel("ε (nats)")
+            style.set_logarithmic(axes.xaxis, [budgets[place] for place in spread(len(budgets), LIMITS.budget_ticks)])
+            heading = "Least standard deviation without bias: "
+        else:
+            axes.set_xlabel("root mean squared bias (label units)")
+            _write_penalties(axes, list(curves.values()), inches(figure))
+            heading = "Least variance at the bias of each mark (numbers: bias penalty): "
         axes.grid()
         style.set_legend(figure, axes.lines)
-        heading = "Least variance at the bias of each mark (numbers: bias penalty): "
         heading += write_count(len(proven), "certified randomizer")
         heading += f", {len(rows) - len(proven):,} left out without a proof" if len(proven) < len(rows) else ""
         style.set_title(figure, heading)
     return figure
-
-
-def _frontier(curve: Sequence[SweepRow]) -> tuple[list[float], list[float]]:
-    return [math.sqrt(row.squared_bias) for row in curve], [math.sqrt(row.variance) for row in curve]
 
 
 def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float, float]) -> None:
@@ -88,7 +98,7 @@ def _write_penalties(axes: Axes, curves: list[list[SweepRow]], size: tuple[float
     y_unit = 72 * size[1] / float(np.ptp(axes.get_ylim()))
     taken: list[tuple[float, float]] = []
     for curve, line in zip(curves, axes.lines, strict=True):
-        for row, x, y in reversed(list(zip(curve, *_frontier(curve), strict=True))):
+        for row, (x, y) in reversed(list(zip(curve, np.asarray(line.get_xydata()).tolist(), strict=True))):
             # The smallest penalty stands below its mark: the next one is close to it.
             offset = (-3, -10) if row is curve[0] else (4, 2)
             place = x * x_unit + offset[0], y * y_unit + offset[1]

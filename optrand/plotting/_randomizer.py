@@ -19,14 +19,16 @@ from optrand.base._numerals import shown_above
 from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._released import Released
 from optrand.model._randomizer import Randomizer
 from optrand.plotting import _style as style
 from optrand.plotting import _table as tables
-from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, inches, number_texts, write_count
-from optrand.plotting._table import Cells, Drawable, Indices, Ranks, choose_ranks, drawn_table, has_means
+from optrand.plotting._style import INK, LIMITS, MARKS, Place, canvas, inches, label_texts, write_count
+from optrand.plotting._table import Cells, Drawable, Indices, Ranks, choose_ranks, class_names, drawn_table, has_means
 
 LABEL: Any = {"color": INK, "linewidth": 0.8, "linestyle": (0, (1, 2)), "zorder": 1}
-MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersize": 5, "linestyle": ""}
+# Above the white line of a break.
+MEAN: Any = {"color": INK, "marker": "^", "markerfacecolor": "white", "markersize": 5, "linestyle": "", "zorder": 7}
 
 
 @suggest_parameters
@@ -40,9 +42,10 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
 
     Parameters
     ----------
-    subject : Mechanism, Randomizer, or additive noise of optrand.baselines with `labels`
+    subject : Mechanism, release record, Randomizer, or additive noise of optrand.baselines with `labels`
     labels : array-like, optional
-        Labels that have a panel, by default at most six, evenly spread.
+        Labels that have a panel, by default at most six, evenly spread, and no more than the height has room for.
+        Classes are numbered from 0. A record shows the names of its classes.
 
     Examples
     --------
@@ -54,22 +57,32 @@ def pmf_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Place 
     5
     """
     table, means = drawn_table(subject, labels), has_means(subject)
-    shown = choose_ranks(table.labels, labels, LIMITS.panels)
-    names = number_texts(table.labels[shown])
-    with canvas(ax, (6.4, 1.0 + 0.85 * shown.size)) as figure:
+    wanted = choose_ranks(table.labels, labels, LIMITS.panels).size
+    with canvas(ax, (6.4, 1.0 + 0.85 * wanted)) as figure:
+        width, height = inches(figure)
+        room = height - (1.0 if width >= LIMITS.narrow else 1.5)
+        most = min(LIMITS.panels, max(1, int(room / LIMITS.panel_height + 1e-9)))
+        shown = choose_ranks(table.labels, labels, most)
+        classes = class_names(subject)
+        names = label_texts(table.labels, shown, classes)
         panels = figure.subplots(shown.size, 1, sharex=True, sharey=True, squeeze=False)[:, 0].tolist()
         for axes, name in zip(panels, names, strict=True):
-            axes.set_title(f"{'label' if means else 'class'} {name}", loc="left", pad=2)
-            axes.yaxis.set_major_locator(MaxNLocator(2))
+            axes.set_title(f"{'label' if means else 'class'} {name}", loc="left", pad=2, parse_math=False)
+            axes.yaxis.set_major_locator(MaxNLocator(2 if room >= LIMITS.low_panel * shown.size else 1))
         draw = _draw_density if table.n > LIMITS.stems else _draw_stems
         marks = draw(figure, panels, table, shown, means)
+        if classes and table.n <= LIMITS.stems:
+            style.tick_labels(panels[-1].xaxis, table.labels, width - 0.9, classes)
+        elif not means:
+            style.set_integer_ticks(panels[-1].xaxis)
         handles: list[Artist] = [Line2D([], [], label="the label", **LABEL)]
         if means:
             handles.append(Line2D([], [], label="mean output", **MEAN))
         style.set_legend(figure, handles + marks)
-        listed = ("Label " if len(shown) == 1 else "Labels ") + ", ".join(names)
-        listed += f" of {table.k:,}" if len(shown) < table.k else ""
-        style.set_title(figure, f"{listed}, ε = {table.epsilon:g}")
+        listed = ("Class", "Classes") if classes else ("Label", "Labels")
+        heading = f"{listed[shown.size > 1]} {', '.join(names)}"
+        heading += f" of {table.k:,}" if len(shown) < table.k else ""
+        style.set_title(figure, f"{heading}, ε = {table.epsilon:g}")
     return figure
 
 
@@ -86,8 +99,6 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
         every = np.concatenate((places, ranks.place(table.labels)))
     else:
         panels[-1].set_xlabel("output (label units)" if means else "class that is released")
-    if not means:
-        style.set_integer_ticks(panels[-1].xaxis)
     margin = 0.03 * float(np.ptp(every)) or 0.5
     panels[0].set_xlim(every.min() - margin, every.max() + margin)
     panels[0].set_ylim(0, 1.15 * float(table.matrix[shown].max()))
@@ -96,7 +107,7 @@ def _draw_stems(figure: FigureBase, panels: list[Axes], table: Randomizer, shown
     for axes, row, letters, label, mean in zip(panels, shown.tolist(), signature, rows, centres, strict=True):
         axes.axvline(label, label="the label", **LABEL)
         if means:
-            axes.plot(mean, 0, label="mean output", clip_on=False, zorder=4, **MEAN)
+            axes.plot(mean, 0, label="mean output", clip_on=False, **MEAN)
         _draw_letters(axes, places, table.matrix[row], letters, size)
     figure.supylabel("probability of the output")
     return [
@@ -133,7 +144,7 @@ def _draw_density(
         axes.stairs(density, edges, color=style.DARK, linewidth=0.8, label="density", zorder=2)
         axes.axvline(table.labels[row], label="the label", **LABEL)
         if means:
-            axes.plot(table.means[row], 0, label="mean output", clip_on=False, zorder=4, **MEAN)
+            axes.plot(table.means[row], 0, label="mean output", clip_on=False, **MEAN)
     panels[-1].set_xlabel("output (label units)")
     figure.supylabel("density of the output (per label unit)" if len(panels) > 2 else "density")
     return []
@@ -145,11 +156,12 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
 
     Rows are labels, and columns the outputs that occur, by rank. Shades are logarithmic, and dark if likely. The
     outline is the staircase signature: the entries inside are ``exp(epsilon)`` times those outside. Entries that are
-    neither have a mark of their own, as have zeros.
+    neither have a mark of their own, as have zeros, which are white. Shades range over five powers of ten at most:
+    anything less likely has the lightest.
 
     Parameters
     ----------
-    subject : Mechanism, Randomizer, or additive noise of optrand.baselines with `labels`
+    subject : Mechanism, release record, Randomizer, or additive noise of optrand.baselines with `labels`
     labels : array-like, optional
         Labels that have a tick, and rows of additive noise.
 
@@ -164,7 +176,9 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
     with canvas(ax, (6.4, 4.4)) as figure:
         width, height = inches(figure)
         axes = figure.subplots()
-        ranks = Ranks.of(table.outputs, width - 0.7, LIMITS.matrix)
+        classes = class_names(subject)
+        released = [classes[int(number)] for number in table.outputs] if classes else ()
+        ranks = Ranks.of(table.outputs, width - 0.7, LIMITS.matrix, names=released)
         edges, shown = ranks.cells(cells.columns)
         rows = tables.edges_of(cells.rows)
         mesh = _draw_heat(axes, edges, rows, _with_breaks(cells.chances, shown))
@@ -175,10 +189,10 @@ def matrix_figure(subject: Drawable, *, labels: ArrayLike | None = None, ax: Pla
             _write_chances(axes, mesh, ranks, table)
         ranks.draw(axes, "output (label units), by rank" if has_means(subject) else "class that is released")
         if labels is None:
-            style.tick_labels(axes.yaxis, table.labels, height - 1.5)
+            style.tick_labels(axes.yaxis, table.labels, height - 1.5, classes)
         else:
             ticks = choose_ranks(table.labels, labels, table.k)
-            axes.set_yticks(ticks, number_texts(table.labels[ticks]))
+            axes.set_yticks(ticks, label_texts(table.labels, ticks, classes), parse_math=False)
         axes.set_ylabel("label" if has_means(subject) else "class")
         style.add_log_scale(figure, mesh, axes, f"mean probability in {cells.size}" if cells.size else "probability")
         if handles:
@@ -198,8 +212,8 @@ def _with_breaks(chances: Floats, shown: Indices) -> np.ma.MaskedArray[Any, Any]
 
 def _draw_heat(axes: Axes, x: Floats, y: Floats, chances: np.ma.MaskedArray[Any, Any]) -> QuadMesh:
     norm = style.log_shades(np.ma.filled(chances, 0))
-    # Zeros stay white, and so do probabilities that are too small for a shade.
-    shades = style.PROBABILITIES.with_extremes(bad="white", under="white")
+    # Zeros alone are white: what is too small for a shade of its own has the lightest.
+    shades = style.PROBABILITIES.with_extremes(bad="white")
     axes.spines[:].set_visible(False)
     axes.set(xlim=x[[0, -1]], ylim=y[[0, -1]])
     return axes.pcolormesh(x, y, chances, cmap=shades, norm=norm, rasterized=True, label="probabilities")
@@ -236,15 +250,15 @@ def _write_chances(axes: Axes, mesh: QuadMesh, ranks: Ranks, table: Randomizer) 
 
 
 @suggest_parameters
-def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
+def joint_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBase:
     """Draw the joint distribution of label and noisy label as a heat map, with both margins ([B23], Figure 3).
 
     Labels and outputs stand by rank, one per row and column, or in groups if there are more than 150. The title states
-    the mean squared error of the exact table, rounded up.
+    the mean squared error of the exact table, rounded up. Shades are those of :func:`matrix_figure`.
 
     Parameters
     ----------
-    subject : Mechanism
+    subject : Mechanism or release record
         Its problem defines the prior.
 
     Raises
@@ -278,7 +292,8 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         low, high = diagonal[1][[0, -1]]
         heat.set_ylim(min(y[0], low - 0.5), max(y[-1], high + 0.5))
         _draw_margins(top, right, table, problem.prior, ranks)
-        ranks.draw(heat, "noisy label (label units), by rank", vertical=True)
+        line = " " if height >= LIMITS.narrow else "\n"
+        ranks.draw(heat, f"noisy label{line}(label units), by rank", vertical=True)
         style.tick_labels(heat.xaxis, table.labels, 0.6 * width)
         heat.set_xlabel("label")
         top.set_xlim(heat.get_xlim())
@@ -288,7 +303,7 @@ def joint_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
         style.set_legend(figure, [heat.lines[1]])
         size = f"{write_count(table.k, 'label')}, {write_count(table.n, 'output')}"
         # That of the exact table, whatever the loss of the problem is.
-        error = shown_above(subject.table.mean_squared_error(problem.prior), 6)
+        error = shown_above(tables.mechanism_in(subject).table.mean_squared_error(problem.prior), 6)
         style.set_title(figure, f"ε = {problem.epsilon:g}, {size}: mean squared error {error}")
     return figure
 
@@ -308,4 +323,6 @@ def _draw_margins(top: Axes, right: Axes, table: Randomizer, prior: Floats, rank
     top.tick_params(labelbottom=False, bottom=False)
     right.tick_params(labelleft=False, left=False)
     top.yaxis.set_major_locator(MaxNLocator(2))
-    right.xaxis.set_major_locator(MaxNLocator(1))
+    # Zero and the number beside it run together on a short axis.
+    narrow = inches(right.figure)[0] < LIMITS.narrow
+    right.xaxis.set_major_locator(MaxNLocator(1, prune="lower" if narrow else None))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -105,11 +106,22 @@ def _kept(p: Floats, epsilons: Iterable[float]) -> NDArray[np.intp]:
     return np.array([np.count_nonzero(kept_labels(p[np.newaxis], float(epsilon))) for epsilon in epsilons])
 
 
+def group_text(name: str) -> str:
+    """Write the name of a group as people do: the values of a record's JSON list, without its signs."""
+    try:
+        values = json.loads(name)
+    except ValueError:
+        return name
+    if not isinstance(values, list):
+        return name
+    return ", ".join("missing" if value is None else str(value) for value in values)
+
+
 def find_distinct(mechanisms: Mapping[str, Mechanism]) -> list[tuple[Mechanism, list[str]]]:
-    """Find the distinct mechanisms, each with the names of the groups that share it."""
+    """Find the distinct mechanisms, each with the names of the groups that share it, as people write them."""
     found: dict[str, tuple[Mechanism, list[str]]] = {}
     for name, mechanism in mechanisms.items():
-        found.setdefault(mechanism.digest, (mechanism, []))[1].append(name)
+        found.setdefault(mechanism.digest, (mechanism, []))[1].append(group_text(name))
     return list(found.values())
 
 
@@ -155,7 +167,7 @@ def groups_figure(mechanisms: Mapping[str, Mechanism], *, total: float | None = 
             text, longest = ", ".join(names), int(8 * inches(figure)[0])
             if len(text) > longest:
                 text = f"{text[: longest - 1]}… ({style.write_count(len(names), 'group')})"
-            left.set_title(text, loc="left")
+            left.set_title(text, loc="left", parse_math=False)
             left.set_ylabel("prior")
             right.set_ylabel("P(another class)" if classes else "std. dev.")
         for axes in panels[-1]:
@@ -177,7 +189,9 @@ def _noise(mechanism: Mechanism) -> Floats:
 
 
 @suggest_parameters
-def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: Place = None) -> FigureBase:
+def shares_figure(
+    histogram: Histogram, *, truth: ArrayLike | None = None, names: Sequence[object] = (), ax: Place = None
+) -> FigureBase:
     """Draw the unbiased share of every label in a release, in a band of two noise errors either way.
 
     Noise errors are those of the released table. Unbiased shares may be negative. The nearest histogram without
@@ -189,11 +203,13 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
         Result of :func:`optrand.estimate.histogram`.
     truth : (k,) array, optional
         Shares of the labels in the table itself, in an experiment.
+    names : sequence, optional
+        Names of the classes, such as :attr:`.ReleaseRecord.labels`, in place of their numbers.
 
     Raises
     ------
     InvalidInput
-        The true shares are not a histogram of the labels.
+        The true shares are not a histogram of the labels, or there is not one name for each.
 
     Notes
     -----
@@ -215,7 +231,9 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
     """
     expect(histogram, Histogram, "histogram", "that of optrand.estimate")
     labels, shares, errors = histogram.labels, histogram.shares, histogram.noise_errors
-    edges = line_edges(labels)
+    edges, words = line_edges(labels), style.short_names(names)
+    if words and len(words) != labels.size:
+        raise InvalidInput(f"there are {len(words)} names for {labels.size} labels, expected one for each")
     low, high = shares - LIMITS.errors * errors, shares + LIMITS.errors * errors
     with canvas(ax, (6.4, 3.4)) as figure:
         axes = figure.subplots()
@@ -229,9 +247,12 @@ def shares_figure(histogram: Histogram, *, truth: ArrayLike | None = None, ax: P
             axes.plot(labels, true, color=INK, marker="o", linestyle="", markersize=0.7 * mark, label="true shares")
         axes.axhline(0, color=INK, linewidth=0.6)
         margin = 0.04 * float(high.max() - low.min())
-        axes.set(xlabel="label", ylabel="share of the rows", xlim=edges[[0, -1]])
+        axes.set(xlabel="class" if words else "label", ylabel="share of the rows", xlim=edges[[0, -1]])
         axes.set_ylim(low.min() - margin, high.max() + margin)
-        style.set_integer_ticks(axes.xaxis)
+        if words:
+            style.tick_labels(axes.xaxis, labels, inches(figure)[0] - 0.9, words)
+        else:
+            style.set_integer_ticks(axes.xaxis)
         axes.grid()
         style.set_legend(figure, axes.get_legend_handles_labels()[0])
         heading = f"Shares of {style.write_count(labels.size, 'label')} from "

@@ -8,20 +8,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-from matplotlib.figure import Figure, FigureBase, SubFigure
+from matplotlib.figure import FigureBase
 
 from optrand.base._files import refuse_target, write_atomically
 from optrand.errors import InvalidInput, NotCertified
 from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._released import Released
 from optrand.plotting._randomizer import joint_figure, matrix_figure, pmf_figure
 from optrand.plotting._structure import dual_figure, flow_figure, phases_figure
-from optrand.plotting._style import STYLE
+from optrand.plotting._style import house_style, whole_figure
 
 UNDATED: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
 """Endings of a picture, and the metadata that keep the date out of each."""
 
-DRAWINGS: dict[str, Callable[[Mechanism], FigureBase]] = {
+DRAWINGS: dict[str, Callable[[Mechanism | Released], FigureBase]] = {
     "pmf": pmf_figure,
     "matrix": matrix_figure,
     "joint": joint_figure,
@@ -32,7 +32,7 @@ DRAWINGS: dict[str, Callable[[Mechanism], FigureBase]] = {
 """Pictures of a mechanism, by the names of their files."""
 
 
-def draw(name: str, mechanism: Mechanism) -> FigureBase | str:
+def draw(name: str, mechanism: Mechanism | Released) -> FigureBase | str:
     """Draw one of :data:`DRAWINGS`, or return the reason why this mechanism does not have it."""
     try:
         return DRAWINGS[name](mechanism)
@@ -60,16 +60,9 @@ def save_figure(figure: FigureBase, path: str | os.PathLike[str]) -> None:
 def render(figure: FigureBase, ending: str) -> bytes:
     """Return a picture, or the whole figure that it is a part of, in the format of an ending."""
     picture = io.BytesIO()
-    with matplotlib.rc_context(STYLE):
+    with house_style():
         whole_figure(figure).savefig(picture, format=ending[1:], dpi=200, metadata=UNDATED[ending])
     return picture.getvalue()
-
-
-def whole_figure(figure: FigureBase) -> Figure:
-    whole = figure.canvas.figure if isinstance(figure, SubFigure) else figure
-    if not isinstance(whole, Figure):
-        raise InvalidInput(f"figure is of type {type(figure).__name__}, expected a figure of matplotlib")
-    return whole
 
 
 def check_ending(path: str | os.PathLike[str]) -> str:
@@ -82,7 +75,7 @@ def check_ending(path: str | os.PathLike[str]) -> str:
 
 
 def gallery(
-    mechanism: Mechanism,
+    mechanism: Mechanism | Released,
     directory: str | os.PathLike[str],
     *,
     endings: tuple[str, ...] = (".png", ".pdf"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -22,26 +23,38 @@ from optrand import losses
 from optrand.base._validation import Floats, suggest_parameters
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._released import Released
 from optrand.model._problem import Dual, Grid, Problem
 from optrand.plotting import _style as style
 from optrand.plotting._style import DARK, INK, LIMITS, MIDDLE, Place, canvas, inches, line_edges, write_count
-from optrand.plotting._table import Ranks, drawn_table, group_edges, has_means, problem_of, wide_gaps
+from optrand.plotting._table import (
+    Flow,
+    Ranks,
+    class_names,
+    drawn_paths,
+    drawn_table,
+    group_edges,
+    has_means,
+    mechanism_in,
+    problem_of,
+    wide_gaps,
+)
 from optrand.solvers._gaps import price
-from optrand.studies._paths import Decomposable, Paths, decompose_paths
+from optrand.studies._paths import Paths
 
 
 @suggest_parameters
-def flow_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
+def flow_figure(subject: Flow, *, ax: Place = None) -> FigureBase:
     """Draw the flow on the line of labels: one arc for every column, over the labels that it favours.
 
     An output is ``exp(epsilon)`` times as likely for the labels under its arc as for all others. Arcs are as wide as
     their mass, the output's probability for the other labels, and as dark as their output is high. All labels are under
     equal mass, which makes the rows sum to one. If there are more than 40 arcs, those between equal groups of labels
-    are drawn as one.
+    are drawn as one, from where they begin to where they end on average.
 
     Parameters
     ----------
-    subject : Mechanism or Randomizer
+    subject : Mechanism, release record or Randomizer
         With interval columns (:func:`optrand.studies.decompose_paths`).
 
     Raises
@@ -56,11 +69,11 @@ def flow_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     >>> flow_figure(optrand.solve(problem)).get_suptitle()
     'The flow of a randomizer: 6 arcs over 4 labels, ε = 2'
     """
-    paths = decompose_paths(subject)
+    paths = drawn_paths(subject)
     bundles = Bundles.of(paths)
     with canvas(ax, (6.4, 3.6)) as figure:
         axes, width = figure.add_subplot(), inches(figure)[0]
-        low, high = float(paths.outputs[0]), float(paths.outputs[-1])
+        low, high = float(bundles.outputs.min()), float(bundles.outputs.max())
         norm = Normalize(low, high) if low < high else Normalize(low - 1, high + 1)
         drawn = ScalarMappable(norm, style.OUTPUTS)
         # Long arcs first: short ones lie under them, and would be hidden.
@@ -74,16 +87,17 @@ def flow_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
             lines = LineCollection(list(curves), colors=colours, linewidths=widths + rim, label=name, capstyle="butt")
             axes.add_collection(lines)
         axes.axhline(0, color=INK, linewidth=0.8)
-        style.tick_labels(axes.xaxis, paths.labels, width - 1)
+        classes = class_names(subject)
+        style.tick_labels(axes.xaxis, paths.labels, width - 1, classes)
         k = paths.flow.k
-        axes.set(xlabel="label", xlim=(-0.5 - 0.02 * k, k - 0.5 + 0.02 * k), yticks=[])
+        axes.set(xlabel="class" if classes else "label", xlim=(-0.5 - 0.02 * k, k - 0.5 + 0.02 * k), yticks=[])
         axes.set_ylim(0, 1.06 * float(curves[:, :, 1].max()))
         axes.spines[:].set_visible(False)
         bar = figure.colorbar(drawn, ax=axes, location="right", aspect=25, pad=0.02)
         bar.outline.set_visible(False)
         bar.set_label("output (label units)" if bundles.grouped == 1 else "mean output (label units)")
         style.set_legend(figure, _mass_legend(float(bundles.masses.max()), widest))
-        heading = f"The flow of a randomizer: {write_count(paths.flow.masses.size, 'arc')} over "
+        heading = f"The flow of a randomizer: {write_count(bundles.arcs, 'arc')} over "
         heading += f"{write_count(k, 'label')}, ε = {math.log(paths.ratio):g}"
         if bundles.grouped > 1:
             heading += f"\nin {bundles.masses.size:,} bundles, between groups of up to {bundles.grouped:,} labels"
@@ -109,6 +123,7 @@ class Bundles:
     ends: Floats
     outputs: Floats  # means over the masses
     masses: Floats  # probabilities for a label that the arc does not favour
+    arcs: int  # in all bundles
     grouped: int  # largest number of nodes that make one end; 1 if all arcs are drawn
 
     @classmethod
@@ -116,30 +131,30 @@ class Bundles:
         """Gather the arcs of a flow."""
         flow = paths.flow
         masses = (flow.masses * paths.ratio.denominator / flow.total(paths.ratio)).astype(np.float64)
-        separate = flow.masses.size <= LIMITS.arcs
-        edges = group_edges(flow.k + 1, flow.k + 1 if separate else LIMITS.arc_groups)
-        middles = (edges[:-1] + edges[1:] - 1) / 2 - 0.5
-        ends = np.stack([np.searchsorted(edges, nodes, side="right") - 1 for nodes in (flow.first, flow.last + 1)])
-        if separate:
-            keys, which = ends, np.arange(flow.masses.size)
-        else:
-            keys, which = np.unique(ends, axis=1, return_inverse=True)
+        seen = float(paths.ratio) * masses >= LIMITS.least
+        masses = masses[seen]
+        outputs = paths.outputs[flow.at[seen]]
+        nodes = np.stack((flow.first, flow.last + 1))[:, seen]
+        if masses.size <= LIMITS.arcs:
+            return cls(nodes[0] - 0.5, nodes[1] - 0.5, outputs, masses, masses.size, 1)
+        # The ends of the line are nodes of many arcs, and are in no group.
+        edges = np.concatenate(([0], 1 + group_edges(flow.k - 1, LIMITS.arc_groups - 2), [flow.k + 1]))
+        groups = np.searchsorted(edges, nodes, side="right")
+        which = np.unique(groups, axis=1, return_inverse=True)[1]
         total = np.bincount(which, masses).astype(np.float64)
-        outputs = (np.bincount(which, masses * paths.outputs[flow.at]) / total).astype(np.float64)
-        return cls(middles[keys[0]], middles[keys[1]], outputs, total, int(np.diff(edges).max()))
+        begins, ends, means = (np.bincount(which, masses * each) / total for each in (*nodes, outputs))
+        return cls(begins - 0.5, ends - 0.5, means, total, masses.size, int(np.diff(edges).max()))
 
     def curves(self) -> Floats:
         """Return half ellipses, as high as the square root of their span; shape ``(arcs, points, 2)``."""
         turn = np.linspace(0, np.pi, LIMITS.arc_points)
         half = (self.ends - self.begins)[:, np.newaxis] / 2
         centre = (self.ends + self.begins)[:, np.newaxis] / 2
-        # An arc within one group begins where it ends: a needle, as low as the shortest arc there is.
-        height = np.sqrt(np.maximum(2 * half, self.grouped / 2))
-        return np.stack((centre - half * np.cos(turn), height * np.sin(turn)), axis=2)
+        return np.stack((centre - half * np.cos(turn), np.sqrt(2 * half) * np.sin(turn)), axis=2)
 
 
 @suggest_parameters
-def phases_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
+def phases_figure(subject: Flow, *, ax: Place = None) -> FigureBase:
     """Draw a randomizer as a mixture of randomized responses on bins: bins and outputs against a public random number.
 
     The public number is drawn uniformly, independently of the label. Each number has a partition of the labels into
@@ -149,7 +164,7 @@ def phases_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
 
     Parameters
     ----------
-    subject : Mechanism or Randomizer
+    subject : Mechanism, release record or Randomizer
         With interval columns (:func:`optrand.studies.decompose_paths`).
 
     Raises
@@ -166,7 +181,7 @@ def phases_figure(subject: Decomposable, *, ax: Place = None) -> FigureBase:
     """
     if not has_means(subject):
         raise InvalidInput("classes have no order, and so no bins: draw a pmf or the matrix")
-    paths = decompose_paths(subject)
+    paths = drawn_paths(subject)
     edges, borders, outputs = _strips(paths)
     with canvas(ax, (6.4, 3.8)) as figure:
         axes = figure.add_subplot()
@@ -233,7 +248,7 @@ def _caption(paths: Paths, drawn: int) -> str:
 
 
 @suggest_parameters
-def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
+def dual_figure(subject: Mechanism | Released, *, ax: Place = None) -> FigureBase:
     r"""Draw the dual certificate: the price of the best column at each output, which is zero at the outputs.
 
     .. math:: f(v) = \sum_y h_y(v) + (E - 1) \sum_y \min(h_y(v), 0), \qquad
@@ -241,12 +256,12 @@ def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
 
     If :math:`f` is nowhere negative, no private randomizer loses less than the bound of the multipliers. One that
     attains it has outputs only where :math:`f = 0` (``docs/mathematics.md``, section 2). The title states how far below
-    zero the curve may reach, and bounds of the optimum, as certified and rounded outward. The curve is drawn from
-    floats, around the outputs. If these lie far apart, the axis is broken, and the curve rises out of the picture.
+    zero the curve may reach, the bound of the optimum, rounded outward, and the gap, as certified. The curve is drawn
+    from floats, around the outputs. If these lie far apart, the axis is broken, and the curve rises out of the picture.
 
     Parameters
     ----------
-    subject : Mechanism
+    subject : Mechanism or release record
         With a dual.
 
     Raises
@@ -258,32 +273,33 @@ def dual_figure(subject: Mechanism, *, ax: Place = None) -> FigureBase:
     --------
     >>> from optrand.closed_forms import debiased_rr
     >>> print(dual_figure(debiased_rr([0, 1], 1.0)).get_suptitle())
-    ε = 1, 2 labels: f(v) ≥ 0 for every allowed v
-    so the optimum lies between 0.460336797103896 and 0.460336797103897
+    ε = 1, 2 labels: f(v) ≥ 0 everywhere
+    so the optimum is at least 0.460336, gap 2.5·10⁻¹⁶
     """
-    problem = problem_of(subject)
-    if subject.dual is None:
+    problem, mechanism = problem_of(subject), mechanism_in(subject)
+    if mechanism.dual is None:
         raise InvalidInput("there is no dual, and so no proof to draw: solve the problem again")
-    outputs, proof = drawn_table(subject).outputs, subject.certificate
+    outputs, proof = drawn_table(mechanism).outputs, mechanism.certificate
     with np.errstate(over="ignore"):
-        lowest = price(problem, subject.dual).lowest
+        lowest = price(problem, mechanism.dual).lowest
     if not math.isfinite(lowest):
         raise InvalidInput("the dual is too large: its prices leave the range of floats, solve the problem again")
     with canvas(ax, (6.4, 3.4)) as figure:
-        _draw_prices(figure, problem, subject.dual, outputs)
+        _draw_prices(figure, problem, mechanism.dual, outputs, class_names(subject))
         bound = "no optimum is certified"
         if math.isfinite(proof.gap):
-            # One digit more than the ends of the range share, 3 to 15.
-            digits = min(15, max(3, 2 - math.floor(math.log10(proof.gap)))) if proof.gap > 0 else 15
-            bound = f"so the optimum lies between {style.below(proof.lower, digits)} and "
-            bound += style.above(proof.upper, digits)
+            upward = problem.loss == losses.zero_one
+            bound = f"at most {style.above(proof.upper, 6)}" if upward else f"at least {style.below(proof.lower, 6)}"
+            bound = f"so the optimum is {bound}, gap {style.above(proof.gap, 2)}"
         heading = f"ε = {problem.epsilon:g}, {write_count(problem.k, 'label')}: f(v) ≥ "
-        heading += f"{style.below(min(0.0, lowest), 2)} for every allowed v\n{bound}"
+        heading += f"{style.below(min(0.0, lowest), 2)} everywhere\n{bound}"
         style.set_title(figure, heading)
     return figure
 
 
-def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floats) -> None:
+def _draw_prices(
+    figure: FigureBase, problem: Problem, dual: Dual, outputs: Floats, classes: Sequence[str] = ()
+) -> None:
     """Draw the curve, on an axis that is broken between outputs that lie far apart, and the outputs below it."""
     axes, width = figure.add_subplot(), inches(figure)[0]
     grid = problem.outputs.values if isinstance(problem.outputs, Grid) else None
@@ -300,7 +316,9 @@ def _draw_prices(figure: FigureBase, problem: Problem, dual: Dual, outputs: Floa
         ranks.draw(axes, "output v (label units)")
     else:
         axes.set_xlabel("output v (label units)" if problem.loss != losses.zero_one else "class v that is released")
-        if grid is not None:
+        if classes:
+            style.tick_labels(axes.xaxis, problem.labels, width - 0.9, classes)
+        elif grid is not None:
             axes.locator_params(axis="x", integer=bool((grid == np.rint(grid)).all()))
     look: Any = {"color": "#434e6c", "label": "price of the best column", "linewidth": 1.0}
     if grid is not None:

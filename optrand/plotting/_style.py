@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import matplotlib
 import numpy as np
@@ -16,8 +16,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
-from matplotlib.figure import Figure, FigureBase
+from matplotlib.figure import Figure, FigureBase, SubFigure
+from matplotlib.gridspec import GridSpecFromSubplotSpec, SubplotSpec
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.transforms import Bbox, BboxTransformTo, TransformedBbox
 from numpy.typing import NDArray
 
 from optrand.base._numerals import shown_above, shown_below
@@ -25,7 +27,7 @@ from optrand.base._validation import Floats, check_epsilon, expect
 from optrand.errors import InvalidInput
 
 Place = Axes | FigureBase | None
-"""Axes that the picture replaces, a figure or a part of one, or None for a new figure."""
+"""Axes whose place the picture takes, a figure or a part of one, or None for a new figure."""
 
 INK = "#1a1a1a"
 DARK = "#00224e"
@@ -33,8 +35,18 @@ MIDDLE = "#707070"
 LIGHT = "#d3d6de"
 
 STYLE: Any = {
-    # This font comes with matplotlib, so that a picture is the same on every machine.
-    "font.family": ["DejaVu Sans"],
+    # Paper is white, whatever the style of the session: inks and shades are made for it.
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "savefig.facecolor": "auto",
+    "text.color": "black",
+    "axes.labelcolor": "black",
+    "axes.titlecolor": "auto",
+    "xtick.color": "black",
+    "ytick.color": "black",
+    "xtick.labelcolor": "inherit",
+    "ytick.labelcolor": "inherit",
+    "legend.labelcolor": "None",
     "font.size": 8,
     "figure.titlesize": 8,
     "figure.labelsize": 8,
@@ -105,6 +117,9 @@ class Limits:
     break_room: float = 0.4  # inches
 
     panels: int = 6  # labels, or mechanisms of groups, with a panel each
+    panel_height: float = 0.55  # inches, with its title
+    low_panel: float = 0.5  # inches below which its axis has one tick
+    narrow: float = 4.0  # inches of a picture below which legends take several lines, and margins have one tick
     stems: int = 250  # outputs with one stem each; a larger number is drawn as a density
     crowded: float = 4.0  # points of print between stems below which outputs stand by rank
     density_bins: int = 120  # groups of outputs
@@ -125,6 +140,7 @@ class Limits:
     curve_points: int = 800  # of a price, beside the outputs
     unbroken: int = 12  # outputs below which the axis of a price has no breaks
     whole_grid: int = 60  # size of a grid that is drawn whole
+    least: float = 1e-9  # largest probability of an output, or weight of a component, below which it is left out
     price_noise: float = 1e-13  # share of the multipliers below which a price is rounding
 
     bias_noise: float = 1e-7  # share of the deviation below which a bias is rounding
@@ -143,20 +159,73 @@ LIMITS = Limits()
 @contextmanager
 def canvas(ax: Place, size: tuple[float, float]) -> Iterator[FigureBase]:
     """Open a figure of `size` inches in :data:`STYLE`, or the figure that takes the place of `ax`."""
-    with matplotlib.rc_context(STYLE):
+    with house_style():
         yield Figure(figsize=size, layout="constrained") if ax is None else _figure_at(ax)
 
 
+@contextmanager
+def house_style() -> Iterator[None]:
+    """Set :data:`STYLE`, with the session's font. DejaVu Sans, which comes with matplotlib, has the other glyphs."""
+    family = list(matplotlib.rcParams["font.family"])
+    if family != matplotlib.rcParamsDefault["font.family"]:
+        family.append("DejaVu Sans")
+    with matplotlib.rc_context({**STYLE, "font.family": family}):
+        yield
+
+
 def _figure_at(ax: object) -> FigureBase:
-    if isinstance(ax, FigureBase):
-        return ax
+    figure = ax if isinstance(ax, FigureBase) else _part_at(ax)
+    whole = whole_figure(figure)
+    if whole.get_layout_engine() is None:
+        whole.set_layout_engine("constrained")
+    figure.set_facecolor("white")
+    return figure
+
+
+class _Taken(GridSpecFromSubplotSpec):
+    """Place of axes that a picture took: a line for the axes, which keep their title, and the picture below it."""
+
+    part: SubFigure
+
+
+def _part_at(ax: object) -> SubFigure:
+    """Return an empty part of the figure in the place of `ax`. A picture that stands there is cleared."""
     if not isinstance(ax, Axes):
         raise InvalidInput(f"ax is of type {type(ax).__name__}, expected Axes or a figure of matplotlib, or None")
     place, figure = ax.get_subplotspec(), ax.get_figure()
     if place is None or figure is None:
         raise InvalidInput("ax has no place in a grid, which the picture could take: make it with plt.subplots")
-    ax.remove()
-    return figure.add_subfigure(place)
+    grid = place.get_gridspec()
+    if isinstance(grid, _Taken):
+        grid.part.clear()
+        return grid.part
+    taken = _Taken(2, 1, place, height_ratios=[1e-3, 1])
+    ax.set_subplotspec(taken[0])
+    ax.set_axis_off()
+    taken.part = figure.add_subfigure(taken[1])
+    # Until the figure is laid out, matplotlib takes a grid in a grid for one in the whole figure.
+    taken.part.bbox_relative.set(_box(place))
+    return taken.part
+
+
+def _box(place: SubplotSpec) -> Bbox:
+    """Return the box of a place in a grid, or in a grid in a grid, as shares of the figure."""
+    outer, grid = place.get_topmost_subplotspec(), place.get_gridspec()
+    x, y = (np.cumsum(np.append(0.0, ratios)) for ratios in (grid.get_width_ratios(), grid.get_height_ratios()))
+    columns, rows = place.colspan, place.rowspan
+    corners = [
+        [x[columns.start] / x[-1], 1 - y[rows.stop] / y[-1]],
+        [x[columns.stop] / x[-1], 1 - y[rows.start] / y[-1]],
+    ]
+    box = Bbox(corners)
+    return box if outer is place else TransformedBbox(box, BboxTransformTo(_box(outer))).frozen()
+
+
+def whole_figure(figure: FigureBase) -> Figure:
+    whole = figure.canvas.figure if isinstance(figure, SubFigure) else figure
+    if not isinstance(whole, Figure):
+        raise InvalidInput(f"figure is of type {type(figure).__name__}, expected a figure of matplotlib")
+    return whole
 
 
 def inches(figure: FigureBase) -> tuple[float, float]:
@@ -180,7 +249,8 @@ def side_by_side(figure: FigureBase, count: int, shared: str = "") -> list[Axes]
 def set_title(figure: FigureBase, title: str) -> None:
     """Set the title of a picture, with line breaks that fit its width and leave no short last line."""
     letters = int(LIMITS.title_letters * inches(figure)[0])
-    figure.suptitle("\n".join(_break_line(line, letters) for line in title.split("\n")))
+    # Names of classes and groups may have dollar signs, between which there is no formula.
+    figure.suptitle("\n".join(_break_line(line, letters) for line in title.split("\n")), parse_math=False)
 
 
 def _break_line(line: str, letters: int) -> str:
@@ -220,13 +290,13 @@ def looks(names: Collection[object], kind: str) -> list[dict[str, Any]]:
     """Return one look per curve, no two with the same marker, so that they are distinguishable without colour."""
     if not 1 <= len(names) <= len(MARKERS):
         raise InvalidInput(f"{len(names)} {kind} for one picture, expected 1 to {len(MARKERS)}: draw several pictures")
-    # Shades of cividis, neighbours far apart in lightness.
-    shades = (DARK, "#8a8678", "#434e6c", "#b9a63f")
+    # Shades of cividis, and beyond four curves others; neighbours are far apart in lightness.
+    shades = (DARK, "#8a8678", "#434e6c", "#b9a63f", "#6b1d2f", "#7fb0d6", "#a3521b", "#c9a0b8")
     lines = ("-", "--", "-.", ":")
     return [
         {
             "color": shades[i % len(shades)],
-            "linestyle": lines[(i + i // len(shades)) % len(lines)],
+            "linestyle": lines[(i + i // len(lines)) % len(lines)],
             "marker": marker,
             "markerfacecolor": "white" if i % 2 else shades[i % len(shades)],
         }
@@ -238,12 +308,26 @@ def set_logarithmic(axis: Axis, ticks: Sequence[float] = ()) -> None:
     """Make an axis logarithmic, with plain numbers at `ticks`, or at 1, 2 and 5 times powers of ten."""
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log")  # type: ignore[attr-defined]
     low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 1000 * low else (1,)))
+    axis.set_major_locator(_LogTicks(subs=(1, 2, 5) if high < 1000 * low else (1,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
     axis.set_minor_formatter(NullFormatter())
     axis.set_tick_params(which="minor", length=0)
     if ticks:
         axis.set_ticks(list(ticks))
+
+
+class _LogTicks(LogLocator):
+    """Ticks of a logarithmic axis at 1, 2 and 5 times powers of ten, or fewer if the axis is upright and short."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        """Return the ticks, those inside few enough that their labels do not overlap."""
+        ticks, axes = np.asarray(super().tick_values(vmin, vmax)), cast(Axis, self.axis).axes
+        seen = ticks[(ticks >= vmin) & (ticks <= vmax)]
+        room = 1 + int(axes.bbox.height / cast(Figure, axes.get_figure()).dpi / LIMITS.tick_line)
+        if seen.size <= room or self.axis is axes.xaxis:
+            return ticks
+        tens = seen[np.isclose(np.log10(seen), np.rint(np.log10(seen)))]
+        return tens if 2 <= tens.size <= room else seen[:: -(-seen.size // room)]
 
 
 def set_integer_ticks(axis: Axis) -> None:
@@ -297,19 +381,30 @@ def spread(count: int, most: int) -> NDArray[np.intp]:
     return np.linspace(0, count - 1, size).round().astype(np.intp)
 
 
-def tick_labels(axis: Axis, labels: Floats, length: float) -> None:
+def tick_labels(axis: Axis, labels: Floats, length: float, names: Sequence[str] = ()) -> None:
     """Put a tick at the rank of every label, or of every second, fifth, tenth, … one, if `length` inches are short.
 
-    The first label always has one, however small the picture is.
+    The first label always has one, however small the picture is. Ticks show `names` if there are any.
     """
     horizontal = axis.axis_name == "x"  # type: ignore[attr-defined]
-    longest = max(map(len, number_texts(labels[[0, -1]]) if labels.size > 1 else ["0"]))
+    longest = max(map(len, names or (number_texts(labels[[0, -1]]) if labels.size > 1 else ["0"])))
     fitting = max(1.0, length / (LIMITS.tick_letter * (longest + 1.5) if horizontal else LIMITS.tick_line))
     step = next(
         size * 10**power for power in range(12) for size in (1, 2, 5) if labels.size <= fitting * size * 10**power
     )
     ranks = np.arange(0, labels.size, step)
-    axis.set_ticks(ranks, number_texts(labels[ranks]))
+    axis.set_ticks(ranks, label_texts(labels, ranks, names), parse_math=False)
+
+
+def label_texts(labels: Floats, ranks: NDArray[np.intp], names: Sequence[str] = ()) -> list[str]:
+    """Return the names of some labels, or their numbers if there are no names."""
+    return [names[rank] for rank in ranks.tolist()] if names else number_texts(labels[ranks])
+
+
+def short_names(names: Iterable[object]) -> tuple[str, ...]:
+    """Return the names of classes as texts of at most 16 letters."""
+    texts = ("missing" if name is None else str(name) for name in names)
+    return tuple(f"{text[:15]}…" if len(text) > 16 else text for text in texts)
 
 
 def line_edges(numbers: Floats) -> Floats:
@@ -326,11 +421,13 @@ def add_log_scale(figure: FigureBase, mesh: Any, axes: Axes | list[Axes], name: 
     low, high = mesh.norm.vmin, mesh.norm.vmax
     count = 5 if inches(figure)[0] >= 4 else 3
     ticks = np.geomspace(low, high, count) if high > 1.2 * low else np.array([math.sqrt(low * high)])
-    bar = figure.colorbar(mesh, ax=axes, location="bottom", aspect=35, pad=0.02)
+    clipped = bool((mesh.get_array() < low).any())
+    extend = "min" if clipped else "neither"
+    bar = figure.colorbar(mesh, ax=axes, location="bottom", aspect=35, pad=0.02, extend=extend)
     bar.set_ticks(ticks.tolist(), labels=[plain(float(f"{tick:.2g}")) for tick in ticks])
     bar.minorticks_off()
     bar.outline.set_visible(False)
-    bar.set_label(name)
+    bar.set_label(f"{name} (lightest: that or less, not 0)" if clipped else name)
 
 
 def log_shades(amounts: Floats) -> LogNorm:

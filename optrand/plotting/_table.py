@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,26 +18,43 @@ from optrand.base._validation import Floats, check_values
 from optrand.baselines._additive import Additive, LatticeAdditive
 from optrand.errors import InvalidInput
 from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._released import Released
 from optrand.model._problem import Problem
 from optrand.model._randomizer import Randomizer
 from optrand.model._table import Table
-from optrand.plotting._style import INK, LIMITS, number_texts, spread
+from optrand.plotting._style import INK, LIMITS, label_texts, number_texts, short_names, spread
 from optrand.studies._adaptive import lattice_around
-from optrand.studies._paths import Decomposable, merge_neighbours
+from optrand.studies._paths import Decomposable, Paths, decompose_paths, merge_neighbours
 
-Drawable = Decomposable | Additive
-"""Mechanism, randomizer, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
+Flow = Decomposable | Released
+"""Mechanism, that of a release, or randomizer: its interval columns can be drawn as a flow."""
+
+Drawable = Flow | Additive
+"""All of these, or additive noise of :mod:`optrand.baselines`, which is drawn for some of its labels."""
 
 Indices = NDArray[np.intp]
 
 
+def mechanism_in(subject: Any) -> Any:
+    """Return the mechanism of a release, and any other subject as it is."""
+    return subject.mechanism if isinstance(subject, Released) else subject
+
+
+def class_names(subject: object) -> tuple[str, ...]:
+    """Return the declared names of the classes of a release, shortened, or nothing if labels are numbers."""
+    if not isinstance(subject, Released) or has_means(subject):
+        return ()
+    return short_names(getattr(subject, "labels", ()))
+
+
 def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomizer:
-    """Return the table to draw, without outputs that never occur.
+    """Return the table to draw, without outputs that are next to impossible under every label, below 1e-9.
 
     Columns that a mechanism splits between neighbouring floats are drawn as one
     (:func:`optrand.studies._paths.merge_neighbours`). Additive noise is rounded to a fine grid, or to values of its
     lattice, for those `labels`.
     """
+    subject = mechanism_in(subject)
     if isinstance(subject, Additive):
         return _round_noise(subject, labels)
     if isinstance(subject, Mechanism) and subject.arcs is not None:
@@ -47,7 +65,20 @@ def drawn_table(subject: Drawable, labels: ArrayLike | None = None) -> Randomize
         raise InvalidInput(
             f"a picture needs a mechanism, a Randomizer or additive noise, not a {type(subject).__name__}"
         )
-    return table.without_unused_outputs()
+    if table.arcs is None:
+        used = table.matrix.max(axis=0) >= LIMITS.least
+        return Randomizer(table.labels, table.outputs[used], table.matrix[:, used], table.epsilon)
+    # An arc of its own output, as nearly all are, has this as its largest probability.
+    highest = np.exp(table.epsilon) * table.arcs.masses
+    return Randomizer.of_arcs(table.labels, table.arcs.only(highest >= LIMITS.least), table.epsilon)
+
+
+def drawn_paths(subject: Flow) -> Paths:
+    """Return the components to draw, without those of a weight below 1e-9, which is added to that of a neighbour."""
+    paths = decompose_paths(mechanism_in(subject))
+    kept = [number for number, weight in enumerate(paths.weights) if weight >= LIMITS.least]
+    phases = (*(paths.phases[number] for number in kept), paths.phases[-1])
+    return replace(paths, phases=phases, bins=paths.bins[kept])
 
 
 def _round_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
@@ -67,6 +98,7 @@ def _round_noise(subject: Additive, labels: ArrayLike | None) -> Randomizer:
 
 
 def problem_of(subject: object) -> Problem:
+    subject = mechanism_in(subject)
     if not isinstance(subject, Mechanism):
         raise InvalidInput(f"this picture shows a prior too: it needs a mechanism, not a {type(subject).__name__}")
     return subject.problem
@@ -74,7 +106,7 @@ def problem_of(subject: object) -> Problem:
 
 def has_means(subject: object) -> bool:
     """Check that the outputs are numbers, and not the names of classes."""
-    problem = getattr(subject, "problem", None)
+    problem = getattr(mechanism_in(subject), "problem", None)
     return not (isinstance(problem, Problem) and problem.loss == losses.zero_one)
 
 
@@ -177,9 +209,10 @@ class Ranks:
     places: Floats  # where each output stands
     breaks: Indices  # ranks before the breaks
     length: float  # inches
+    names: Sequence[str] = ()  # of the outputs, if they are classes with names
 
     @classmethod
-    def of(cls, outputs: Floats, length: float, most: int, *, even: bool = True) -> Ranks:
+    def of(cls, outputs: Floats, length: float, most: int, *, even: bool = True, names: Sequence[str] = ()) -> Ranks:
         """Place outputs on an axis of `length` inches, without breaks if more than `most` are drawn in groups."""
         breaks = wide_gaps(outputs) if outputs.size <= most else np.array([], dtype=np.intp)
         room = LIMITS.break_room * outputs.size / max(length - LIMITS.break_room * breaks.size, 0.3 * length)
@@ -188,7 +221,7 @@ class Ranks:
             for part in np.split(np.arange(outputs.size), breaks + 1):
                 scaled = (outputs[part] - outputs[part[0]]) / (np.ptp(outputs[part]) or 1.0)
                 places[part] = part[0] + (part.size - 1) * scaled
-        return cls(outputs, places + room * np.searchsorted(breaks, np.arange(outputs.size)), breaks, length)
+        return cls(outputs, places + room * np.searchsorted(breaks, np.arange(outputs.size)), breaks, length, names)
 
     def place(self, values: Floats) -> Floats:
         """Return where numbers stand: in proportion between two outputs, or a little beyond the first or the last."""
@@ -216,7 +249,7 @@ class Ranks:
         """Name an axis, with ticks at outputs, and mark its breaks."""
         axis: Axis = axes.yaxis if vertical else axes.xaxis
         ticks = self._ticks(vertical=vertical)
-        axis.set_ticks(self.places[ticks], self._texts(ticks))
+        axis.set_ticks(self.places[ticks], self._texts(ticks), parse_math=False)
         axis.set_label_text(name)
         transform = axes.get_yaxis_transform() if vertical else axes.get_xaxis_transform()
         look: Any = {"transform": transform, "clip_on": False, "color": INK, "label": "_break"}
@@ -228,6 +261,8 @@ class Ranks:
             axes.plot(*line, **look, linestyle="", marker=slash, markersize=6, markeredgewidth=0.7, zorder=6)
 
     def _texts(self, ticks: Indices) -> list[str]:
+        if self.names:
+            return label_texts(self.outputs, ticks, self.names)
         return number_texts(self.outputs[ticks], float(np.ptp(self.outputs)) / 100)
 
     def _ticks(self, *, vertical: bool) -> Indices:

@@ -17,12 +17,13 @@ from optrand.base._numerals import shown_above, shown_below, shown_spent
 from optrand.certificates._certificate import Certificate, certify
 from optrand.errors import missing_extra
 from optrand.mechanism._mechanism import Mechanism
+from optrand.mechanism._released import Released
 from optrand.model._problem import Problem, in_words
 from optrand.plotting._releases import find_distinct, groups_figure
-from optrand.plotting._saving import DRAWINGS, draw, render, whole_figure
-from optrand.plotting._style import LIMITS, above, number_texts, spread, write_count
+from optrand.plotting._saving import DRAWINGS, draw, render
+from optrand.plotting._style import LIMITS, above, label_texts, spread, whole_figure, write_count
+from optrand.plotting._table import class_names, drawn_table
 from optrand.sampling._priors import BudgetSplit
-from optrand.studies._paths import count_outputs
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -43,7 +44,12 @@ class Numbers(NamedTuple):
 
 
 def report_page(
-    mechanism: Mechanism, certificate: Certificate, *, name: str = "mechanism.json", parts: BudgetSplit | None = None
+    mechanism: Mechanism,
+    certificate: Certificate,
+    *,
+    name: str = "mechanism.json",
+    parts: BudgetSplit | None = None,
+    record: Released | None = None,
 ) -> str:
     """Write the page of one mechanism, a whole HTML document: certificate, budget, labels and pictures.
 
@@ -59,6 +65,8 @@ def report_page(
         File that readers are to verify.
     parts : BudgetSplit, optional
         Budgets of the prior and of the labels of the release that the mechanism drew. The page then states their total.
+    record : ReleaseRecord, optional
+        Record of that release, for the names of its classes.
 
     Examples
     --------
@@ -75,12 +83,12 @@ def report_page(
         title = f"A release of {labels} at a total of ε = {shown_above(parts.total, 6)}"
     return _render(
         title,
-        mechanism=_describe(mechanism, certificate),
+        mechanism=_describe(mechanism, certificate, classes=class_names(record)),
         file=_quote(name),
         budget=budget_facts(mechanism, parts),
         odds=odds(mechanism),
         total=None if parts is None else repr(parts.total),
-        pictures=[(name, _picture(draw(name, mechanism))) for name in DRAWINGS],
+        pictures=[(name, _picture(draw(name, mechanism if record is None else record))) for name in DRAWINGS],
     )
 
 
@@ -125,8 +133,10 @@ def _render(title: str, **content: object) -> str:
     return page.render(title=title, **content) + "\n"
 
 
-def _describe(mechanism: Mechanism, proof: Certificate, groups: Sequence[str] = ()) -> dict[str, object]:
-    facts, numbers = certificate_facts(mechanism, proof), label_numbers(mechanism)
+def _describe(
+    mechanism: Mechanism, proof: Certificate, groups: Sequence[str] = (), classes: Sequence[str] = ()
+) -> dict[str, object]:
+    facts, numbers = certificate_facts(mechanism, proof), label_numbers(mechanism, classes)
     return {"verdict": verdict(proof), "facts": facts, "numbers": numbers, "names": groups}
 
 
@@ -161,8 +171,8 @@ def certificate_facts(mechanism: Mechanism, proof: Certificate) -> Facts:
     problem = mechanism.problem
     proven = math.isfinite(proof.gap)
     optimum = f"between {shown_below(proof.lower)} and {shown_above(proof.upper)}" if proven else "no range was proven"
-    drawn = count_outputs(mechanism)
-    merged = f"; {drawn:,} in the pictures, where two neighbouring floats are one" if drawn < mechanism.n else ""
+    drawn = drawn_table(mechanism).n
+    merged = f"; {drawn:,} in the pictures, where neighbouring floats are one" if drawn < mechanism.n else ""
     found = [
         ("Labels", f"{problem.k:,}, from {problem.labels[0]:g} to {problem.labels[-1]:g}"),
         ("Outputs", f"{mechanism.n:,}, {in_words(problem.outputs)}{merged}"),
@@ -214,14 +224,14 @@ def odds(mechanism: Mechanism) -> dict[str, str]:
     return {"factor": above(float_above(ratio), 4), "most": f"{likely:.1%}", "least": f"{1 - likely:.1%}"}
 
 
-def label_numbers(mechanism: Mechanism) -> Numbers:
-    """Return a table with one row per label, or for some labels, evenly spread."""
+def label_numbers(mechanism: Mechanism, classes: Sequence[str] = ()) -> Numbers:
+    """Return a table with one row per label, by its name if it has one, or for some labels, evenly spread."""
     problem, channel = mechanism.problem, mechanism.randomizer
     rows = spread(problem.k, LIMITS.listed)
     caption = write_count(problem.k, "label")
     if rows.size < problem.k:
         caption = f"{rows.size} of {problem.k:,} labels, evenly spread"
-    names = number_texts(problem.labels[rows])
+    names = label_texts(problem.labels, rows, classes)
     shares = [f"{share:.4g}" for share in problem.prior[rows]]
     if problem.loss == losses.zero_one:
         chances = [f"{chance:.4g}" for chance in np.abs(mechanism.losses(losses.zero_one))[rows]]

@@ -294,7 +294,7 @@ class Sweep(Sequence[SweepRow]):
         return {name: np.array([getattr(row, name) for row in self.rows]) for name in self.columns}
 
     def plot(self, **options: Any) -> FigureBase:
-        """Draw variance against bias by :func:`optrand.plotting.frontier_figure`, on the axes `ax`.
+        """Draw standard deviation against bias by :func:`optrand.plotting.frontier_figure`, on the axes `ax`.
 
         Loads matplotlib.
         """

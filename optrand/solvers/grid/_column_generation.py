@@ -56,6 +56,8 @@ class ColumnOptions:
     widening: float = 30.0
     bounded: int = 12
     best: float = 0.9
+    central: float = 1e-6
+    shifts: int = 4000
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ class ColumnGeneration(GuardedSolver):
         while rounds < self.rounds:
             rounds += 1
             # Solve over the columns so far. Judge the answer by the certificate's own bound.
-            arcs, dual, status = self._solve(Master(problem, *columns), simplex=linear)
+            # Central multipliers of many labels need a few rounds where those of vertices would need hundreds.
+            central = not linear or (problem.k > self.options.all_intervals and best.gap > self.options.central)
+            arcs, dual, status = self._solve(Master(problem, *columns), simplex=not central)
             best.update(arcs, dual)
             duals, before = [dual], columns[1].size
             if not linear:
@@ -299,11 +303,22 @@ def _first_columns(problem: Problem, grid: Floats, options: ColumnOptions) -> Co
     with suppress(OptrandError):
         arcs = (ReducedDual() if problem.bias_penalty else BinPath())(between).randomizer.arcs
     if arcs is not None:
+        if not problem.bias_penalty:
+            arcs = _shift_ends(arcs, max(1, (math.isqrt(options.shifts // arcs.n) - 1) // 2))
         # The reduced cost of a column is convex in its output: near the best output one of its two neighbours is best.
         staircase, right = Staircase.of_arcs(arcs), np.clip(np.searchsorted(grid, arcs.outputs), 1, grid.size - 1)
         for neighbour in (right - 1, right):
             columns = _merge(columns, staircase.members, grid[neighbour])
     return columns
+
+
+def _shift_ends(arcs: Arcs, most: int) -> Arcs:
+    """Return the arcs, and all others whose ends lie at most a number of labels from theirs."""
+    steps = range(-most, most + 1)
+    first, last = np.hstack([(arcs.first + a, arcs.last + b) for a in steps for b in steps])
+    some = (first >= 0) & (last < arcs.k) & (first <= last)
+    outputs = np.tile(arcs.outputs, len(steps) ** 2)[some]
+    return Arcs(arcs.k, first[some], last[some], outputs, np.zeros(outputs.size))
 
 
 @dataclass(frozen=True, eq=False)
