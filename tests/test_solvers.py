@@ -212,3 +212,11 @@ def test_a_single_allowed_output_far_from_zero_is_proven(penalty):
         prior = np.full(k, 1 / k)
         problem = regression(labels[:k], prior, 1.0, bias_penalty=penalty, outputs=[1e9 + 2e-6])
         optrand.solve(problem).certificate.require(gap=1e-12)
+
+
+def test_a_grid_for_many_labels_without_a_bias_penalty_is_proven_in_a_few_rounds():
+    """More labels than those whose intervals are all columns: vertices alone took hundreds of rounds."""
+    problem = regression(range(200), np.full(200, 1 / 200), 6.0, bias_penalty=0.0, outputs=np.linspace(0, 199, 64))
+    solution = solvers.ColumnGeneration()(problem)
+    assert solution.stats.iterations <= 20
+    tabulate(solution).certificate.require(gap=1e-9)

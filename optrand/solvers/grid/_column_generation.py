@@ -47,6 +47,11 @@ class ColumnOptions:
         Largest number of masters with bounded multipliers.
     best : float
         Share of the best multipliers so far in those that are priced beside a master's, at a price of bias.
+    central : float
+        Gap down to which the masters of more than `all_intervals` labels are solved by the interior-point method. With
+        vertices alone 200 labels without a bias penalty took minutes, or ended without a proof.
+    shifts : int
+        About the number of columns added without a bias penalty: bins whose ends are some labels from the best ones.
     """
 
     unused: float = 1e-10
@@ -66,9 +71,10 @@ class ColumnGeneration(GuardedSolver):
 
     The first columns are intervals of labels, some of them from the problem of squared loss with outputs anywhere
     between the ends of the grid, moved to the neighbouring values. Masters are linear programs, solved by the simplex
-    method, so that answers have few columns. At a finite bias penalty they are quadratic, and solved by an
-    interior-point method. Multipliers of a master seldom price all columns at zero or more, though its answer may be
-    optimal. Unless bias is forbidden, others are looked for within the bounds that the columns in use set to them.
+    method, so that answers have few columns. The first ones of many labels, and all at a finite bias penalty, which are
+    quadratic, are solved by an interior-point method. Multipliers of a master seldom price all columns at zero or more,
+    though its answer may be optimal. Unless bias is forbidden, others are looked for within the bounds that the columns
+    in use set to them.
 
     Attributes
     ----------
