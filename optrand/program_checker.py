@@ -303,7 +303,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"REFUSED           {error}")
         return 3 if isinstance(error, Refused) else 2
     for name, number in report.facts:
-        print(f"{name:18}kept, at most {number!r}")
+        print(f"{name:17} kept, at most {number!r}")
     sign = -1 if report.maximised else 1
     print(f"value             {sign * up(sign * report.value)!r}")
     print(f"bound             {-sign * up(-sign * report.bound)!r}, {'at most' if sign < 0 else 'at least'}")

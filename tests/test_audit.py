@@ -434,3 +434,20 @@ def test_the_prior_of_named_rows_has_their_names(tmp_path, text: str, options: t
     assert done.exit_code == 0, done.stderr
     # From output a no, with 3/5 of 3/4; from output b yes, with 2/5 of 1/2.
     assert json.loads(done.stdout)["guess"] == pytest.approx(0.65, rel=1e-15)
+
+
+def test_a_frame_names_its_rows_and_columns():
+    """An output is right if it has the name of the label, wherever its column stands."""
+    frame = pd.DataFrame([[0.1, 0.9], [0.8, 0.2]], index=["a", "b"], columns=["b", "a"])
+    found = audit(frame, 3.0, prior=[0.5, 0.5])
+    assert (found.labels, found.outputs) == (("a", "b"), ("b", "a"))
+    assert found.comparison is not None
+    assert found.comparison.value == pytest.approx(0.85)
+    for arguments in (
+        {"labels": ["b", "a"], "outputs": ["b", "a"]},
+        {"labels": ["a", "b"], "outputs": ["a", "b"]},
+        {"prior": pd.Series([0.5, 0.5], index=["b", "a"])},
+    ):
+        with pytest.raises(InvalidInput, match="order"):
+            audit(frame, 3.0, **arguments)
+    assert audit(pd.DataFrame([[0.5, 0.5], [0.5, 0.5]]), 1.0).labels == (0, 1)

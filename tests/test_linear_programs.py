@@ -617,3 +617,34 @@ def _edit(document, rng):
         node[name] = str(int(value) + int(rng.choice([-1, 1, 10**6])))
     else:
         node[name] = str(rng.choice(["Pure", "Pairwise", "==", "<=", ">=", "floor", "pairwise", value]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"privacy": 1.0}, r"privacy is of type float, expected an object of optrand.programs, such as Pure\(1.0\)"),
+        ({"privacy": Pure}, "privacy is the class Pure"),
+        ({"privacy": Pure(1.0), "constraints": [Unbiased]}, "constraints is the class Unbiased"),
+        ({"privacy": Pure(1.0), "constraints": ["mean"]}, "constraints is of type str"),
+    ],
+)
+def test_parts_of_a_program_that_are_none_are_named(arguments, message):
+    with pytest.raises(InvalidInput, match=message):
+        Program([0, 1], [0.5, 0.5], [-1, 0, 2], **arguments)
+
+
+def test_a_bias_of_at_most_zero_is_no_bias():
+    """As inequalities no table would keep both strictly, and rounding could not be repaired."""
+    outputs = np.linspace(-3.0, 5.0, 9)
+    values = [
+        optrand.solve(Program([0, 1, 2], [0.5, 0.3, 0.2], outputs, privacy=Pure(1.0), constraints=[part])).value
+        for part in (BiasAtMost(0), Unbiased())
+    ]
+    assert values[0] == values[1]
+
+
+def test_an_answer_without_a_table_has_none():
+    answer = lp1([0.5, 0.5], 1.0).add("too much", [[1, 1], [0, 0]], ">=", 2).solve()
+    assert answer.status is Status.INFEASIBLE
+    assert np.isnan(answer.table).all()
+    assert answer.table.shape == (2, 2)

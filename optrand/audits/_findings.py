@@ -398,6 +398,7 @@ def audit(
     """
     table, budget = ExactTable.of(matrix), check_epsilon(epsilon)
     k, m = table.weights.shape
+    labels, outputs = _axis_names(matrix, "index", labels), _axis_names(matrix, "columns", outputs)
     rows, columns = _names(labels, k, "labels"), _names(outputs, m, "outputs")
     numbers = _numbers(rows), _numbers(columns)
     if numbers[0] is not None:
@@ -406,7 +407,7 @@ def audit(
     found = Audit(table, budget, rows or tuple(range(k)), columns or tuple(range(m)), numeric, None)
     if prior is None:
         return found
-    shares = check_prior(prior, k)
+    shares = check_prior(prior, found.labels)
     compared = None if table.negative else _compare(found, shares)
     return replace(found, comparison=compared, prior=tuple(shares.tolist()))
 
@@ -432,6 +433,22 @@ def _compare(found: Audit, prior: Floats) -> Comparison | None:
         problem, kind = classification(prior, epsilon), "classes"
     value = sum((Fraction(p) * one for p, one in zip(prior.tolist(), values, strict=True)), Fraction(0))
     return Comparison(value, solve(problem).certificate.require(gap=math.inf), epsilon, kind)
+
+
+def _axis_names(matrix: object, axis: str, given: Names | None) -> Names | None:
+    """Return the names of a frame's rows or columns, unless they are numbers from 0 on or others are given."""
+    names = getattr(matrix, axis, None)
+    if names is None or callable(names):
+        return given
+    found = list(names)
+    if given is None:
+        return None if found == list(range(len(found))) else found
+    wanted = list(given) if isinstance(given, Iterable) else []
+    if found != wanted and len(found) == len(wanted) and set(found) == set(wanted):
+        raise InvalidInput(
+            f"the names of the {axis} of the matrix are given in another order: give them in its order, or reindex it"
+        )
+    return given
 
 
 def _names(given: Names | None, size: int, name: str) -> tuple[object, ...] | None:

@@ -23,7 +23,7 @@ NAMES = {
     "Problem": "minimize maximize optimize variable",
     "accounting.Ledger": "budget budget_accountant budget_tracker",
     "accounting.Odometer": "accountant",
-    "adaptive_outputs": "adaptive_grid algorithm2",
+    "adaptive_outputs": "adaptive_grid",
     "certify": "prove verify check proof",
     "data.weeks_worked_path": "census datasets fetch_census load_census load_data load_dataset load_weeks_worked "
     "weeks_worked",
@@ -42,6 +42,7 @@ NAMES = {
     "learning.LabelDPRegressor": "dp_regressor label_dp_regression linear_regression random_forest_regressor regressor "
     "ridge",
     "learning.PrivateLabels": "private_dataset",
+    "feasible_output_set": "algorithm2 algorithm_2",
     "load": "open read",
     "losses": "loss",
     "mesh_size": "mesh",

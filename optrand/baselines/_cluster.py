@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optrand.base._arithmetic import decimal_value, float_above, log_bracket, privacy_ratio
-from optrand.base._validation import Floats, check_epsilon, check_integer, freeze, frozen, rectangular
+from optrand.base._validation import Floats, check_epsilon, check_integer, expect, freeze, frozen, rectangular
 from optrand.baselines._groups import Groups
 from optrand.baselines._randomization import LabelRandomization, check_fraction
 from optrand.closed_forms import RRWithPriorBatch, rr_with_prior
@@ -240,6 +240,7 @@ class ClusterRR:
         source : EntropySource, optional
             The operating system by default, the only choice for a release.
         """
+        expect(groups, Groups, "groups", "the clusters of the rows, such as Groups.of_ids(ids)")
         array = groups.check_labels(labels, self.k)
         words = SystemEntropy() if source is None else source
         counts = groups.histograms(array, self.k)
@@ -304,6 +305,7 @@ class ClusterPriors:
         [[0.0, 0.06, 0.94], [0.81, 0.19, 0.0]]
         """
         size = check_integer(k, "k", 1)
+        expect(groups, Groups, "groups", "the clusters of the rows, such as Groups.of_ids(ids)")
         array = groups.check_labels(labels, size)
         words = SystemEntropy() if source is None else source
         learned = [private_prior(counts, epsilon, source=words) for counts in groups.histograms(array, size)]

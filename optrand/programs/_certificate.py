@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+import numpy as np
 from flint import fmpq
 
 from optrand.base._arithmetic import float_above, float_below
@@ -183,7 +184,9 @@ class Answer:
 
     @property
     def table(self) -> Floats:
-        """Probabilities ``M[y, o]`` as the backend has them, shape ``(k, n)``."""
+        """Probabilities ``M[y, o]`` as the backend has them, shape ``(k, n)``; NaN if it has none."""
+        if not self.point.size:
+            return np.full((self.program.k, self.program.n), np.nan)
         return self.point[: self.program.cells].reshape(self.program.k, self.program.n)
 
     @property

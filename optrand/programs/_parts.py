@@ -420,6 +420,9 @@ class BiasAtMost(Constraint):
     def rows(self, size: Size) -> list[Rows]:
         if self.bound.ndim and self.bound.size != size.k:
             raise InvalidInput(f"there are {self.bound.size} bounds of biases for {size.k} labels")
+        if not self.bound.any():
+            # No table keeps both inequalities strictly, so that nothing could make up for rounding.
+            return Unbiased().rows(size)
         return [
             _mean_rows("bias above", Sense.LESS, size, size.labels + self.bound),
             _mean_rows("bias below", Sense.GREATER, size, size.labels - self.bound),

@@ -85,8 +85,8 @@ class Program(Model):
     >>> program = Program([0, 1], [0.5, 0.5], [0, 0.5, 1], privacy=Pure(1.0))
     >>> round(program.solve().value, 6)
     0.125
-    >>> middle = program.add("middle", [[0, 1, 0], [0, 0, 0]], "<=", 0.25)
-    >>> answer = middle.solve()
+    >>> _ = program.add("middle", [[0, 1, 0], [0, 0, 0]], "<=", 0.25)
+    >>> answer = program.solve()
     >>> (
     ...     round(answer.value, 6),
     ...     round(float(answer.duals["middle"][0]), 6),
@@ -109,8 +109,9 @@ class Program(Model):
         self.labels = _check_increasing(check_labels(labels), "labels")
         self.prior = check_prior(prior, self.labels)
         self.outputs = _check_increasing(check_values(outputs, "outputs"), "outputs")
-        self.privacy: tuple[Privacy, ...] = tuple(privacy) if isinstance(privacy, Sequence) else (privacy,)
-        self.constraints = tuple(constraints)
+        notions = privacy if isinstance(privacy, Sequence) else (privacy,)
+        self.privacy: tuple[Privacy, ...] = _check_parts(notions, "privacy", "Pure(1.0)")
+        self.constraints: tuple[Constraint, ...] = _check_parts(constraints, "constraints", "Unbiased()")
         self.maximize = check_flag(maximize, "maximize")
         self.loss = _check_loss(loss, self.labels, self.outputs)
         self.k, self.n = self.labels.size, self.outputs.size
@@ -168,9 +169,10 @@ class Program(Model):
         self.cost = np.concatenate((cost, np.zeros(len(names) - cost.size)))
 
     def add(self, name: str, coefficients: ArrayLike, sense: str, bound: ArrayLike) -> Program:
-        """Add rows ``sum_{y, o} coefficients[i, y, o] M[y, o]  sense  bound[i]`` and return this program.
+        """Add rows ``sum_{y, o} coefficients[i, y, o] M[y, o]  sense  bound[i]`` to this program, and return it.
 
-        Answers and mechanisms that were found before keep the program without these rows.
+        Answers and mechanisms that were found before keep the program without these rows, and so does a
+        ``copy.copy(program)`` that was made before.
 
         Parameters
         ----------
@@ -208,6 +210,7 @@ class Program(Model):
             raise InvalidInput("the name of the rows is empty: choose another name")
         if name in self.blocks:
             raise InvalidInput(f"there is a block named {name!r} already: choose another name")
+        expect(sense, str, "sense", "'<=', '==' or '>=', the same for all rows")
         senses = {each.value: each for each in Sense}
         if sense not in senses:
             raise InvalidInput(f"sense is {sense!r}, expected one of {', '.join(map(repr, senses))}")
@@ -319,9 +322,21 @@ class Program(Model):
         return _backends.answer(self, _backends.find(backend))
 
 
+def _check_parts(parts: object, name: str, example: str) -> tuple[Any, ...]:
+    """Return the parts of a program, each an object with rows."""
+    given = tuple(parts) if isinstance(parts, Iterable) else (parts,)
+    for part in given:
+        if isinstance(part, type) or not hasattr(part, "rows"):
+            described = f"the class {part.__name__}" if isinstance(part, type) else f"of type {type(part).__name__}"
+            raise InvalidInput(f"{name} is {described}, expected an object of optrand.programs, such as {example}")
+    return given
+
+
 def _check_increasing(numbers: Floats, name: str) -> Floats:
     if (np.diff(numbers) <= 0).any():
-        raise InvalidInput(f"{name} of a program must strictly increase: sort them, and the prior with the labels")
+        raise InvalidInput(
+            f"{name} of a program must strictly increase: sort them, and what belongs to each of them (prior, loss)"
+        )
     return numbers
 
 
@@ -349,6 +364,11 @@ def lp1(prior: ArrayLike, epsilon: float, *, form: str = "pairwise") -> Program:
         In nats.
     form : str
         ``"pairwise"``, as printed, or ``"floor"``; see :class:`~optrand.programs.Pure`.
+
+    Notes
+    -----
+    The printed form has ``K**2 (K - 1)`` rows of privacy: of 40 classes HiGHS found no end within a minute, where
+    ``form="floor"``, which has the same tables, takes a second.
 
     Examples
     --------
