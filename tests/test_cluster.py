@@ -469,5 +469,5 @@ def test_clusters_that_are_no_groups_are_refused_before_anything_is_drawn():
         ClusterRR(2, threshold=0.3, noise_scale=2.0, resampling=0.98).release,
         lambda labels, ids: ClusterPriors.learn(labels, ids, 2, 1.0),
     ):
-        with pytest.raises(InvalidInput, match="Groups.of_ids"):
+        with pytest.raises(InvalidInput, match=r"Groups\.of_ids"):
             release([0, 1, 1], [0, 0, 1])
