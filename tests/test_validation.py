@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optrand import classification, regression, unbiased_regression
+from optrand import Grid, classification, regression, unbiased_regression
 from optrand.base import _validation
 from optrand.errors import InvalidInput
 
@@ -49,7 +49,7 @@ BAD_PRIORS = [
     ([[0.5, 0.5]], "prior has 2 dimensions, expected one"),
     ([True, False], "prior holds values of type bool, expected numbers"),
     (["0.5", "0.5"], "prior holds values of type str_, expected numbers"),
-    (0.5, "prior has 0 dimensions, expected one"),
+    (0.5, "prior is of type float, expected several numbers: pass a list or an array"),
 ]
 
 BAD_LABELS = [
@@ -65,7 +65,8 @@ BAD_LABELS = [
     ([0, 10**30], "labels holds integers beyond 2\\*\\*53"),
     ([0.5, 2**60], "labels holds integers beyond 2\\*\\*53"),
     ([[0, 1]], "labels has 2 dimensions, expected one"),
-    (3.0, "labels has 0 dimensions, expected one"),
+    (3.0, "labels is of type float, expected several numbers: pass a list or an array"),
+    (Grid(np.array([0.0, 1.0])), "labels is of type Grid, expected several numbers: pass its .values"),
     (["a", "b"], "labels holds values of type"),
     ([False, True], "labels holds values of type bool"),
     ([0.5, True], "labels holds values of type"),

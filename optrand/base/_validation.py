@@ -170,6 +170,10 @@ def as_declared(values: Floats, labels: Floats) -> Floats:
 def check_values(given: ArrayLike | Sequence[object], name: str) -> Floats:
     """Return a non-empty, one-dimensional array of finite floats, ``-0.0`` turned into ``0.0``."""
     array = rectangular(given, name)
+    if array.ndim == 0:
+        # A Grid has its numbers there.
+        instead = "its .values" if isinstance(getattr(given, "values", None), np.ndarray) else "a list or an array"
+        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected several numbers: pass {instead}")
     if array.ndim != 1:
         raise InvalidInput(f"{name} has {array.ndim} dimensions, expected one")
     if array.size == 0:
