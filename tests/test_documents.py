@@ -154,7 +154,7 @@ FORM = "another form|not written as save"
         ("labels", [], "labels is empty"),
         ("labels", [1.0, 0.0], "labels of a Problem must increase"),
         ("labels", [-0.0, 0.0], "repeats"),
-        ("labels", 1.0, "labels is of type float, expected several numbers"),
+        ("labels", 1.0, "labels is a single number, expected several"),
         ("prior", [0.5, 0.25], "prior sums to 0.75"),
         ("prior", [True, 0.5], "prior holds values of type float64, expected numbers"),
         ("epsilon", -1.0, "epsilon is -1.0"),

@@ -94,7 +94,7 @@ def stated(outputs=None, **options):
         (stated([0, math.inf]), "outputs holds NaN or infinite values"),
         (stated([[0, 1]]), "outputs has 2 dimensions"),
         (stated(["0", "1"]), "outputs holds values of type"),
-        (stated(3.0), "outputs is of type float, expected several numbers"),
+        (stated(3.0), "outputs is a single number, expected several"),
         (stated([0, 1e151]), "outputs reach beyond 1e\\+150, where the square of a float overflows"),
         (lambda: Interval(1, 1), "the interval from 1 to 1 is empty"),
         (lambda: Interval(2, 1), "the interval from 2 to 1 is empty: its low end must be lower"),

@@ -49,7 +49,7 @@ BAD_PRIORS = [
     ([[0.5, 0.5]], "prior has 2 dimensions, expected one"),
     ([True, False], "prior holds values of type bool, expected numbers"),
     (["0.5", "0.5"], "prior holds values of type str_, expected numbers"),
-    (0.5, "prior is of type float, expected several numbers: pass a list or an array"),
+    (0.5, "prior is a single number, expected several: pass a list or an array"),
 ]
 
 BAD_LABELS = [
@@ -65,8 +65,8 @@ BAD_LABELS = [
     ([0, 10**30], "labels holds integers beyond 2\\*\\*53"),
     ([0.5, 2**60], "labels holds integers beyond 2\\*\\*53"),
     ([[0, 1]], "labels has 2 dimensions, expected one"),
-    (3.0, "labels is of type float, expected several numbers: pass a list or an array"),
-    (Grid(np.array([0.0, 1.0])), "labels is of type Grid, expected several numbers: pass its .values"),
+    (3.0, "labels is a single number, expected several: pass a list or an array"),
+    (Grid(np.array([0.0, 1.0])), "labels is of type Grid, expected several: pass its .values"),
     (["a", "b"], "labels holds values of type"),
     ([False, True], "labels holds values of type bool"),
     ([0.5, True], "labels holds values of type"),

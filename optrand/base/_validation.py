@@ -173,7 +173,8 @@ def check_values(given: ArrayLike | Sequence[object], name: str) -> Floats:
     if array.ndim == 0:
         # A Grid has its numbers there.
         instead = "its .values" if isinstance(getattr(given, "values", None), np.ndarray) else "a list or an array"
-        raise InvalidInput(f"{name} is of type {type(given).__name__}, expected several numbers: pass {instead}")
+        kind = "a single number" if array.dtype.kind in "fiu" else f"of type {type(given).__name__}"
+        raise InvalidInput(f"{name} is {kind}, expected several: pass {instead}")
     if array.ndim != 1:
         raise InvalidInput(f"{name} has {array.ndim} dimensions, expected one")
     if array.size == 0:
