@@ -42,7 +42,7 @@ NAMES = {
     "learning.LabelDPRegressor": "dp_regressor label_dp_regression linear_regression random_forest_regressor regressor "
     "ridge",
     "learning.PrivateLabels": "private_dataset",
-    "feasible_output_set": "algorithm2 algorithm_2",
+    "feasible_output_set": "algorithm2",
     "load": "open read",
     "losses": "loss",
     "mesh_size": "mesh",
