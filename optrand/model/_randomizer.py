@@ -1,4 +1,4 @@
-r"""Randomizers in floats: tables and interval columns, the answers of solvers they belong to, and what all can do.
+r"""Randomizers in floats: tables and interval columns, the answers of solvers that hold them, and their protocol.
 
 They are the candidates of solvers, and a form for plots. A :class:`~optrand.model._table.Table` is exact.
 

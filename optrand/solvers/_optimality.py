@@ -128,7 +128,7 @@ class Support:
 
 
 def are_weighed(prior: Floats, label_losses: Floats) -> NDArray[np.bool_]:
-    """Return whether the prior of each label is larger than what its loss lacks, as shares of their largest values."""
+    """Return whether the prior of each label exceeds the shortfall of its loss, as shares of their largest values."""
     weighed: NDArray[np.bool_] = prior * prior.size > 1 - label_losses / label_losses.max()
     return weighed
 
