@@ -138,6 +138,8 @@ def constraint_rows(part: dict[str, Any], labels: list[float], outputs: list[flo
     if kind == "BiasAtMost":
         each = bound if isinstance(bound, list) else [bound] * k
         need(len(each) == k and min(each) >= 0, "bounds of biases that do not fit the labels")
+        if not any(each):
+            return [(means[y], "==", labels[y], 0) for y in range(k)]
         above: list[Row] = [(means[y], "<=", labels[y] + each[y], 0) for y in range(k)]
         return above + [(means[y], ">=", labels[y] - each[y], 0) for y in range(k)]
     need(kind == "ProbabilityAtMost", "an unknown constraint")
