@@ -18,8 +18,8 @@ from optrand.errors import Infeasible, InvalidInput, NotCertified, SolverFailed
 from optrand.model._problem import Interval, Problem
 from optrand.model._randomizer import Arcs
 from optrand.solvers import ColumnGeneration, ReducedDual
-from optrand.solvers._failures import GuardedSolver, solver_failures
 from optrand.solvers._feasibility import balance_arcs, imbalance
+from optrand.solvers._interface import GuardedSolver, solver_failures
 
 HERE = Path(__file__).parent
 

@@ -11,7 +11,7 @@ from oracle import split_cost
 
 import optrand
 from optrand import Grid, Interval, certify, losses, solve
-from optrand.solvers._reductions import Translation
+from optrand.solvers._interface import Translation
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0, math.inf])

@@ -11,7 +11,7 @@ from optrand import Dual, certify, feasible_output_set, regression, solve, unbia
 from optrand.certificates._bound import lower_bound
 from optrand.errors import NotCertified
 from optrand.solvers import ReducedDual
-from optrand.solvers._reductions import Reduction
+from optrand.solvers._interface import Reduction
 
 FAINT = 4.9999999975e-10
 

@@ -26,7 +26,7 @@ from optrand.base._arithmetic import privacy_ratio
 from optrand.mechanism._tabulation import tabulate
 from optrand.model._randomizer import Arcs, Randomizer, Solution, decompose
 from optrand.solvers import design
-from optrand.solvers._reductions import Translation
+from optrand.solvers._interface import Translation
 from tests.tables import mechanism_of
 
 EACH = 20 if os.environ.get("HYPOTHESIS_PROFILE") == "nightly" else 3

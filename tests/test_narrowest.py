@@ -21,7 +21,7 @@ from optrand.closed_forms._unbiased import design_debiased_rr
 from optrand.errors import InvalidInput, SolverFailed
 from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import ClosedForm, ReducedDual, choose, design
-from optrand.solvers._closed_form import CLOSED_FORMS, priced_rr_within, two_ends_within
+from optrand.solvers._dispatch import CLOSED_FORMS, priced_rr_within, two_ends_within
 
 RATIOS = (Fraction(11, 10), Fraction(2), Fraction(3), Fraction(7), Fraction(100))
 
@@ -186,7 +186,7 @@ def test_closed_forms_are_proven_on_500_random_problems():
 
 
 def test_closed_forms_are_asked_once_each_in_their_order_before_any_solver(monkeypatch):
-    asked, given = [], optrand.solvers._closed_form
+    asked, given = [], optrand.solvers._dispatch
     forms = tuple(lambda problem, form=form: (asked.append(form.__name__), form(problem))[1] for form in CLOSED_FORMS)
     monkeypatch.setattr(given, "CLOSED_FORMS", forms)
     descend = ReducedDual.__call__

@@ -13,7 +13,7 @@ from strategies import label_sets, priors, solved_epsilons
 from optrand import Interval, certify, losses, regression, solve, unbiased_regression
 from optrand.mechanism._tabulation import tabulate
 from optrand.solvers import ReducedDual, choose, design
-from optrand.solvers._reductions import Reduction
+from optrand.solvers._interface import Reduction
 from tests.oracle import largest_ratio
 
 GAP = 1e-6

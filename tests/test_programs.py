@@ -13,7 +13,7 @@ from optrand.model._randomizer import Randomizer
 from optrand.programs import Program, Pure, Unbiased
 from optrand.solvers import ColumnGeneration, ReducedDual, solve
 from optrand.solvers._clarabel import Clarabel
-from optrand.solvers._scales import attainable_loss
+from optrand.solvers._feasibility import attainable_loss
 from optrand.solvers.grid._column_generation import Master
 from tests.oracle import largest_ratio
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from optrand.base._suggestions import public_names
 from optrand.solvers._bins import BinPath, rr_on_bins
-from optrand.solvers._closed_form import ClosedForm
-from optrand.solvers._dispatch import Solver, choose, design, solve
+from optrand.solvers._dispatch import ClosedForm, choose, design, solve
+from optrand.solvers._interface import Solver
 from optrand.solvers._minimax import WorstPrior
 from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.grid._dual import GridDual

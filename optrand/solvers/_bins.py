@@ -38,10 +38,9 @@ from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import Dual, Grid, OutputSet, Problem, regression
 from optrand.model._randomizer import Arcs, Randomizer, Solution, Stats
 from optrand.solvers._bin_costs import Bins, Nodes, Partition, shortest_paths
-from optrand.solvers._failures import GuardedSolver
 from optrand.solvers._gaps import LARGE, estimated_bound
+from optrand.solvers._interface import GuardedSolver, near_zero
 from optrand.solvers._positions import Positions
-from optrand.solvers._reductions import near_zero
 
 
 @dataclass(frozen=True)

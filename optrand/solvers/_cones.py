@@ -38,7 +38,7 @@ from optrand.errors import SolverFailed
 from optrand.model._problem import Dual, Line, Problem
 from optrand.model._randomizer import Arcs, Indices
 from optrand.solvers._clarabel import Clarabel, Cones, ConicProgram, ConicSolution
-from optrand.solvers._scales import attainable_largest_loss, attainable_loss
+from optrand.solvers._feasibility import attainable_largest_loss, attainable_loss
 from optrand.solvers.reduced_dual._arcs import (
     Level,
     Terms,

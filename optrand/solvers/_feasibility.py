@@ -1,19 +1,135 @@
-"""Restore rows that sum to 1 and right means of a design in floats, by the least change of its columns."""
+"""Feasible answers: typical losses, one answer in closed form, and rows and means restored by least changes.
+
+Typical losses are the units of outputs and costs in programs.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from optrand import losses
 from optrand.base._validation import Floats
+from optrand.certificates._bound import lower_bound
+from optrand.closed_forms._unbiased import design_gap_response
+from optrand.errors import InvalidInput
 from optrand.mechanism._columns import DENSE, dense_change, least_change, node_equations
-from optrand.model._problem import Grid, Problem
-from optrand.model._randomizer import Arcs, Indices
+from optrand.model._problem import Dual, Grid, Problem, unbiased_range
+from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution, Stats
+
+
+def reach(problem: Problem) -> float:
+    """About how far outputs lie from the middle of the labels: unbiased ones overhang them by up to ``1 / (E - 1)``."""
+    overhang = 1 / math.expm1(problem.epsilon)
+    penalty = problem.bias_penalty
+    # A heuristic in between: without a penalty outputs need not overhang at all, and with a large one they do as if no
+    # bias were allowed.
+    willing = 1.0 if problem.unbiased else penalty and penalty / (penalty + overhang**2)
+    spread = float(np.ptp(problem.labels)) or 1.0
+    return spread * (0.5 + overhang * willing)
+
+
+def typical_loss(problem: Problem, outputs: Floats) -> float:
+    """About what an answer costs: the loss of a constant output as far off as :func:`reach` says.
+
+    In classification, where outputs are no distances, the largest prior.
+    """
+    if problem.loss == losses.zero_one:
+        return float(problem.prior.max())
+    centre = float(problem.labels[0] + problem.labels[-1]) / 2
+    nearest = [int(np.abs(outputs - end).argmin()) for end in (centre - reach(problem), centre + reach(problem))]
+    return float(np.abs(problem.prior @ problem.loss_table(outputs[nearest])).mean()) or 1.0
+
+
+def attainable_loss(problem: Problem) -> float:
+    """Return the least half squared error, bias charged, of some closed-form randomizers, an estimate of the optimum.
+
+    These are the unbiased randomizer of the two end labels, debiased randomized response ([B23], Section 3.1), and at a
+    finite bias penalty the constant output. Outputs are taken to be free, as this is a unit and not a bound. The result
+    is not below the loss of labels beyond the ends of the outputs, which no randomizer avoids.
+    """
+    apart = problem.labels - problem.labels[0]
+    # Some randomizers' losses overflow if labels are next to the largest floats.
+    with np.errstate(over="ignore", invalid="ignore"):
+        losses = np.stack(_compute_losses(problem, float(problem.prior @ apart)))
+        attained = _cap_overflow(losses @ problem.prior)
+    # A unit must not be zero, as losses of about exp(-epsilon) may be in floats.
+    return max(float(attained.min()), _unavoidable(problem), 1e-24 * (float(apart[-1]) or 1.0) ** 2)
+
+
+def attainable_largest_loss(problem: Problem) -> float:
+    """Return the least of the largest losses over labels, as :func:`attainable_loss` but without a prior."""
+    middle = float(np.ptp(problem.labels)) / 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = np.stack(_compute_losses(problem, middle)).max(axis=1)
+    return float(_cap_overflow(largest).min())
+
+
+def _cap_overflow(amounts: Floats) -> Floats:
+    """Replace losses that are not finite by about the largest one that floats can state."""
+    largest = 1e300
+    capped: Floats = np.nan_to_num(amounts, nan=largest, posinf=largest)
+    return capped
+
+
+def _unavoidable(problem: Problem) -> float:
+    """Bound the cost of labels beyond the ends of the outputs from below; 0 if no bias is allowed."""
+    beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
+    with np.errstate(over="ignore", invalid="ignore"):
+        cost = 0.0 if problem.unbiased else (1 + problem.bias_penalty) * problem.prior @ beyond**2 / 2
+    return float(_cap_overflow(np.asarray(cost)))
+
+
+def _compute_losses(problem: Problem, constant: float) -> list[Floats]:
+    """Compute the losses of each label under these randomizers. The constant output is counted from the first label."""
+    apart, excess = problem.labels - problem.labels[0], math.expm1(problem.epsilon)
+    spread, k = float(apart[-1]) or 1.0, problem.k
+    overhang = spread / excess
+    # Half the variance of an answer at either end of the narrowest interval: (y - L) (U - y) / 2 (section 6).
+    two_ends = (apart + overhang) * (apart[-1] - apart + overhang) / 2
+    # Debiased randomized response has the outputs y + k (y - mean label) / (E - 1).
+    outputs = apart + k * (apart - apart.mean()) / excess
+    others = np.sum(outputs**2) - 2 * apart * outputs.sum() + k * apart**2
+    response = (others + excess * (outputs - apart) ** 2) / (2 * (excess + k))
+    if problem.unbiased:
+        return [two_ends, response]
+    return [two_ends, response, (1 + problem.bias_penalty) * (apart - constant) ** 2 / 2]
+
+
+def feasible_answer(problem: Problem) -> Solution:
+    """Return a private and, if the problem requires it, unbiased randomizer in closed form, optimal or not.
+
+    It is the answer when time is over: a gap and a bit, or the two outputs that an unbiased randomizer needs if these
+    are not allowed, or with a price of bias the best constant output. Its multipliers are the better ones of its own
+    and of zeros.
+    """
+    found, none = None, Dual(np.zeros(problem.k), np.zeros(problem.k))
+    low, high = problem.outputs.low, problem.outputs.high
+    if problem.unbiased:
+        # A gap and a bit is unbiased at every epsilon (section 11), but floats may not hold its outputs, or the problem
+        # may not allow them.
+        with suppress(InvalidInput):
+            found = design_gap_response(problem.labels, problem.prior, problem.epsilon)
+        if found and found.dual and low <= found.randomizer.outputs[0] and found.randomizer.outputs[-1] <= high:
+            dual = max((found.dual, none), key=lambda dual: lower_bound(problem, dual))
+            return replace(found, problem=problem, dual=dual)
+        # Else the ends of the narrowest interval, drawn so that means are right (section 6). Rounding may put them, or
+        # the shares, slightly outside of their bounds.
+        outputs = np.clip(unbiased_range(problem.labels, problem.epsilon), low, high)
+        shares = np.clip((problem.labels - outputs[0]) / np.ptp(outputs), 0.0, 1.0)
+        table = np.column_stack((1 - shares, shares))
+    else:
+        # Squared error and charge of a constant output are parabolas, whose weighted sum is least at the mean label.
+        outputs = np.clip([problem.prior @ problem.labels], low, high)
+        table = np.ones((problem.k, 1))
+    randomizer = Randomizer(problem.labels, outputs, table, problem.epsilon)
+    return Solution(problem, randomizer, none, Stats("feasible answer"))
 
 
 @dataclass(frozen=True)

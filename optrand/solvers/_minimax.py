@@ -22,10 +22,9 @@ from optrand.errors import InvalidInput, SolverFailed
 from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Solution
 from optrand.solvers._cones import ConeOptions, only, solve_cones
-from optrand.solvers._failures import GuardedSolver
 from optrand.solvers._gaps import worst_case_gap
+from optrand.solvers._interface import GuardedSolver, Reduction
 from optrand.solvers._optimality import candidates
-from optrand.solvers._reductions import Reduction
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
 

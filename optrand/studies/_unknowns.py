@@ -22,8 +22,8 @@ from optrand.mechanism._tabulation import tabulate
 from optrand.model._problem import Grid, OutputSet, Problem, as_output_set, regression
 from optrand.solvers import solve
 from optrand.solvers._dispatch import check_useful
+from optrand.solvers._interface import near_zero
 from optrand.solvers._minimax import WorstPrior
-from optrand.solvers._reductions import near_zero
 
 SMALLEST, LARGEST = 1e-6, 40.0
 """Range of the search, in epsilon."""

@@ -21,10 +21,9 @@ from optrand.model._randomizer import Arcs, Randomizer, Solution, Staircase, Sta
 from optrand.programs._backends import Backend, Form, Highs
 from optrand.solvers._bins import BinPath
 from optrand.solvers._clarabel import Clarabel, ConicProgram
-from optrand.solvers._failures import GuardedSolver
-from optrand.solvers._feasibility import balance_arcs
+from optrand.solvers._feasibility import balance_arcs, reach, typical_loss
 from optrand.solvers._gaps import price
-from optrand.solvers._scales import reach, typical_loss
+from optrand.solvers._interface import GuardedSolver
 from optrand.solvers.reduced_dual._solver import ReducedDual
 
 

@@ -26,8 +26,8 @@ from optrand.certificates._certificate import PROVEN
 from optrand.errors import SolverFailed
 from optrand.model._problem import Dual, Grid, Interval, Problem
 from optrand.model._randomizer import Arcs, Indices, Randomizer, Solution, Stats
-from optrand.solvers._failures import GuardedSolver
 from optrand.solvers._gaps import decide_gap, estimated_gap
+from optrand.solvers._interface import GuardedSolver
 from optrand.solvers.grid._column_generation import ColumnGeneration
 from optrand.solvers.reduced_dual._answers import Candidate, Reduced, restore_feasibility
 from optrand.solvers.reduced_dual._arcs import Arcs as ArcOrder

@@ -25,9 +25,9 @@ from optrand.certificates._certificate import PROVEN
 from optrand.model._problem import Dual, Line, Problem
 from optrand.model._randomizer import Arcs as ArcColumns
 from optrand.model._randomizer import Randomizer, Solution, Stats
+from optrand.solvers._feasibility import attainable_loss
 from optrand.solvers._gaps import Extended, estimated_gap
 from optrand.solvers._positions import Numbers
-from optrand.solvers._scales import attainable_loss
 from optrand.solvers.reduced_dual._arcs import Arcs, Level, Terms
 from optrand.solvers.reduced_dual._interior_point import (
     Point,

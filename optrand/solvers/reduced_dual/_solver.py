@@ -27,10 +27,10 @@ from optrand.closed_forms._narrowest import design_two_ends
 from optrand.errors import Infeasible, InvalidInput, SolverFailed
 from optrand.model._problem import Grid, Problem
 from optrand.model._randomizer import Solution, Stats
-from optrand.solvers._closed_form import feasible_answer
 from optrand.solvers._cones import solve_cones
-from optrand.solvers._failures import GuardedSolver
+from optrand.solvers._feasibility import feasible_answer
 from optrand.solvers._gaps import decide_gap, estimated_gap
+from optrand.solvers._interface import GuardedSolver
 from optrand.solvers._optimality import candidates
 from optrand.solvers.reduced_dual._answers import Candidate, Reduced, best_outputs, find_candidate
 from optrand.solvers.reduced_dual._arcs import (
