@@ -76,12 +76,12 @@ def test_a_failure_names_the_numbers_that_are_extreme(epsilon, prior, penalty, n
 
     with pytest.raises(NotCertified) as caught:
         solve(regression([0, 1], prior, epsilon, bias_penalty=penalty), fails)
-    advice = f"; less extreme numbers than {named} can be proven" if named else ""
+    advice = f". Less extreme numbers than {named} can be proven" if named else ""
     assert str(caught.value) == f"no solution: nothing{advice}"
 
 
 def test_nothing_of_a_library_is_repeated_at_an_epsilon_near_0():
-    with pytest.raises(NotCertified, match=r"^no solution: [\w ]+; less extreme numbers than epsilon 1e-15 can be"):
+    with pytest.raises(NotCertified, match=r"^no solution: [\w ]+\. Less extreme numbers than epsilon 1e-15 can be"):
         solve(regression([17, 80, 122], [0.2, 0.5, 0.3], 1e-15, bias_penalty=0.37))
 
 

@@ -127,7 +127,7 @@ def float_below(x: Fraction) -> float:
 
 
 def float_above(x: Fraction) -> float:
-    """Return the smallest float that is at least ``x``; 0 without a sign."""
+    """Return the smallest float that is at least ``x``, 0 without a sign."""
     return 0.0 - float_below(-x)
 
 

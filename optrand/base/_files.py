@@ -18,7 +18,7 @@ from optrand.errors import InvalidInput
 def refuse_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     """Raise if `path` must not be written: a link, a folder, a device, or a file that may not be overwritten.
 
-    An early check, before long work; :func:`publish` decides.
+    This is an early check, before long work. :func:`publish` decides.
     """
     target = Path(path)
     check_flag(overwrite, "overwrite")
@@ -119,7 +119,7 @@ def check_target(path: Path, read: Path, *, overwrite: bool = False) -> None:
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """Open a stream to a file that appears under `path`, atomically, when the block ends without an error.
 
-    A file that exists is replaced only with `overwrite`; without it even one that appears meanwhile is safe. A process
+    A file that exists is replaced only with `overwrite`. Without it even one that appears meanwhile is safe. A process
     that is killed leaves at most a temporary file, whose name begins with a dot and which only its owner can read.
 
     Raises

@@ -1,6 +1,6 @@
 """Decimal numerals: read those that people write, and write bounds that rounding keeps true.
 
-A numeral has digits, a point and perhaps an exponent; ``1_000``, ``nan`` and ``infinity`` are refused. Bounds are
+A numeral has digits, a point and perhaps an exponent. ``1_000``, ``nan`` and ``infinity`` are refused. Bounds are
 rounded in a stated direction, lower ones down and upper ones up.
 """
 
@@ -113,7 +113,7 @@ def shown_closely(x: float | Fraction, digits: int) -> str:
 def shown_spent(epsilon: float, target: float) -> str:
     """Return the realised budget rounded up, or in the numeral of the requested one if the two are equal floats.
 
-    The float 0.1 is a little above 1/10; a mechanism of that budget that spends all of it spends 0.1.
+    The float 0.1 is a little above 1/10, so a mechanism of that budget that spends all of it spends 0.1.
 
     Examples
     --------

@@ -24,7 +24,7 @@ FORMAT = "optrand.mechanism"
 SCHEMA = 1
 
 MAX_DIGITS = 4000
-"""Longest integer of a file; Python itself stops converting at 4,300 digits."""
+"""Longest integer of a file. Python itself stops converting at 4,300 digits."""
 
 
 def canonical(document: Document) -> bytes:
@@ -77,7 +77,7 @@ def unseal(data: bytes, names: Iterable[str], *, kind: str = FORMAT) -> Document
                 raise InvalidFile(f"the file {problem} field(s) {shown}")
         if document["digest"] != digest(document):
             raise InvalidFile(
-                "the digest is not that of the content: the file was damaged or edited; save the mechanism again"
+                "the digest is not that of the content: the file was damaged or edited, so save the mechanism again"
             )
     except RecursionError:
         raise InvalidFile("the file nests lists or objects too deeply to be a mechanism") from None
@@ -151,5 +151,5 @@ def _check_schema(schema: object) -> None:
         raise InvalidFile('the file does not state its schema: expected "schema": 1')
     if schema > SCHEMA:
         raise InvalidFile(
-            f"the file was written by a newer optrand (schema {schema}; this one reads up to {SCHEMA}): update optrand"
+            f"the file was written by a newer optrand (schema {schema}, this one reads {SCHEMA}): update optrand"
         )

@@ -117,7 +117,7 @@ ADVICE = {
     "delta": "a program has one, not a problem: optrand.programs.Approximate(epsilon, delta)",
     "max_iter max_iters tol tolerance warm_start abstol reltol eps_abs gp": "options of an algorithm are fields of its "
     "class in optrand.solvers, and each answer has its proven gap: mechanism.certificate.require(gap=1e-9)",
-    "generator random_state rng seed": "there is no seed: noise that others can draw again is not private; leave it "
+    "generator random_state rng seed": "there is no seed: noise that others can draw again is not private. Leave it "
     "out, or in an experiment pass source=optrand.sampling.SeededEntropy(seed)",
     "figsize size width height": "make the figure and pass it: ax=matplotlib.pyplot.figure(figsize=(3.3, 2.8))",
     "filename path save savefig save_path": "a picture is returned: optrand.plotting.save_figure(figure, path)",

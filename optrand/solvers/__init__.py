@@ -1,8 +1,8 @@
 """Algorithms and their options: frozen records, called on a problem.
 
-`ClosedForm`, `BinPath`, `ReducedDual`, `GridDual` and `ColumnGeneration`;
+`ClosedForm`, `BinPath`, `ReducedDual`, `GridDual` and `ColumnGeneration`.
 :func:`~optrand.solvers.solve` picks one by the rule that :func:`~optrand.solvers.choose` documents.
-:func:`~optrand.solvers.rr_on_bins` states a problem without a bias penalty and solves it; `WorstPrior` looks
+:func:`~optrand.solvers.rr_on_bins` states a problem without a bias penalty and solves it. `WorstPrior` looks
 for a worst prior as well.
 """
 

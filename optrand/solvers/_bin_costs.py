@@ -117,7 +117,8 @@ class Bins(ABC):
     problem : Problem
         With a positive prior that sums to 1.
     origin : float
-        Squared loss measures labels from the first one, so that labels far from 0 keep their digits; the others from 0.
+        Squared loss measures labels from the first one, so that labels far from 0 keep their digits. Other losses do
+        so from 0.
     labels, prior : (k,) arrays
         Labels less `origin`.
     gain : float

@@ -66,7 +66,7 @@ class ConicSolution:
     cone_slack, cone_dual : (n, size) arrays
         Slacks in the cones, and the multipliers, which lie in them too.
     status : str
-        The engine's own word; information, not proof.
+        The engine's own word, which proves nothing.
     iterations : int
     """
 
@@ -94,7 +94,7 @@ class Clarabel:
     time_limit: float = 3600.0
 
     def solve(self, program: ConicProgram) -> ConicSolution:
-        """Answer `program`; Clarabel's multipliers are minus the derivatives by the right-hand side."""
+        """Answer `program`. Clarabel's multipliers are minus the derivatives by the right-hand side."""
         import clarabel
 
         # Clarabel takes one matrix, whose rows are in the order of the cones.

@@ -123,7 +123,7 @@ class ConeProgram:
     prolongation : sparse (k + 1, m + 1) array
         Sums at all nodes from those at the coarse ones.
     unknown : bool
-        Whether the prior is a variable; else it is the problem's.
+        Whether the prior is a variable. Otherwise it is the problem's.
     floor : float
         ``k`` times the lower bound of an unknown prior.
 
@@ -360,7 +360,7 @@ def only(program: ConeProgram, used: NDArray[np.bool_], options: ConeOptions) ->
 
 
 def _levels(problem: Problem, unknown: bool, options: ConeOptions) -> list[Level]:
-    """Return all levels, the finest first; of an unknown prior by the number of labels."""
+    """Return all levels, the finest first, by the number of labels if the prior is unknown."""
     k = problem.k
     # A ten millionth of a known prior is spread evenly: where a prior is zero, reduced costs do not show which arcs of
     # the next level matter.

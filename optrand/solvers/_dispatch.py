@@ -154,7 +154,7 @@ def priced_rr_within(problem: Problem) -> Solution | None:
 
     linear equations, joined by the two sums only. Then :math:`\beta_y = -\lambda p_y b_y`, and :math:`\alpha` is such
     that the columns in use cost nothing. Optimal from some epsilon on, as
-    :func:`~optrand.closed_forms.debiased_rr`; cost ``O(k)``.
+    :func:`~optrand.closed_forms.debiased_rr`. Cost ``O(k)``.
     """
     if problem.unbiased or not problem.bias_penalty or problem.loss != losses.squared:
         return None
@@ -332,7 +332,7 @@ def solve(problem: Problem | Program, solver: Solver | str | Backend | None = No
     if not isinstance(problem, Problem):
         raise InvalidInput(
             f"solve needs a problem, not a {type(problem).__name__}: make one by "
-            "unbiased_regression(labels, prior, epsilon), regression(...) or classification(prior, epsilon); or state "
+            "unbiased_regression(labels, prior, epsilon), regression(...) or classification(prior, epsilon), or state "
             "a program of optrand.programs"
         )
     check_solver(solver)
@@ -420,7 +420,7 @@ def _advice(problem: Problem) -> str:
         # Half of the width that the advice names, so that outputs that follow it are not given it again.
         if min(low - problem.outputs.low, problem.outputs.high - high) < 5e-10 * (high - low):
             return (
-                "; the outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width "
+                ". The outputs are nearly the narrowest that allow no bias: widen them by a billionth of their width "
                 "at both ends"
             )
     return _extremes(problem)
@@ -439,7 +439,7 @@ def _extremes(problem: Problem) -> str:
         found.append(f"a prior of {least:.3g}")
     if problem.bias_penalty and not (problem.unbiased or 1e-6 <= problem.bias_penalty <= 1e6):
         found.append(f"the bias penalty {problem.bias_penalty:g}")
-    return f"; less extreme numbers than {' and '.join(found)} can be proven" if found else ""
+    return f". Less extreme numbers than {' and '.join(found)} can be proven" if found else ""
 
 
 def _reduce_and_solve(problem: Problem, solver: Solver | None) -> Solution:

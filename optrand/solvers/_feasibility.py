@@ -79,7 +79,7 @@ def _cap_overflow(amounts: Floats) -> Floats:
 
 
 def _unavoidable(problem: Problem) -> float:
-    """Bound the cost of labels beyond the ends of the outputs from below; 0 if no bias is allowed."""
+    """Bound the cost of labels beyond the ends of the outputs from below, by 0 if no bias is allowed."""
     beyond = problem.labels - np.clip(problem.labels, problem.outputs.low, problem.outputs.high)
     with np.errstate(over="ignore", invalid="ignore"):
         cost = 0.0 if problem.unbiased else (1 + problem.bias_penalty) * problem.prior @ beyond**2 / 2
@@ -246,7 +246,7 @@ def flow_change(
     Returns
     -------
     shares, moves : (n,) array and array
-        Changes of masses as shares of themselves, and of outputs in the unit of `means`; zeros without their residuals.
+        Changes of masses as shares of themselves, and of outputs in the unit of `means`. Zeros without their residuals.
     """
     # Changes are shares of the masses: a light column then changes no more than it has.
     scaled = sparse.csr_array(nodes @ sparse.diags_array(favoured))

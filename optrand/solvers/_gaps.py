@@ -59,7 +59,7 @@ class Prices:
 
     @property
     def lowest(self) -> float:
-        """Least price; NaN where floats overflow."""
+        """Least price, NaN if floats overflow."""
         return float(self.costs.min())
 
     def signatures(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -79,8 +79,8 @@ def price(problem: Problem, dual: Dual) -> Prices:
     Returns
     -------
     Prices
-        For squared and Poisson log loss off a grid at up to ``2k + 1`` stationary points and ends of pieces; for
-        absolute loss off a grid at the labels and the ends of the interval; on a grid at each of its values.
+        On a grid at each of its values. Off a grid, for squared and Poisson log loss, at up to ``2k + 1`` stationary
+        points and ends of pieces, and for absolute loss at the labels and the ends of the interval.
 
     Notes
     -----
@@ -148,7 +148,7 @@ class _Pieces:
         # Roots of p (v - y)^2 / 2 - beta v - level, written so that the square of the label cancels.
         root = np.sqrt(beta * (2 * pull + beta) + 2 * p * level)
         starts, ends = (pull + beta - root) / p, (pull + beta + root) / p
-        # Lines are negative on one side of their root; constants everywhere or nowhere.
+        # Lines are negative on one side of their root, constants everywhere or nowhere.
         flat = p == 0
         crossing = np.where(beta == 0, np.where(level > 0, -math.inf, math.nan), -level / beta)
         starts = np.where(flat, np.where(beta < 0, -math.inf, crossing), starts)
@@ -268,7 +268,7 @@ def _poisson_roots(y: Floats, level: Floats) -> tuple[Floats, Floats]:
 
 
 def _prices_of_classes(problem: Problem, dual: Dual, grid: Floats) -> Prices:
-    """Return the prices of ``zero_one``, where an output gains at one label at most; cost ``O(k + n log k)``."""
+    """Return the prices of ``zero_one``, where an output gains at one label at most. Cost ``O(k + n log k)``."""
     more, alpha = np.expm1(np.longdouble(problem.epsilon)), dual.alpha.astype(np.longdouble)
     elsewhere = -alpha + more * np.minimum(-alpha, 0)
     own = -problem.prior - alpha
@@ -371,7 +371,7 @@ def _gap(value: float, bound: float) -> float:
 
 
 def estimated_bound(problem: Problem, dual: Dual) -> float:
-    """Estimate :func:`optrand.lower_bound` in floats; ``-inf`` if they overflow or the multipliers prove nothing.
+    """Estimate :func:`optrand.lower_bound` in floats, ``-inf`` if they overflow or the multipliers prove nothing.
 
     Examples
     --------
@@ -390,7 +390,7 @@ def estimated_bound(problem: Problem, dual: Dual) -> float:
     with np.errstate(all="ignore"):
         # The total mass of columns lies between 1 / E and k / (E + k - 1): which counts depends on the sign.
         lowest = np.longdouble((prices.costs - prices.rounding).min())
-        # The third term of Theorem 3 in docs/mathematics.md, 0 / 0 being 0; infinite weights, without bias, make it
+        # The third term of Theorem 3 in docs/mathematics.md, 0 / 0 being 0. Infinite weights, without bias, make it
         # vanish.
         charges = np.divide(beta**2, 2 * weights, out=np.zeros_like(beta), where=beta != 0)
         base = (alpha + beta * (problem.labels.astype(np.longdouble) - dual.origin) - charges).sum()
@@ -399,7 +399,7 @@ def estimated_bound(problem: Problem, dual: Dual) -> float:
 
 
 def _value(solution: Solution) -> float:
-    """Return the objective of the minimisation; infinite for randomizers that are off, and for other problems."""
+    """Return the objective of the minimisation, infinite for randomizers that are off and for other problems."""
     problem, randomizer = solution.problem, solution.randomizer
     arcs, is_grid = randomizer.arcs, isinstance(problem.outputs, Grid)
     if arcs is not None and problem.loss == losses.squared:

@@ -7,7 +7,7 @@ outputs move together. So randomizers and multipliers are found for the differen
 measured.
 
 :class:`Reduction` drops idle labels, those of zero or negligible prior. A label of prior zero adds nothing to the loss,
-so the optimum without it is a lower bound of the optimum with it; and a row that is a mixture of its neighbours' rows
+so the optimum without it is a lower bound of the optimum with it. And a row that is a mixture of its neighbours' rows
 is as private as they are. If bias is allowed, the row of either neighbour will do. An unbiased problem keeps its two
 end labels, and each dropped label mixes the rows of the kept labels around it, which is unbiased randomized rounding.
 The multipliers of dropped labels are zero. The same is done with the thinnest tails of a prior under squared loss:
@@ -178,7 +178,7 @@ class Translation:
 
     @cached_property
     def origin(self) -> float:
-        """From where labels and outputs are measured; 0 where moving them is not needed, or would round them."""
+        """Number from which labels and outputs are measured: 0 if moving them is not needed, or would round them."""
         problem = self.problem
         moves = problem.loss in (losses.squared, losses.absolute) or isinstance(problem.loss, Tabulated)
         origin = problem.origin

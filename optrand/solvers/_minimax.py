@@ -1,7 +1,7 @@
 r"""Squared loss without a prior: the randomizer whose largest loss over labels is least, and a worst prior as proof.
 
 1. Solve the cone program whose prior is unknown (:mod:`optrand.solvers._cones`). A worst prior often vanishes at half
-   of the labels, and then many randomizers are optimal; a small lower bound on the prior selects one of few columns.
+   of the labels, and then many randomizers are optimal. A small lower bound on the prior selects one of few columns.
 2. Solve it again over these columns alone, without the lower bound.
 3. Solve the conditions of an optimum on these columns by Newton's method, and restore rows, means and equal losses of
    the labels in use to rounding.
@@ -35,7 +35,7 @@ class WorstPrior(GuardedSolver):
     Attributes
     ----------
     gap : float
-        Relative gap between the largest loss and its bound at which an answer is taken; the best one otherwise.
+        Relative gap between the largest loss and its bound at which an answer is taken. Otherwise it is the best one.
     options : ConeOptions
     floors : tuple of float
         ``k`` times the lower bound of the prior while the columns in use are looked for.

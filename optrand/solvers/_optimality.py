@@ -46,8 +46,8 @@ class Support:
 
     Unknowns are the masses and outputs of these columns, and the sums of the multipliers and of an unknown prior. Rows,
     means and, for an unknown prior, equal losses are the primal equations (:class:`_Errors`). The dual ones: every
-    column in use has reduced cost zero, which is a minimum if its output may move; the multiplier of a bias is its
-    charge; and a label that loses less than the largest loss has an unknown prior of zero. Lengths are in
+    column in use has reduced cost zero, which is a minimum if its output may move. The multiplier of a bias is its
+    charge. A label that loses less than the largest loss has an unknown prior of zero. Lengths are in
     units of the labels' range.
     """
 

@@ -81,7 +81,7 @@ class GridDual(GuardedSolver):
 
     Notes
     -----
-    Some eight columns per label beside the path of the problem without the grid; all ``k (k - 1)`` up to 24 labels.
+    Some eight columns per label beside the path of the problem without the grid, or all ``k (k - 1)`` up to 24 labels.
     ``O(k n)`` to find the columns that are missing, in blocks of the ``n`` grid values, after each solve but the last.
 
     Examples

@@ -80,7 +80,7 @@ OPTIONS = AnswerOptions()
 
 
 class Candidate(NamedTuple):
-    """A candidate solution, None if floats failed; its estimated gap, and the number of iterations."""
+    """A candidate solution (None if floats failed), its estimated gap, and the number of iterations."""
 
     solution: Solution | None
     gap: float
@@ -159,7 +159,7 @@ class Reduced:
 
     @cached_property
     def gaps(self) -> Floats:
-        """Distance of the labels beside each node, as in :class:`Level`; with a bias penalty, its charge."""
+        """Distance of the labels beside each node, as in :class:`Level`, and with a bias penalty its charge."""
         gaps, labels = np.zeros(self.problem.k + 1), self.problem.labels
         gaps[1:-1], gaps[-1] = labels[1:] - labels[:-1], -self.offsets[-1]
         gaps /= self.unit
@@ -192,7 +192,7 @@ class Reduced:
         problem, excess = self.problem, math.expm1(self.problem.epsilon)
         used = np.flatnonzero(mass > 0)
         first, end, mass, outputs = arcs.first[used], arcs.end[used], mass[used], outputs[used]
-        # Restored rows agree with each other to rounding; that of the first label is scaled to one.
+        # Restored rows agree with each other to rounding. That of the first label is scaled to one.
         scale = 1 / (mass.sum() + excess * mass[first == 0].sum())
         mass = mass * scale
         if self.stretched:

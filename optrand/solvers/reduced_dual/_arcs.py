@@ -52,15 +52,15 @@ class Terms(NamedTuple):
     before : (k + 1,) array
         Prior before each node.
     gaps : (k + 1,) array
-        Distance of the labels beside each node; 0 at the first, and at the last minus the last label.
+        Distance of the labels beside each node: 0 at the first, and at the last minus the last label.
     excess : float
         ``1 / (E - 1)``.
     charges : (k,) array
-        Charge, times two, of the squared difference of the sums ``b`` beside each label; empty without bias.
+        Charge, times two, of the squared difference of the sums ``b`` beside each label. Empty without bias.
     low, high : float
         Ends of the outputs.
     values : array
-        The outputs on a grid, in increasing order; empty if all between the ends are allowed.
+        The outputs on a grid, in increasing order. Empty if all between the ends are allowed.
     """
 
     before: Floats
@@ -116,7 +116,7 @@ class Arcs(NamedTuple):
     beside, borders : arrays
         Arcs of a hub and another unknown node, and where their four entries go in the border.
     low, high : (n,) arrays
-        Bounds of the output of each arc; equal on a grid.
+        Bounds of the output of each arc, equal on a grid.
     bounded : bool
         Whether some bound is finite.
     parallel : bool
@@ -158,9 +158,9 @@ class Level(NamedTuple):
     before : array
         Prior before each node.
     gaps : array
-        Distance of the labels beside each node, in the unit of the kernel; of the last node, minus the last label.
+        Distance of the labels beside each node, in the unit of the kernel, and of the last node minus the last label.
     left, share : arrays
-        For each node of the finer level the node before it, and the share of the next one; empty on the finest.
+        For each node of the finer level the node before it, and the share of the next one. Empty on the finest.
     """
 
     before: Floats
@@ -192,7 +192,7 @@ class Level(NamedTuple):
             kept = np.append(kept, size - 1)
         some = before[kept]
         left = np.minimum(np.searchsorted(kept, each, side="right") - 1, kept.size - 2)
-        # Sums are interpolated linearly in the prior; between nodes of no prior, by their numbers.
+        # Sums are interpolated linearly in the prior, or between nodes of no prior by their numbers.
         step = some[left + 1] - some[left]
         even = (each - kept[left]) / (kept[left + 1] - kept[left])
         share = np.where(step > 0, (before - some[left]) / np.where(step > 0, step, 1.0), even)

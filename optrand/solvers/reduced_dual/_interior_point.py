@@ -312,7 +312,7 @@ class KernelOptions:
     steps : int
         Iteration limit. Problems that converge need 10 to 25.
     head_start : float
-        Share of the way from the centre to the given sums at which the iteration begins; 1 would leave slacks of zero.
+        Share of the way from the centre to the given sums at which the iteration begins. 1 would leave slacks of zero.
     least_product : float
         Least product of a given mass and its slack, as a share of their mean.
     row_weight, slack_weight : float

@@ -183,13 +183,15 @@ def _lower_costs(terms: Terms, slopes: Floats, costs: Floats, total: float) -> F
 
 
 def feasible_costs(terms: Terms, slopes: Floats, costs: Floats, fixed: NDArray[np.bool_]) -> Floats:
-    """Return sums ``c`` near given ones, equal to them at fixed nodes, at which no interval is violated; ``O(k**2)``.
+    """Return sums ``c`` near given ones, equal to them at fixed nodes, at which no interval is violated.
+
+    Cost ``O(k**2)``.
 
     For each pair of nodes the sum at one must exceed that at the other by some number. Lower bounds are propagated up
     the line and upper bounds down it. The mean of the raised and of the lowered sums satisfies both.
     """
     total = costs[-1]
-    # Fixed sums first, to find between which bounds the others may lie; then the given ones, moved between them.
+    # Fixed sums first, to find between which bounds the others may lie, then the given ones, moved between them.
     least = _raise_costs(terms, slopes, np.where(fixed, costs, -np.inf), total)
     most = _lower_costs(terms, slopes, np.where(fixed, costs, np.inf), total)
     near = np.where(fixed, costs, np.minimum(np.maximum(costs, least), most))

@@ -61,7 +61,7 @@ class Attempt:
     Attributes
     ----------
     reach : int
-        Steps from the path at which arcs are kept; one more in an interval without bias.
+        Steps from the path at which arcs are kept, and one more in an interval without bias.
     fewest : int
         Labels of the coarsest level, at most. There all intervals are arcs. With 24, up to 64 labels take half as long
         again, and more labels just as long.
@@ -74,7 +74,7 @@ class Attempt:
         Number of labels beyond which `gap` falls with its square. Otherwise it does not show at 30,000 labels which
         arcs are in use: tables are larger by an eighth, and proofs take as much longer.
     coarse : float
-        Complementarity of a coarse level, times the number of labels and over the smallest prior; 1e-4 at most.
+        Complementarity of a coarse level, times the number of labels and over the smallest prior, and 1e-4 at most.
     tolerance : float
         Residual to which the equations of a level hold.
     failure : float
@@ -130,7 +130,7 @@ SECOND = Attempt(
     kernel=KernelOptions(head_start=0.99, damping=0.995, cautious=True),
     priced=True,
 )
-"""It proves most of the others; further attempts proved none."""
+"""It proves most of the others. Further attempts proved none."""
 
 
 class TimeOver(Exception):
@@ -261,7 +261,7 @@ class Descent:
     ) -> tuple[Arcs, Point, int, bool]:
         """Solve on some arcs. Return the arcs, the last point, the number of iterations, and whether it failed.
 
-        With `values`, the output of each arc is fixed; with `mass`, the iteration begins near these masses.
+        With `values`, the output of each arc is fixed. With `mass`, the iteration begins near these masses.
         """
         self._check_time()
         options = self.options
@@ -289,7 +289,7 @@ class Descent:
         return arcs
 
     def _add_arcs(self, terms: Terms, nodes: Nodes, point: Point, lack: float, *, failed: bool) -> Nodes | None:
-        """Return the arcs with those violated by more than `lack`; None if no arc is violated, or too many are.
+        """Return the arcs with those violated by more than `lack`, or None if no arc is violated, or too many are.
 
         If the arcs hold no unbiased randomizer within the outputs, those at the ends are added first.
         """
@@ -315,7 +315,7 @@ class ReducedDual(GuardedSolver):
     Attributes
     ----------
     gap : float
-        Relative gap, estimated in floats, at which an answer is taken; the best one otherwise.
+        Relative gap, estimated in floats, at which an answer is taken. Otherwise it is the best one.
     time_limit : float
         Seconds, looked at between levels. When they have passed, the answer is the best one so far, or a feasible one
         in closed form, and its status is "time limit".
