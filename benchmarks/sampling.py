@@ -1,8 +1,8 @@
 """Labels per second on one core: exact draws from integer tables, against other libraries' randomized response.
 
-All draw from randomized response over 53 labels at epsilon 1, one label at a time and in batches; ours also from the
+All draw from randomized response over 53 labels at epsilon 1, one label at a time and in batches, ours also from the
 optimal unbiased mechanism of a rough prior. The other libraries live in environments of their own, with pinned
-versions, made by ``--setup-peers``; one that cannot be installed or run keeps its row, with the error.
+versions, made by ``--setup-peers``. One that cannot be installed or run keeps its row, with the error.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PEERS = {
 
 def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
     """Draw labels, one by one and in a batch, and count the labels that come out unchanged."""
-    # An order that no branch predictor learns; the peers' script has the same.
+    # An order that no branch predictor learns. The peers' script has the same.
     values = ((np.arange(size, dtype=np.int64) * 2654435761) >> 16) % LABELS
     few = values[: max(1, size // 20)].tolist()
     drawn = sampler.sample(values)

@@ -91,7 +91,7 @@ def law(name: str) -> Law:
 
 
 def cells(setup: Setup, seeds: int) -> list[Cell]:
-    """List every algorithm on every loss at every epsilon; a cell has all numbers of rows."""
+    """List every algorithm on every loss at every epsilon. A cell has all numbers of rows."""
     arms = [f"{loss}, {arm}" for loss, arm in product(setup.settings["diameters"], ARMS)]
     return [Cell(*one) for one in product(range(seeds), setup.settings["epsilons"], arms)]
 
@@ -112,7 +112,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
 
 
 def report(setup: Setup, rows: Sequence[Row]) -> bool:
-    """Print excess risks, bounds and slopes; return whether every mean is below its bound."""
+    """Print excess risks, bounds and slopes. Return whether every mean is below its bound."""
     found, settings = Errors(rows), setup.settings
     sizes, epsilons, names = settings["rows"], settings["epsilons"], dict.fromkeys(row.cell.arm for row in rows)
     largest, by_rows, by_epsilon, shares = sizes[-1], [], [], []

@@ -106,7 +106,7 @@ def make_network() -> Any:
 
 
 def data(setup: Setup, seed: int) -> tuple[Images, Images]:
-    """Return training and test images; with a `digit` among the settings, the class is whether an image shows it."""
+    """Return training and test images. With a `digit` among the settings, the class is whether an image shows it."""
     settings = setup.settings
     if settings["data"] == "made up":
         parts = make_up(settings["train"], seed), make_up(200, seed + 1)
@@ -134,7 +134,7 @@ def assign_clusters(setup: Setup, seed: int, count: int, X: Floats) -> NDArray[n
 
 
 def plan_of(setup: Setup, cell: Cell) -> tuple[Plan | None, str]:
-    """Return the plan and the target of an arm; those of "100 clusters" and the like have a plan of their own."""
+    """Return the plan and the target of an arm. "100 clusters" and the like have a plan of their own."""
     words, _, target = cell.arm.partition(", ")
     if not words.endswith(" clusters"):
         return ARMS.get(cell.arm, (None, ""))
