@@ -148,7 +148,7 @@ def measure(given: Any) -> Iterator[Row]:
 def picture(rows: Sequence[Row], names: Mapping[str, str], title: str) -> FigureBase:
     """Draw processor time against mesh size for methods that have a name, with the paper's own times as single marks.
 
-    An arrow stands where a method went over the limit.
+    An arrow marks a method that went over the limit.
     """
     from optrand.plotting import times_figure
 

@@ -265,7 +265,7 @@ class LPNormalSGD:
     Notes
     -----
     *Privacy.* A step releases one of `K` points of the span, with Gaussian noise in it. The span is public, as are
-    features and earlier iterates. The points are at most :math:`\Delta` apart, exactly for each loss, where [G21] has
+    features and earlier iterates. The points are at most :math:`\Delta` apart, exactly for each loss, while [G21] has
     :math:`2 L`. So sigma is the least of the analytic Gaussian mechanism (``least_sigma``), not
     ``C L sqrt(log(1 / delta)) / epsilon``, which no constant makes right. Noise is drawn in floats: the account
     is marked as exact for real numbers only, and the labels must allow it.
