@@ -45,7 +45,7 @@ PRINTED, PRINTED_SECONDS = "printed in [B23], G.3", {52: 2.38, 416: 17.1, 1_664:
 """The paper's times by mesh (Appendix G.3), for 52 labels, another machine and another year of the census."""
 
 TABLES = {
-    "Ours, as exact mechanisms; the gap is that of the outputs' or the knots' own problem": (
+    "Ours, as exact mechanisms (the gap is that of the outputs' or the knots' own problem)": (
         "exact_gap method mesh processor runs value excess verdict"
     ),
     # The status that the engine reported stands beside the verdict of the judge.

@@ -90,7 +90,7 @@ def measure(given: Any) -> Iterator[Row]:
 
 
 TABLES = {
-    "At equal epsilon; the ratio is to the best": (
+    "At equal epsilon (the ratio is to the best)": (
         "randomizer prior epsilon loss:.6g ratio:.4f bias:.4g variance:.6g draws verdict"
     ),
 }

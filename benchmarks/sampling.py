@@ -19,10 +19,10 @@ from optrand import rr, solve
 
 LABELS, EPSILON = 53, 1.0
 PEERS = {
-    "opendp": "operating system; exact coin of a float probability",
-    "diffprivlib": "operating system; floats (ExponentialCategorical)",
-    "multi-freq-ldpy": "Mersenne twister; floats (numba loop over GRR_Client)",
-    "pure-ldp": "Mersenne twister; floats (DEClient)",
+    "opendp": "operating system, exact coin of a float probability",
+    "diffprivlib": "operating system, floats (ExponentialCategorical)",
+    "multi-freq-ldpy": "Mersenne twister, floats (numba loop over GRR_Client)",
+    "pure-ldp": "Mersenne twister, floats (DEClient)",
 }
 
 
@@ -39,7 +39,7 @@ def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
         "batch": size / median_seconds(lambda: sampler.sample(values), repeats),
         "kept": float(np.mean(drawn == values)),
         "right": bool(np.isin(drawn, sampler.outputs).all()),
-        "verdict": "operating system; exact integers",
+        "verdict": "operating system, exact integers",
     }
 
 

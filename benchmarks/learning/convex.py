@@ -127,7 +127,7 @@ def report(setup: Setup, rows: Sequence[Row]) -> bool:
             )
         excess, bounds = ([found.of(e, arm, f"{largest}{of}") for e in epsilons] for of in ("", " bound"))
         by_epsilon.append([arm, str(slope(epsilons, excess)), f"{slope(epsilons, bounds).value:.2f}"])
-    title = f"Excess risk: mean of {len(excess[0])} seeds; slopes in log-log scales, interval at 95 %"
+    title = f"Excess risk: mean of {len(excess[0])} seeds, and slopes in log-log scales, interval at 95 %"
     columns = ["loss, algorithm", "epsilon", *(f"n = {n}" for n in sizes)]
     print_table(title, [*columns, f"bound, n = {largest}", "slope in n", "the bound's"], by_rows)
     print_table(f"Slopes at n = {largest}", ["loss, algorithm", "slope in epsilon", "the bound's"], by_epsilon)

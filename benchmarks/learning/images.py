@@ -162,7 +162,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
 EXPERIMENTS = {
     name: Experiment(summary, measure, partial(report, error="test error (percent)"), ("torch",))
     for name, summary in {
-        "mnist": "MNIST: bits with the likelihood against binary cross entropy; one stage against two",
+        "mnist": "MNIST: bits with the likelihood against binary cross entropy, one stage against two",
         "fashion": "Fashion-MNIST: the same, and ALIBI with the likelihood against soft labels",
         "fashion-longer": "Fashion-MNIST with twice the epochs, after 4 had missed a promise",
         "table4-mnist": "[G21], Table 4, MNIST: one stage against two, as in the paper and by the likelihood",

@@ -187,7 +187,7 @@ def report_errors(setup: Setup, rows: Sequence[Row]) -> bool:
 EXPERIMENTS = {
     name: Experiment(summary, measure, report_errors, ("pandas",))
     for name, summary in {
-        "weeks": "weeks worked: two stages with a bias penalty against one prior without bias; bins in clusters",
+        "weeks": "weeks worked: two stages with a bias penalty against one prior without bias, and bins in clusters",
         "rows": "weeks worked, the bundled table: one prior, two stages, a prior for each row",
         "figure5a": "[B23], Figure 5a: every randomizer, weeks worked",
         "figure4b": "[B23], Figure 4b: every randomizer, on what customers spend instead of Criteo's revenue",

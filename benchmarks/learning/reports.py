@@ -157,7 +157,7 @@ def report(setup: Setup, rows: Sequence[Row], error: str) -> bool:
                 line["label loss"] = f"{errors.of(epsilon, arm, f'{model} label loss').mean():.2f}"
             lines.append(line | {"printed": printed.get(f"{arm}, {epsilon:g}", printed.get(arm, ""))})
     seeds = len(errors.rows[math.inf, NON_PRIVATE])
-    title = f"{error}: mean of {seeds} seeds, interval at 95 %; excess: above the model of true labels"
+    title = f"{error}: mean of {seeds} seeds, interval at 95 % (excess: above the model of true labels)"
     columns = [name for name in dict.fromkeys(name for line in reversed(lines) for name in line) if name != "printed"]
     print_table(
         title, [*columns, "printed"], [[line.get(name, "") for name in (*columns, "printed")] for line in lines]
