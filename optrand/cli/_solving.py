@@ -191,7 +191,7 @@ def sweep(
     """Compute the cost of privacy and of unbiasedness: one certified row for every epsilon and bias penalty.
 
     All rows have the same grid of outputs, that of the smallest epsilon, which is the widest. A row whose outputs admit
-    no unbiased randomizer is marked as infeasible, and the exit code is 0. If a row has no proof, all other rows are
+    no unbiased randomizer is marked as infeasible, and the exit code is 0. If a row has no proof, the others are still
     computed, and the exit code is 3.
     """
     from optrand.base._files import check_target, write_atomically
