@@ -27,7 +27,7 @@ BENCHMARKS = {
 
 
 def run_all(arguments: Sequence[str]) -> int:
-    """Run every benchmark in a process of its own, then print a summary; return 1 if one failed."""
+    """Run every benchmark in a process of its own, then print a summary. Return 1 if one failed."""
     codes, lines = [], []
     for name in BENCHMARKS:
         print(f"==== {name}", flush=True)
@@ -40,7 +40,7 @@ def run_all(arguments: Sequence[str]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the benchmark that the first argument names with the others; return 2 for an unknown name."""
+    """Run the benchmark that the first argument names with the others. Return 2 for an unknown name."""
     if not arguments or arguments[0] in ("-h", "--help"):
         print("usage: python -m benchmarks NAME [--smoke] [options]\n       python -m benchmarks --all [--smoke]\n")
         for name, summary in BENCHMARKS.items():

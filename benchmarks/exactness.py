@@ -7,8 +7,8 @@ priors that fade away, at several bias penalties. With `--edges` few labels in h
 Each problem is solved and certified as a user would, in a process that is killed at the time limit, and the
 integer table is verified once more by code that shares nothing with the package. Privacy, totals and means must be
 right for every mechanism. A gap that does not close is no error, since the certificate states it, but 199 of 200 must
-close to 1e-9. With `--thin` it is 99 of 100, of bias penalties up to 100; with `--edges` 49 of 50, up to an
-epsilon of 10. Beyond them floats lose digits; of all problems of these two sweeps it is 9 of 10.
+close to 1e-9. With `--thin` it is 99 of 100, of bias penalties up to 100, and with `--edges` 49 of 50, up to an
+epsilon of 10. Beyond them floats lose digits. Of all problems of these two sweeps it is 9 of 10.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def verify(mechanism: Mechanism) -> Row:
 
 
 def examine(problem: Problem) -> Row:
-    """Solve, certify and verify one problem; an error is part of the record."""
+    """Solve, certify and verify one problem. An error is part of the record."""
     start, row = time.perf_counter(), unanswered("")
     try:
         mechanism = solve(problem)

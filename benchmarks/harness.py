@@ -35,7 +35,7 @@ from optrand.programs._certificate import Answer, Status
 from optrand.studies._paths import count_outputs
 
 RESULTS = Path(__file__).parent / "results"
-"""Where benchmarks leave rows; not under version control."""
+"""Folder for the rows of benchmarks, not under version control."""
 
 PEERS = Path(__file__).parent / "peers"
 """Scripts and pinned versions of other libraries."""
@@ -78,11 +78,11 @@ COLUMNS = {
     "distance": "error:.0e",
     "status": "status",
 }
-"""Heading and format of columns that several benchmarks have; any other is headed by its key, as it is."""
+"""Heading and format of columns that several benchmarks have. Any other is headed by its key, as it is."""
 
 
 def cell(row: Mapping[str, Any], column: str) -> str:
-    """Write the entry of a column, which is ``key`` or ``key:format``; a dash if the row has no number.
+    """Write the entry of a column, which is ``key`` or ``key:format``, or a dash if the row has no number.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def cell(row: Mapping[str, Any], column: str) -> str:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table with text in its first and last column and numbers between them; as wide as needed in a file."""
+    """Print a table with text in its first and last column and numbers between them, as wide as needed in a file."""
     from rich.console import Console
     from rich.table import Table as Printed
 
@@ -141,7 +141,7 @@ def find_version(package: str) -> str:
 
 
 def show_columns(title: str, columns: str, rows: Sequence[Row]) -> None:
-    """Print a table of the rows that have its first column, if any; columns are separated by spaces."""
+    """Print a table of the rows that have its first column, if any, with columns separated by spaces."""
     names = columns.split()
     keys = [name.partition(":")[0] for name in names]
     mine = [[cell(row, name) for name in names] for row in rows if keys[0] in row]
@@ -153,8 +153,8 @@ def show_columns(title: str, columns: str, rows: Sequence[Row]) -> None:
 class Benchmark:
     """A benchmark: its rows, and tables of them by title, as :func:`show_columns` prints them.
 
-    ``measure(options)`` yields rows, each as soon as it is known; ``arguments(parser)`` adds options. With `limit`
-    there is an option ``--limit`` in seconds; with `one_core` this process and those that it starts keep to one core.
+    ``measure(options)`` yields rows, each as soon as it is known. ``arguments(parser)`` adds options. With `limit`
+    there is an option ``--limit`` in seconds. With `one_core` this process and those that it starts keep to one core.
     """
 
     name: str
@@ -166,7 +166,7 @@ class Benchmark:
     one_core: bool = True
 
     def run(self, arguments: Sequence[str]) -> int:
-        """Measure, print and leave the rows; return 1 if a row is not right, or if there is no row."""
+        """Measure, print and leave the rows. Return 1 if a row is not right, or if there is no row."""
         summary = (self.summary or "").split("\n")[0]
         parser = argparse.ArgumentParser(prog=f"python -m benchmarks {self.name}", description=summary)
         parser.add_argument("--smoke", action="store_true", help="a small version, of a few seconds")
@@ -246,7 +246,7 @@ class Worker:
         return None, error
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process at any point of its work."""
         self._process.kill()
         self._process.join()
         self._connection.close()
@@ -271,7 +271,7 @@ _last: list[Any] = []
 
 
 def _solve(solver: Callable[[Any], Any], problem: Any) -> tuple[float, float]:
-    """Solve a problem and keep the answer; return the wall-clock time and the processor's time."""
+    """Solve a problem and keep the answer. Return the wall-clock time and the processor's time."""
     start, busy = time.perf_counter(), time.process_time()
     _last[:] = [solver(problem)]
     return time.perf_counter() - start, time.process_time() - busy
@@ -402,7 +402,7 @@ class Case:
 
 
 def compare(cases: Iterable[Case], methods: Sequence[Method], clock: Clock) -> Iterator[Row]:
-    """Yield a row for each case and method; ours are measured first, and their optimum judges the peers."""
+    """Yield a row for each case and method. Ours are measured first, and their optimum judges the peers."""
     shared, late = Worker(), dict[str, str]()
     for case in cases:
         worker = Worker() if case.fresh else shared
@@ -445,7 +445,7 @@ class Peer:
         return RESULTS / "peers" / self.name / "bin" / "python"
 
     def set_up(self) -> None:
-        """Make the environment anew; an error is left in its log."""
+        """Make the environment anew. An error is left in its log."""
         folder, log = RESULTS / "peers" / self.name, RESULTS / "peers" / f"{self.name}.log"
         folder.parent.mkdir(parents=True, exist_ok=True)
         print(f"installing {self.name} ...", flush=True)

@@ -1,7 +1,7 @@
 """How time and memory grow with the number of labels: the optimal unbiased randomizer, and RR-on-Bins.
 
-Each number of labels is solved in a fresh process, at epsilon 1 on the real line, for a rough and for a smooth prior;
-the clock runs over `solve` and `certify`, and the exact mechanism is proven. Beside the second stands the cubic dynamic
+Each number of labels is solved in a fresh process, at epsilon 1 on the real line, for a rough and for a smooth prior.
+The clock runs over `solve` and `certify`, and the exact mechanism is proven. Beside the second stands the cubic dynamic
 program of [GKK23] as it is printed, in loops over NumPy arrays. Its loss must be ours.
 """
 

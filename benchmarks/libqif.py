@@ -118,7 +118,7 @@ def compare_on(privacy: str, loss: str, problem: Problem, limit: float) -> Row:
 
 
 TABLES = {
-    "The same problems, solved by both; the time is ours": (
+    "The same problems, solved by both (the time is ours)": (
         "k privacy loss epsilon seconds value gap their_seconds:time their_value:.8g ratio:.3g distance verdict"
     ),
 }

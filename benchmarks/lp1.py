@@ -81,7 +81,7 @@ def measure(given: Any) -> Iterator[Row]:
 
 
 TABLES = {
-    "Classes; the value is the probability of keeping one": (
+    "Classes (the value is the probability of keeping one)": (
         "k method prior epsilon seconds runs value:.10f rows realised said_optimal verdict"
     ),
 }

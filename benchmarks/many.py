@@ -1,7 +1,7 @@
 """The solver of unbiased problems on the line, and a thousand priors at once.
 
-Only `solve` is timed, in processor seconds of one warm process, with one thread of arithmetic; every mechanism is then
-proven. A thousand Dirichlet priors of 53 labels at epsilon 0.5 to 4 are solved by `solve_many`; bins and classes
+Only `solve` is timed, in processor seconds of one warm process, with one thread of arithmetic. Every mechanism is then
+proven. A thousand Dirichlet priors of 53 labels at epsilon 0.5 to 4 are solved by `solve_many`, bins and classes
 likewise.
 """
 

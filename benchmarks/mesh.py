@@ -1,14 +1,14 @@
 """The optimal unbiased randomizer of a real prior on finer and finer grids, and on the real line.
 
-Weeks worked (53 labels), epsilon 1, half squared error; grids by Algorithm 2 of [B23]. The paper's program, with a row
-for every pair of labels, goes to HiGHS, directly and through cvxpy, and to Clarabel; the floor form to HiGHS;
-`ColumnGeneration` adds the columns that violate the certificate; `solve` chooses `GridDual`, the interior point of the
-line with fixed outputs; `ReducedDual` needs no grid. Two further ways lead to
+Weeks worked (53 labels), epsilon 1, half squared error, grids by Algorithm 2 of [B23]. The paper's program, with a row
+for every pair of labels, goes to HiGHS, directly and through cvxpy, and to Clarabel, the floor form to HiGHS.
+`ColumnGeneration` adds the columns that violate the certificate. `solve` chooses `GridDual`, the interior point of the
+line with fixed outputs. `ReducedDual` needs no grid. Two further ways lead to
 few outputs: `adaptive_outputs` places them for the prior, and labels that are rounded to a few knots without bias (URR
 in [B23]) leave a smaller problem on the line. Randomized response on bins stands beside them as in the paper's table
 (Appendix G.3): it has less loss, and is biased. Times are those of the processor, which other work on the machine
 disturbs least. A peer over the limit of wall-clock time is not run on a finer grid. Our answers are certified
-as exact mechanisms; the table that a peer leaves is judged as it is, beside the optimum that is proven on the same grid
+as exact mechanisms. The table that a peer leaves is judged as it is, beside the optimum that is proven on the same grid
 (:mod:`benchmarks.raw`).
 """
 
@@ -45,7 +45,7 @@ PRINTED, PRINTED_SECONDS = "printed in [B23], G.3", {52: 2.38, 416: 17.1, 1_664:
 """The paper's times by mesh (Appendix G.3), for 52 labels, another machine and another year of the census."""
 
 TABLES = {
-    "Ours, as exact mechanisms; the gap is that of the outputs' or the knots' own problem": (
+    "Ours, as exact mechanisms (the gap is that of the outputs' or the knots' own problem)": (
         "exact_gap method mesh processor runs value excess verdict"
     ),
     # The status that the engine reported stands beside the verdict of the judge.
@@ -148,7 +148,7 @@ def measure(given: Any) -> Iterator[Row]:
 def picture(rows: Sequence[Row], names: Mapping[str, str], title: str) -> FigureBase:
     """Draw processor time against mesh size for methods that have a name, with the paper's own times as single marks.
 
-    An arrow stands where a method went over the limit.
+    An arrow marks a method that went over the limit.
     """
     from optrand.plotting import times_figure
 

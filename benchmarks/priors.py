@@ -1,6 +1,6 @@
 """The priors that benchmarks share: two real, one smooth, two drawn with seeds that are written down here.
 
-`weeks` is counted from the bundled data; `revenue` is from ``revenue.toml``.
+`weeks` is counted from the bundled data, and `revenue` is from ``revenue.toml``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REVENUE: list[int] = tomllib.loads(Path(__file__).with_name("revenue.toml").read
 
 
 def weeks(k: int = WEEKS) -> Floats:
-    """Count the weeks worked by the 199,523 people of the bundled table; `k` below 53 pools neighbouring weeks evenly.
+    """Count the weeks worked by the 199,523 people of the bundled table. `k` below 53 pools neighbouring weeks evenly.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def spike(k: int) -> Floats:
 
 
 def revenue(k: int = 401) -> Floats:
-    """Return the prior of what customers of a shop spend, capped at 400, on `k` evenly spaced labels from 0 to 400.
+    """Return the prior of the spending of a shop's customers, capped at 400, on `k` evenly spaced labels from 0 to 400.
 
     At 401 labels, dollars, these are the labels of [B23], Appendix G.3. A label without customers has prior zero.
 

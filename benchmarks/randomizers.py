@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 def entries(problem: Problem, best: dict[str, Mechanism]) -> Iterator[Entry]:
-    """List all randomizers, the best ones first; labels are evenly spaced."""
+    """List all randomizers, the best ones first, for evenly spaced labels."""
     labels, epsilon = problem.labels, problem.epsilon
     randomizers: dict[str, Any] = dict(best)
     randomizers |= {"debiased RR": debiased_rr(labels, epsilon), "randomized response": rr(labels, epsilon)}
@@ -90,7 +90,7 @@ def measure(given: Any) -> Iterator[Row]:
 
 
 TABLES = {
-    "At equal epsilon; the ratio is to the best": (
+    "At equal epsilon (the ratio is to the best)": (
         "randomizer prior epsilon loss:.6g ratio:.4f bias:.4g variance:.6g draws verdict"
     ),
 }

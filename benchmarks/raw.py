@@ -42,7 +42,7 @@ def read_floats(numbers: ArrayLike) -> tuple[Integers, int]:
 
 
 def largest_ratio(weights: Integers) -> Fraction | None:
-    """Return the largest ratio of two entries of a column; None if it is infinite, or if an entry is negative."""
+    """Return the largest ratio of two entries of a column, or None if it is infinite, or if an entry is negative."""
     largest = Fraction(1)
     for column in weights.T.tolist():
         low, high = min(column), max(column)
@@ -66,11 +66,10 @@ def judge_table(problem: Problem, outputs: Floats, table: Floats, optimum: float
     Returns
     -------
     dict
-        ``rows``, the largest ``|sum of a row - 1|``; ``bias``, 0 if bias is allowed; ``realised``, the epsilon of the
-        largest ratio of two entries of a column; ``delta``, the sum over the outputs of ``max(0, largest - exp(epsilon)
-        smallest)``, at most which the table exceeds its epsilon as (epsilon, delta)-DP; ``value``, the loss under the
-        prior (for classes: the probability of keeping a class). Then the ``distance`` from the truth and a ``verdict``
-        in words.
+        ``rows`` is the largest ``|sum of a row - 1|``. ``bias`` is 0 if bias is allowed. ``realised`` is the epsilon of
+        the largest ratio of two entries of a column. ``delta`` is the sum over the outputs of ``max(0, largest -
+        exp(epsilon) smallest)``: the table is (epsilon, delta)-DP. ``value`` is the loss under the prior (for classes:
+        the probability of keeping a class). Then follow the ``distance`` from the truth and a ``verdict`` in words.
 
     Examples
     --------

@@ -33,7 +33,7 @@ CURVES = {
 
 
 def draw(k: int, rows: list[Row]) -> Iterator[tuple[str, Any, float]]:
-    """Draw each picture; yield its name, the figure, and the largest gap of the mechanisms in it."""
+    """Draw each picture. Yield its name, the figure, and the largest gap of the mechanisms in it."""
     from optrand.plotting import dual_figure, phases_figure, pmf_figure
 
     for name, figure, epsilon in (

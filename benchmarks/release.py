@@ -113,7 +113,7 @@ def arguments(parser: Any) -> None:
 
 
 TABLES = {
-    "Releases; deviations of the mean are in standard errors": (
+    "Releases (deviations of the mean in standard errors)": (
         "table ids count seconds processor rate processor_rate megabytes deviations:.2f verdict"
     ),
 }

@@ -1,8 +1,8 @@
 """Labels per second on one core: exact draws from integer tables, against other libraries' randomized response.
 
-All draw from randomized response over 53 labels at epsilon 1, one label at a time and in batches; ours also from the
+All draw from randomized response over 53 labels at epsilon 1, one label at a time and in batches, ours also from the
 optimal unbiased mechanism of a rough prior. The other libraries live in environments of their own, with pinned
-versions, made by ``--setup-peers``; one that cannot be installed or run keeps its row, with the error.
+versions, made by ``--setup-peers``. One that cannot be installed or run keeps its row, with the error.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from optrand import rr, solve
 
 LABELS, EPSILON = 53, 1.0
 PEERS = {
-    "opendp": "operating system; exact coin of a float probability",
-    "diffprivlib": "operating system; floats (ExponentialCategorical)",
-    "multi-freq-ldpy": "Mersenne twister; floats (numba loop over GRR_Client)",
-    "pure-ldp": "Mersenne twister; floats (DEClient)",
+    "opendp": "operating system, exact coin of a float probability",
+    "diffprivlib": "operating system, floats (ExponentialCategorical)",
+    "multi-freq-ldpy": "Mersenne twister, floats (numba loop over GRR_Client)",
+    "pure-ldp": "Mersenne twister, floats (DEClient)",
 }
 
 
 def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
     """Draw labels, one by one and in a batch, and count the labels that come out unchanged."""
-    # An order that no branch predictor learns; the peers' script has the same.
+    # An order that no branch predictor learns. The peers' script has the same.
     values = ((np.arange(size, dtype=np.int64) * 2654435761) >> 16) % LABELS
     few = values[: max(1, size // 20)].tolist()
     drawn = sampler.sample(values)
@@ -39,7 +39,7 @@ def draw_ours(who: str, sampler: Any, size: int, repeats: int) -> Row:
         "batch": size / median_seconds(lambda: sampler.sample(values), repeats),
         "kept": float(np.mean(drawn == values)),
         "right": bool(np.isin(drawn, sampler.outputs).all()),
-        "verdict": "operating system; exact integers",
+        "verdict": "operating system, exact integers",
     }
 
 

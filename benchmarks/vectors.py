@@ -1,8 +1,8 @@
 """Unbiased one-hot vectors of a class: the proven best beside randomized response, subset selection and bits.
 
-Each rival has its best unbiased decoder for the prior, and subset selection its best size; "debiased bits" are those of
+Each rival has its best unbiased decoder for the prior, and subset selection its best size. "Debiased bits" are those of
 [Z25] with a decoder that takes every bit by itself. The losses are half the expected squared distance from the one-hot
-vector; those of rivals as multiples of the best.
+vector, those of rivals as multiples of the best.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def priors(k: int) -> dict[str, Floats]:
 
 
 def selection(k: int, ratio: float, d: int) -> Floats:
-    """Make the table of a random subset of size `d`; of size 1 it is randomized response."""
+    """Make the table of a random subset of size `d`. A set of size 1 is randomized response."""
     members = np.array(list(itertools.combinations(range(k), d)))
     columns = np.ones((k, len(members)))
     np.put_along_axis(columns.T, members, ratio, axis=1)
@@ -51,7 +51,7 @@ def bits(k: int, ratio: float) -> Floats:
 
 
 def measure(given: Any) -> Iterator[Row]:
-    """Solve and prove each prior, size and budget; no rival may be below the bound."""
+    """Solve and prove each prior, size and budget. No rival may be below the bound."""
     for k, epsilon in itertools.product((3, 5) if given.smoke else SIZES, (0.5, 2.0) if given.smoke else EPSILONS):
         for name, prior in priors(k).items():
             ratio, start = math.exp(epsilon), time.perf_counter()

@@ -75,7 +75,7 @@ napoleon_custom_sections = [("Attributes", "params_style")]
 napoleon_use_param = False
 napoleon_use_rtype = False
 
-# The notebooks, as pages, with the outputs that are committed; tests run them and compare.
+# The notebooks, as pages, with the outputs that are committed. Tests run them and compare.
 TUTORIALS = Path(__file__).parent / "tutorials"
 nb_execution_mode = "off"
 
@@ -95,7 +95,7 @@ TEX = {
     r"\\setminus(?![a-zA-Z])": r"\\smallsetminus",
     r"(frac|[\^_]) ?(\d)(?=\d)": r"\1{\2}",
 }
-# "The objective: derived, never stored" is a sentence; napoleon would take the part before the colon for a type.
+# "The objective: derived, never stored" is a sentence, but napoleon would take the part before the colon for a type.
 NumpyDocstring._consume_inline_attribute = lambda self: ("", self._consume_to_end())
 
 PACKAGE = Path(optrand.__file__).parent
@@ -233,7 +233,7 @@ def refer(app: Sphinx, tree: nodes.document) -> None:
 
 
 def link(app: Sphinx, env: BuildEnvironment, node: nodes.Element, text: nodes.Element) -> nodes.Element | None:
-    """Link shorter names to their objects; leave objects unlinked that exist but are on no page."""
+    """Link shorter names to their objects, and leave objects unlinked that exist but are on no page."""
     if node.get("refdomain") != "py":
         return None
     name = known(node["reftarget"], node.get("py:module"), node.get("py:class"))

@@ -1,4 +1,4 @@
-"""A real browser without a screen, spoken to over a pipe: what it shows, what it fetches, what it complains about."""
+"""A real browser without a screen, driven over a pipe: its page, its requests, its complaints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 OPTIONS = (
     "--headless",
-    # What is opened is our own, and in a container there may be no sandbox to be had.
+    # The opened pages are our own, and a container may offer no sandbox.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
@@ -42,11 +42,11 @@ os.execv(sys.argv[3], sys.argv[3:])
 """Gives the pipes the numbers under which the browser expects them, and becomes the browser."""
 
 PATIENCE = 60
-"""Seconds after which a browser that says nothing is given up."""
+"""Seconds without a message after which a browser is given up."""
 
 
 class Browser:
-    """One tab of a browser, and every event that it has told of."""
+    """One tab of a browser, and every event that it has reported."""
 
     def __init__(self, send, receive):
         self._send, self._receive = send, receive
@@ -83,7 +83,7 @@ class Browser:
         return json.loads(message)
 
     def open(self, path, width=1000):
-        """Show a file, all of it, and forget what happened before."""
+        """Show a file, all of it, and forget earlier events."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=False)
         self.events.clear()
         self.call("Page.navigate", url=Path(path).resolve().as_uri())
@@ -98,18 +98,18 @@ class Browser:
         return answer["result"].get("value")
 
     def complaints(self):
-        """What a console would show."""
+        """Lines that a console would show."""
         entries = [event["params"] for event in self.events if event.get("method") == "Log.entryAdded"]
         thrown = [event["params"] for event in self.events if event.get("method") == "Runtime.exceptionThrown"]
         return [entry["entry"]["text"] for entry in entries] + [str(event) for event in thrown]
 
     def fetched(self):
-        """The addresses that were asked for, but for what a page holds itself."""
+        """The requested addresses, except those within the page itself."""
         asked = [event["params"] for event in self.events if event.get("method") == "Network.requestWillBeSent"]
         return [event["request"]["url"] for event in asked if not event["request"]["url"].startswith("data:")]
 
     def read_aloud(self, role):
-        """Name and description of everything with a role, as a screen reader is told."""
+        """Name and description of everything with a role, as a screen reader gets them."""
         nodes = self.call("Accessibility.getFullAXTree")["nodes"]
         mine = [node for node in nodes if not node.get("ignored") and node.get("role", {}).get("value") == role]
         return [(node["name"]["value"], node.get("description", {}).get("value", "")) for node in mine]

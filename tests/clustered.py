@@ -1,4 +1,4 @@
-"""A hundred and twenty problems whose labels cluster at random, solved and proven: run as a program, it says how many.
+"""A hundred and twenty problems whose labels cluster at random. Run as a program, it prints how many are proven.
 
 A program of its own, since the kernels of the linear algebra are chosen when a process starts.
 """
@@ -31,7 +31,7 @@ def clustered() -> Iterator[Problem]:
 
 
 def main() -> None:
-    """Solve them all; an error that is not ours ends the program."""
+    """Solve them all. An error that is not ours ends the program."""
     proven = count = 0
     for count, problem in enumerate(clustered(), 1):
         try:

@@ -42,7 +42,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture(autouse=True)
 def unsynced(monkeypatch):
-    """Skip waiting for the disk, since only what a crash of the machine leaves depends on it."""
+    """Skip waiting for the disk, since only files after a crash of the machine depend on it."""
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 

@@ -49,7 +49,7 @@ def mixed(rng: np.random.Generator, k: int, partitions: int) -> Columns:
 
 
 def arcs_of(problem: Problem, columns: Columns) -> Arcs:
-    """The columns, normalised, each with the output of least squared error: biased, as long as nobody cares."""
+    """The columns, normalised, each with the output of least squared error, and so biased."""
     first, last, mass = columns
     more = math.expm1(problem.epsilon)
     prior, labels = problem.prior, problem.labels

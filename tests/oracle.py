@@ -1,4 +1,4 @@
-"""Definitions in rationals, by brute force, for what the package computes fast.
+"""Definitions in rationals, by brute force, of quantities that the package computes fast.
 
 Nothing here is shared with the package: channels, losses, bounds and logarithms from their definitions.
 """
@@ -90,7 +90,7 @@ class Channel:
 
     @property
     def ratio(self) -> Fraction | None:
-        """The largest of a column; None where it is infinite or a probability is negative."""
+        """The largest of a column, or None if it is infinite or a probability is negative."""
         columns = [column for column in zip(*self.rows, strict=True) if any(column)]
         if any(min(column) <= 0 for column in columns):
             return None
@@ -114,7 +114,7 @@ class Channel:
         return private and not self.worst_row and not biased and self.is_allowed(problem)
 
     def objective(self, problem) -> tuple[Fraction, Fraction]:
-        """Rationals that hold the objective of the minimisation between them; the penalty only where it is finite."""
+        """Rationals that hold the objective of the minimisation between them, with the penalty only if it is finite."""
         bounds = [Fraction(0), Fraction(0)]
         for y, (label, prior, row) in enumerate(
             zip(problem.labels.tolist(), problem.prior.tolist(), self.rows, strict=True)

@@ -1,7 +1,7 @@
 """The generator of hard problems, for tests and for the benchmark `exactness`: every problem has a class.
 
-:func:`random_problem` draws by number: spread, clustered and half-empty priors, Gaussian tails and spikes; any bias, a
-price of bias, no bias; on the line and on an interval. :func:`few_labels` are 7,280 problems of 2 to 21 labels: seven
+:func:`random_problem` draws by number: spread, clustered and half-empty priors, Gaussian tails and spikes, any bias, a
+bias penalty or no bias, on the line and on an interval. :func:`few_labels` are 7,280 problems of 2 to 21 labels: seven
 priors, five label sets, four kinds of outputs, four penalties and epsilon up to 600. :func:`thin_tails` are priors that
 fade away, at every price of bias.
 """
@@ -91,7 +91,7 @@ class Hard(NamedTuple):
 
     @property
     def problem(self) -> Problem:
-        """The problem; intervals and grids span the outputs that unbiased answers need, or else the labels."""
+        """Return the problem. Intervals and grids span the outputs that unbiased answers need, or else the labels."""
         labels, prior = _labels(self.labels, self.k), _prior(self.prior, self.k)
         low, high = unbiased_range(labels, self.epsilon) if math.isinf(self.penalty) else (labels[0], labels[-1])
         margin = 0.3 * (high - low)
@@ -150,7 +150,7 @@ def _labels(name: str, k: int) -> Floats:
 def thin_tails() -> Iterator[tuple[tuple[str, str, str], Problem]]:
     """List 288 problems whose priors fade away, each with its class: prior, outputs, and penalty.
 
-    Poisson of mean 5, 30 trials of chance 0.1, a normal of deviation 3, a geometric; on the line, between the first and
+    Poisson of mean 5, 30 trials of chance 0.1, a normal of deviation 3, a geometric, on the line, between the first and
     the last label, or from one deviation below the mean to two above it. At a finite bias penalty the multipliers of
     labels are charged in proportion to the inverse of their prior.
 

@@ -30,11 +30,11 @@ CANNOT_PASS = {
     "check_classifiers_train": "",  # Wants probabilities of the classes that occur, not of those that are declared.
     "check_supervised_y_2d": "expected one dimension",
 }
-"""Checks that are expected to fail, and what their error says."""
+"""Checks that are expected to fail, and the message of their error."""
 
 
 def check_as_users_get_it(estimator: Any) -> int:
-    """Check an estimator with these labels; return how many checks passed. A failure must have its reason."""
+    """Check an estimator with these labels. Return how many checks passed. A failure must have its reason."""
     results = check_estimator(estimator, expected_failed_checks=CANNOT_PASS, on_skip=None)
     for each in results:
         if each["status"] == "xfail":

@@ -169,7 +169,7 @@ def feasible(draw):
     masses = draw(st.lists(st.integers(1, 100), min_size=len(sets) + k, max_size=len(sets) + k))
     choice = st.sampled_from([Fraction(v) for v in values.tolist()])
     arcs = [(members, draw(choice), mass) for members, mass in zip(sets, masses, strict=False)]
-    # Singletons make all labels covered equally; one unit more of each leaves room to move their outputs.
+    # Singletons make all labels covered equally. One unit more of each lets their outputs move.
     covered = [sum(mass for members, _, mass in arcs if members[y]) for y in range(k)]
     unit = [tuple(z == y for z in range(k)) for y in range(k)]
     arcs += [(unit[y], draw(choice), max(covered) - covered[y] + masses[-1]) for y in range(k)]

@@ -82,7 +82,7 @@ def test_moments_are_those_of_the_printed_definitions(kind, epsilon, clip):
 @pytest.mark.parametrize("epsilon", [1e-9, 1e-3])
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_digits_are_lost_at_small_epsilon(kind, epsilon):
-    """To first order in epsilon the noise ends at either end with 1/2 each, less what falls between.
+    """To first order in epsilon the noise ends at either end with 1/2 each, less the probability in between.
 
     Between the ends noise is nearly uniform with total mass about ``density * width``, so that from the middle the
     second moment is ``t**2 (1 - c epsilon)`` with ``c`` of order 1, and never above ``t**2``.
@@ -123,7 +123,7 @@ def test_a_larger_sensitivity_is_more_private(kind):
     assert math.log(largest_ratio(channel.matrix)) <= 2 + 1e-13
     assert mechanism.moments(LABELS).loss(PRIOR) > kind(LABELS, 2.0, clip=Interval(0, 6)).moments(LABELS).loss(PRIOR)
     if kind is DiscreteLaplace:
-        # It hides the range of the labels twice as well as it was asked to.
+        # It hides the range of the labels twice as well as requested.
         assert math.log(largest_ratio(channel.matrix)) == pytest.approx(1.0, rel=1e-9)
 
 
@@ -275,7 +275,7 @@ def test_uniform_floats_from_words_of_any_width(width):
 
 
 def test_releases_on_a_lattice_are_the_decimals_that_they_are_written_as():
-    """Adding noise to floats would give 0.1 + 0.2 another last digit than 0.3 and so tell two labels apart."""
+    """Adding noise to floats would give 0.1 + 0.2 another last digit than 0.3 and so distinguish two labels."""
     labels = np.array([0.1, 0.2, 0.3])
     mechanism = DiscreteLaplace(labels, 0.5, step=0.1)
     assert mechanism.steps == 2
@@ -377,7 +377,7 @@ def test_noise_for_a_smaller_range_than_that_of_the_labels_is_caught():
     assert optrand.audit(table, 1.0).epsilon > 1.9
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -416,13 +416,13 @@ def test_labels_further_apart_as_floats_than_as_they_are_written_are_refused(kin
     high = math.nextafter(low, math.inf)
     with pytest.raises(InvalidInput, match="sensitivity, 10000, is less than the distance between the floats"):
         kind([low, high], 1.0)
-    # What the user says may be larger, and then hides them.
+    # The stated range may be larger, and then hides them.
     assert kind([low, high], 1.0, sensitivity=20000).sensitivity == 20000
 
 
 @pytest.mark.parametrize("kind", DISCRETE)
 def test_no_label_is_more_steps_away_than_the_noise_hides(kind):
-    """Where the step is finer than floats are, a label may be a few steps further up than it is written."""
+    """If the step is finer than floats are, a label may be a few steps further up than it is written."""
     low, high = 80000000000000.42, 80000004693940.7
     with pytest.raises(InvalidInput, match="steps of 1e-06 apart as floats, the sensitivity is"):
         kind([low, high], 1.0, step=1e-6)

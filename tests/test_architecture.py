@@ -97,7 +97,7 @@ def import_nodes(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
 
 
 def imported(path: Path) -> set[str]:
-    """Modules of optrand that a file imports at run time: what only a type checker reads does not count."""
+    """Modules of optrand that a file imports at run time: imports for type checkers only do not count."""
     names: set[str] = set()
     for node in (node for node, hidden in import_nodes(path) if not hidden):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "optrand":
@@ -248,7 +248,7 @@ def test_public_names_exist_and_are_documented() -> None:
 
 
 def test_public_classes_document_what_they_do() -> None:
-    """Modules with an underscore are private to ruff, which asks for no docstring there."""
+    """Modules with an underscore are private to ruff, which demands no docstring there."""
     exported = {id(it): it for it in map(partial(getattr, optrand), NAMES)}
     for package in filter(inspect.ismodule, list(exported.values())):
         exported |= {id(it): it for it in (getattr(package, name) for name in dir(package) if name[0] != "_")}
@@ -263,7 +263,7 @@ def test_public_classes_document_what_they_do() -> None:
 
 
 def test_no_file_imports_itself_by_way_of_others() -> None:
-    """Imports at run time, those inside functions among them, have no circle within a room either."""
+    """Imports at run time, those inside functions among them, have no circle within a layer either."""
     files = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
     arrows = {name: sources(path) & set(files) - {name} for name, path in files.items()}
     done, open_ = set[str](), list[str]()

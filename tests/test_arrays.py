@@ -75,7 +75,7 @@ def randomized(data: Any, epsilon: Any = 1.0, *, key: bytes = KEY, **options: An
 
 
 def kind(given: Any) -> type:
-    """Class of an object; arrays of Arrow have one for each type of cell."""
+    """Class of an object. Arrays of Arrow have one for each type of cell."""
     return pa.Array if isinstance(given, pa.Array) else type(given)
 
 
@@ -347,7 +347,7 @@ def test_names_are_of_one_type(labels, told):
 
 
 def test_what_exports_arrow_comes_back_as_an_arrow_table():
-    """DuckDB's relations, narwhals' frames, and whatever else speaks the PyCapsule protocol."""
+    """DuckDB's relations, narwhals' frames, and any object with the PyCapsule protocol."""
     duckdb, narwhals = pytest.importorskip("duckdb"), pytest.importorskip("narwhals")
     table = pa.table({"y": NUMBERS, "z": range(8)})
     with duckdb.connect() as database:

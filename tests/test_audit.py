@@ -89,7 +89,7 @@ def test_the_gap_is_that_of_the_certificate() -> None:
 
 
 def test_floats_of_more_digits_are_not_rounded() -> None:
-    """A difference of 2**-63 is none in Python's floats: what is 0 in one row, and what is not, decides all."""
+    """A difference of 2**-63 vanishes in Python's floats. An entry that is 0 in only one row decides."""
     table = np.array([[1, 0], [1, 0]], dtype=np.longdouble)
     table[0] += np.array([-1, 1]) * np.longdouble(2) ** -63
     if table[0, 0] == 1:
@@ -223,7 +223,7 @@ def test_clipping_at_private_extremes() -> None:
 def test_each_pair_has_its_epsilon_delta_leakage_and_guess_by_hand() -> None:
     """Rows (1/2, 1/2, 0), (1/4, 1/4, 1/2), (1/8, 3/8, 1/2).
 
-    Ratios of rows 0 and 1: 2, and infinite the other way; of rows 1 and 2: 2 and 3/2. Largest entries of the columns
+    Ratios of rows 0 and 1: 2, and infinite the other way. Of rows 1 and 2: 2 and 3/2. Largest entries of the columns
     sum to 1/2 + 1/2 + 1/2. Under (1/2, 1/4, 1/4) the best guesses keep 1/4 + 1/4 + 1/8.
     """
     half, quarter, eighth = Fraction(1, 2), Fraction(1, 4), Fraction(1, 8)
@@ -262,7 +262,7 @@ def test_delta_is_that_of_the_definition_for_every_set_of_outputs() -> None:
 
 
 def test_what_is_reported_of_pairs_is_that_of_the_whole() -> None:
-    """For the mechanisms of programs, whose tables know all three in their own way; and rows are normalised."""
+    """For the mechanisms of programs, whose tables compute all three in their own way. Rows are normalised."""
     mechanism = optrand.solve(optrand.programs.lp1([0.5, 0.3, 0.2], 1.0))
     weights, total = mechanism.table.weights, mechanism.table.total
     found = audit([[Fraction(w, total) for w in row] for row in weights.tolist()], 1.0)
@@ -432,7 +432,7 @@ def test_the_prior_of_named_rows_has_their_names(tmp_path, text: str, options: t
     prior.write_text("label,count\nyes,2\nno,3\n")
     done = run(table, "--epsilon", "1.1", "--prior", prior, "--json", *options)
     assert done.exit_code == 0, done.stderr
-    # From output a no, with 3/5 of 3/4; from output b yes, with 2/5 of 1/2.
+    # From output a no, with 3/5 of 3/4. From output b yes, with 2/5 of 1/2.
     assert json.loads(done.stdout)["guess"] == pytest.approx(0.65, rel=1e-15)
 
 

@@ -1,4 +1,4 @@
-"""Backends: one convention of signs, whatever engine answers."""
+"""Backends: one convention of signs for every engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENGINES = [
 ]
 
 ACCURACY = 1e-6
-"""Of the least accurate of them, an interior-point engine with its own default tolerances."""
+"""Accuracy of the least accurate backend, an interior-point engine with its own default tolerances."""
 
 every_engine = pytest.mark.parametrize("engine", ENGINES, ids=repr)
 
@@ -101,11 +101,11 @@ def cones(cost, equal, equal_to, *, less=(), less_than=(), quadratic=None, arcs=
 
 
 def test_signs_of_a_cone_program():
-    """Minimise q - m with c = 2 and m^2 <= c q: q = m^2 / 2 is least with m at 1; the cost is -1/2 = -c / 4."""
+    """Minimise q - m with c = 2 and m^2 <= c q: q = m^2 / 2 is least with m at 1. The cost is -1/2 = -c / 4."""
     answer = Clarabel().solve(cones([0, -1, 1], [[1, 0, 0]], [2]))
     assert answer.x == pytest.approx([2.0, 1.0, 0.5], abs=ACCURACY)
     assert answer.equal_dual == pytest.approx([-0.25], abs=ACCURACY)
-    # In the cone lies (c + q, c - q, 2 m), on its boundary; the multipliers lie in it too, and at right angles.
+    # In the cone lies (c + q, c - q, 2 m), on its boundary. The multipliers lie in it too, and at right angles.
     assert answer.cone_slack == pytest.approx(np.array([[2.5, 1.5, 2.0]]), abs=ACCURACY)
     (a, b, c), slack = answer.cone_dual[0], answer.cone_slack[0]
     assert a == pytest.approx(math.hypot(b, c), abs=ACCURACY)

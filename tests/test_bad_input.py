@@ -22,7 +22,7 @@ from optrand.sampling._entropy import RecordStreams
 from optrand.sampling._priors import private_histogram
 
 SECRETS = ("9173", "9174", "SECRETA", "SECRETB")
-"""Labels of the table; the declared set is in files, so that no argument repeats them."""
+"""Labels of the table. The declared set is in files, so that no argument repeats them."""
 
 NUMBERS = ("--column", "y", "--labels", "@labels.txt")
 CLASSES = ("--column", "c", "--labels", "@classes.txt")
@@ -34,7 +34,7 @@ COMMANDS = {
     "solve": ("solve", *PROBLEM[:-1], "out.json"),
     "sweep": ("sweep", *PROBLEM),
 }
-"""Commands that succeed as they stand; a bad option is added, and the last of two values counts."""
+"""Commands that succeed as they stand. A bad option is added, and the last of two values counts."""
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def invoked(*arguments):
 
 
 def refused(here, *arguments, words=""):
-    """Assert that a command line fails in good order, says so in such words, and writes nothing."""
+    """Assert that a command line fails in good order, with these words, and writes nothing."""
     result = invoked(*arguments)
     told = result.stdout + result.stderr
     assert result.exit_code in (1, 2, 3, 5), told
@@ -93,7 +93,7 @@ OF_EVERY_PROBLEM = [
     *[("--labels", text, "is not a number") for text in ("", "0:", "0:1_0")],
     ("--labels", "@none.txt", "cannot be read"),
 ]
-"""Of a number that is none each form once; what labels and priors may be has its own tests, of what reads them."""
+"""Each form of an invalid number, once. The readers of labels and priors have tests of their own."""
 
 OF_A_RELEASE = [
     *[("--epsilon", text, "epsilon is") for text in ("1,5", "1e-400")],

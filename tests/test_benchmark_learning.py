@@ -44,7 +44,7 @@ def test_a_run_goes_on_where_it_was_broken_off(tmp_path) -> None:
     assert [row.cell for row in rows] == CELLS
     assert [row.values["error"] for row in rows] == [1.5, 1.5, 2.5, 2.5]
     assert len(measured) == 5
-    # The numbers that papers print are no setting; other settings have no rows yet.
+    # The numbers that papers print are no setting. Other settings have no rows yet.
     assert run(made, replace(setup, settings={"train": 1}), 2, tmp_path) == rows
     assert len(measured) == 5
     run(made, replace(setup, settings={"train": 2}), 2, tmp_path)

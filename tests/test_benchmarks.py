@@ -51,7 +51,7 @@ def test_a_call_that_takes_too_long_is_killed_and_the_next_one_is_answered():
     assert worker.call(time.sleep, 600, limit=0.2) == (None, "over the limit of 0.2 s")
     assert worker.call(priors.weeks, 99, limit=60)[1].startswith(f"{InvalidInput.__name__}: k is 99")
     assert worker.call(sys.exit, 1, limit=60) == (None, "the process died (out of memory?)")
-    # The peak of memory is the worker's own, and sees what has been freed.
+    # The peak of memory is the worker's own, and includes freed memory.
     assert worker.call(peak_memory, limit=60)[0] < 300 * 10**6
     worker.close()
     del ballast
@@ -116,7 +116,7 @@ def test_what_is_wrong_with_a_mechanism_is_counted_in_its_integers():
     assert verdict() == (True, True, True)
     assert verdict(table=more) == (True, False, False)
     for step in (Fraction(-1, 100), Fraction(1, 100)):
-        # Less than what the table spends, and more than its budget.
+        # Less than the table spends, and more than its budget.
         assert verdict(realised_ratio=mechanism.realised_ratio + step) == (False, True, True)
     assert verdict(outputs=mechanism.outputs + 1e-9) == (True, True, False)
     assert verdict(total=mechanism.total + 1) == (True, False, True)

@@ -63,7 +63,7 @@ def size(problem, dual):
 
 
 def of_the_checker(problem, dual):
-    """What the checker reads off a file with these multipliers; the table in it answers everybody alike."""
+    """Bound that the checker computes from a file with these multipliers. All rows of its table are equal."""
     output = min(max(problem.labels[-1] or 1.0, problem.outputs.low), problem.outputs.high)
     if isinstance(problem.outputs, Grid):
         output = problem.outputs.values[0]
@@ -76,7 +76,7 @@ def truths(problem, dual):
     """Rationals that hold the bound between them, by sets of labels one at a time: it falls as the ratio grows."""
     low, high = exp_bracket(problem.epsilon, 400)
     bounds = [reference_bound(problem, dual, max(Fraction(1), ratio)) for ratio in (high, low)]
-    # The logarithms of the reference have so many digits, and are not rounded to one side.
+    # Digits of the logarithms of the reference, which are not rounded to one side.
     logs = high * size(problem, dual) / 10 ** (LOGARITHM_DIGITS - 10) if problem.loss == losses.poisson_log else 0
     return bounds[0] - logs, bounds[1] + logs
 
@@ -189,7 +189,7 @@ CRAFTED = {
         *([3.3644788071697374, 8.484559710297564], [1.0, 2.9118836514199627e-299], 700.0),
         *([0.0, 1.3240726199929315e-298], [0.0, 0.0], 0.0, Interval(3.3644788071697374, 8.984559710297564)),
     ),
-    # The product of penalty and prior keeps one bit; half of it was charged for the bias.
+    # The product of penalty and prior keeps one bit. Half of it was charged for the bias.
     "a charge that underflows": (
         *([0.0, 1.0], [0.5, 0.5], 1.0, [0.0, 0.0], [4e-163, 0.0], 2.0**-1074 * 3, Interval(-1, 2)),
     ),
@@ -231,7 +231,7 @@ def cost_of(problem, dual, ratio):
 @pytest.mark.parametrize(("kind", "place"), [(kind, place) for kind, place in KINDS[:6] if place != "grid"])
 @given(st.data())
 def test_of_many_labels_no_output_refutes_the_bound_and_some_output_attains_it(kind, place, data):
-    """Of up to 25 labels not all sets can be listed, but the minimiser of each piece is known: there it is tight."""
+    """Not all sets of 25 labels can be listed, but the minimiser of each piece is known: there the bound is tight."""
     problem, dual = data.draw(cases(kind, place, most=25))
     bound, (least_ratio, ratio) = lower_bound(problem, dual), exp_bracket(problem.epsilon, 400)
     cost, middle = cost_of(problem, dual, ratio), Fraction(dual.origin)
@@ -289,7 +289,7 @@ def test_extreme_numbers_are_held(loss, labels, epsilon):
 
 
 def random_problem(rng, kind, spread=None):
-    """Spread or clustered labels, spiked, thin-tailed or partly zero priors; an interval now and then."""
+    """Spread or clustered labels, spiked, thin-tailed or partly zero priors, and an interval now and then."""
     k = int(rng.integers(2, 40))
     labels = np.sort(rng.choice(900, k, replace=False)) * float(rng.choice([1e-3, 1.0, 1e5]))
     prior = rng.dirichlet(np.full(k, rng.uniform(0.1, 2))) + 1e-15
@@ -372,7 +372,7 @@ def test_the_precision_of_others_is_left_alone_and_does_not_matter():
 
 
 def test_bounds_of_many_threads_at_once_are_those_of_one():
-    """The precision is one number for all threads; one of them sets it without asking."""
+    """The precision is one number for all threads, and any of them may set it."""
     given = [random_problem(np.random.default_rng(seed), "unbiased", "plain") for seed in range(6)]
     cases = [(problem, solve(problem).dual) for problem in given]
     right = [dual_bound.lower_bound(*case) for case in cases]
@@ -430,7 +430,7 @@ def test_the_bound_does_not_change_when_everything_moves(loss, place, penalty):
 def test_one_label_far_from_zero_by_hand():
     """One label, 2^52, with beta = 1: ``h(v) = (v - y)^2 / 2 - (v - y)`` is least at ``y + 1``, where it is -1/2.
 
-    No bias is allowed, so the multipliers' own part is ``beta (y - origin) = 0``; with one label the factor of the
+    No bias is allowed, so the multipliers' own part is ``beta (y - origin) = 0``. With one label the factor of the
     least price, ``k / (E + k - 1)``, is ``1 / E``, and its column counts ``E`` times: the bound is -1/2.
     """
     problem = unbiased_regression([2.0**52], [1.0], 1.0)
@@ -443,9 +443,9 @@ def test_one_label_far_from_zero_by_hand():
 def test_a_label_of_prior_zero_is_negative_on_a_half_line():
     problem = unbiased_regression([0, 1, 2, 3], [0.5, 0, 0, 0.5], 1.0)
     dual = Dual([0.0, 2.0, 2.0, 0.0], [0.0, 1.0, -1.0, 0.0])
-    # h_1(v) = -2 - v is negative above -2, and h_2(v) = -2 + v below 2; the others are parabolas that touch 0.
+    # h_1(v) = -2 - v is negative above -2, and h_2(v) = -2 + v below 2. The others are parabolas that touch 0.
     # f(v) = v^2/4 + (v-3)^2/4 - 4 + (E-1)(min(-2-v, 0) + min(v-2, 0)): above 2 only h_1 counts E times,
-    # f'(v) = v - 3/2 - (E-1) vanishes at E + 1/2; below -2 only h_2 does, and f falls up to there.
+    # f'(v) = v - 3/2 - (E-1) vanishes at E + 1/2. Below -2 only h_2 does, and f falls up to there.
     v = math.e + 0.5
     least = v * v / 4 + (v - 3) ** 2 / 4 - 4 - (math.e - 1) * (2 + v)
     prices = price(problem, dual)
@@ -453,7 +453,7 @@ def test_a_label_of_prior_zero_is_negative_on_a_half_line():
     assert outputs[[0, -1]] == pytest.approx([-2.0, v])
     assert costs[-1] == pytest.approx(least)
     assert lower_bound(problem, dual) == pytest.approx(4 - 1 + least * 4 / (math.e + 3))
-    # Without slope: 2 - 2 from the multipliers; f(v) = v^2/4 + (v-3)^2/4 - 2 E + 2, least at 3/2.
+    # Without slope: 2 - 2 from the multipliers, and f(v) = v^2/4 + (v-3)^2/4 - 2 E + 2, least at 3/2.
     priced = regression([0, 1, 2, 3], [0.5, 0, 0, 0.5], 1.0, bias_penalty=1.0)
     bound = lower_bound(priced, Dual([0.0, 2.0, -2.0, 0.0], [0.0] * 4))
     assert bound == pytest.approx((9 / 8 + 2 - 2 * math.e) * 4 / (math.e + 3), rel=1e-14)
@@ -502,7 +502,7 @@ def test_large_problems_are_proven_exactly():
 
 
 def test_a_loss_of_ones_own_is_summed_from_its_brackets():
-    """A loss whose floats are nonsense: what counts is the bracket, and of that the upper end."""
+    """A loss whose floats are nonsense: only the upper end of its bracket counts."""
     own = losses.Loss("own", lambda v, y: 0 * v * y, lambda v, y: (abs(v - y), abs(v - y) + Fraction(1, 3)))
     problem = Problem(np.array([0.0, 1.0]), np.array([0.5, 0.5]), 1.0, own, 0.0, Grid([0.0, 1.0]))
     mechanism = mechanism_of(problem, None, [0.0, 1.0], [[2, 1], [1, 2]], Fraction(2))

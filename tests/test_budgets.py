@@ -73,7 +73,7 @@ def test_what_costs_more_than_the_decimal_or_the_float_is_refused(epsilon: float
     with pytest.raises(InvalidInput, match="would not be private"):
         Mechanism(problem, mechanism.table)
     assert not audit(weights_over(weights), epsilon).private
-    # What is stated holds as a float, and as the decimal that it is printed as.
+    # The stated epsilon holds as a float, and as the decimal that it is printed as.
     for stated in (mechanism.realised_epsilon, certify(mechanism).epsilon, audit(weights_over(weights), 9.0).epsilon):
         assert ratio <= exponential(stated)[0]
         assert spends(ratio, stated)

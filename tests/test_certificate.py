@@ -35,13 +35,13 @@ from optrand.errors import InvalidInput, NotCertified
 from optrand.solvers import design
 
 GAP = 1e-6
-"""What solvers promise; here only to have bounds that are nearly tight."""
+"""Gap that solvers promise, used here only to have bounds that are nearly tight."""
 
 LABELS = np.array([0.0, 1.0, 2.5, 4.0])
 PRIOR = np.array([0.4, 0.1, 0.2, 0.3])
 
 
-# ----------------------------------------------------------------------------------- the bound and what can be attained
+# -------------------------------------------------------------------------------------- the bound and attained values
 
 
 @settings(max_examples=4 * settings.default.max_examples)

@@ -46,7 +46,7 @@ def run(*arguments, cwd):
 
 @pytest.fixture(scope="module")
 def coin():
-    """Labels -1, 1 at E = 3 but for rounding: the optimum of `by_hand` below, with outputs -2, 2 and no bias at all."""
+    """Labels -1, 1 at E = 3 up to rounding: the optimum of `by_hand` below, with outputs -2, 2 and no bias at all."""
     epsilon = math.log(3)
     best = by_hand(math.inf, epsilon)
     return response(best.problem, [-2.0, 2.0], ratio=Fraction(3), dual=best.dual)
@@ -152,7 +152,7 @@ def test_without_multipliers_or_with_forbidden_bias_there_is_no_bound(tmp_path, 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_negative_zeros_are_no_numbers_of_a_file(name, tmp_path):
-    """What is loaded has the digest of its file; no digest of a mechanism is that of a -0.0."""
+    """A loaded mechanism has the digest of its file, which is never that of a file with a -0.0."""
     text = text_of(FAMILIES[name], tmp_path)
     assert "-0.0," not in text
     assert "-0.0]" not in text
@@ -297,7 +297,7 @@ def by_hand(penalty, epsilon):
     """The best mechanism for labels -1 and 1 with equal prior, and its dual, worked out with pencil and paper.
 
     Randomized response with outputs -v, v has means -vt, vt where t = (E - 1)/(E + 1), and loss
-    (v^2 - 2vt + 1)/2 + lam (vt - 1)^2 / 2, least at v = t (1 + lam)/(1 + lam t^2); at lam = inf, v = 1/t. With
+    (v^2 - 2vt + 1)/2 + lam (vt - 1)^2 / 2, least at v = t (1 + lam)/(1 + lam t^2), at lam = inf at v = 1/t. With
     beta_1 = lam p (1 - vt) = -beta_{-1} (at lam = inf its limit (1/t^2 - 1)/2, from f'(v) = 0) and alpha from f(v) = 0
     where S = {1}, that is (E + 1) alpha = E (v - 1)^2/4 + (v + 1)^2/4 - (E - 1) beta v, the bound is that same loss.
     """

@@ -1,4 +1,4 @@
-"""The command line: what it prints, how it ends, and that it leaves nothing behind when it ends badly."""
+"""The command line: its output, its exit codes, and that it leaves nothing behind when it fails."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from optrand.release import load_release
 from optrand.studies._many import Sweep
 
 GAP = 1e-9
-"""What every small problem must verify."""
+"""Gap that every small problem must verify."""
 
 HIDDEN = "9173"
 """A label that no message may repeat."""
@@ -261,7 +261,7 @@ def test_a_table_of_rows_rounds_what_is_proven_up(here):
 
 
 def test_solve_places_few_outputs(here):
-    """At most as many as asked for, or as few as lose a share; the printed excess is rounded up."""
+    """At most the given number, or as few as lose at most a share. The printed excess is rounded up."""
     line = optrand.certificates._certificate.certify(solve(unbiased_regression([0, 1, 2], [0.5, 0.3, 0.2], 1.0)))
     for text, outputs, share in (("adaptive:3", 3, math.inf), ("adaptive:0.2", 4, 0.2)):
         result = solved("--outputs", text, "--force")

@@ -77,7 +77,7 @@ def test_the_exact_dual_is_feasible_for_lp1_and_meets_the_objective(weights: lis
     best, _ = exact_objective(prior, ratio)
     mu = exact_multipliers(prior, ratio)
     assert sum(mu) == best
-    # LP1 in the columns c * s with s in {1, R}^K: its dual asks sum_y s_y (mu_y - p_y [v = y]) >= 0 for every v and s.
+    # LP1 in the columns c * s, s in {1, R}^K: its dual requires sum_y s_y (mu_y - p_y [v = y]) >= 0 for every v and s.
     for v, chosen in itertools.product(range(len(prior)), itertools.product((1, ratio), repeat=len(prior))):
         assert (
             sum(s * (m - (p if y == v else 0)) for y, (s, m, p) in enumerate(zip(chosen, mu, prior, strict=True))) >= 0
@@ -163,7 +163,7 @@ def test_privacy_from_both_sides(family: str, epsilon: float) -> None:
         Mechanism(replace(solution.problem, epsilon=epsilon - 1e-9), solution.table)
 
 
-# Two mistakes that published implementations make, and what a certificate says of them.
+# Two mistakes that published implementations make, and their certificates.
 
 
 def test_answering_from_all_labels_where_the_label_is_outside_the_top_k_is_caught() -> None:
@@ -241,7 +241,7 @@ def test_every_string_of_bits_is_drawn_as_the_ratio_says(epsilon: float, label: 
 
 @pytest.mark.parametrize("width", [33, 40, 60, 63, 64])
 def test_sizes_of_63_bits_are_drawn_from_words_of_any_width(width: int) -> None:
-    """Two words make 64 bits, or fewer where they have fewer; numbers beyond the last multiple are drawn again."""
+    """Two words make 64 bits, or fewer if they have fewer. Numbers beyond the last multiple are drawn again."""
     rng, sizes = np.random.default_rng(width), [2**62 + 1, 3 * 2**61, 2**63 - 1, 2**61]
     words = [int(word) for word in rng.integers(0, 2**width, 400, dtype=np.uint64, endpoint=False)]
     parts = 1 if width >= 63 else 2
@@ -358,7 +358,7 @@ def test_debiased_rr_is_proved_optimal_at_a_large_epsilon(labels: Sequence[float
 @pytest.mark.parametrize("labels", [range(3), range(10), [0, 1, 9], [-5, 0.5, 2, 30]])
 @pytest.mark.parametrize("epsilon", [0.01, 0.2, 1.0])
 def test_where_debiased_rr_is_not_optimal_its_dual_does_not_say_so(labels: Sequence[float], epsilon: float) -> None:
-    # The two ends alone are an unbiased mechanism and better; a true bound lies below both.
+    # The two ends alone are an unbiased mechanism and better. A true bound lies below both.
     solution = debiased_rr(labels, epsilon)
     low, high = solution.problem.labels[[0, -1]]
     reach = (high - low) / math.expm1(epsilon)

@@ -1,4 +1,4 @@
-"""Cluster mechanisms: the privacy that holds and the one that is printed, decided by enumeration; losses undone."""
+"""Cluster mechanisms: the privacy that holds and the printed one, decided by enumeration, and debiased losses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from optrand.sampling._entropy import SeededEntropy, SystemEntropy
 from optrand.sampling._priors import BudgetSplit, private_prior, split_at
 
 TOLERANCE = 1e-12
-"""Of sums and logarithms in floats."""
+"""Error of sums and logarithms in floats."""
 
 
 def noisy_count(count, mechanism, size):
@@ -98,14 +98,14 @@ def test_the_whole_release_keeps_the_true_epsilon(k, size, threshold, noise_scal
 def test_the_true_epsilon_of_the_distributions_is_attained_and_the_printed_one_broken(k, size):
     mechanism = ClusterRR(k, threshold=0.05, noise_scale=2.0, resampling=0.9)
     alone, whole = realised(mechanism, neighbours(k, size))
-    # Both counts of a replaced label matter: the distributions alone take 2 / sigma, where the paper counts 1 / sigma.
+    # Both counts of a replaced label matter: the distributions alone take 2 / sigma, but the paper counts 1 / sigma.
     assert alone == pytest.approx(1.0, abs=TOLERANCE)
     assert alone > 1 / mechanism.noise_scale + 0.4
     assert whole <= mechanism.epsilon + TOLERANCE
 
 
 def test_the_printed_epsilon_does_not_hold_for_the_whole_release():
-    # Where nearly all labels are resampled the labels add log(1 + 0.02 / 0.98 / 0.3) = 0.066 to either figure, which is
+    # If nearly all labels are resampled the labels add log(1 + 0.02 / 0.98 / 0.3) = 0.066 to either figure, which is
     # less than the 0.5 that the printed one lacks.
     mechanism = ClusterRR(2, threshold=0.3, noise_scale=2.0, resampling=0.98)
     _, whole = realised(mechanism, neighbours(2, 7))
@@ -115,8 +115,8 @@ def test_the_printed_epsilon_does_not_hold_for_the_whole_release():
 
 
 def test_the_sum_of_both_budgets_is_nearly_attained():
-    # Three labels; the row's own count is below the threshold, so that a share just above tau speaks for it and is
-    # still small; the other count falls below the threshold; the third makes the sum right.
+    # Three labels. The row's own count is below the threshold, so that a share just above tau speaks for it and is
+    # still small. The other count falls below the threshold. The third makes the sum right.
     mechanism = ClusterRR(3, threshold=Fraction(1, 8), noise_scale=4.0, resampling=0.5)
     _, whole = realised(mechanism, [((1, 10, 1), (0, 11, 1))])
     assert mechanism.printed_epsilon + 0.14 < whole
@@ -208,7 +208,7 @@ def test_uniform_rr_is_randomized_response(k, epsilon):
 
 @pytest.mark.parametrize("k", [2, 3, 5, 10, 49])
 def test_a_threshold_of_one_over_k_leaves_uniform_rr(k):
-    # Corollary 1 of [E22]: whatever the counts are, the distributions are uniform. The float 1/k may exceed 1/k.
+    # Corollary 1 of [E22]: for any counts the distributions are uniform. The float 1/k may exceed 1/k.
     uniform = UniformRR(k, 1.0)
     mechanism = ClusterRR(k, threshold=1 / k, noise_scale=1e9, resampling=uniform.resampling)
     release = mechanism.release([0, 0, 1, 1], Groups.of_ids([3, 3, 3, 8]), source=SystemEntropy())

@@ -85,7 +85,7 @@ def test_intervals_are_sets_of_one_run() -> None:
 
 
 def test_no_mass_moves_by_more_than_the_nodes_were_off() -> None:
-    """Of flows that are broken at every node, dead ends among them, whose columns come to nothing."""
+    """Flows that are broken at every node, also with dead ends, whose columns are dropped."""
     rng = np.random.default_rng(14)
     emptied = 0
     for _ in range(1_000):

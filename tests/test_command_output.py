@@ -1,4 +1,4 @@
-"""Released tables of every layout read back by the commands, and answers where usage or the output is wrong."""
+"""Released tables of every layout read back by the commands, and answers if usage or the output is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures that compare: every point is a number that was computed another way, every omission is told."""
+"""The pictures that compare: every point is a number that was computed another way, and every omission is stated."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
         found = line(left, f"ε = {epsilon:g}")
         np.testing.assert_allclose(found[:, 0] ** 2, [row.squared_bias for row in rows])
         np.testing.assert_allclose(found[:, 1] ** 2, [row.variance for row in rows])
-        # Less bias, more variance: what makes it a frontier.
+        # Less bias, more variance: so it is a frontier.
         assert (np.diff(found[:, 0]) < 0).all()
         assert (np.diff(found[:, 1]) > 0).all()
     # The ends under other names.
@@ -55,7 +55,7 @@ def test_the_frontier_runs_from_the_least_loss_to_no_bias(swept: Sweep) -> None:
         "root mean squared bias (label units)",
         "standard deviation (label units)",
     )
-    # The marks have their penalties beside them, where there is room, and no two overlap.
+    # The marks have their penalties beside them, where they fit, and no two overlap.
     figure.draw_without_rendering()
     assert [text.get_text() for text in left.texts[:5]] == ["∞", "10", "1", "0.1", "0"]
     assert [text.xy for text in left.texts[:5]] == [tuple(point) for point in line(left, "ε = 1").tolist()[::-1]]

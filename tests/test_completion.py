@@ -74,7 +74,7 @@ def test_monotone_chances_are_sums_of_intervals() -> None:
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 20.0])
 def test_rows_and_means_that_are_off_by_rounding_are_repaired_at_no_cost(epsilon: float) -> None:
-    """Of an unbiased coin at epsilon 1, and of randomized response: rows, ratios and means within the tolerance."""
+    """Rows, ratios and means within the tolerance, of an unbiased coin at epsilon 1 and of randomized response."""
     rng, labels, prior = np.random.default_rng(1), np.arange(3.0), np.array([0.5, 0.3, 0.2])
     unbiased = unbiased_regression(labels, prior, 1.0, outputs=Interval(-3, 5))
     low, high = -2.0, 4.0
@@ -88,7 +88,7 @@ def test_rows_and_means_that_are_off_by_rounding_are_repaired_at_no_cost(epsilon
         weights = np.where(np.eye(3, dtype=bool), math.exp(epsilon), 1.0)
         table = weights / weights[0].sum() * (1 + 1e-16 * rng.normal(size=(3, 1)))
         problem, randomizer = regression(labels, prior, epsilon), Randomizer(labels, labels, table, epsilon)
-        # Ratios that exceed the budget by rounding cost that much of what the budget allows.
+        # Ratios that exceed the budget by rounding cost that much of the budget.
         assert tabulate(Solution(problem, randomizer)).value == pytest.approx(
             problem.value(randomizer), rel=1e-14 / min(1.0, epsilon)
         )
@@ -104,10 +104,10 @@ def test_a_mechanism_of_rounded_outputs_is_biased_and_is_not_certified_as_anothe
     assert proof.bias == rounded.bias
     assert proof.findings[0].startswith("biased by up to")
     assert proof.upper == math.inf
-    # Tabulated, it is unbiased, and loses what the optimum does.
+    # Tabulated, it is unbiased, and has the loss of the optimum.
     again = certify(tabulate(Solution(problem, rounded.randomizer, mechanism.dual))).require(gap=1e-12)
     assert again.bias == 0
-    # Where bias is free the same table is certified at its own loss.
+    # If bias is free the same table is certified at its own loss.
     free = regression(problem.labels, problem.prior, 1.0)
     exact = sum(Fraction(p) * x for p, x in zip(free.prior.tolist(), rounded.table.losses(), strict=True))
     assert Mechanism(free, rounded.table).value == float_above(exact)

@@ -1,4 +1,4 @@
-"""Histograms of a default release: always there, as precise as stated; mixtures of mechanisms are exact."""
+"""Histograms of a default release: always there, and as precise as stated. Mixtures of mechanisms are exact."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_classes_that_the_optimum_leaves_out_are_told_from_others(epsilon):
         return
     assert fit.cost == pytest.approx(LIMITS.class_cost, rel=0.01)
     assert optrand.certify(fit.mechanism).gap == pytest.approx(LIMITS.class_cost / (1 - LIMITS.class_cost), rel=0.02)
-    # One class is told by the others alone, so that their errors add up.
+    # One class is inferred from the others alone, so that their errors add up.
     assert fit.multiple < 2 / math.sqrt(fit.weight)
     rng = np.random.default_rng(1)
     labels = rng.choice(4, 200_000, p=prior).astype(float)
@@ -151,7 +151,7 @@ def test_default_releases_all_answer_histograms():
         assert record.estimates.histogram
         assert fit.multiple <= LIMITS.multiple * 1.01 or fit.cost == pytest.approx(LIMITS.cost, rel=0.01)
         assert fit.multiple < 36
-        # Nothing but what was mixed in separates the mechanism from the optimum, and the record says so.
+        # Only the mixed-in part separates the mechanism from the optimum, and the record states it.
         assert record.gap <= fit.cost + 1e-6
         assert (record.gap > 1e-6) == (fit.weight > 0)
         assert (f"{fit.cost:.2%} of the loss" in record.estimates.words) == (fit.weight > 0)
@@ -159,7 +159,7 @@ def test_default_releases_all_answer_histograms():
 
 
 def test_pools_share_their_noisy_histogram_and_shrink_towards_the_mixture():
-    """Groups that are like each other share the mixture bit for bit; others keep most of their own."""
+    """Groups that are like each other share the mixture bit for bit. Others keep most of their own."""
     alike, other = np.array([[400, 300, 300]] * 3), np.array([[980, 10, 10], [10, 10, 980]])
     rows = np.array([1000] * 3)
     same = shrink_histograms(alike, rows, 0.2)

@@ -19,7 +19,7 @@ from optrand.solvers._optimality import candidates
 from optrand.solvers.reduced_dual._arcs import all_arcs
 
 WITNESS = 1e-7
-"""Of two interior-point solves in different forms."""
+"""Relative difference of two interior-point solves in different forms."""
 
 
 def unbiased(k: int, epsilon: float, seed: int) -> Problem:

@@ -80,7 +80,7 @@ def test_the_bias_at_any_label_is_that_of_the_knots_at_most(mechanism, x):
     st.sampled_from([0.2, 1.0, 4.0]),
 )
 def test_total_loss_is_the_knots_loss_and_the_added_one(values, inner, epsilon):
-    # The identity of the module in fractions; what the exact means miss (1e-17 or so) is all that may be between.
+    # The identity of the module in fractions. The two sides may differ by the errors of exact means alone, about 1e-17.
     prior = ContinuousPrior(values, np.arange(1, len(values) + 1), low=0, high=64)
     knots = Knots(prior, sorted({0, 64} | inner))
     mechanism = continuous_mechanism(prior, epsilon, knots=knots)
@@ -108,7 +108,7 @@ def test_total_loss_is_the_knots_loss_and_the_added_one(values, inner, epsilon):
 
 
 def test_the_loss_of_a_biased_mechanism_is_right_too():
-    # Where bias is free outputs are pulled to the middle, and the cross term of the identity does not vanish.
+    # If bias is free outputs are pulled to the middle, and the cross term of the identity does not vanish.
     pulled = ContinuousMechanism(solve(regression([0, 3, 8], [0.2, 0.3, 0.5], 0.5)))
     assert pulled.bias > 0.5
     assert pulled.loss(PRIOR) == pytest.approx(float(exact_loss(pulled, PRIOR)), rel=1e-12)

@@ -1,4 +1,4 @@
-"""The bundled table is what its README says."""
+"""The bundled table is as its README describes it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_table_has_its_shape_and_its_columns(rows):
 def test_the_label_is_a_week_count_with_spikes_at_both_ends(rows):
     weeks = Counter(int(row[WEEKS_LABEL]) for row in rows)
     assert sorted(weeks) == list(range(53))
-    # In the whole file 48.1 % are at 0 and 35.2 % at 52; 20,000 rows keep that to within a percent point.
+    # In the whole file 48.1 % are at 0 and 35.2 % at 52. 20,000 rows keep that to within a percent point.
     assert weeks[0] / len(rows) == pytest.approx(0.481, abs=0.01)
     assert weeks[52] / len(rows) == pytest.approx(0.352, abs=0.01)
 

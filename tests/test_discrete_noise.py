@@ -38,12 +38,12 @@ def coins():
 
 
 NOISE = {"discrete Laplace noise": laplace, "discrete staircases": staircases, "coins": coins}
-"""Of each the draws, a number of bits, the probabilities, and what these bits may leave undecided."""
+"""For each the draws, a number of bits, the probabilities, and the share that these bits may leave undecided."""
 
 
 @pytest.mark.parametrize("noise", NOISE)
 def test_probabilities_over_all_bit_strings(noise):
-    """What is decided never exceeds a probability, and the undecided strings make up the rest."""
+    """The decided share never exceeds a probability, and the undecided strings make up the rest."""
     for draw, depth, expected, most in NOISE[noise]():
         decided, undecided = enumerated(draw, depth)
         assert sum(decided.values()) + undecided == 1

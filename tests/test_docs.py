@@ -1,4 +1,4 @@
-"""The pages for people: what they link to and name exists, and what they show is what comes out."""
+"""The pages for people: links and names exist, and examples print the shown output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES = {".py", ".md", ".toml", ".csv", ".gz", ".json", ".png", ".html", ".txt",
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-# -------------------------------------------------------------------------------------------- what is linked and named
+# ----------------------------------------------------------------------------------------------------- links and names
 
 
 @cache
@@ -107,7 +107,7 @@ def known_tests() -> frozenset[str]:
 
 
 def unknown_names(page: Path) -> list[str]:
-    """Names of ours, tests and files that a page mentions and nobody has ever defined."""
+    """Names of ours, tests and files that a page mentions and that are not defined."""
     text = page.read_text()
     mentioned = " ".join([*CODE.findall(FENCE.sub("", text)), *FENCE.findall(text)])
     dotted = {name for name in OURS.findall(mentioned) if f".{name.rsplit('.', 1)[1]}" not in FILES}
@@ -131,7 +131,7 @@ def test_what_is_named_exists(page: Path) -> None:
 
 
 def commands(page: Path) -> dict[str, set[str]]:
-    """The targets of make, the benchmarks and the commands of the command line that a page tells people to use."""
+    """The targets of make, the benchmarks and the commands of the command line that a page recommends."""
     text = page.read_text()
     lines = [*CODE.findall(FENCE.sub("", text)), *"\n".join(FENCE.findall(text)).splitlines()]
     lines += re.findall(r"^ {4}(.*)$", text, re.MULTILINE)
@@ -153,7 +153,7 @@ def test_commands_exist(page: Path) -> None:
     assert told["optrand"] <= set(get_command(app).commands)
 
 
-# ------------------------------------------------------------------------------------------------- what is shown to run
+# ---------------------------------------------------------------------------------------------------- examples that run
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ RUN_WITH_COMMANDS = {"audit.md", *(page.name for page in (ROOT / "docs" / "how-t
     ids=lambda page: page.name,
 )
 def test_what_is_shown_is_what_comes_out(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All examples of a page, one after the other; the fences around them are not output."""
+    """All examples of a page, one after the other. The fences around them are not output."""
     text = re.sub(r"^ *```.*$", "", page.read_text(), flags=re.MULTILINE)
     examples = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
     told: list[str] = []

@@ -1,4 +1,4 @@
-"""Draws from tables: exactly the weights, whatever the words and however the table is laid out."""
+"""Draws from tables: exactly the weights, for any words and any layout of the table."""
 
 import math
 import random
@@ -44,7 +44,7 @@ def of_arcs(arcs, ratio, labels=None, outputs=None):
 
 
 def diagonal(labels):
-    """Sampler that tells which of the labels it was given."""
+    """Sampler that records which of the labels it was given."""
     k = len(labels)
     return Sampler(Table.of_rows(labels, range(k), [[int(i == y) for i in range(k)] for y in range(k)]))
 
@@ -70,7 +70,7 @@ def draw_batch(sampler, row, source):
 
 
 def inverse_cdf(weights, width, words):
-    """The reference, in fractions: how many words decide, and for which weight; None if they do not suffice."""
+    """The reference, in fractions: how many words decide, and for which weight, or None if they do not suffice."""
     total = sum(weights)
     edges = [Fraction(c, total) for c in accumulate(weights, initial=0)]
     low, size = Fraction(0), Fraction(1)
@@ -87,7 +87,7 @@ def inverse_cdf(weights, width, words):
 
 
 def law(draw, width, depth):
-    """The probability of each draw, and that of no draw, over all streams of so many words."""
+    """The probability of each draw, and that of no draw, over all streams of this number of words."""
     if width == 1:
         return enumerated(draw, depth)
     counts = Counter()
@@ -236,7 +236,7 @@ def test_every_decision_is_the_inverse_cdf(case):
 
 @pytest.mark.parametrize("n", [2, 53, 800, 40_000])
 def test_wide_rows_equal_the_inverse_cdf(n):
-    """Whole blocks against one bisection a value, in integers; 40,000 outputs need a wider guide."""
+    """Whole blocks against one bisection per value, in integers. 40,000 outputs need a wider guide."""
     rng = np.random.default_rng(n)
     rows = rng.integers(0, 50, (2, n)).astype(object) * 10**30 + rng.integers(0, 2, (2, n)).astype(object)
     rows[:, n // 2] += rows.sum(axis=1).max() - rows.sum(axis=1)
@@ -324,14 +324,14 @@ def test_ten_thousand_labels_and_no_table(columns, levels):
         is_favoured = weights > least
         expected = weights * (size / weights.sum())
         counts = np.bincount(drawn, minlength=table.n)
-        # The favoured outputs one by one; all others in fifty heaps.
+        # The favoured outputs one by one, all others in fifty heaps.
         heaps = np.where(is_favoured, 50 + np.cumsum(is_favoured), np.arange(table.n) * 50 // table.n)
         observed, wanted = (np.bincount(heaps, amounts) for amounts in (counts, expected))
         assert stats.chisquare(observed[wanted > 0], wanted[wanted > 0]).pvalue > 1e-4
 
 
 def test_few_levels_hold_any_intervals():
-    """At most one level a bit of the labels and one a halving of the intervals, in memory and in fact."""
+    """At most one level per bit of the labels and one per halving of the intervals, in memory and in fact."""
     for seed in range(40):
         rng = random.Random(seed)
         table = Table.of_rows(range(16), range(9), stepped_rows(rng, 16, 8, 100))
@@ -483,7 +483,7 @@ COIN = Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]])
 
 
 class Lying(Table):
-    """A subclass, whose methods could tell the sampler something else."""
+    """A subclass, whose methods could mislead the sampler."""
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """A certificate is about the table that is drawn: loss, bias and epsilon of files, by fractions from their text alone.
 
-Nothing of the package computes what is expected here. The text of a file is read with :mod:`json`, the table in it is
+The expected values are computed without the package. The text of a file is read with :mod:`json`, the table in it is
 written out in fractions, and :mod:`oracle` takes its loss. The package and the stand-alone checker then read the
-same text: both accept it or both refuse it, and what either states of an accepted one holds the truth.
+same text: both accept it or both refuse it, and their statements on an accepted one are true.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from optrand.errors import InvalidFile
 from tests.tables import mechanism_of
 
 LONGEST = 630
-"""Outputs of the longest chain of neighbouring floats: a file of so many was once verified at 0.264, and lost 235.4."""
+"""Outputs of the longest chain of neighbouring floats: such a file was once verified at 0.264, and lost 235.4."""
 
 # ------------------------------------------------------------------------------------------------------------ the truth
 
@@ -85,7 +85,7 @@ def truth_of(text: str) -> Truth:
 
 
 def examine(text: str, path: Path) -> tuple[str, float]:
-    """Hold the package and the checker to the truth of a file; return how it ended, and the gap that is certified."""
+    """Hold the package and the checker to the truth of a file. Return how it ended, and the certified gap."""
     path.write_text(text)
     try:
         report = checker.check(text)
@@ -95,7 +95,7 @@ def examine(text: str, path: Path) -> tuple[str, float]:
         return "refused", math.inf
     loaded, truth = optrand.load(path), truth_of(text)
     proof = certify(loaded)
-    # Privacy and bias are stated of every file, whatever else is found in it.
+    # Privacy and bias are stated for every file, also with other findings.
     for stated in (proof.epsilon, loaded.realised_epsilon, report.epsilon):
         assert truth.ratio <= exponential(stated)[1]
         assert truth.ratio <= exponential(decimal.Decimal(repr(stated)))[1]
@@ -149,7 +149,7 @@ def far_problem(rng: np.random.Generator) -> optrand.Problem:
 
 
 def examine_far(problem: optrand.Problem, path: Path) -> tuple[float, float]:
-    """Gap of the drawn mechanism, and that but for the rounding of its outputs, relative to the loss."""
+    """Gap of the drawn mechanism, with and without the rounding of its outputs, relative to the loss."""
     mechanism = solve(problem)
     ended, gap = examine(written(mechanism), path)
     assert ended == "certified"
@@ -161,13 +161,13 @@ def examine_far(problem: optrand.Problem, path: Path) -> tuple[float, float]:
 def test_the_loss_of_far_labels_is_that_of_the_table_that_is_drawn(count: int, tmp_path) -> None:
     rng = np.random.default_rng([29, count])
     found = [examine_far(far_problem(rng), tmp_path / "far.json") for _ in range(count)]
-    # Some labels are so near each other that floats cost a share of the loss, and the gap says so; no more than that.
+    # Some labels are so close that floats cost a share of the loss, and the gap states it. Nothing else is lost.
     assert max(gap for gap, _ in found) > 1e-3
     assert max(rest for _, rest in found) < 1e-9
 
 
 def test_what_floats_cost_is_in_the_gap(tmp_path) -> None:
-    """Labels one float apart: the drawn table loses 3.401e-8, where outputs of any digits would lose 2.886e-8."""
+    """Labels one float apart: the drawn table loses 3.401e-8, and outputs of any digits would lose 2.886e-8."""
     problem = optrand.unbiased_regression(2.0**52 + np.array([0.0, 1.0, 2.0, 5.0]), np.full(4, 0.25), 20.0)
     mechanism = solve(problem)
     proof, truth = certify(mechanism), truth_of(written(mechanism))
@@ -228,7 +228,7 @@ def set_columns(content: dict[str, Any], columns: list[tuple[float, tuple[int, .
 
 
 def chain(v: float, before: int, after: int) -> list[float]:
-    """An output with so many floats before and after it, each the neighbour of the next."""
+    """An output with a number of floats before and after it, each the neighbour of the next."""
     found = [v]
     for count, end in ((before, -math.inf), (after, math.inf)):
         place = v
@@ -311,7 +311,7 @@ def break_table(content: dict[str, Any], rng: random.Random) -> None:
 
 
 def forge_dual(content: dict[str, Any], rng: random.Random) -> None:
-    """Multipliers scaled, exchanged or of any size: whatever they prove must be true."""
+    """Multipliers scaled, exchanged or of any size: all that they prove must be true."""
     dual = content["dual"]
     if dual is None:
         return

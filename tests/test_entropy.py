@@ -17,7 +17,7 @@ from optrand.sampling._entropy import (
 
 
 class Given:
-    """Returns whatever it was given, as a source that breaks its promises would."""
+    """Return the given bytes, as a source that breaks its promises would."""
 
     private = False
 

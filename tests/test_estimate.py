@@ -1,7 +1,7 @@
-"""What is learned from a release: against exact inverses, printed formulas, other right inverses, and simulations.
+"""Estimates from a release, against exact inverses, printed formulas, other right inverses, and simulations.
 
 Simulations are seeded. With ``r`` independent repetitions a coverage of 0.95 is measured with a standard deviation of
-``sqrt(0.95 * 0.05 / r)``; bands are four of those wide on either side.
+``sqrt(0.95 * 0.05 / r)``. Bands are four of those wide on either side.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class TestMean:
         assert abs(errors.mean()) < 4 * errors.std() / math.sqrt(runs)
 
     def test_hoeffding_shares_what_may_fail_between_two_sides(self):
-        # Each of two sides fails with probability exp(-2 N t^2) for values in [0, 1]; at N = 2 and t = 1, exp(-4).
+        # Each of two sides fails with probability exp(-2 N t^2) for values in [0, 1]: at N = 2 and t = 1, exp(-4).
         one = estimate.Spread(size=2, variance=1.0, sample_variance=1.0, width=1.0)
         assert estimate.hoeffding(one, 1 - 2 * math.exp(-4)) == pytest.approx(1, rel=1e-12)
 
@@ -213,7 +213,7 @@ class TestMean:
         few, many = (estimate.Spread(size, variance=1.0, sample_variance=1.0, width=20.0) for size in (50, 5_000_000))
         assert estimate.empirical_bernstein(few, 0.95) > estimate.hoeffding(few, 0.95)
         assert estimate.empirical_bernstein(many, 0.95) < estimate.hoeffding(many, 0.95) / 4
-        # In the limit of many rows it is sqrt(2 ln(4 / delta)) standard errors, where the normal interval has 1.96.
+        # In the limit of many rows it is sqrt(2 ln(4 / delta)) standard errors, and the normal interval has 1.96.
         limit = math.sqrt(2 * math.log(80)) / 1.96
         assert estimate.empirical_bernstein(many, 0.95) == pytest.approx(limit * estimate.normal(many, 0.95), rel=0.05)
 
@@ -283,7 +283,7 @@ class TestHistogram:
         shares = np.array([h.shares for h in found])
         assert np.allclose(shares.sum(axis=1), 1, rtol=0, atol=1e-10)
         from_table, from_population = (shares - true).std(axis=0), (shares - population).std(axis=0)
-        # A standard deviation of 400 values is known to one part in 28; the bands are four of those.
+        # A standard deviation of 400 values is known to one part in 28. The bands are four of those.
         assert np.allclose(np.mean([h.noise_errors for h in found], axis=0), from_table, rtol=0.15)
         assert np.allclose(np.mean([h.standard_errors for h in found], axis=0), from_population, rtol=0.15)
         assert (np.abs((shares - true).mean(axis=0)) < 4.5 * from_table / math.sqrt(runs)).all()

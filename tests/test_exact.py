@@ -24,7 +24,7 @@ from optrand.base._arithmetic import (
 from optrand.errors import InvalidInput
 
 BITS = 2000
-"""The series below keeps so many binary digits: far more than the 60 decimal ones of the brackets."""
+"""Binary digits that the series below keeps: far more than the 60 decimal ones of the brackets."""
 
 EPSILONS = [1e-300, 1e-100, 1e-20, 1e-16, 1e-9, 1.0000001e-9, 1e-6, 0.01, 0.1, math.log(2), 1.0, 2.5, 8.0]
 EPSILONS += [17.0, 36.7, 40.0, 100.0, 345.6, 699.99, 700.0]
@@ -49,7 +49,7 @@ def exp_series(x: Fraction) -> tuple[Fraction, Fraction]:
     for n in range(1, 170):
         term = term * argument / n
         total += term
-        # Keep the fractions short; what is cut off is counted below.
+        # Keep the fractions short. The part that is cut off is counted below.
         term = Fraction(round(term * 2**BITS), 2**BITS) if abs(argument) > Fraction(1, 10**9) else term
         if abs(term) < Fraction(1, 2 ** (BITS - 100)):
             break
@@ -90,7 +90,7 @@ def test_log_bracket_holds_log_tightly(x):
         assert low == high == 0
         return
     assert exp_series(low)[1] < x < exp_series(high)[0]
-    # Relative to the logarithm itself, also where x is next to 1 and its logarithm next to 0.
+    # Relative to the logarithm itself, also if x is next to 1 and its logarithm next to 0.
     assert high - low <= Fraction(1, 10**50) * max(abs(low), abs(high))
 
 

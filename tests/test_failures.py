@@ -1,4 +1,4 @@
-"""No error but optrand's own leaves a solver, whatever it was asked and on whatever machine."""
+"""Only optrand's own errors leave a solver, for any problem and on any machine."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_nothing_of_a_library_is_repeated_at_an_epsilon_near_0():
 
 
 class _Threads(GuardedSolver):
-    """A solver that asks how many threads BLAS has, solves with another, asks again, and fails."""
+    """A solver that counts the threads of BLAS, solves with another, counts again, and fails."""
 
     refusal = "anything"
     seen: ClassVar[list[dict[str, int]]] = []
@@ -151,7 +151,7 @@ def test_an_extreme_problem_is_proven_or_ends_in_an_error_of_ours(name):
 
 
 def drawn(number: int) -> Problem:
-    """Small, large, even, clustered and thin; an epsilon from next to nothing to the largest."""
+    """Small, large, even, clustered and thin priors, and epsilon from almost 0 to the largest."""
     rng = np.random.default_rng([31, number])
     k = int(rng.choice([2, 3, 5, 9]))
     labels = [np.arange(float(k)), np.cumsum(rng.choice([1.0, 1e-7, 20.0], k)), 8.0 ** np.arange(k)][number % 3]

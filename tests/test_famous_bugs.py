@@ -17,7 +17,7 @@ PRIOR = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
 
 
 def test_top_k_that_samples_from_all_labels_when_the_label_is_outside() -> None:
-    """[G21] Algorithm 1 draws from the top k there; drawing from all K gives outputs that top labels never produce."""
+    """[G21] Algorithm 1 draws from the top k there. Drawing from all K gives outputs that top labels never produce."""
     epsilon, k = 1.0, 2
     keep = math.exp(epsilon) / (math.exp(epsilon) + k - 1)
     matrix = np.zeros((5, 5))
@@ -70,14 +70,14 @@ def test_clip_at_zero_and_renormalise() -> None:
 
 @pytest.mark.parametrize("epsilon", [17.0, 30.0])
 def test_the_identity_is_no_private_answer_at_large_epsilon(epsilon: float) -> None:
-    """Rows ``exp(-epsilon) M <= M'`` below a solver's tolerance let the identity through; the certificate does not."""
+    """Rows ``exp(-epsilon) M <= M'`` below a solver's tolerance let the identity through. The certificate does not."""
     assert optrand.audit(np.eye(3), epsilon).epsilon == math.inf
     mechanism = optrand.solve(optrand.programs.lp1([0.5, 0.3, 0.2], epsilon, form="floor"))
     assert mechanism.certificate.require(gap=1e-6).realised[0][1] <= epsilon
 
 
 def test_the_bound_without_its_third_term_certifies_a_falsehood() -> None:
-    """At a finite bias penalty the first two terms alone lie above the optimum; the certified bound does not."""
+    """At a finite bias penalty the first two terms alone lie above the optimum. The certified bound does not."""
     problem = optrand.regression([0, 1, 2, 3], [0.1, 0.4, 0.4, 0.1], 0.5, bias_penalty=10.0)
     mechanism = optrand.solve(problem)
     dual, proof = mechanism.dual, mechanism.certificate.require(gap=1e-6)

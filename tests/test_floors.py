@@ -15,7 +15,7 @@ NOT_OURS = {"pyparsing"}
 
 
 def floors() -> dict[str, Version]:
-    """Lowest version that is declared, by the name of the package; one that is pinned has none."""
+    """Lowest version that is declared, by the name of the package, without those that are pinned."""
     extras = PROJECT["optional-dependencies"].values()
     declared = [Requirement(line) for lines in (PROJECT["dependencies"], *extras) for line in lines]
     found: dict[str, Version] = {}

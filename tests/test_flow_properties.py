@@ -1,4 +1,4 @@
-"""What is true of every optimal randomizer on a line, whoever computes it: symmetry, order, structure, its proof."""
+"""Properties of every optimal randomizer on a line: symmetry, order, structure, its proof."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ SAME = 1e-9
 """How far, relatively, two proven answers to one question may differ."""
 
 LINEAR = 1e-8
-"""The same where one of them comes from a linear program, whose own tolerances are absolute."""
+"""The same if one of them comes from a linear program, whose own tolerances are absolute."""
 
 WITNESS = 1e-6
-"""The same where one of them comes from an interior-point method in another form."""
+"""The same if one of them comes from an interior-point method in another form."""
 
 Make = Callable[[int], Problem]
 Given = tuple[np.random.Generator, np.ndarray, np.ndarray, float]
@@ -110,7 +110,7 @@ def proven(problem: Problem) -> tuple[Solution, Certificate]:
 
 @pytest.mark.parametrize("make", [boxed, cramped])
 def test_ends_of_intervals_hold_outputs_back(make: Make) -> None:
-    """So that what follows is tried on such intervals as well, and not only on wide ones."""
+    """So that the other tests run on such intervals as well, and not only on wide ones."""
     held = 0
     for problem in map(make, range(8)):
         outputs = proven(problem)[0].randomizer.outputs
@@ -182,7 +182,7 @@ def test_a_larger_budget_is_proven_to_lose_less(make: Make, seed: int) -> None:
         outputs = Interval(*(np.array([-1.1, 1.1]) * 25 * np.ptp(problem.labels) + problem.labels.mean()))
         problem = replace(problem, outputs=outputs)
     proofs = [proven(replace(problem, epsilon=epsilon))[1] for epsilon in (0.05, 0.2, 0.7, 1.5, 3.0, 5.0)]
-    # Where bias is cheap and privacy dear a constant may be best at more than one budget.
+    # If bias is cheap and privacy dear, a constant may be best at more than one budget.
     dearest = proofs[0].upper
     for before, after in itertools.pairwise(proofs):
         assert after.lower <= before.upper * (1 + SAME)
@@ -198,7 +198,7 @@ PENALTIES = (0.0, 0.03, 0.3, 1.0, 3.0, 30.0, 1000.0, math.inf)
 def test_the_frontier_of_bias_and_variance(outputs: str, seed: int) -> None:
     r"""Of randomizers of noisy label loss ``V`` and squared bias ``B`` the least ``V + penalty * B / 2`` is sought.
 
-    A minimum of functions that are affine in the penalty is concave and does not fall; the larger the penalty, the less
+    A minimum of functions that are affine in the penalty is concave and does not fall. The larger the penalty, the less
     the bias and the more the rest. Both ends have solvers of their own.
     """
     _, labels, prior, epsilon = given_by(seed)
@@ -213,7 +213,7 @@ def test_the_frontier_of_bias_and_variance(outputs: str, seed: int) -> None:
         assert proofs[j].upper >= proofs[i].upper - slack
         assert charges[j] <= charges[i] + 1e-6 * max(charges[0], slack)
         assert rest[j] >= rest[i] - 1e-6 * rest[-1]
-        # Whoever charges more may use the randomizer of who charged less: a tangent, above what is concave.
+        # The optimum of a smaller penalty is feasible for a larger one: a tangent, above a concave function.
         if PENALTIES[j] < math.inf:
             assert proofs[j].upper <= proofs[i].upper + (PENALTIES[j] - PENALTIES[i]) * charges[i] + slack
     assert proofs[0].upper == pytest.approx(BinPath()(problems[0]).value, rel=SAME)
@@ -256,7 +256,7 @@ def test_grids_are_refined_towards_the_line_as_fast_as_is_proven(seed: int) -> N
     r"""[B23] Lemma 8 allows a mesh of width :math:`\Delta` on ``[L, U]`` an excess of :math:`(U - L) \Delta`.
 
     Half squared error allows less. Unbiased rounding of the output ``v`` to its neighbours ``a < b`` adds
-    :math:`\tfrac12 E[(v - a)(b - v)]`, since its error has mean 0 whatever the label is, and no more than
+    :math:`\tfrac12 E[(v - a)(b - v)]`, since its error has mean 0 for every label, and no more than
     :math:`\Delta^2 / 8`.
     """
     _, labels, prior, epsilon = given_by(seed)
@@ -317,8 +317,8 @@ def test_columns_in_use_are_at_right_angles_to_shifts_and_stretches(make: Make, 
 def test_merging_the_outputs_of_a_signature_never_hurts(seed: int) -> None:
     r"""Of a grid's optimum: columns of one signature, as [B23] calls it, are merged at the mean of their outputs.
 
-    Rows and means stay, and so does privacy; by Jensen's inequality the loss falls, strictly where outputs differed.
-    What comes out may lie off the grid, and is no better than the optimum on the line.
+    Rows and means stay, and so does privacy. By Jensen's inequality the loss falls, strictly if outputs differed.
+    The result may lie off the grid, and is no better than the optimum on the line.
     """
     _, labels, prior, epsilon = given_by(seed)
     line = unbiased_regression(labels, prior, epsilon)
@@ -425,9 +425,9 @@ def test_for_little_privacy_loss_outputs_gather_at_those_of_the_two_end_labels(s
 
 @pytest.mark.parametrize("seed", [0, 3])
 def test_for_large_epsilon_the_optimum_is_debiased_randomized_response(seed: int) -> None:
-    """[B23] Section 3.1 observes that it approaches it: where no prior and no distance is small it has arrived.
+    """[B23] Section 3.1 observes that it approaches it. If no prior and no distance is small it is equal to it.
 
-    Of the arcs that the cones find, before any closed form is asked.
+    The arcs are those that the cones find, before any closed form is tried.
     """
     rng, _, prior, _ = given_by(seed + 200, zeros=False)
     labels = np.cumsum(rng.uniform(1.0, 2.0, prior.size))

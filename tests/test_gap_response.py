@@ -43,7 +43,7 @@ def drawn(seed: int, *, largest: int = 30) -> tuple[Floats, Floats, float]:
 
 
 class Printed:
-    """The closed form as it is printed, in decimals; nothing is shared with the package."""
+    """The closed form as it is printed, in decimals, sharing nothing with the package."""
 
     def __init__(self, labels: Floats, prior: Floats, epsilon: float) -> None:
         self.y, p = (list(map(Decimal, array.tolist())) for array in (labels, prior))

@@ -21,7 +21,7 @@ from optrand.solvers._gaps import decide_gap, estimated_bound, estimated_gap
 @pytest.mark.parametrize("kind", ["squared", "absolute", "poisson_log", "table", "classes"])
 @pytest.mark.parametrize("seed", range(4))
 def test_estimated_bounds_are_about_the_proven_ones(seed, kind, place):
-    """Of any multipliers: of the best ones, and of others beside them."""
+    """Hold for any multipliers: the best ones, and others beside them."""
     rng = np.random.default_rng([seed, 5])
     labels, prior, epsilon = np.arange(1.0, 9), rng.dirichlet(np.ones(8)), float(rng.choice([0.1, 1.0, 4.0]))
     if kind == "classes":

@@ -27,7 +27,7 @@ epsilons = st.one_of(st.sampled_from([1e-6, 0.01, 0.5, 1.0, 8.0, 40.0]), st.floa
 
 
 def two_point_chances(labels: Sequence[float], low: float, high: float) -> list[Fraction]:
-    """The only probabilities of `high` that make the two ends unbiased, one a label."""
+    """The only probabilities of `high` that make the two ends unbiased, one per label."""
     bottom, top = Fraction(low), Fraction(high)
     return [(Fraction(float(y)) - bottom) / (top - bottom) for y in labels]
 
@@ -38,7 +38,7 @@ def two_point_chances(labels: Sequence[float], low: float, high: float) -> list[
 @example([0.1, 0.3], 1.0)
 @example([1e9, 1e9 + 1], 0.5)
 def test_the_two_ends_alone_are_enough(labels: list[float], epsilon: float) -> None:
-    # [B23], Proposition 7, for the rational ratio that a mechanism keeps; at two labels there is no room for rounding.
+    # [B23], Proposition 7, for the rational ratio that a mechanism keeps. At two labels rounding may lose nothing.
     ratio, grid = privacy_ratio(epsilon), feasible_output_set(labels, epsilon, 2)
     chances = two_point_chances(labels, grid.low, grid.high)
     for column in (chances, [1 - c for c in chances]):

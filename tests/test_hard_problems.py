@@ -56,7 +56,7 @@ def test_it_is_solved_and_proven(name):
     [([1e6, 1e6 + 1, 1e6 + 3], [0.2, 0.5, 0.3]), ([0, 1, 2, 3], [0.5, 0, 0.5, 0]), (range(9), [0.5, *[0] * 7, 0.5])],
 )
 def test_where_floats_end_it_says_so(labels, prior, epsilon):
-    """Outputs differ from labels by less than floats can tell, or the ends are idle: proven or refused, and quietly."""
+    """Outputs differ from labels by less than floats resolve, or the ends are idle: proven or refused, and quietly."""
     problem = unbiased_regression(list(labels), prior, epsilon)
     try:
         proof = certify(solve(problem))
@@ -83,7 +83,7 @@ def test_a_deficit_of_the_reduced_dual_costs_no_more_among_more_labels():
 @pytest.mark.parametrize("penalty", [0.001, 1.0, 1000.0])
 @pytest.mark.parametrize(("low", "high"), [(-0.3, 1.3), (-0.6, 2.6)])
 def test_a_loss_of_rounding_alone_is_an_answer(low, high, penalty):
-    """The grid misses the one label of any weight by 1e-16, so that the ratio of the bounds says nothing."""
+    """The grid misses the one label of any weight by 1e-16, so that the ratio of the bounds means nothing."""
     problem = regression([0, 1], [1, 0], 0.5, bias_penalty=penalty, outputs=np.linspace(low, high, 17))
     proof = certify(solve(problem))
     assert proof.findings == ()

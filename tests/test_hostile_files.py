@@ -80,7 +80,7 @@ def places(content, path=()):
 
 
 def tampered(rng):
-    """One to three things changed in one of the files, and a fresh digest; now and then a field is given twice."""
+    """One to three things changed in one of the files, and a fresh digest. Now and then a field is given twice."""
     content = copy.deepcopy(rng.choice(ORIGINALS))
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         *parents, last = rng.choice([path for path in places(content) if path and path[0] != "digest"])
@@ -123,7 +123,7 @@ def edit(target, place, rng):
 
 
 def verdicts(text, path):
-    """Whether the package and the checker accept; anything but their own refusal is an error of the test."""
+    """Whether the package and the checker accept. An error that is not their own fails the test."""
     path.write_text(text)
     loaded = checked = True
     try:

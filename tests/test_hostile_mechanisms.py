@@ -1,8 +1,8 @@
 """Mechanisms made to deceive the certificate: thousands, each statement compared with its definition in rationals.
 
-Of every problem two numbers are known without the package's arithmetic (:mod:`definitions`): what some multipliers
-prove, by brute force over all sets of labels, and what some mechanism attains that is feasible beyond doubt. The
-optimum lies between them; whatever is certified, of whomever, must allow for that.
+Two numbers of every problem are known without the package's arithmetic (:mod:`definitions`): the bound that some
+multipliers prove, by brute force over all sets of labels, and the loss of a mechanism that is certainly feasible. The
+optimum lies between them, and every certificate must allow for that.
 """
 
 from __future__ import annotations
@@ -108,11 +108,11 @@ def known(name: str) -> Known:
     return Known(problem, mechanism, proof, channel.objective(problem)[1])
 
 
-# ------------------------------------------------------------------------------------------------- what must be true
+# ------------------------------------------------------------------------------------------------------ certified facts
 
 
 def examine(truth: Known, table: Table, dual: Dual | None) -> None:
-    """Compare all that is certified with what is so, and all that is refused."""
+    """Compare all certified and all refused statements with the truth."""
     problem, channel = truth.problem, Channel.of_table(table)
     private = channel.ratio is not None and channel.ratio <= exponential(problem.epsilon)[0]
     if not (private and channel.is_allowed(problem)):
@@ -143,14 +143,14 @@ def _examine_bounds(truth: Known, channel: Channel, proof: optrand.Certificate) 
         least, most = channel.objective(truth.problem)
         assert low <= least
         assert high >= least
-        # Above it is what rounding up a logarithm and a float costs, at most.
+        # Above it is at most the cost of rounding up a logarithm and a float.
         assert high <= math.nextafter(float(most), math.inf) * (1 + math.copysign(1e-15, most))
         if least == most:
             assert high == loss_above(channel, truth.problem)
 
 
 def _examine_privacy(channel: Channel, proof: optrand.Certificate) -> None:
-    # As the float, and as the decimal that it is printed as; the float below it is too small as one of the two.
+    # As the float, and as the decimal that it is printed as. The float below it is too small as one of the two.
     for stated in (proof.epsilon, decimal.Decimal(repr(proof.epsilon))):
         assert channel.ratio <= exponential(stated)[1]
     if proof.epsilon:
@@ -272,7 +272,7 @@ def with_moved_outputs(truth: Known, rng: np.random.Generator) -> Table:
 
 
 def unbiased_by_force(truth: Known, rng: np.random.Generator) -> Table:
-    """Whatever table, tabulated: where bias is forbidden it has none at all."""
+    """Any table, tabulated: if bias is forbidden it has no bias."""
     given = (random_table if rng.random() < 0.4 else random_arcs)(truth, rng)
     try:
         mechanism = tabulate(Solution(truth.problem, Mechanism(truth.problem, given).randomizer))
@@ -348,9 +348,9 @@ def test_no_foe_is_certified_what_is_not_so(name: str) -> None:
     ],
 )
 def test_two_labels_are_answered_by_their_formula(labels, prior, epsilon) -> None:
-    """Unbiased on the line: debiased randomized response, whatever the prior.
+    """Unbiased on the line: debiased randomized response, for any prior.
 
-    With the ratio ``E`` and the distance ``d`` its outputs lie ``d / (E - 1)`` beyond the labels; a label loses half of
+    With the ratio ``E`` and the distance ``d`` its outputs lie ``d / (E - 1)`` beyond the labels. A label loses half of
     ``E / (E + 1) (d / (E - 1))**2 + 1 / (E + 1) (E d / (E - 1))**2 = d**2 E / (E - 1)**2``.
     """
     problem = optrand.unbiased_regression(labels, prior, epsilon)
@@ -366,11 +366,11 @@ def test_two_labels_are_answered_by_their_formula(labels, prior, epsilon) -> Non
         assert float(low) == pytest.approx(0.09050770762, abs=1e-11)
 
 
-# ----------------------------------------------------------------------------------------- what deceived it in the past
+# --------------------------------------------------------------------------------------------------- former deceptions
 
 
 OPTIMUM = 1.945447367
-"""Of labels 0, 1, 2 with the prior 0.5, 0.3, 0.2 at epsilon 1, rounded down to ten digits."""
+"""Optimum of labels 0, 1, 2 with the prior 0.5, 0.3, 0.2 at epsilon 1, rounded down to ten digits."""
 
 
 def test_bias_is_not_hidden_by_a_far_output_of_negligible_probability() -> None:
@@ -383,7 +383,7 @@ def test_bias_is_not_hidden_by_a_far_output_of_negligible_probability() -> None:
 
 
 def test_a_value_of_a_grid_is_not_rounded_to_another() -> None:
-    """Of the values -2, 2**-80, 1 and 3 some share q of label 0 must go to -2, or its mean would be above 0.
+    """With the values -2, 2**-80, 1 and 3 a share q of label 0 must go to -2, or its mean would be above 0.
 
     The others being at least ``2**-80``, ``2 q >= (1 - q) 2**-80``, and q costs ``0.5 * 4 / 2``, at any epsilon.
     """
@@ -441,7 +441,7 @@ def test_arcs_are_read_at_the_budget_that_they_claim() -> None:
 
 @pytest.mark.parametrize("shift", [0, -3, 3])
 def test_a_small_ratio_is_certified_at_a_budget_near_it(shift: int) -> None:
-    """Twice or half as likely, asked about at the budget of log 2 and a rounding, and biased by rounding."""
+    """Twice or half as likely, at the budget of log 2 and a rounding, and biased by rounding."""
     problem = optrand.unbiased_regression([0.0, 1.0], [0.5, 0.5], math.log(2) + 1e-16)
     outputs = np.array([-1.0, 2.0]) - np.array([1.0, -1.0]) * shift * 2.0**-45
     mechanism = mechanism_of(problem, optrand.solve(problem).dual, outputs, [[2, 1], [1, 2]])

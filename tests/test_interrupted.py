@@ -42,7 +42,7 @@ def release(target: str = "out.csv", question: Question = QUESTION, **options: A
 
 
 def forked(target: str) -> int:
-    """Release in another process that has everything loaded; its exit code tells how it ended."""
+    """Release in another process that has everything loaded. Its exit code is that of the release."""
     child = os.fork()
     if child == 0:
         code = 9
@@ -85,7 +85,7 @@ def test_a_release_that_is_killed_at_any_moment_goes_on_with_the_same_noise(roun
             reached |= {entry.status for entry in entries}
             assert len(entries) <= 1
             if Path(target).exists():
-                # Whatever stands under the final name is whole and described.
+                # A file under the final name is complete and described.
                 load_release(f"{target}.release.json").verify_table(target)
         assert exit_code(forked(target)) in (0, 5)
         record = load_release(f"{target}.release.json")
@@ -164,7 +164,7 @@ def test_a_signal_says_what_was_released_and_what_is_spent(monkeypatch: pytest.M
     finally:
         signal.signal(signal.SIGTERM, before)
     load_release("out.csv.release.json").verify_table("out.csv")
-    # The ledger is told by the next command.
+    # The next command completes the ledger.
     assert release().release == load_release("out.csv.release.json").release
     assert [entry.status for entry in Ledger("ledger.sqlite").entries()] == ["complete"]
 

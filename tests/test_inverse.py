@@ -28,7 +28,7 @@ def two_labels(epsilon=1.0):
 def two_labels_loss(epsilon):
     """The only unbiased randomizer of two labels is debiased randomized response.
 
-    Its outputs are -1/(E-1) and E/(E-1), each label's own with probability E/(E+1); the variance of either label is
+    Its outputs are -1/(E-1) and E/(E-1), each label's own with probability E/(E+1). The variance of either label is
     their distance squared times E/(E+1)^2, which is E/(E-1)^2.
     """
     ratio = math.exp(epsilon)
@@ -76,7 +76,7 @@ def test_one_end_is_reached_and_the_other_is_out_of_reach(name):
 
 
 def test_where_outputs_and_not_the_loss_are_what_is_short_there_is_no_dual():
-    """Outputs from -1 to 3 are unbiased for 0 and 2 from E - 1 = 2 on, whatever the loss: at epsilon log(3)."""
+    """Outputs from -1 to 3 are unbiased for 0 and 2 from E - 1 = 2 on, for any loss: at epsilon log(3)."""
     problem = unbiased_regression([0, 2], [0.5, 0.5], 2.0, outputs=Interval(-1, 3))
     bracket = smallest_epsilon(problem, loss=100.0)
     assert bracket.excluded is None
@@ -205,7 +205,7 @@ def test_where_nothing_is_proven_around_the_answer_it_is_said(monkeypatch, low, 
 
 
 def test_beyond_what_can_be_told_the_answer_is_looked_for_on_this_side(monkeypatch):
-    """Nothing can be told above 1.3, the upper end among it: the search goes on nearer to the lower end."""
+    """Nothing is decided above 1.3, the upper end included: the search goes on nearer to the lower end."""
     monkeypatch.setattr(optrand.studies._unknowns, "solve", failing_between(1.3, math.inf))
     bracket = smallest_epsilon(two_labels(0.4), loss=two_labels_loss(1.0))
     assert bracket.high - bracket.low <= TOLERANCE

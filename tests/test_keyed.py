@@ -108,7 +108,7 @@ def test_names_are_unicode():
         subkey(bytes(32), **{**NAMES, "dataset": "\ud800"})
 
 
-# ----------------------------------------------------------------------------- one record, one draw, whatever the batch
+# ------------------------------------------------------------------------------- one record, one draw, in every batch
 
 
 def labels_and_ids(count):
@@ -135,7 +135,7 @@ def test_order_batches_and_partitions_make_no_difference(sampler):
 
 
 def test_two_labels_of_one_id_are_not_private():
-    """An event that has a chance for one table alone; with distinct ids its chances have a ratio of at most 3."""
+    """An event that has a chance for one table alone. With distinct ids its chances have a ratio of at most 3."""
     sampler = Sampler(Table.of_rows([0, 1], [0, 1], [[3, 1], [1, 3]]))
     words = numbered(4)
     twice, mixed = ([sampler.sample_records([0, z], words[[i, i]], SpelledIds(2, 1)) for i in range(4)] for z in (0, 1))

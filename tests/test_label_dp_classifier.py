@@ -1,4 +1,4 @@
-"""The classifier on private labels: what it learns, what it refuses before the draw, and scikit-learn's rules."""
+"""The classifier on private labels: its models, its refusals before the draw, and scikit-learn's rules."""
 
 from __future__ import annotations
 
@@ -395,7 +395,7 @@ def test_heterogeneity_is_measured_by_a_pilot_that_pays_for_it() -> None:
 
 
 def test_a_prior_that_is_sure_of_a_label_keeps_a_second_one() -> None:
-    """With one label kept nothing is released of the rows; the priors still say what each cluster holds."""
+    """With one label kept nothing of the rows is released. The priors still describe the clusters."""
     X, y = blobs()
     asked = model(DomainPrior(3, share=0.1)).fit(X, holder(y)).releases_[0].randomizer
     assert asked.k_star.min() == 2

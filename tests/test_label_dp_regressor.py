@@ -1,4 +1,4 @@
-"""The regressor on private labels: what it learns, what it pays, what it refuses, and why bias needs a price."""
+"""The regressor on private labels: its models, charges and refusals, and why bias needs a penalty."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def test_two_labels_reach_the_bound(epsilon) -> None:
 
 @pytest.mark.nightly
 def test_groups_that_know_the_truth_need_a_price_on_bias() -> None:
-    # Weeks worked at epsilon 1, a group for each label: whatever the price of bias, nothing is lost. Without bias each
-    # group has what its label has by the bound at least, 311 in the middle and 1,245 at the ends.
+    # Weeks worked at epsilon 1, a group for each label: at any finite bias penalty nothing is lost. Without bias each
+    # group loses at least the bound of its label, 311 in the middle and 1,245 at the ends.
     labels, prior = np.arange(53.0), priors.weeks()
     one = optrand.solve(optrand.regression(labels, prior, 1.0, bias_penalty=100.0)).value
     assert round(one) == 1220

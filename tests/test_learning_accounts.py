@@ -1,7 +1,7 @@
 """Tiny cases of every plan, all transcripts: the account is at least the exact largest log-ratio.
 
-A transcript is everything that leaves the holder: noisy labels and histograms, in order. A plan is a function of what
-it has seen, so it is run once for every transcript, on a holder that plays what the script says and keeps the exact
+A transcript is everything that leaves the holder: noisy labels and histograms, in order. A plan is a function of
+earlier outputs, so it is run once for every transcript, on a holder that plays the script and keeps the exact
 probability of it under every table of labels.
 """
 
@@ -241,7 +241,7 @@ CASES = {
 
 
 def account_and_ratio(plan, n, k, estimator, holder=ScriptedLabels, **options) -> tuple[Fraction, Fraction]:
-    """What the account has spent, and the largest log-ratio of all transcripts, which it must cover."""
+    """The spent epsilon, and the largest log-ratio of all transcripts, which it must cover."""
     labels = PrivateLabels(np.arange(n) % k, EPSILON, range(k))
 
     def train(held) -> None:
@@ -262,8 +262,8 @@ def account_and_ratio(plan, n, k, estimator, holder=ScriptedLabels, **options) -
 def test_the_account_is_at_least_the_largest_log_ratio(case) -> None:
     plan, n, k, target = CASES[case]
     spent, found = account_and_ratio(plan, n, k, Shares(), target=target)
-    # Nor is the account idle: some transcript tells two neighbours apart by nearly as much, but for clusters, where the
-    # shares of so few rows do not tell of a label that they are low in.
+    # Nor is the account idle: some transcript distinguishes neighbours by nearly as much, except for clusters: the
+    # shares of a few rows hide a label with a low share.
     idle = Fraction(1, 10**9) if case not in ("clusters of single rows", "one cluster") else spent / 2
     assert found > spent - idle
 

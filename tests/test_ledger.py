@@ -170,12 +170,12 @@ def test_the_same_request_goes_on_with_its_key_and_record_at_no_cost(ledger: Led
     assert ledger.draw(begun, "first record") == "first record"
     (again,) = Ledger(where).begin([charge()])
     assert (again.id, again.key, again.record, again.state) == (begun.id, begun.key, "first record", State.DRAWN)
-    # Whoever comes second draws with what the first has entered.
+    # The second process draws with the entries of the first.
     assert ledger.draw(begun, "second record") == "first record"
     for other, error in ((charge(input="j"), InputChanged), (charge(question="r"), AlreadySpent)):
         with pytest.raises(error):
             ledger.begin([other])
-    # Another release was asked for, not this one.
+    # Another release was requested, not this one.
     (second,) = ledger.begin([charge()], again=True)
     assert second.id != begun.id
     ledger.complete([again])

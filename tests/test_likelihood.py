@@ -1,4 +1,4 @@
-"""The likelihood of a release is the exact table's, for every randomizer; debiased weights undo it on average."""
+"""The likelihood of a release is the exact table's, for every randomizer, and debiased weights undo it on average."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_cluster_randomizers() -> None:
 
 def test_a_randomizer_of_a_users_own_brings_its_likelihood_and_its_weights() -> None:
     class Erasure:
-        """Tell a label in 2 of 3 cases; in the others the value is 2. It is private for no epsilon: a test's alone."""
+        """Return the label in 2 of 3 cases, and 2 in the others. It is private at no epsilon, and for tests only."""
 
         k, epsilon, exact = 2, 5.0, True
 

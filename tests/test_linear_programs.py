@@ -47,7 +47,7 @@ PRIORS["with zeros"] = lambda k: np.eye(k)[0] * 0.5 + np.eye(k)[-1] * 0.5
 
 
 def outputs(k, n=None):
-    """Outputs that reach beyond what unbiased randomizers at epsilon 1 need."""
+    """Outputs that reach beyond the range that unbiased randomizers at epsilon 1 need."""
     overhang = (k - 1) / math.expm1(1.0) + 0.4
     return np.linspace(-overhang, k - 1 + overhang, n or 2 * k + 5)
 
@@ -264,7 +264,7 @@ def test_exponentials_are_rounded_to_the_safe_side():
 
 
 def test_a_multiplier_is_the_derivative_by_the_right_hand_side():
-    """Two variables: output 0 or 1 for one label; the row caps M[0, 1], of which each unit gains 2."""
+    """Two variables: output 0 or 1 for one label. The row caps M[0, 1], of which each unit gains 2."""
     gain = [[0.0, 2.0]]
     program = Program([0], [1.0], [0, 1], loss=gain, privacy=Pure(1.0), maximize=True)
     program.add("cap", [[0, 1]], "<=", 0.25)

@@ -28,7 +28,7 @@ def problems(count=12, seed=0):
 
 @dataclass(frozen=True)
 class Counting:
-    """A solver that remembers what it was asked, and fails at one epsilon."""
+    """A solver that records its problems, and fails at one epsilon."""
 
     asked: list = field(default_factory=list, compare=False)
     fails: float = -1.0

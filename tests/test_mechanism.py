@@ -1,4 +1,4 @@
-"""The deliverable: what its constructor proves, what its file keeps, and what `load` refuses."""
+"""The deliverable: the proof in its constructor, its file, and the refusals of `load`."""
 
 import json
 import math
@@ -47,7 +47,7 @@ def load_text(text, tmp_path):
 
 @st.composite
 def mechanisms(draw):
-    """Of tables and of arcs, nested and on shared outputs, with weights of any size."""
+    """Tables and arcs, nested and on shared outputs, with weights of any size."""
     rng = random.Random(draw(st.integers(0, 2**32)))
     k, blocks = draw(st.integers(1, 6)), draw(st.integers(1, 3))
     epsilon = draw(st.sampled_from([1e-6, 0.01, 0.7, 1.0, 8.0, 40.0, 700.0]))
@@ -137,7 +137,7 @@ def test_figures_of_a_table_are_their_definitions(mechanism, ratio):
 
 @given(st.randoms(use_true_random=False), st.sampled_from([Fraction(5, 3), privacy_ratio(0.7), privacy_ratio(40.0)]))
 def test_interval_columns_are_found_in_their_table(rng, ratio):
-    """Arcs of any nesting, whatever outputs they share: intervals of the ratio are found again if there are any."""
+    """Arcs of any nesting, with any shared outputs: intervals of the ratio are found again if there are any."""
     given_arcs = layered_arcs(
         rng, rng.randint(1, 8), rng.randint(1, 4), rng.choice([1, 3, 40]), rng.choice([1, 10**30])
     )
@@ -223,7 +223,7 @@ def test_ten_thousand_labels_need_no_table(tmp_path):
         assert "weights" not in vars(each.table)
 
 
-# ------------------------------------------------------------------------------------------------- what is not private
+# ---------------------------------------------------------------------------------------------- tables without privacy
 
 
 class Lying(np.ndarray):
@@ -254,7 +254,7 @@ class LyingArcs(IntegerArcs):
 
 
 class LyingTable(Table):
-    """A table that says to have no ratio."""
+    """A table that claims to have no ratio."""
 
     @property
     def largest_ratio(self) -> Fraction:
@@ -441,7 +441,7 @@ def test_a_ratio_is_decided_however_close_it_is_to_the_exponential(digits):
         check_ratio(high, 1.0)
 
 
-# --------------------------------------------------------------------------------------------------- what load refuses
+# ---------------------------------------------------------------------------------------------------- refusals of load
 
 
 def set_at(*path, to):
@@ -512,7 +512,7 @@ def test_load_refuses_a_wrong_digest(tmp_path):
 
 
 def test_files_of_many_weights_and_of_huge_ones(tmp_path):
-    """At epsilon 700 an integer has some 320 digits; saving and loading must not meet Python's limit of 4,300."""
+    """At epsilon 700 an integer has some 320 digits. Saving and loading must not meet Python's limit of 4,300."""
     ratio = privacy_ratio(700.0)
     problem = regression(np.arange(8), np.full(8, 1 / 8), 700.0)
     mechanism = response(problem, np.arange(8), ratio=ratio)

@@ -48,7 +48,7 @@ def test_restored_rows_are_private_and_sum_to_one(epsilon, share, seed):
     assert np.abs(table.matrix.sum(axis=1) - 1).max() <= 1e-14
     assert largest_ratio(table.matrix) <= math.exp(epsilon) * (1 + 1e-12)
     assert (after.masses >= 0).all()
-    # The change is of the size of what was wrong.
+    # The change is of the size of the error.
     assert np.abs(after.masses / before.masses - 1).max() <= 100 * share + 1e-9
 
 

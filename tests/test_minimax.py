@@ -24,10 +24,10 @@ from optrand.studies import minimax
 from tests.tables import mechanism_of
 
 GAP = 1e-9
-"""Of the exact mechanism, relative; 1e-8 from epsilon 6 on."""
+"""Relative gap of the exact mechanism. It is 1e-8 from epsilon 6 on."""
 
 WITNESS = 1e-6
-"""Of an interior-point solve in another form."""
+"""Relative accuracy of an interior-point solve in another form."""
 
 UNEVEN = np.array([0.0, 1.0, 2.5, 7.0])
 
@@ -45,7 +45,7 @@ def drawn(k: int, kind: str, seed: int) -> np.ndarray:
 
 
 def near(labels: np.ndarray, epsilon: float, margin: float) -> Interval:
-    """An interval with `margin` of its width beyond what unbiased randomizers need."""
+    """An interval with `margin` of its width beyond the range that unbiased randomizers need."""
     low, high = unbiased_range(labels, epsilon)
     return Interval(low - margin * (high - low), high + margin * (high - low))
 
@@ -115,7 +115,7 @@ def test_shift_scale_and_reflection_of_labels() -> None:
 
 @pytest.mark.parametrize("k", [3, 10])
 def test_a_small_epsilon_leaves_the_two_ends(k: int) -> None:
-    """No more than rounding to the ends, then two labels: ``(1/2 + 1/(E-1))^2 / 2``; no less than the ends alone."""
+    """No more than rounding to the ends, then two labels: ``(1/2 + 1/(E-1))^2 / 2``. No less than the ends alone."""
     labels = drawn(k, "rough", 6)
     spread, odds = np.ptp(labels), math.exp(0.01)
     found = value(labels, 0.01) / spread**2
@@ -132,7 +132,7 @@ def test_the_value_falls_with_epsilon_to_nothing() -> None:
 
 
 def test_a_penalty_leads_from_the_constant_in_the_middle_to_no_bias() -> None:
-    """A constant costs ``(1 + lam) spread^2 / 8``; at ``lam -> 0`` privacy no longer matters at a small epsilon."""
+    """A constant costs ``(1 + lam) spread^2 / 8``. At ``lam -> 0`` privacy no longer matters at a small epsilon."""
     spread, free = np.ptp(UNEVEN), value(UNEVEN, 1.0)
     penalties = (1e-3, 0.1, 1.0, 10.0, 1e3, 1e6)
     values = np.array([value(UNEVEN, 1.0, bias_penalty=penalty) for penalty in penalties])
@@ -179,7 +179,7 @@ def test_exact_mechanisms_are_proven(k: int, epsilon: float, kind: str, penalty:
 
 @pytest.mark.parametrize(("k", "epsilon"), [(70, 0.5), pytest.param(200, 0.3, marks=pytest.mark.nightly)])
 def test_many_labels_level_by_level(k: int, epsilon: float) -> None:
-    """Beyond sixty-four labels arcs come from a coarser answer; few are in use in the end."""
+    """Beyond sixty-four labels arcs come from a coarser answer, and few are in use in the end."""
     mechanism, proof = proven(drawn(k, "rough", k), epsilon)
     assert proof.gap <= GAP
     assert mechanism.outputs.size < 3 * k
@@ -282,7 +282,7 @@ CLASSES = [(math.inf, False), (math.inf, True), (1.7, False), (1.7, True)]
 
 @pytest.mark.parametrize(("penalty", "boxed"), CLASSES)
 def test_newtons_method_takes_a_rough_answer_to_the_last_digits(penalty: float, boxed: bool) -> None:
-    """To a gap that only floats limit, on few columns; a bias penalty needs the multipliers of the kernel as well."""
+    """To a gap that only floats limit, on few columns. A bias penalty needs the multipliers of the kernel as well."""
     problem, options = posed(20, 1.0, penalty, boxed=boxed), ConeOptions()
     program, answer, _ = solve_cones(problem, unknown=True, options=options, floor=1e-4)
     program, answer = only(program, answer.masses > answer.slacks, options)
@@ -330,7 +330,7 @@ def test_randomizers_of_other_priors_are_far_from_proven() -> None:
 
 @pytest.mark.parametrize("loss", [optrand.losses.absolute, optrand.losses.squared], ids=lambda loss: loss.name)
 def test_the_average_of_losses_is_the_value(loss: optrand.losses.Loss) -> None:
-    """Of arcs, of their dense table, and of the exact mechanism."""
+    """Losses of arcs, of their dense table, and of the exact mechanism."""
     problem = regression(UNEVEN, [0.1, 0.4, 0.3, 0.2], 1.0, loss=loss)
     randomizer, mechanism = design(problem).randomizer, optrand.solve(problem)
     dense = Randomizer(UNEVEN, randomizer.outputs, randomizer.matrix, 1.0)

@@ -1,4 +1,4 @@
-"""Mistakes that people make: each is met by an error of ours that says what was expected, or what to do."""
+"""Mistakes that people make: each is met by an error of ours that states the expected value, or a remedy."""
 
 from __future__ import annotations
 

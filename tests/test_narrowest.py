@@ -43,7 +43,7 @@ def narrowest(labels, prior, epsilon, room=0.0):
 
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_the_dual_of_the_formulas_is_feasible_and_meets_the_value(ratio):
-    """In rationals, from the formulas as printed; nothing is shared with the package."""
+    """In rationals, from the formulas as printed, sharing nothing with the package."""
     y, p = [Fraction(0), Fraction(1), Fraction(3), Fraction(7)], [Fraction(n, 10) for n in (1, 4, 2, 3)]
     low, high = ((ratio * a - b) / (ratio - 1) for a, b in ((y[0], y[-1]), (y[-1], y[0])))
     width = high - low
@@ -160,7 +160,7 @@ def compare_closed_forms(seed, count, every):
             continue
         mechanism = tabulate(solution)
         proof = mechanism.certificate
-        # What rounding outputs costs, where a loss is next to none, is no fault of a formula.
+        # The cost of rounding outputs, if a loss is almost 0, is no fault of a formula.
         rounding = split_cost(mechanism) if proof.gap > 1e-10 else 0.0
         assert proof.findings == ()
         assert proof.gap - rounding / proof.upper <= PROVEN, (seed, number)

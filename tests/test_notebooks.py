@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, show what they promise, hold no logic of their own, and end in checks."""
+"""The notebooks run from top to bottom, show their promised output, hold no logic of their own, and end in checks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOGIC = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
     *(ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
-"""What belongs into the package, where it has tests of its own."""
+"""Definitions that belong into the package, with tests of their own."""
 
 LARGEST = 1_000_000
 """Bytes of all notebooks with their outputs."""
@@ -36,7 +36,7 @@ def written():
 
 @pytest.fixture
 def run(tmp_path, tmp_path_factory, monkeypatch, written):
-    """Execute a notebook in an empty folder, with nobody's settings; raises what the first failing cell raises."""
+    """Execute a notebook in an empty folder, with nobody's settings. Raise the error of the first failing cell."""
     for name in written.SETTINGS:
         # The name of a socket, in one of these, may have about a hundred letters.
         monkeypatch.setenv(name, str(tmp_path_factory.mktemp("run")))
@@ -56,7 +56,7 @@ def tree_of(cell):
 
 
 def shows_a_figure(cell):
-    """Whether the value of a cell, which Jupyter displays, is what a function of pictures returns."""
+    """Whether the value of a cell, which Jupyter displays, is the return value of a drawing function."""
     *_, last = [None, *tree_of(cell).body]
     call = last.value if isinstance(last, ast.Expr) else None
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id.endswith("_figure")
@@ -67,7 +67,7 @@ def kinds_shown(cell):
 
 
 def flaws(notebook):
-    """What is wrong with a notebook as it stands in the repository."""
+    """List the faults of a notebook as it stands in the repository."""
     found = [] if notebook.metadata == METADATA else ["metadata"]
     for cell in notebook.cells:
         found += ["metadata of a cell"] * (cell.metadata not in ({}, {"tags": ["varies"]}))

@@ -1,4 +1,4 @@
-"""What was spent: exact sums, maxima, and the account of every row."""
+"""Spent budgets: exact sums, maxima, and the account of every row."""
 
 from __future__ import annotations
 

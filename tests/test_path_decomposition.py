@@ -22,7 +22,7 @@ from tests.tables import mechanism_of
 
 
 def flow_mechanism(rng: np.random.Generator, k: int, kind: str, epsilon: float = 1.0) -> Mechanism:
-    """The exact mechanism of a random flow, biased where the flow is nested."""
+    """The exact mechanism of a random flow, biased if the flow is nested."""
     columns = forward(rng, k) if kind == "forward" else mixed(rng, k, 5)
     build = optrand.unbiased_regression if kind == "forward" else optrand.regression
     problem = build(np.arange(k), rng.dirichlet(np.ones(k)), epsilon)
@@ -98,8 +98,8 @@ def test_intervals_that_move_forward_give_components_of_nearly_equal_size() -> N
 def test_the_optimum_of_four_labels_by_hand() -> None:
     """Columns [0], [0, 1], [1], [2, 3], [3] and [1, 2] with masses 2, 1, 1, 2, 1, 1: coverage 3.
 
-    Nodes: 0 gives 2 and 1; node 1 gets the 2 of [0] and gives [1] and [1, 2] 1 each; node 2 gets 1 of [0, 1] and 1 of
-    [1], for [2, 3]; node 3 gets the 1 of [1, 2], for [3]. On the circle of length 3 the place of [0] is (0, 2): then
+    Node 0 gives 2 and 1. Node 1 gets the 2 of [0] and gives [1] and [1, 2] 1 each. Node 2 gets 1 of [0, 1] and 1 of
+    [1], for [2, 3]. Node 3 gets the 1 of [1, 2], for [3]. On the circle of length 3 the place of [0] is (0, 2): then
     [1] holds (0, 1) and [1, 2] holds (1, 2), and [0, 1] holds (2, 3). So the paths are [0][1][2, 3], [0][1, 2][3] and
     [0, 1][2, 3], each of mass 1, and with R = 3 they weigh 3 + 2, 3 + 2 and 2 + 2 of 14.
     """

@@ -18,14 +18,14 @@ from optrand.errors import InvalidInput
 from optrand.sampling._entropy import SeededEntropy
 
 TOLERANCE = 1e-10
-"""Of sums of binomial probabilities in floats."""
+"""Error of sums of binomial probabilities in floats."""
 
 
 @cache
 def law_by_enumeration(labels, flip, rate):
     """Algorithm 2 on one cluster, step by step in fractions: every flip, every choice of a user, every subset sent.
 
-    An outcome is what the learner gets: for each user the label that was sent, or None.
+    An outcome is the transcript of the learner: for each user the label that was sent, or None.
     """
     users = range(len(labels))
     law: Counter[tuple[int | None, ...]] = Counter()
@@ -42,7 +42,7 @@ def law_by_enumeration(labels, flip, rate):
 
 
 def delta_by_enumeration(size, flip, rate, epsilon):
-    """The largest sum of what one law has above the other, over all pairs of neighbours."""
+    """The largest sum of the excess of one law over the other, over all pairs of neighbours."""
     laws = {labels: law_by_enumeration(labels, flip, rate) for labels in itertools.product((0, 1), repeat=size)}
     ratio = math.exp(epsilon)
     worst = 0.0
@@ -153,7 +153,7 @@ def test_more_flips_than_not_are_the_same_as_fewer():
 def test_without_noise_nothing_is_private_and_without_copies_all_is():
     plain = PeerToPeer(0, 1)
     assert plain.epsilon == math.inf
-    # The one user with a 1 among five is never asked with probability (4/5)^5; otherwise the copies tell.
+    # The one user with a 1 among five is never asked with probability (4/5)^5. Otherwise the copies disclose it.
     assert plain.delta(20.0, 5).delta == pytest.approx(1 - 0.8**5, abs=TOLERANCE)
     assert plain.at_delta(0.1, 5).epsilon == math.inf
     assert PeerToPeer(0.5, 1).at_delta(1e-6, 5).epsilon == 0

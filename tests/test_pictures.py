@@ -1,4 +1,4 @@
-"""Pictures of one randomizer and of its proof: the artists hold the numbers that they are said to show."""
+"""Pictures of one randomizer and of its proof: the artists hold the numbers that they should show."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_many_outputs_stand_by_rank_on_a_broken_axis_with_the_label_between_them
         heights = np.array([stems(axes)[place] for place in places])
         expected = [table.matrix[label, np.isclose(table.outputs, v, rtol=1e-12)].sum() for v in outputs]
         np.testing.assert_allclose(heights, expected, rtol=1e-9)
-        # Every label lies inside the break, where its distances to both sides say.
+        # Every label lies inside the break, at the position of its distances to both sides.
         share = (label - outputs[51]) / (outputs[52] - outputs[51])
         place = line(axes, "the label")[0, 0]
         assert place == pytest.approx(places[51] + share * steps[51], rel=1e-6)
@@ -224,7 +224,7 @@ def test_only_zeros_are_white(draw):
 
 
 def test_zeros_and_entries_between_have_marks_of_their_own():
-    # The table of an implementation that answers from all labels where the label is not among the likeliest.
+    # The table of an implementation that answers from all labels if the label is not among the likeliest.
     broken = Randomizer([0, 1, 2], [0, 1, 2], [[0.7, 0.3, 0], [0.3, 0.7, 0], [0.3, 0.3, 0.4]], 1.0)
     axes = matrix_figure(broken).axes[0]
     (mesh,) = collected(axes, "probabilities")

@@ -1,4 +1,4 @@
-"""Knots and outputs placed for a problem: the dynamic programme against brute force, and what is certified of them."""
+"""Knots and outputs placed for a problem: the dynamic programme against brute force, and the certificates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ point_sets = st.lists(st.integers(-40, 40), min_size=2, max_size=9, unique=True)
 
 
 def variance(points, weights, knots):
-    """What rounding adds, straight from its definition, in fractions."""
+    """Variance that rounding adds, straight from its definition, in fractions."""
     total = Fraction(0)
     for x, w in zip(map(Fraction, points.tolist()), map(Fraction, weights.tolist()), strict=True):
         below, above = max(t for t in knots if t <= x), min(t for t in knots if t >= x)
@@ -73,7 +73,7 @@ def test_the_monotone_search_misses_nothing():
 
 
 def test_what_rounding_adds_and_the_prior_of_the_knots_by_hand():
-    # Cells [0, 2] and [2, 8]: x = 1 adds 1, x = 3 adds 5, x = 2 nothing; weights 1/4, 1/2, 1/4, then a half.
+    # Cells [0, 2] and [2, 8]: x = 1 adds 1, x = 3 adds 5, x = 2 nothing. Weights 1/4, 1/2, 1/4, then a half.
     knots = Knots(ContinuousPrior([3, 1, 2], [2, 1, 1], low=0, high=8), [0, 2, 8])
     assert knots.added == (1 / 4 * 1 + 1 / 2 * 5) / 2
     assert knots.probabilities.tolist() == pytest.approx([1 / 8, 1 / 8 + 1 / 4 + 1 / 2 * 5 / 6, 1 / 12])
@@ -257,7 +257,7 @@ def test_other_losses_are_placed_by_leaving_outputs_out(loss):
 
 
 def test_more_outputs_are_never_worse_and_two_are_the_narrowest_coin():
-    """Of two outputs v < w that are unbiased for labels 0..4 the loss is sum p (w - y) (y - v) / 2."""
+    """Two outputs v < w that are unbiased for labels 0..4 have the loss sum p (w - y) (y - v) / 2."""
     problem = unbiased_regression(np.arange(5), np.full(5, 0.2), 1.0)
     uppers = [adaptive_outputs(problem, n=n).upper for n in (2, 3, 5, 8, 20)]
     assert all(b <= a * (1 + 1e-9) for a, b in itertools.pairwise(uppers))

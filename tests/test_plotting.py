@@ -1,4 +1,4 @@
-"""The contract of every drawing function: where it draws, at two widths, from what, and what it leaves alone."""
+"""The contract of every drawing function: axes, two widths, arguments, and the parts of a figure that it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new interpreter without modules that only POSIX has; it loads no library before it is needed."""
+"""A new interpreter without modules that only POSIX has. No library is loaded before it is needed."""
 
 from __future__ import annotations
 

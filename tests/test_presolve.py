@@ -51,7 +51,7 @@ def test_the_way_back_keeps_value_privacy_and_unbiasedness(problem):
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_idle_labels_leave_the_optimum_where_it_was(penalty):
-    """Over all labels the optimum is no lower, since each row more is a constraint more; the extension attains it."""
+    """Over all labels the optimum is no lower, since each row more is a constraint more. The extension attains it."""
     labels, prior = [0.0, 1.0, 2.0, 5.0, 7.0], [0.4, 0.0, 0.35, 0.0, 0.25]
     kept = regression([0.0, 2.0, 7.0], [0.4, 0.35, 0.25], 1.0, bias_penalty=penalty)
     whole = certify(solve(regression(labels, prior, 1.0, bias_penalty=penalty))).require(gap=GAP)
@@ -98,7 +98,7 @@ def test_a_prior_that_knows_the_label(penalty, place):
     if penalty < math.inf:
         assert proof.upper == 0
         return
-    # The kept labels are the ends and the known one. Where that is an end, two labels are left: debiased randomized
+    # The kept labels are the ends and the known one. If that is an end, two labels are left: debiased randomized
     # response is best, and its variance for either label is E / (E - 1)^2 times the range squared.
     if place in (0, 3):
         assert proof.upper == pytest.approx(16 * math.e / (math.e - 1) ** 2 / 2, rel=1e-6)
@@ -116,7 +116,7 @@ def test_rows_of_a_tabulated_loss_are_left_out_with_their_labels():
 
 @pytest.mark.parametrize("penalty", [1e160, 1e308])
 def test_penalties_next_to_the_largest_float_overflow_without_a_warning(penalty):
-    """Warnings are errors here; what is infinite or no number is not negligible."""
+    """Warnings are errors here. An infinite or NaN cost is not negligible."""
     problem = regression([0, 10, 30, 52], [0.5, 0.0, 0.3, 0.2], 1.0, bias_penalty=penalty)
     assert Reduction(problem).kept.tolist() == [True, False, True, True]
     solve(problem)
@@ -131,7 +131,7 @@ def test_negligible_tails_are_dropped_at_a_price_too():
     assert gone.sum() > 100
     mechanism = solve(problem)
     proof = certify(mechanism).require(gap=1e-9)
-    # Whatever their rows, they add next to nothing.
+    # With any rows, they add almost nothing.
     assert problem.prior[gone] @ mechanism.losses(bias_penalty=45.0)[gone] <= 1e-11 * proof.upper
 
 

@@ -17,7 +17,7 @@ from optrand import Dual, Grid, classification, losses, regression
 from optrand.solvers._gaps import negative_ranges, price
 
 ROUNDING = 1e-11
-"""What floats may lose of a price, as a share of the magnitudes that are added up in it."""
+"""Error of a price in floats, as a share of the magnitudes that are added up in it."""
 
 HALVES = [0.5, 0.5]
 

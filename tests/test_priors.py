@@ -186,7 +186,7 @@ def test_where_noise_is_small_it_is_the_table_and_where_all_is_noise_it_is_unifo
 
 
 def test_it_is_nearer_to_the_truth_than_clipping_where_most_labels_are_empty():
-    """Mean squared distance of 200 seeded estimates; a flat posterior mean is further off than either."""
+    """Mean squared distance of 200 seeded estimates. A flat posterior mean is further off than either."""
     counts = np.zeros(53, dtype=int)
     counts[[0, 52]] = 700, 300
     shares = counts / counts.sum()

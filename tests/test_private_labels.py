@@ -57,7 +57,7 @@ def test_the_account_is_that_of_sums_done_by_hand(requests) -> None:
 
 
 class Strange:
-    """A randomizer of ours to the holder, that fails as it is told to."""
+    """A randomizer that passes for one of ours, and fails on demand."""
 
     exact, k, epsilon = True, 3, 0.7
 
@@ -322,12 +322,12 @@ X = np.arange(24.0).reshape(12, 2)
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_second_fold_raises(jobs) -> None:
     labels, estimator = made(), LabelDPClassifier(DummyClassifier(), 1.0)
-    # In one process the account says no; to another the labels do not travel.
+    # In one process the account refuses. To another the labels do not travel.
     with pytest.raises((OverBudget, InvalidInput, pickle.PicklingError)) as caught:
         cross_val_score(estimator, X, labels, cv=KFold(3), scoring=nothing, error_score="raise", n_jobs=jobs)
     chain = f"{caught.value} {caught.value.__cause__}"
     assert ("over the budget" in chain) if jobs == 1 else ("private labels cannot be pickled" in chain)
-    # The first fold of one process has trained on two thirds of the rows; no copy of the account has.
+    # The first fold of one process has trained on two thirds of the rows. No copy of the account has.
     assert sum(paid(labels)) == (8 if jobs == 1 else 0)
 
 

@@ -1,4 +1,4 @@
-"""What a problem is: sorted, checked, its value by the definition, and refused where it cannot mean anything."""
+"""Problems: sorted, checked, with the value of the definition, and refused if they are meaningless."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_no_private_table_is_unbiased_within_less(epsilon):
 def test_at_any_budget_the_line_is_feasible():
     for epsilon in (1e-300, 1e-9, 700.0):
         assert unbiased_regression([0, 1e9], HALVES, epsilon).unbiased
-    # Where the range itself overflows no grid reaches far enough.
+    # If the range itself overflows no grid reaches far enough.
     with pytest.raises(Infeasible, match="outputs that reach from -inf to inf"):
         unbiased_regression([0, 1e9], HALVES, 1e-300, outputs=[-1e150, 1e150])
 

@@ -18,7 +18,7 @@ from optrand.solvers.grid._column_generation import Master
 from tests.oracle import largest_ratio
 
 GAP = 1e-6
-"""Of the least accurate backend."""
+"""Accuracy of the least accurate backend."""
 
 LABELS = np.array([0.0, 1.0, 2.5])
 PRIOR = np.array([0.5, 0.2, 0.3])
@@ -127,7 +127,7 @@ def test_the_unit_of_flows_is_within_reach():
 @pytest.mark.parametrize("penalty", [0.01, math.inf])
 @pytest.mark.parametrize("epsilon", [0.05, 3.0, 10.0])
 def test_the_unit_of_flows_is_attained(penalty, epsilon):
-    """It is the loss of a randomizer, and so no less than the optimum; nor is it of another order."""
+    """It is the loss of a randomizer, and so no less than the optimum, nor of another order."""
     rng = np.random.default_rng(17)
     for k in (2, 5, 12):
         labels, prior = np.cumsum(rng.random(k)) + 5, rng.dirichlet(np.ones(k))

@@ -1,4 +1,4 @@
-"""Mistakes in what is public: refused before anything is charged, in Python and on the command line.
+"""Mistakes in public input: refused before anything is charged, in Python and on the command line.
 
 A release is charged once and for ever, so a table or an option that cannot be released must be found before that. Each
 test states the right value: the labels that are read, the share that is estimated, the cells that the released file
@@ -62,7 +62,7 @@ def invoked(source: str, target: str, *more: str, epsilon: str = "1") -> Result:
 
 
 def charges() -> int:
-    """Count of releases in the ledger, whatever became of them."""
+    """Count of releases in the ledger, finished or not."""
     return len(Ledger("accounts/ledger.sqlite").entries())
 
 
@@ -84,7 +84,7 @@ def check_refused(source: str, target: str, words: str, *more: str, **options: A
     ]
 
 
-# Decimals: a decimal is the float nearest to what is written
+# Decimals: a decimal is the float nearest to its text
 
 
 TENTHS = [Decimal(digit) / 10 for digit in range(1, 10)]
@@ -411,7 +411,7 @@ def test_a_copy_of_the_labels_is_known_in_any_type(labels: Any, copy: list[Any],
 
 
 def test_labels_at_even_distances_leave_no_range_in_the_notes_of_a_file() -> None:
-    """Of such an index pandas notes the ends and the step alone, which tell every label."""
+    """For such an index pandas writes only the ends and the step, which reveal every label."""
     frame = pd.DataFrame({"y": [10.0 * number + 5 for number in range(ROWS)]}).set_index("y", drop=False)
     frame.index = pd.RangeIndex(5, 10 * ROWS + 5, 10, name="y")
     frame.to_parquet("in.parquet")
@@ -423,7 +423,7 @@ def test_labels_at_even_distances_leave_no_range_in_the_notes_of_a_file() -> Non
     assert pd.read_parquet("out.parquet").index.tolist() == list(range(ROWS))
 
 
-# What a format cannot hold
+# Values that a format cannot hold
 
 
 def column_table(cells: Any, name: str = "c") -> pa.Table:
@@ -668,7 +668,7 @@ def test_a_prior_and_its_labels_add_up_to_what_is_written() -> None:
     assert (parts.prior, parts.labels, released.record.epsilon) == (0.1, 0.2, 0.3)
 
 
-# One question, whoever states it
+# One question, stated in several ways
 
 
 SAME: dict[str, tuple[list[str], dict[str, Any]]] = {
@@ -759,7 +759,7 @@ MISSING: dict[str, tuple[Any, list[Any]]] = {
 
 
 def plain_cells(noisy: Any) -> list[Any]:
-    """Cells as values of Python, None where one is missing."""
+    """Cells as values of Python, None for missing ones."""
     cells = noisy.to_pylist() if hasattr(noisy, "to_pylist") else list(noisy)
     return [None if cell is None or cell is pd.NA or cell is np.ma.masked or cell != cell else cell for cell in cells]
 
@@ -772,7 +772,7 @@ def test_missing_labels_are_a_class_or_left_out_of_estimates_and_keep_their_type
     given, cells = MISSING[name]
     # At epsilon 30 a label changes with a probability below 1e-12: the release is the table.
     noisy, record = optrand.randomize(given, 30.0, labels=cells[:classes], task="classification", nulls=nulls)
-    # A dictionary tells which labels occurred.
+    # A dictionary reveals which labels occurred.
     assert type(noisy) is (pa.StringArray if name == "Arrow's dictionary" else type(given))
     assert plain_cells(noisy) == cells
     assert not any(isinstance(cell, float) for cell in plain_cells(noisy))
@@ -794,7 +794,7 @@ def test_a_stranger_among_released_classes_is_still_refused() -> None:
 
 
 MASKED = np.ma.masked_equal([0] * 3000 + [1] * 1000 + [9] * 6000, 9)
-"""Three quarters of the labels that are there are 0. Behind the mask there are 9s, which are none."""
+"""Three quarters of the labels that are there are 0. Behind the mask there are 9s, which are not labels."""
 
 
 @pytest.mark.parametrize("nulls", ["drop", "pass"])

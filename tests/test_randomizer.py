@@ -1,4 +1,4 @@
-"""The finite channel: what it refuses, and its figures against their definitions."""
+"""The finite channel: its refusals, and its figures against their definitions."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ def test_leaving_out_unused_outputs_changes_no_figure(channel):
 
 def test_biases_of_labels_far_from_zero_keep_their_digits():
     channel = Randomizer([1e9, 1e9 + 1], [1e9 - 1, 1e9 + 2], [[0.7, 0.3], [0.3, 0.7]], 1.0)
-    # 0.7 * -1 + 0.3 * 2 and 0.3 * -2 + 0.7 * 1; the means themselves hold seven digits of that at most.
+    # 0.7 * -1 + 0.3 * 2 and 0.3 * -2 + 0.7 * 1. The means themselves hold seven digits of that at most.
     assert channel.biases.tolist() == pytest.approx([-0.1, 0.1], abs=1e-14)
 
 
 @st.composite
 def channels_of_arcs(draw):
-    """Up to seven arcs, nested and on shared outputs, too; rows are no distributions."""
+    """Up to seven arcs, nested and on shared outputs, too. Rows are no distributions."""
     labels = draw(label_sets(1, 6))
     n, k = draw(st.integers(1, 7)), labels.size
     ends = [sorted((draw(st.integers(0, k - 1)), draw(st.integers(0, k - 1)))) for _ in range(n)]
@@ -168,7 +168,7 @@ def test_signature_tells_staircases_from_the_rest_and_empty_columns():
     assert ["".join(row) for row in signature] == ["ULL", "LUL", "LLU"]
     matrix = [[0.5, 0.2, 0.3, 0.0], [0.2, 0.5, 0.3, 0.0], [0.3, 0.3, 0.4, 0.0]]
     signature = Randomizer([0, 1, 2], [0, 1, 2, 3], matrix, math.log(2.5)).signature()
-    # The first two columns reach the ratio 2.5, their middle entries are in between; the third column stays below it.
+    # The first two columns reach the ratio 2.5, their middle entries are in between. The third column stays below it.
     assert ["".join(row) for row in signature] == ["ULS0", "LUS0", "SSS0"]
     own, other = math.e / (math.e + 1), 1 / (math.e + 1)
     matrix = np.array([[own, other], [other, own]]) * (1 + 1e-12 * np.array([[1, 1], [1, -1]]))

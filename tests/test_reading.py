@@ -1,4 +1,4 @@
-"""Declarations as users write them: what is read is what was written, and slips are named."""
+"""Declarations as users write them are read as written, and slips are named."""
 
 from __future__ import annotations
 

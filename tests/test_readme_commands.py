@@ -104,7 +104,7 @@ def test_the_extras_that_pages_install_exist():
 
 
 def test_the_demo_prints_what_the_tour_shows(clone):
-    """Line by line but for figures of the noise: the gap, the loss and the errors of counts."""
+    """Line by line, except for figures of the noise: the gap, the loss and the errors of counts."""
     (line,) = re.findall(r"^\t\$\(RUN\)optrand (randomize .*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     (clone / "demo").mkdir()
     told = CliRunner().invoke(app, shlex.split(line)).stdout.splitlines()

@@ -148,7 +148,7 @@ def test_a_state_beside_the_arguments_is_refused() -> None:
 
 
 def test_arrays_of_the_caller_stay_their_own() -> None:
-    """Whoever builds a release from arrays goes on writing into them, and the release does not change."""
+    """Writing into the arrays that a release was built from does not change the release."""
     groups = Groups.of_ids([0, 0, 1])
     for build, names in (
         (lambda ones: PeerRelease(ones, ones), ("rows", "labels")),

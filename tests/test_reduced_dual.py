@@ -70,7 +70,7 @@ def test_factors_solve_newtons_equations(k, stars, parallel, bordered, charged):
     slopes, costs = rng.random(arcs.n) + 1, rng.random(arcs.n) + 1
     mixed = rng.uniform(-0.5, 0.5, arcs.n)
     charges = rng.random(k) * charged
-    # What an arc sees of the sums at all nodes, and what a label does.
+    # The incidence of arcs and of labels on the sums at all nodes.
     seen, label = np.zeros((arcs.n, k + 1)), np.diff(np.eye(k + 1), axis=0)
     for row, a, b in zip(seen, arcs.first[: arcs.n], arcs.end[: arcs.n], strict=True):
         row[b] += 1
@@ -226,7 +226,7 @@ def tight_problem(k, epsilon, room):
 def test_a_tight_interval_without_bias_needs_no_more_than_the_first_attempt(epsilon):
     problem = tight_problem(250, epsilon, 0.005)
     assert Descent(Reduced(problem), FIRST).best_candidate().gap < 1e-9
-    # Merged labels at the ends make a problem of its own: its path tells nothing.
+    # Merged labels at the ends make a problem of its own: its path means nothing for the whole one.
     assert Descent(Reduced(problem), replace(FIRST, steep=0.0)).best_candidate().gap > 1e-6
 
 
@@ -305,7 +305,7 @@ def test_refined_sums_solve_their_equations_to_more_digits_than_floats_have(kind
     found = refine_sums(arcs, terms, point, reduced.before)
     assert found.slopes.dtype == found.costs.dtype == np.longdouble
     assert most(found) < most(given) / 10
-    # From far off as well; and where a step would lead nowhere, nothing is moved.
+    # From far off as well. If a step would not help, nothing is moved.
     noise = 1e-6 * np.sin(np.arange(41.0)) * (np.arange(41) <= arcs.unknown) * (np.arange(41) > 0)
     off = point._replace(costs=point.costs + noise, slopes=point.slopes + noise)
     assert most(refine_sums(arcs, terms, off, reduced.before)) < 1e-3 * most(
@@ -394,13 +394,13 @@ def test_biases_are_those_that_the_multipliers_pay_for():
 
 @pytest.mark.parametrize("low", [-np.inf, -0.4])
 def test_mended_groups_leave_no_interval_too_cheap(low):
-    """Sums stay at fixed nodes, and every interval is priced at least at zero, whatever the sums in between were."""
+    """Sums stay at fixed nodes, and every interval is priced at least at zero, for any sums in between."""
     rng, k, fixed = np.random.default_rng(1), 12, np.zeros(13, dtype=bool)
     fixed[[0, 4, 8, 12]] = True
     before = np.append(0.0, np.cumsum(rng.dirichlet(np.ones(k))))
     terms = arcs_module.Terms(before, np.zeros(k + 1), 0.5, np.ones(k), low, np.inf)
     slopes = np.append(0.0, np.cumsum(rng.normal(size=k) / 20))
-    # With these costs no column is too cheap; at the nodes in between they are lost.
+    # With these costs no column is too cheap. At the nodes in between they are lost.
     good = _multipliers._raise_costs(terms, slopes, before / 2, 0.5)
     lost = np.where(fixed, good, good + rng.normal(size=k + 1))
     lost[-1] = good[-1]

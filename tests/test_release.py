@@ -40,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def release(source: str, target: str, *, key: bytes | None = None, **options: Any) -> ReleaseRecord:
-    """Release numbers at epsilon 30, where a label changes with a probability below 1e-12, or as options say."""
+    """Release numbers at epsilon 30, where a label changes with a probability below 1e-12, or as the options state."""
     files = {name: options.pop(name) for name in ("keep", "drop", "separator", "decimal", "force") if name in options}
     asked = {"column": "y", "epsilon": 30.0, **options}
     asked.setdefault("labels", range(3))
@@ -90,7 +90,7 @@ FORMS: dict[str, tuple[bytes, list[list[str]]]] = {
 
 
 def split(content: bytes) -> list[list[str]]:
-    """Cells as they are written; the tests' own cells hold a separator only where they are quoted."""
+    """Cells as they are written. The tests' own cells hold a separator only if they are quoted."""
     text = content.decode("latin-1" if b"\xe9" in content else "utf-8")
     rows, start = [], 4
     assert text.startswith("y,c\n")
@@ -410,7 +410,7 @@ def test_groups_have_their_own_mechanisms_and_estimates_are_right(classes: bool)
     found = estimate.histogram(noisy["c" if classes else "y"], loaded, groups=noisy)
     true = np.bincount(frame["y"], minlength=4) / len(frame)
     assert (np.abs(found.shares - true) <= 6 * found.noise_errors).all()
-    # By the definition, from labels that nobody else knows.
+    # By the definition, from the true labels.
     total = np.zeros(4)
     for group, mechanism in loaded.mechanisms.items():
         assert optrand.certify(mechanism).epsilon <= loaded.parts.labels

@@ -1,4 +1,4 @@
-"""The page of a mechanism: what it says, that it stands alone, and that a real browser shows it."""
+"""The page of a mechanism: its text, that it stands alone, and that a real browser shows it."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def page(five):
 
 @pytest.fixture
 def one_picture(monkeypatch):
-    """Draw one picture only, for tests of what else a page has."""
+    """Draw one picture only, for tests of the rest of a page."""
     monkeypatch.setattr(report, "DRAWINGS", dict(list(DRAWINGS.items())[:1]))
 
 
 class Outline(HTMLParser):
-    """Every tag with its attributes, and what is wrong with how they nest."""
+    """Every tag with its attributes, and the faults in their nesting."""
 
     def __init__(self, text):
         super().__init__()
@@ -311,7 +311,7 @@ def test_report_of_what_is_no_answer_is_written_and_ends_with_its_own_code(biase
     biased.save(tmp_path / "m.json")
     result = run("plot", tmp_path / "m.json", "-o", tmp_path / "m.html")
     assert result.exit_code == UNVERIFIED
-    # A drawing that takes ten seconds says so.
+    # A drawing that takes ten seconds reports it.
     assert [line for line in result.stderr.splitlines() if not line.startswith("drawing")] == [
         "error: biased by up to 3.34 where no bias is allowed"
     ]
@@ -358,7 +358,7 @@ def test_a_browser_shows_the_page_and_has_nothing_to_complain_about(tab, weeks):
     assert tab.ask("document.compatMode") == "CSS1Compat"
     assert tab.ask("document.querySelectorAll('img').length") == len(DRAWINGS)
     assert "14 of 53 labels, evenly spread" in tab.ask("document.body.innerText")
-    # What a parser moves about to mend a page would not be where it was written.
+    # An element that a parser moves to mend a page would not be where it was written.
     assert tab.ask("document.querySelectorAll('main > section').length") == 4
     assert tab.ask("document.querySelectorAll('figure > img + figcaption').length") == len(DRAWINGS)
 

@@ -1,4 +1,4 @@
-"""What an attempt to break the certificate and the release has found, so that it stays found."""
+"""Faults that attempts to break the certificate and the release have found, so that they stay mended."""
 
 from __future__ import annotations
 

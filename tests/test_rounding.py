@@ -1,4 +1,4 @@
-"""Unbiased randomized rounding: exact probabilities, whatever the words, and errors that tell nobody's label."""
+"""Unbiased randomized rounding: exact probabilities for all words, and errors that reveal nobody's label."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def share(value, low, high):
 
 
 def reference(value, low, high, width, words):
-    """Read the words as digits of a uniform number until it is surely below the share or surely not; None if never."""
+    """Read the words as digits of a uniform number until it is surely below the share or surely not, or return None."""
     edge, below, size = share(value, low, high), Fraction(0), Fraction(1)
     for used, word in enumerate(words, start=1):
         size /= 2**width
@@ -66,7 +66,7 @@ def test_any_words_give_what_exact_fractions_give(pair, at, width, words):
 
 @given(ends, st.floats(0, 1), st.integers(-3, 3), st.integers(0, 2**64 - 1))
 def test_words_at_the_very_edge_are_settled_exactly(pair, at, shift, second):
-    # The word whose digits are those of the probability itself, and its neighbours: where floats cannot tell.
+    # The word whose digits are those of the probability itself, and its neighbours, which floats cannot decide.
     low, high = pair
     value = min(max(low + at * (high - low), low), high)
     word = min(max(int(share(value, low, high) * 2**64) + shift, 0), 2**64 - 1)

@@ -39,7 +39,7 @@ def partitions(k: int) -> Iterator[list[range]]:
 
 
 def column(problem: Problem, bin_: range) -> tuple[float, float]:
-    """The best output of the staircase column of some labels, and what it costs there, from the definition."""
+    """The best output of the staircase column of some labels, and its cost there, from the definition."""
     weights = problem.prior * np.where(np.isin(np.arange(problem.k), bin_), math.exp(problem.epsilon), 1.0)
     candidates = problem.labels[problem.prior > 0]
     if problem.loss != losses.absolute:
@@ -50,20 +50,20 @@ def column(problem: Problem, bin_: range) -> tuple[float, float]:
 
 
 def column_costs(problem: Problem, weights: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    """What a column costs at some outputs: sums that are rounded once, so that equal terms have equal sums."""
+    """Cost of a column at some outputs: sums that are rounded once, so that equal terms have equal sums."""
     kept = problem.prior > 0
     table = weights[kept, np.newaxis] * problem.loss_table(outputs)[kept]
     return np.array([math.fsum(terms) for terms in table.T])
 
 
 def rounding(problem: Problem) -> float:
-    """What references in floats may be wrong by: of the loss of a constant output, and of that output itself."""
+    """Errors of references in floats: of the loss of a constant output, and of that output itself."""
     loss = problem.loss_table(np.array([column(problem, range(0))[0]]))[:, 0]
     return float(1e-14 * problem.prior @ np.abs(loss) + (4 * np.spacing(np.abs(problem.labels).max())) ** 2)
 
 
 def clamped(problem: Problem, bin_: range) -> float:
-    """What a staircase column costs at the best output from the label before its bin to the one after it."""
+    """Cost of a staircase column at the best output from the label before its bin to the one after it."""
     weights = problem.prior * np.where(np.isin(np.arange(problem.k), bin_), math.exp(problem.epsilon), 1.0)
     low, high = problem.outputs.low, problem.outputs.high
     first = problem.labels[bin_[0] - 1] if bin_[0] else low
@@ -89,7 +89,7 @@ def response(problem: Problem, bins: list[range]) -> Randomizer:
 
 @st.composite
 def cases(draw, max_size=6, budgets=solved_epsilons):
-    """Problems without care for bias, on the line or an interval; Poisson log loss has a label above 0 at least."""
+    """Problems without care for bias, on the line or an interval. Poisson log loss has a label above 0 at least."""
     loss = draw(st.sampled_from(list(LOSSES.values())))
     labels = draw(label_sets(2, max_size))
     prior = draw(priors(labels.size))
@@ -102,7 +102,7 @@ def cases(draw, max_size=6, budgets=solved_epsilons):
 
 
 def random_problem(seed: int, trial: int, loss: losses.Loss, largest: int = 60) -> Problem:
-    """Labels even, uneven, in clusters or far from 0; priors rough, smooth, tied, spiked, with zeros or specks."""
+    """Labels even, uneven, in clusters or far from 0, and priors rough, smooth, tied, spiked, with zeros or specks."""
     rng = np.random.default_rng([seed, trial])
     k = int(rng.integers(2, largest + 1))
     labels = [
@@ -148,7 +148,7 @@ def test_no_private_table_is_better_on_a_grid_that_holds_its_outputs(problem):
 
 
 def test_the_example_of_b23():
-    """[B23] Table 1 and what follows it: Phi(0) = 0.396, Phi(1) = Phi(2) = 0.720, and Bayes predictors 0.542, 0.558."""
+    """[B23] Table 1 and the text below: Phi(0) = 0.396, Phi(1) = Phi(2) = 0.720, and Bayes predictors 0.542, 0.558."""
     given_x = np.array([[0.35, 0.1, 0.05], [0.25, 0.15, 0.1]])
     mechanism = rr_on_bins([0, 1, 2], given_x.sum(axis=0), 0.5)
     assert (mechanism.arcs.first.tolist(), mechanism.arcs.last.tolist()) == ([0, 1], [0, 2])
@@ -174,7 +174,7 @@ def test_the_ends_of_epsilon():
     for loss in LOSSES.values():
         large = rr_on_bins(labels + 1, prior, 30.0, loss=loss)
         assert large.outputs == pytest.approx(labels + 1)
-    # The mean is 2.45; the median 2.
+    # The mean is 2.45, the median 2.
     for loss in (losses.squared, losses.poisson_log):
         small = rr_on_bins(labels, prior, 1e-4, loss=loss)
         assert small.arcs.first.tolist() == [0, 3]
@@ -188,7 +188,7 @@ def test_the_ends_of_epsilon():
 @by_loss
 @pytest.mark.parametrize("trials", [range(30), pytest.param(range(200), marks=pytest.mark.nightly)])
 def test_nearly_all_duals_close_and_none_overstates(loss, trials):
-    """Of each loss at most one partition in a hundred may stay open, and not by much."""
+    """For each loss at most one partition in a hundred may stay open, and not by much."""
     gaps = []
     for trial in trials:
         problem = random_problem(2023, trial, loss)
@@ -239,7 +239,7 @@ def test_labels_far_apart_and_priors_of_1e_30_are_proven(loss, trial):
     certify(rr_on_bins(labels, weights / weights.sum(), epsilon, loss=loss)).require(GAP)
 
 
-# ------------------------------------------------------------------------------------------------- what must be refused
+# ----------------------------------------------------------------------------------------------------------- refusals
 
 
 @by_loss
@@ -285,7 +285,7 @@ def test_a_label_of_zero_for_sure_has_no_best_output_under_poisson_log_loss():
     assert found.value == pytest.approx(0.1)
 
 
-# ------------------------------------------------------------------------------------------------- what does not matter
+# ---------------------------------------------------------------------------------------------------------- invariance
 
 
 @pytest.mark.parametrize("loss", [losses.squared, losses.absolute])
@@ -470,7 +470,7 @@ def test_potentials_are_near_and_no_arc_is_too_short(loss, trial):
 
 
 def test_bins_of_one_output_are_one_bin():
-    """On an interval that clips them both, the two lower bins have one output; merging them saves a column."""
+    """On an interval that clips them both, the two lower bins have one output. Merging them saves a column."""
     problem = regression([0, 1, 20, 21], [0.25] * 4, 4.0, outputs=Interval(10.0, 30.0))
     bins = Bins.of(problem)
     assert Partition(bins, np.array([0, 2, 3])).value < Partition(bins, np.array([0, 1, 2, 3])).value

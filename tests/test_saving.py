@@ -1,4 +1,4 @@
-"""Pictures as files: formats and what is kept, every picture of a mechanism, and what is refused before drawing."""
+"""Pictures as files: formats and metadata, every picture of a mechanism, and refusals before drawing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_command_line_replaces_a_picture_only_if_forced(tmp_path: Path) -> N
 
 def test_what_cannot_be_drawn_is_left_out_with_its_reason(tmp_path: Path) -> None:
     problem = optrand.unbiased_regression([0, 1, 2], [0.4, 0.3, 0.3], 1.0)
-    # The second output favours both ends and not the middle: no interval, and nobody named multipliers.
+    # The second output favours both ends and not the middle: no interval, and there are no multipliers.
     weights = np.array([[1, 2], [2, 1], [1, 2]], dtype=object)
     _, reasons = gallery(mechanism_of(problem, None, [0.0, 1.0], weights, Fraction(2)), tmp_path, endings=(".svg",))
     assert names(tmp_path) == {"pmf.svg", "matrix.svg", "joint.svg"}

@@ -106,7 +106,7 @@ def test_every_pair_is_certified(kind: str, name: str, epsilon: float) -> None:
 @settings(max_examples=60)
 @given(problems(budgets=solved_epsilons))
 def test_an_answer_is_proven_by_brute_force_over_all_columns_too(problem: Problem) -> None:
-    """Of every kind; only under Poisson log loss no output may be the best."""
+    """Problems of every kind. Only under Poisson log loss may there be no best output."""
     try:
         mechanism = optrand.solve(problem)
     except optrand.errors.Infeasible:

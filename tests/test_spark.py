@@ -1,4 +1,4 @@
-"""Releases on Spark: the labels of one machine, whatever happens to workers; what is refused; where the key is not."""
+"""Releases on Spark: the labels of one machine, also if workers fail, refusals, and places without the key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from optrand.release._rows import Groups
 from optrand.release._spark import _task, _total, _write_labels
 
 if MISSING and "CI" not in os.environ:
-    # CI never skips: there, what is missing is an error.
+    # CI never skips: there, a missing package is an error.
     pytest.skip(f"no tests on Spark without {' and '.join(MISSING)}", allow_module_level=True)
 
 pytestmark = [
@@ -147,7 +147,7 @@ def check_secrets(session, folder, keys):
 
 
 def pages(session):
-    """All that the interface says of queries."""
+    """All that the interface shows of queries."""
     context = session.sparkContext
     address = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/sql?length=100"
     with urllib.request.urlopen(address) as sql:  # noqa: S310

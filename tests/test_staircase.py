@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from optrand.model._randomizer import Arcs, Randomizer, Staircase, decompose
 
 ROUNDING = 1e-12
-"""What floats may lose of an entry, as a share of it."""
+"""Error of an entry in floats, as a share of it."""
 
 ratios = st.one_of(st.sampled_from([1.0 + 1e-6, 1.1, math.e, 50.0, 1e8, 1e17]), st.floats(1.01, 100.0))
 
@@ -92,7 +92,7 @@ def test_a_column_that_breaks_the_ratio_is_lifted():
     broken = Randomizer([0, 1], [0, 1], [[1.0, 0.0], [0.4, 0.6]], 1.0)
     ratio = 3.0
     _, table = decompose(broken, ratio).table(ratio)
-    # The small entries become a third of the large ones; entries within the ratio stay.
+    # The small entries become a third of the large ones. Entries within the ratio stay.
     assert table == pytest.approx(np.array([[1.0, 0.2], [0.4, 0.6]]))
 
 

@@ -35,7 +35,7 @@ def test_the_published_numbers_of_states_come_out(reports: int, windows: list[in
 
 
 def test_the_published_numbers_come_out() -> None:
-    """Of the tests ``privacy.test.ts`` of the specification's repository and of their copies in two browsers."""
+    """Cases of the tests ``privacy.test.ts`` of the specification's repository and of their copies in two browsers."""
     assert (noise_rate(2, math.log(3)), noise_rate(3, math.log(3))) == pytest.approx((0.5, 0.6), rel=1e-15)
     assert noise_rate(2925, 14) == pytest.approx(0.0024263221679834087, rel=1e-14)
     assert noise_rate(3, 14) == pytest.approx(0.000002494582008677539, rel=1e-14)

@@ -1,4 +1,4 @@
-"""Names of other libraries, and misspelt ones, are answered with ours; type checkers still see no such names."""
+"""Names of other libraries, and misspelt ones, are answered with ours. Type checkers still see no such names."""
 
 from __future__ import annotations
 

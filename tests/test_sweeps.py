@@ -1,4 +1,4 @@
-"""Sweeps: one certified row a problem, in order, wherever it was solved; and how a sweep ends before its end."""
+"""Sweeps: one certified row per problem, in order, on any executor, and sweeps that stop early."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from optrand.studies import sweep
 from optrand.studies._paths import count_outputs
 
 GAP = 1e-9
-"""What every row of these small problems must verify."""
+"""Gap that every row of these small problems must verify."""
 
 LABELS, PRIOR = [0, 1, 2, 5], [0.4, 0.3, 0.2, 0.1]
 EPSILONS = [0.5, 1.0, 2.0]
@@ -141,7 +141,7 @@ def test_pandas_reads_a_sweep_as_it_is(rows):
 
 
 class Recorded(Executor):
-    """Tasks that are never begun, and one that ends as it is told to."""
+    """Tasks that are never begun, and one that ends as set."""
 
     def __init__(self, first):
         self.first, self.futures = first, []

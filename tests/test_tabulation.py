@@ -1,4 +1,4 @@
-"""Exact mechanisms from designs in floats: private, normalised and unbiased to the last integer, whatever went in."""
+"""Exact mechanisms from designs in floats: private, normalised and unbiased to the last integer, for any design."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the checks of [B23] compute, against derivations of their own."""
+"""Checks of [B23], against independent derivations."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_table_one_by_hand() -> None:
     noisy = {"a": 0.7 * zero + 0.3 * others, "b": 0.5 * zero + 0.5 * others}
     assert table_1("as designed")[0] == pytest.approx([low, high])
     assert predict("as designed", noisy=True) == pytest.approx(noisy)
-    # Variances 0.44 at a and 0.61 at b, half of all examples each; then the squared moves of the predictor.
+    # Variances 0.44 at a and 0.61 at b, half of all examples each. Then the squared moves of the predictor.
     assert predictor_loss("as designed", noisy=False) == pytest.approx((0.44 + 0.61) / 4)
     moves = (noisy["a"] - 0.4) ** 2 + (noisy["b"] - 0.7) ** 2
     assert predictor_loss("as designed", noisy=True) == pytest.approx((0.44 + 0.61 + moves) / 4)

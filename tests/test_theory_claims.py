@@ -1,4 +1,4 @@
-"""Every claim has the verdict that its code declares and the page of claims shows; its false variant is refuted."""
+"""Every claim has the verdict that its code declares and the page of claims shows. Its false variant is refuted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from optrand.theory import Claim, check, claims
 
 PACKAGE = re.compile("LP1|LP2|Algorithm|Definition")
-"""Names of claims that try what the package computes most; those about the papers alone are tried at night."""
+"""Names of claims about the package's own functions. Those about the papers alone are tried at night."""
 
 CLAIMS = [
     pytest.param(claim, id=claim.name, marks=() if PACKAGE.search(claim.name) else pytest.mark.nightly)

@@ -1,4 +1,4 @@
-"""Claims of [E22]: what their checks compute, against counts by hand, simulations and other programs."""
+"""Checks of [E22], against counts by hand, simulations and other programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optrand.theory.e22.losses import Population, distort, inverse_columns, labe
 from optrand.theory.e22.peers import copies_law, find_labels, mislead_peers
 
 TOLERANCE = 1e-9
-"""Of sums in floats."""
+"""Error of sums in floats."""
 
 HALF = Fraction(1, 2)
 
@@ -61,7 +61,7 @@ class TestCurator:
 
 class TestLosses:
     def test_singular_values_of_a_sure_distribution(self):
-        # Two of them are not 1 - beta; their product is, and their squares sum to 2 (1 - beta) + beta**2 K.
+        # Two of them are not 1 - beta. Their product is, and their squares sum to 2 (1 - beta) + beta**2 K.
         q, beta = (Fraction(1), *[Fraction(0)] * 4), Fraction("999/1000")
         total = 2 * float(1 - beta) + 5 * float(beta) ** 2
         smallest = math.sqrt((total - math.sqrt(total**2 - 4 * float(1 - beta) ** 2)) / 2)

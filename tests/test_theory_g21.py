@@ -1,4 +1,4 @@
-"""What the claims of [G21] are tried on, against derivations by other means."""
+"""Instances of the claims of [G21], against derivations by other means."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_label_that_is_asked_twice_of_all_labels_costs_epsilon_twice() -> None
 
 
 def test_the_first_step_by_hand() -> None:
-    """At the upper end both gradients are 1, so that eq. (7) is 1 whatever the noisy label is."""
+    """At the upper end both gradients are 1, so that eq. (7) is 1 for every noisy label."""
     first = Descent((0.0, 1.0), (1.0, 0.0), 1)
     assert with_responses(first, 0.99)[0] == pytest.approx(1 - 0.99 / 12, rel=1e-14)
     assert with_gaussian_noise(first, 0.0, runs=3)[0] == 0
@@ -97,7 +97,7 @@ ratios = st.fractions(min_value=Fraction(11, 10), max_value=20, max_denominator=
 def test_the_likeliest_event_is_the_optimum_of_a_linear_program_over_a_chain_of_data_sets(
     event: float, delta: float
 ) -> None:
-    """Variables are the event's probabilities on four data sets in a row; both it and its complement are protected."""
+    """Variables are the event's probabilities on four data sets in a row. Both it and its complement are protected."""
     ratio, rows, limits = 1.5, [], []
     for i, j in [(0, 1), (1, 2), (2, 3), (1, 0), (2, 1), (3, 2)]:
         row = np.zeros(4)

@@ -1,4 +1,4 @@
-"""What the checks of [Z25] compute, against other ways to it."""
+"""Checks of [Z25], against independent computations."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_two_soft_labels_by_an_integral() -> None:
     def density(o: float, centre: int) -> float:
         return math.exp(-abs(o - centre) * epsilon / 2) * epsilon / 4
 
-    ends = 0.5, 0.5 * math.exp(-epsilon / 2)  # what is clipped to 0 and to 1, of the other class; the truth the reverse
+    ends = 0.5, 0.5 * math.exp(-epsilon / 2)  # chances of clipping to 0 and 1 for another class, reversed for the true
 
     def soft(here: float, there: float) -> float:
         return 1 / (1 + math.exp(epsilon * (there - here)))
@@ -91,7 +91,7 @@ def test_chances_of_sums_of_bits() -> None:
 def test_errors_of_many_classes_are_those_of_one_many_times() -> None:
     two, four = (constant_exceeds(classes, 3, 2.0, 0.25) for classes in (2, 4))
     right = 1 / (1 + math.exp(-1))
-    # Three bits: of 0, 1, 2 or 3 ones, 2/3 alone is within 0.25 of 0.731; 3/3 is 0.269 off.
+    # Three bits: of 0, 1, 2 or 3 ones, 2/3 alone is within 0.25 of 0.731. 3/3 is 0.269 off.
     assert two == pytest.approx(1 - (3 * right**2 * (1 - right)) ** 2)
     assert four == pytest.approx(1 - (1 - two) ** 2)
 

@@ -1,4 +1,4 @@
-"""Networks on releases: the losses are what they are said to be, and what cannot work is refused before the draw."""
+"""Networks on releases: the losses are as documented, and invalid networks are refused before the draw."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training on labels that were released before: by their likelihood, at no cost, in whatever form they come back."""
+"""Training on labels that were released before: by their likelihood, at no cost, in every form that a release has."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_only_private_tables_can_be_built():
     lost = {"counts": np.array([[1, 0], [0, 2]]), "masses": np.array([1, 1], dtype=object), "dual": None}
     with pytest.raises(errors.Infeasible, match="distinguish all classes"):
         UnbiasedVectors(pairs.prior, 1.0, pairs.groups, ratio=pairs.ratio, **lost)
-    # Any covering masses are private and unbiased, and the certificate says what they lose.
+    # Any covering masses are private and unbiased, and the certificate states their loss.
     other = UnbiasedVectors(**parts | {"counts": 1 - np.eye(3, dtype=int), "masses": np.array([1, 1, 1], dtype=object)})
     assert other.certificate.findings == ()
     assert other.certificate.lower == good.certificate.lower
@@ -167,7 +167,7 @@ def test_no_unbiased_decoder_is_better_and_the_value_is_the_trace(k, seed):
     information = (matrix / chances) @ matrix.T
     assert information @ prior == pytest.approx(np.ones(k))
     assert decoder.value == pytest.approx((np.trace(np.linalg.inv(information)) - 1) / 2, rel=1e-6)
-    # Whatever leaves the means where they are makes it worse, by just what is added.
+    # A change that keeps the means makes it worse, by exactly half its own mean square.
     other = (np.eye(k + 3) - np.linalg.pinv(matrix) @ matrix) @ rng.normal(size=(k + 3, k))
     distances = ((decoder.vectors + other - np.eye(k)[:, None]) ** 2).sum(axis=2)
     worse = (prior @ (matrix * distances).sum(axis=1)) / 2
@@ -186,7 +186,7 @@ def test_without_its_one_the_value_is_false_and_a_decoder_for_another_prior_is_w
 
 
 def test_symbols_that_cost_nothing_are_used_first():
-    # The third symbol occurs under the class of prior 0 only: the other class is told by the first two.
+    # The third symbol occurs under the class of prior 0 only: the other class is determined by the first two.
     channel = np.array([[0.75, 0.25, 0.0], [0.25, 0.5, 0.25]])
     decoder = best_decoder(channel, [1.0, 0.0])
     assert channel @ decoder.vectors == pytest.approx(np.eye(2), abs=1e-12)
@@ -388,7 +388,7 @@ def test_response_is_called_best_just_where_no_enumeration_beats_it(k, epsilon, 
         assert bound <= loss
         assert float(bound) == pytest.approx(float(loss), rel=1e-12)
     else:
-        # The criterion is sufficient; on these priors it is necessary, too.
+        # The criterion is sufficient. On these priors it is necessary, too.
         assert unbiased_vectors(prior, epsilon).exact_value < subset_selection_loss(k, privacy_ratio(epsilon), 1)
 
 

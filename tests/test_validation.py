@@ -1,4 +1,4 @@
-"""Bad arguments: what each constructor refuses, and what its message says."""
+"""Bad arguments: the refusals of each constructor, and their messages."""
 
 from __future__ import annotations
 

@@ -62,14 +62,14 @@ def test_octets_use_every_bit_of_every_word_once(width):
     drawn = octets(GivenWords(width, words), count)
     assert drawn.dtype == np.uint8
     assert drawn.shape == (count,)
-    # The order within an octet of whole words is that of the machine's integers; within others that of packbits.
+    # The order within an octet of whole words is that of the machine's integers. Within others it is that of packbits.
     order = "little" if width == 64 else "big"
     assert np.unpackbits(drawn, bitorder=order).tolist() == bits[: 8 * count]
 
 
 @given(rates, st.lists(st.integers(0, 255), min_size=30, max_size=30))
 def test_a_coin_is_heads_where_its_uniform_number_is_below_the_probability(rate, start):
-    # One octet asks for one word a round, so bit `lane` of the words spells the lane's number.
+    # One octet takes one word per round, so bit `lane` of the words spells the lane's number.
     words = start + SeededEntropy(5).words(300).astype(np.uint8).tolist()
     tape = GivenWords(8, words)
     heads = np.unpackbits(coins(rate, 1, tape))
@@ -79,7 +79,7 @@ def test_a_coin_is_heads_where_its_uniform_number_is_below_the_probability(rate,
     for lane in range(8):
         number = Fraction(int("".join(map(str, table[:, lane])), 2), 2 ** len(words))
         assert heads[lane] == (number < rate)
-    # The first 30 words may follow the digits of the probability; among random ones a coin needs two on average.
+    # The first 30 words may follow the digits of the probability. Among random ones a coin needs two on average.
     assert read < 30 + 40
 
 
@@ -142,7 +142,7 @@ def test_epsilon_a_coordinate_in_place_of_half_of_it_is_caught(k, epsilon):
     assert abs(math.log(largest_ratio(channel.matrix)) - 2 * epsilon) < 1e-9
 
 
-# Unary bits: what is drawn is the table
+# Unary bits: the draws have the probabilities of the table
 
 
 @pytest.mark.parametrize("k", [2, 7, 8, 9, 16, 17, 100])
@@ -233,7 +233,7 @@ def test_figures_stay_finite_at_the_ends_of_the_range(epsilon):
 
 
 def log_density(noisy, y, scale):
-    """Of independent Laplace noise around the one-hot vector of `y`."""
+    """Density of independent Laplace noise around the one-hot vector of `y`."""
     return stats.laplace.logpdf(noisy, loc=np.eye(noisy.shape[-1])[y], scale=scale).sum(axis=-1)
 
 
@@ -303,7 +303,7 @@ def test_bits_are_alibi_on_a_lattice_of_one_step(epsilon):
     np.testing.assert_allclose(bits.soft_labels(vectors), (weights / weights.sum(axis=0)).T, rtol=1e-12)
 
 
-# What is refused
+# Refusals
 
 
 @pytest.mark.parametrize("kind", [UnaryBits, Alibi])

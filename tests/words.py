@@ -1,4 +1,4 @@
-"""Sources whose words are written down: what a draw does with each of them can be told by hand, or counted."""
+"""Sources whose words are written down, so that a draw can be followed by hand, or counted."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SpelledIds:
 def enumerated(draw_from, depth):
     """The probability of each draw decided by at most `depth` bits, and the probability that is left undecided.
 
-    The bits that a draw has read decide it, whatever follows them: the next string differs within these.
+    The bits that a draw has read decide it, whichever follow them: the next string differs within these.
     """
     decided: dict[object, Fraction] = {}
     undecided = Fraction(0)

@@ -74,7 +74,7 @@ def dp_sgd(X: Floats, y: Codes, test: Floats, cell: Cell, settings: Settings) ->
 
 
 def pate(X: Floats, y: Codes, model: Any, cell: Cell, settings: Settings) -> Any:
-    """Train a student on noisy votes on some public features; a changed row changes one vote of each query.
+    """Train a student on noisy votes on some public features. A changed row changes one vote of each query.
 
     Votes are then ``sqrt(2)`` apart, and those of all queries together are one Gaussian mechanism.
     """

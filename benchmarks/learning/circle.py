@@ -2,7 +2,7 @@
 
 Means are equally spaced on the unit circle, with normal noise of deviation 0.05 (panel a) or ``2 / K`` (panel b).
 Beside the methods of the paper stand neighbours by the likelihood, on bits and on noisy labels. [Z25] prints pictures,
-no numbers, of 1,000 trials; it states neither how LP-2ST is tempered nor filtered: here it is not.
+not numbers, of 1,000 trials, and does not state how LP-2ST is tempered or filtered. Here it is neither.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Neighbours(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._keep(X, weights, by_likelihood=False)
 
     def fit_likelihood(self, X: Floats, table: Floats) -> Neighbours:
-        """Find the shares under which the releases of the nearest rows are likeliest; `table` is ``(n, K)``."""
+        """Find the shares under which the releases of the nearest rows are likeliest, from `table`, ``(n, K)``."""
         return self._keep(X, table, by_likelihood=True)
 
     def _keep(self, X: Floats, table: Floats, *, by_likelihood: bool) -> Neighbours:

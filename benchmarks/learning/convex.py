@@ -91,7 +91,7 @@ def law(name: str) -> Law:
 
 
 def cells(setup: Setup, seeds: int) -> list[Cell]:
-    """List every algorithm on every loss at every epsilon; a cell has all numbers of rows."""
+    """List every algorithm on every loss at every epsilon. A cell has all numbers of rows."""
     arms = [f"{loss}, {arm}" for loss, arm in product(setup.settings["diameters"], ARMS)]
     return [Cell(*one) for one in product(range(seeds), setup.settings["epsilons"], arms)]
 
@@ -112,7 +112,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
 
 
 def report(setup: Setup, rows: Sequence[Row]) -> bool:
-    """Print excess risks, bounds and slopes; return whether every mean is below its bound."""
+    """Print excess risks, bounds and slopes. Return whether every mean is below its bound."""
     found, settings = Errors(rows), setup.settings
     sizes, epsilons, names = settings["rows"], settings["epsilons"], dict.fromkeys(row.cell.arm for row in rows)
     largest, by_rows, by_epsilon, shares = sizes[-1], [], [], []
@@ -127,7 +127,7 @@ def report(setup: Setup, rows: Sequence[Row]) -> bool:
             )
         excess, bounds = ([found.of(e, arm, f"{largest}{of}") for e in epsilons] for of in ("", " bound"))
         by_epsilon.append([arm, str(slope(epsilons, excess)), f"{slope(epsilons, bounds).value:.2f}"])
-    title = f"Excess risk: mean of {len(excess[0])} seeds; slopes in log-log scales, interval at 95 %"
+    title = f"Excess risk: mean of {len(excess[0])} seeds, and slopes in log-log scales, interval at 95 %"
     columns = ["loss, algorithm", "epsilon", *(f"n = {n}" for n in sizes)]
     print_table(title, [*columns, f"bound, n = {largest}", "slope in n", "the bound's"], by_rows)
     print_table(f"Slopes at n = {largest}", ["loss, algorithm", "slope in epsilon", "the bound's"], by_epsilon)

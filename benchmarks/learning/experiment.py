@@ -57,7 +57,7 @@ class Setup:
 
 
 def arms(setup: Setup, seeds: int) -> list[Cell]:
-    """List the cells: without privacy once a seed, then all arms; those under `only` at the epsilons named there."""
+    """List the cells: without privacy once per seed, then all arms, those under `only` at the epsilons named there."""
     settings = setup.settings
     found = []
     for seed in range(seeds):
@@ -72,7 +72,7 @@ def arms(setup: Setup, seeds: int) -> list[Cell]:
 class Experiment:
     """How cells are measured, and the report of all.
 
-    ``measure(setup, cell)`` returns numbers by name; ``report(setup, rows)`` prints tables, and returns whether the
+    ``measure(setup, cell)`` returns numbers by name. ``report(setup, rows)`` prints tables, and returns whether the
     experiment keeps its promises. Without the packages that it `needs` it is left out if all experiments run.
     """
 
@@ -89,7 +89,7 @@ class Experiment:
 
 
 def settings_of(experiment: str, *, smoke: bool) -> Settings:
-    """Read the settings of an experiment; those of a smoke run replace them.
+    """Read the settings of an experiment, or those of a smoke run in their place.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def fit_classifier(cell: Cell, model: Any, X: Any, y: Any, k: int, plan: Plan | 
 
 
 def run(experiment: Experiment, setup: Setup, seeds: int, cache: Path) -> list[Row]:
-    """Measure the cells that are not in the cache; return the rows of all cells, in order.
+    """Measure the cells that are not in the cache. Return the rows of all cells, in order.
 
     A cell is measured again if its settings differ, except those that the paper prints, or if `measure` has changed.
     """

@@ -49,7 +49,7 @@ def find_file(data: Path, name: str) -> Path:
 
 
 def fetch(data: Path, sources: tuple[Source, ...] = SOURCES) -> Iterator[Path]:
-    """Fetch the files that are missing; yield the path of each."""
+    """Fetch the files that are missing. Yield the path of each."""
     data.mkdir(parents=True, exist_ok=True)
     for source in sources:
         if all((data / name).exists() for name in source.members):

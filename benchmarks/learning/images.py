@@ -106,7 +106,7 @@ def make_network() -> Any:
 
 
 def data(setup: Setup, seed: int) -> tuple[Images, Images]:
-    """Return training and test images; with a `digit` among the settings, the class is whether an image shows it."""
+    """Return training and test images. With a `digit` among the settings, the class is whether an image shows it."""
     settings = setup.settings
     if settings["data"] == "made up":
         parts = make_up(settings["train"], seed), make_up(200, seed + 1)
@@ -134,7 +134,7 @@ def assign_clusters(setup: Setup, seed: int, count: int, X: Floats) -> NDArray[n
 
 
 def plan_of(setup: Setup, cell: Cell) -> tuple[Plan | None, str]:
-    """Return the plan and the target of an arm; those of "100 clusters" and the like have a plan of their own."""
+    """Return the plan and the target of an arm. "100 clusters" and the like have a plan of their own."""
     words, _, target = cell.arm.partition(", ")
     if not words.endswith(" clusters"):
         return ARMS.get(cell.arm, (None, ""))
@@ -162,7 +162,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
 EXPERIMENTS = {
     name: Experiment(summary, measure, partial(report, error="test error (percent)"), ("torch",))
     for name, summary in {
-        "mnist": "MNIST: bits with the likelihood against binary cross entropy; one stage against two",
+        "mnist": "MNIST: bits with the likelihood against binary cross entropy, one stage against two",
         "fashion": "Fashion-MNIST: the same, and ALIBI with the likelihood against soft labels",
         "fashion-longer": "Fashion-MNIST with twice the epochs, after 4 had missed a promise",
         "table4-mnist": "[G21], Table 4, MNIST: one stage against two, as in the paper and by the likelihood",

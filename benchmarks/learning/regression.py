@@ -35,7 +35,7 @@ STEEPEST = 20.0
 
 
 class PoissonLinear(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Means ``exp(X w + b)`` of the least sum of Poisson log losses with a ridge `alpha`; labels may be negative.
+    """Means ``exp(X w + b)`` of the least sum of Poisson log losses with a ridge `alpha`. Labels may be negative.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class PoissonLinear(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def poisson_loss(guesses: Any, y: Any) -> float:
-    """Return the mean of ``f - y log f``, [B23]'s Poisson log loss; guesses below a hundredth count as one.
+    """Return the mean of ``f - y log f``, [B23]'s Poisson log loss. Guesses below a hundredth count as a hundredth.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def measure(setup: Setup, cell: Cell) -> dict[str, float]:
 
 
 def train_arm(setup: Setup, cell: Cell, model: Any, X: Floats, labels: PrivateLabels) -> tuple[Any, Floats]:
-    """Train a model as an arm does; return it and the noisy labels that it learned from."""
+    """Train a model as an arm does. Return it and the noisy labels that it learned from."""
     plan = plan_of(setup, cell)
     if plan is None:
         noisy = labels.release(slice(None), add_noise(cell.arm, labels.domain.array, cell.epsilon)).values
@@ -139,7 +139,7 @@ PLANS: dict[str, Plan] = {
 
 
 def plan_of(setup: Setup, cell: Cell) -> Plan | None:
-    """Return the plan of an arm; None for additive noise."""
+    """Return the plan of an arm, or None for additive noise."""
     if cell.arm == "bins in clusters":
         return PublicClusters(partial(assign_clusters, setup, cell.seed))
     if cell.arm.startswith("mesh "):
@@ -148,7 +148,7 @@ def plan_of(setup: Setup, cell: Cell) -> Plan | None:
 
 
 def assign_clusters(setup: Setup, seed: int, X: Any) -> Any:  # noqa: ARG001
-    """Return the cluster of each training row by its indicators, which are public, whatever features the model has."""
+    """Return the cluster of each training row by its indicators, which are public, for any features of the model."""
     rows = tables.of(setup, seed).indicators[0]
     return MiniBatchKMeans(setup.settings["clusters"], random_state=seed, n_init=3).fit_predict(rows)
 
@@ -187,7 +187,7 @@ def report_errors(setup: Setup, rows: Sequence[Row]) -> bool:
 EXPERIMENTS = {
     name: Experiment(summary, measure, report_errors, ("pandas",))
     for name, summary in {
-        "weeks": "weeks worked: two stages with a bias penalty against one prior without bias; bins in clusters",
+        "weeks": "weeks worked: two stages with a bias penalty against one prior without bias, and bins in clusters",
         "rows": "weeks worked, the bundled table: one prior, two stages, a prior for each row",
         "figure5a": "[B23], Figure 5a: every randomizer, weeks worked",
         "figure4b": "[B23], Figure 4b: every randomizer, on what customers spend instead of Criteo's revenue",

@@ -1,6 +1,6 @@
 """Reports of experiments whose cells are arms at several epsilons: tables of errors, and promises.
 
-Means over seeds have intervals at 95 %; arms are paired by seed.
+Means over seeds have intervals at 95 %. Arms are paired by seed.
 """
 
 from __future__ import annotations
@@ -130,13 +130,13 @@ class Errors:
 
 
 def report(setup: Setup, rows: Sequence[Row], error: str) -> bool:
-    """Print the errors beside the paper's, and the promises; return whether all promises are kept.
+    """Print the errors beside the paper's, and the promises. Return whether all promises are kept.
 
     Parameters
     ----------
     setup : Setup
-        Among its settings may be a table `printed` of the paper's errors, by arm or by arm and epsilon; the arm
-        `against` that all others are subtracted from, paired; and the list `promises`.
+        Among its settings may be a table `printed` of the paper's errors, by arm or by arm and epsilon, the arm
+        `against` that all others are subtracted from, paired, and the list `promises`.
     rows : sequence of Row
         Their values are errors by the names of models, and "MODEL label loss" if that was measured.
     error : str
@@ -157,7 +157,7 @@ def report(setup: Setup, rows: Sequence[Row], error: str) -> bool:
                 line["label loss"] = f"{errors.of(epsilon, arm, f'{model} label loss').mean():.2f}"
             lines.append(line | {"printed": printed.get(f"{arm}, {epsilon:g}", printed.get(arm, ""))})
     seeds = len(errors.rows[math.inf, NON_PRIVATE])
-    title = f"{error}: mean of {seeds} seeds, interval at 95 %; excess: above the model of true labels"
+    title = f"{error}: mean of {seeds} seeds, interval at 95 % (excess: above the model of true labels)"
     columns = [name for name in dict.fromkeys(name for line in reversed(lines) for name in line) if name != "printed"]
     print_table(
         title, [*columns, "printed"], [[line.get(name, "") for name in (*columns, "printed")] for line in lines]
@@ -166,7 +166,7 @@ def report(setup: Setup, rows: Sequence[Row], error: str) -> bool:
 
 
 def judge_promises(setup: Setup, errors: Errors) -> bool:
-    """Print each promise beside the mean over seeds; return whether all are kept.
+    """Print each promise beside the mean over seeds. Return whether all are kept.
 
     A promise bounds `ours` by `most` at each of the `epsilons`, by default all of the experiment's. It is about an
     "error", an "excess", or with `theirs` a "difference" or, by default, a ratio.

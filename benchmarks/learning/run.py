@@ -1,6 +1,6 @@
 """Experiments that train models on private labels, by name: resumable, with settings that were fixed before.
 
-Rows are cached in the folder ``learning`` of the results; a second call measures those that are missing.
+Rows are cached in the folder ``learning`` of the results. A second call measures those that are missing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEEDS, SMOKE_SEEDS = 10, 1
 
 
 def measure(given: Any) -> Iterator[dict[str, Any]]:
-    """Fetch data, and run experiments; one that keeps its promises is right. A smoke run promises nothing."""
+    """Fetch data, and run experiments. One that keeps its promises is right. A smoke run promises nothing."""
     if given.fetch:
         yield from ({"file": str(path)} for path in fetch(given.data))
     elif not given.experiment and not given.smoke:

@@ -16,7 +16,7 @@ LP-Normal-SGD     ``sqrt(L**2 + K sigma**2)``         the same, exact sigma     
 ================  ==================================  ============================  ==================================
 
 :mod:`optrand.theory` tests the papers' statements (``optrand theory --paper G21``). Corrected there: Proposition 11
-needs ``log(1.25 / delta)``; Theorem 9 is empty for one row.
+needs ``log(1.25 / delta)``, and Theorem 9 is empty for one row.
 """
 
 from __future__ import annotations
@@ -109,9 +109,10 @@ class SquaredLoss:
 LinearLoss = LogisticLoss | SquaredLoss
 """Convex loss of scores ``W x``, one for each class, or of a single one.
 
-With features of norm up to `largest` and weights up to `radius`: `coefficients(scores)` are derivatives in the scores
-for every label, shape ``(K, width)``; `lipschitz(largest, radius)` bounds the norm of a gradient; `distance(largest)`
-is the largest distance of the gradients of two labels; `values(scores)` are losses for every label, shape ``(n, K)``.
+For features of norm up to `largest` and weights up to `radius`, `lipschitz(largest, radius)` bounds the norm of a
+gradient, and `distance(largest)` is the largest distance of the gradients of two labels. `coefficients(scores)` are the
+derivatives in the scores for every label, of shape ``(K, width)``, and `values(scores)` the losses for every label, of
+shape ``(n, K)``.
 """
 
 
@@ -263,9 +264,9 @@ class LPNormalSGD:
 
     Notes
     -----
-    *Privacy.* A step releases one of `K` points of the span, with Gaussian noise in it; what spans it is public, as are
-    features and earlier iterates. The points are at most :math:`\Delta` apart, exactly for each loss, where [G21] has
-    :math:`2 L`; so sigma is the least of the analytic Gaussian mechanism (``least_sigma``), not
+    *Privacy.* A step releases one of `K` points of the span, with Gaussian noise in it. The span is public, as are
+    features and earlier iterates. The points are at most :math:`\Delta` apart, exactly for each loss, while [G21] has
+    :math:`2 L`. So sigma is the least of the analytic Gaussian mechanism (``least_sigma``), not
     ``C L sqrt(log(1 / delta)) / epsilon``, which no constant makes right. Noise is drawn in floats: the account
     is marked as exact for real numbers only, and the labels must allow it.
 
@@ -296,7 +297,7 @@ class LPNormalSGD:
         _check_ball(self.diameter)
 
     def fit(self, X: ArrayLike, labels: PrivateLabels, loss: LinearLoss) -> ConvexFit:
-        """Descend on the labels; the arguments and errors are those of :meth:`LPRRSGD.fit`."""
+        """Descend on the labels. The arguments and errors are those of :meth:`LPRRSGD.fit`."""
         features, largest = _check(X, labels, loss)
         price = Spent(self.epsilon, self.delta, exact=False)
         sigma = least_sigma(loss.distance(largest), self.epsilon, self.delta)

@@ -1,4 +1,4 @@
-"""Tables of public features with a number to be private: weeks worked, what customers spend, visits to a physician."""
+"""Tables of public features with a number to be private: weeks worked, spending of customers, visits to a physician."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def of(setup: Setup, seed: int) -> Table:
 
 @lru_cache(maxsize=1)
 def table(data: str, folder: Path, train: int, test: int, seed: int) -> Table:
-    """Draw rows of a data set by a seed; the test rows of weeks worked are from a file of their own."""
+    """Draw rows of a data set by a seed. The test rows of weeks worked are from a file of their own."""
     from pandas.api.types import is_numeric_dtype
 
     rng = np.random.default_rng(1000 + seed)
@@ -114,7 +114,7 @@ def read(data: str, folder: Path) -> tuple[pd.DataFrame, NDArray[np.int64], NDAr
 
 
 def read_customers(path: Path) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-    """Read what customers bought before October 1997, and spent after it: in steps of 4 dollars up to 400."""
+    """Read the purchases before October 1997, and the spending after it, in steps of 4 dollars up to 400."""
     import pandas as pd
 
     names = ["customer", "date", "count", "dollars"]

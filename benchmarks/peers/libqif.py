@@ -1,4 +1,4 @@
-"""Solve with libqif, inside its own environment; prints JSON. It imports nothing but that library.
+"""Solve with libqif, inside its own environment, and print JSON. It imports nothing but that library.
 
 Usage: ``python libqif.py PROBLEM``, a JSON object: ``prior``, ``epsilon``, ``loss`` (``zero_one`` or ``squared``) and
 ``privacy`` (``pure``, or ``metric``: epsilon times the distance of the labels ``0 ... k - 1``).

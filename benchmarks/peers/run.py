@@ -1,4 +1,4 @@
-"""Time one other library, inside its own environment; prints JSON. It imports nothing but that library.
+"""Time one other library, inside its own environment, and print JSON. It imports nothing but that library.
 
 Usage: ``python run.py PEER LABELS EPSILON SIZE``, with SIZE labels in a batch. A library without a
 call for many labels is timed in a loop.

@@ -13,7 +13,7 @@ from optrand.plotting import save_figure
 
 
 class Picture(SphinxDirective):
-    """``picture NAME``: code that ends with ``figure = ...``; the description of the picture is its title."""
+    """``picture NAME``: code that ends with ``figure = ...``. The description of the picture is its title."""
 
     required_arguments = 1
     has_content = True

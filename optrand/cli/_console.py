@@ -42,7 +42,7 @@ EXIT_CODES = """\b
 Exit codes:
   0  done
   1  an error of the run, such as a full disk
-  2  wrong usage or input; nothing was written
+  2  wrong usage or input, and nothing was written
   3  verification failed: not private, not unbiased, or no proof good enough
   4  released completely, but then a signal came or the output could not be written
   5  refused by the ledger, without a draw: already released, or over the budget"""

@@ -125,7 +125,7 @@ def randomize(
         option(
             "--randomizer",
             "NAME",
-            "Default: the optimal randomizer, mixed slightly so that histograms can be estimated; rr for names. "
+            "Default: the optimal randomizer, mixed slightly so that histograms can be estimated, or rr for names. "
             "Others that use a prior: optimal (never mixed), rr-with-prior, rr-top-k[:K], rr-on-bins, gap-response. "
             "Without a prior: rr, debiased-rr, minimax. Or FILE.json, a mechanism saved for these labels.",
         ),
@@ -345,8 +345,8 @@ def estimate(
     """Estimate the mean and the histogram of the labels behind a released table.
 
     The errors are standard deviations of the noise alone: they do not contain the spread of people. Missing labels are
-    left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place;
-    if it admits neither, the exit code is 2.
+    left out. If the mechanism admits no estimate of the mean or of the histogram, the reason is printed in its place.
+    If it admits neither, the exit code is 2.
     """
     from optrand.estimate import histogram, mean
     from optrand.release._question import name_text

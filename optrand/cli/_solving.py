@@ -191,8 +191,8 @@ def sweep(
     """Compute the cost of privacy and of unbiasedness: one certified row for every epsilon and bias penalty.
 
     All rows have the same grid of outputs, that of the smallest epsilon, which is the widest. A row whose outputs admit
-    no unbiased randomizer is marked as infeasible, and the exit code is 0. If a row has no proof, the exit code is 3;
-    all other rows are computed first.
+    no unbiased randomizer is marked as infeasible, and the exit code is 0. If a row has no proof, the others are still
+    computed, and the exit code is 3.
     """
     from optrand.base._files import check_target, write_atomically
     from optrand.studies._many import sweep as run_sweep

@@ -1,6 +1,6 @@
 """Saved mechanisms and ledgers that are damaged, and records that are forged with a right digest.
 
-Each file is read as a user would read it: it must be refused in words, or be what was saved, or still be a mechanism
+Each file is read as a user would read it: it must be refused in words, or equal the saved one, or still be a mechanism
 that code apart from the package's own proves private for the epsilon it states.
 """
 
@@ -32,7 +32,7 @@ EPSILON = 0.75
 
 
 def damaged(content, rng):
-    """Content that was cut, overwritten, extended, or of which bits have flipped; never as it was."""
+    """Content that was cut, overwritten, extended, or of which bits have flipped, and never as it was."""
     found = bytearray(content)
     while found == content:
         kind, at = rng.randrange(5), rng.randrange(len(content))
@@ -130,7 +130,7 @@ def _record_forger(folder, rng):
     right = json.loads(path.read_bytes())
 
     def forge():
-        """A total, or parts, that are smaller than what was spent; or a mechanism with another weight."""
+        """A total, or parts, smaller than the spent epsilon, or a mechanism with another weight."""
         document, share = copy.deepcopy(right), rng.uniform(0, 0.999)
         kind = rng.randrange(4)
         if kind == 0:

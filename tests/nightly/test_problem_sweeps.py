@@ -1,4 +1,4 @@
-"""Sweeps of hard problems: every mechanism keeps its promises in its integers, and so many of each class are proven."""
+"""Sweeps of hard problems: every mechanism keeps its promises in integers, and enough of each class are proven."""
 
 from __future__ import annotations
 
