@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 from optrand.baselines import LabelRandomization
-from optrand.theory.e22.curator import bound_zeros, coins_deviate, final_shares, longest_walk
+from optrand.theory.e22.curator import bound_zeros, coins_deviate, final_shares, mean_largest_sum
 from optrand.theory.e22.losses import Population, distort, inverse_columns, label_laws, noisy_law
 from optrand.theory.e22.peers import copies_law, find_labels, mislead_peers
 
@@ -84,10 +84,10 @@ class TestLosses:
         # One label has all: the others rise to tau and the first falls by as much.
         assert float(distort((1, 0, 0), Fraction(1, 5), Fraction(10**9))) == pytest.approx(0.8, rel=1e-6)
 
-    def test_longest_walks_by_all_signs(self):
+    def test_largest_sums_by_all_signs(self):
         walks = itertools.product((-1, 1), repeat=7)
         longest = [max(0, *itertools.accumulate(signs)) for signs in walks]
-        assert longest_walk(7) == pytest.approx(sum(longest) / 2**7)
+        assert mean_largest_sum(7) == pytest.approx(sum(longest) / 2**7)
 
     def test_deviations_are_quantiles(self):
         # Four coins: 0, 1/4, 1/2 from their mean with probabilities 6/16, 8/16, 2/16.

@@ -1,7 +1,7 @@
 """Claims of the four papers as code, each tried on instances, with a verdict that the evidence must confirm.
 
-A claim says of each instance that one number is at most another, or equal to it. :func:`check` tries it as printed, as
-corrected if it has a slip, and in a deliberately false variant, on the same instances by the same code.
+A claim states of each instance that one number is at most another, or equal to it. :func:`check` tries it as printed,
+as corrected if it has a slip, and in a deliberately false variant, on the same instances by the same code.
 """
 
 from typing import TYPE_CHECKING

@@ -41,7 +41,7 @@ def claims() -> tuple[Claim, ...]:
 
 
 def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim, ...]:
-    """Return the claims of a paper, those of a number, or both; at least one.
+    """Return the claims of a paper, those of a number, or those of both, at least one.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
     Raises
     ------
     InvalidInput
-        There is no such paper or claim, and the message lists near names; or the text is part of more than five names.
+        There is no such paper or claim (the message lists near names), or the text is part of more than five names.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def find(*, paper: str | None = None, number: str | None = None) -> tuple[Claim,
     if not found:
         known = {plain(name): name for each in within for name in (f"{each.paper} {each.number}", each.name)}
         near = [known[match] for match in difflib.get_close_matches(wanted, known, n=5, cutoff=0.5)]
-        hint = f"; near ones: {', '.join(near)}" if near else ""
+        hint = f" (near ones: {', '.join(near)})" if near else ""
         raise InvalidInput(f"no claim {number!r} among {len(within)}{hint}: list them all with optrand theory --list")
     if not exact and len(found) > 5:
         names = ", ".join(each.name for each in found[:5])

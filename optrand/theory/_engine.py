@@ -33,7 +33,7 @@ class Tolerances:
     """Relative errors that claims allow to computations in floats."""
 
     floats: float = 1e-12  # means and products
-    proven: float = 1e-9  # optima of the package, whose gaps are no larger; sums, quantiles, logarithms and inverses
+    proven: float = 1e-9  # optima of the package, whose gaps are no larger, sums, quantiles, logarithms, inverses
     program: float = 1e-7  # the own tolerance of a linear-programming solver for feasibility
     cones: float = 1e-6  # interior-point methods, as a share of the loss or of the range of the outputs
 
@@ -57,7 +57,7 @@ class Comparison:
 
     @cached_property
     def margin(self) -> float:
-        """Distance from failing as a share of the larger side; minus the relative difference for an equality."""
+        """Distance from failing as a share of the larger side, for an equality minus the relative difference."""
         if self.left == self.right:
             return 0.0
         if math.inf in (abs(self.left), abs(self.right)):
@@ -99,7 +99,7 @@ def at_most(left: Any, right: Any, *, tolerance: float = 0.0) -> Comparison:
 
 
 def equal(left: Any, right: Any, *, tolerance: float = 0.0) -> Comparison:
-    """Compare two numbers, or two arrays element by element, as equal; arguments as of :func:`at_most`."""
+    """Compare two numbers, or two arrays element by element, as equal. Arguments are those of :func:`at_most`."""
     return _compare(left, right, tolerance, alike=True)
 
 
@@ -107,7 +107,7 @@ def _compare(left: Any, right: Any, tolerance: float, *, alike: bool) -> Compari
     pairs = list(np.broadcast(np.array(left, dtype=object), np.array(right, dtype=object)))
     numbers = [number.item() if isinstance(number, np.generic) else number for pair in pairs for number in pair]
     if not pairs or any(number != number for number in numbers):
-        raise BlindCheck("a claim compares no numbers, or one that is NaN: the check sees nothing")
+        raise BlindCheck("a claim compares no numbers, or one that is NaN: the check means nothing")
     exact = not tolerance and not any(isinstance(number, float) for number in numbers)
     sides = zip(numbers[::2], numbers[1::2], strict=True)
     return min((Comparison(*pair, alike, tolerance, exact) for pair in sides), key=lambda one: (one.holds, one.margin))
@@ -188,7 +188,7 @@ class Form:
 
 @cache
 def _list_instances(space: Callable[..., Iterable[Any]], *times: int) -> list[Any]:
-    """List a space once, so that claims which share it share what its instances have computed."""
+    """List a space once, so that claims which share it share the results cached in its instances."""
     return list(space(*times))
 
 
@@ -242,7 +242,7 @@ class Claim:
         return Verdict.CORRECTED if self.corrected else Verdict.HOLDS
 
     def instances(self, times: int = 1) -> Iterator[Any]:
-        """Yield the instances, whether or not the hypothesis holds for them; the same each time."""
+        """Yield the instances, the same each time, whether or not the hypothesis holds for them."""
         for space in self.spaces:
             if isinstance(space, Draws):
                 yield from _list_instances(space, times)
@@ -297,7 +297,7 @@ corrected = partial(_add_form, "corrected")
 """Add the corrected form to a claim: its wording, and `changes` of arguments, another hypothesis or function."""
 
 false = partial(_add_form, "false")
-"""Add the false variant to a claim, which every check must refute; arguments as of :func:`corrected`."""
+"""Add the false variant to a claim, which every check must refute. Arguments are those of :func:`corrected`."""
 
 
 def plain(name: str) -> str:

@@ -73,7 +73,7 @@ def draw_ratio(draw: Random) -> Fraction:
 
 
 def label_set(draw: Random, k: int) -> tuple[Fraction, ...]:
-    """Return increasing labels: a lattice, or of very unequal steps, negative ones and fractions among them."""
+    """Return increasing labels: a lattice, or very unequal steps, negative numbers and fractions among them."""
     if draw.random() < 0.3:
         return tuple(map(Fraction, range(k)))
     steps = [Fraction(draw.randint(1, 10 ** draw.choice((0, 1, 3))), draw.choice((1, 1, 7))) for _ in range(k)]
@@ -112,7 +112,7 @@ def times(numbers: Iterable[Fraction]) -> Fraction:
 
 
 def largest_ratio(laws: Sequence[Mapping[Key, Fraction]] | Sequence[Sequence[Fraction]]) -> Fraction | float:
-    """Return the largest ratio of the probabilities of one outcome under two laws; infinite if one of them is 0."""
+    """Return the largest ratio of the probabilities of one outcome under two laws, infinite if one of them is 0."""
     tables: list[Mapping[Any, Fraction]] = [law if isinstance(law, Mapping) else dict(enumerate(law)) for law in laws]
     rows = ([table.get(outcome, Fraction(0)) for table in tables] for outcome in set().union(*tables))
     ends = [(min(chances), max(chances)) for chances in rows]

@@ -1,4 +1,4 @@
-"""Grids that carry an unbiased randomizer, and what is done around it: rounding, noisy priors, descents ([B23]).
+"""Grids that carry an unbiased randomizer, and rounding, noisy priors and descents around it ([B23]).
 
 Proposition 7, Algorithms 2 to 4, Lemmas 8 and 15, Sections 3.1 and G.3, Definition 19.
 """
@@ -24,7 +24,7 @@ from optrand.theory.b23 import optima
 
 
 def smallest_ratio(labels: Row, low: F, high: F) -> F | float:
-    """Return the least ratio of an unbiased randomizer with outputs between two ends; infinite if a label is an end.
+    """Return the least ratio of an unbiased randomizer with outputs between two ends, infinite if a label is an end.
 
     The two ends alone have it: see :func:`optrand.unbiased_range`.
     """
@@ -55,7 +55,7 @@ NUMBERS = tuple(map(F, ("1", "2", "1/3")))
     Draws(200, lambda draw: {name: F(draw.randint(1, 1_000), draw.randint(1, 1_000)) for name in "abc"}),
     given="three positive numbers",
 )
-@corrected("For positive numbers with `b >= c` it is; in the proof `b / c` is exp(epsilon).", where=lambda b, c: b >= c)
+@corrected("For positive numbers with `b >= c` it is. In the proof `b / c` is exp(epsilon).", where=lambda b, c: b >= c)
 @false("For positive numbers with `a >= c` it is.", where=lambda a, c: a >= c)
 def a_summand_shrinks_a_ratio(a: F, b: F, c: F) -> Comparison:
     """For positive numbers, `(a + b) / (a + c) <= b / c`."""
@@ -66,7 +66,7 @@ def a_summand_shrinks_a_ratio(a: F, b: F, c: F) -> Comparison:
     "B23 Algorithm 3",
     grid(labels=[optima.THREE[:2]], first=RATIOS, second=RATIOS),
     draws(100, labels=lambda draw: label_set(draw, draw.randint(2, 6)), first=RATIOS, second=RATIOS),
-    given="at least two labels; the ratios exp(epsilon_1) of the prior and exp(epsilon_2) of the labels",
+    given="at least two labels, the ratios exp(epsilon_1) of the prior and exp(epsilon_2) of the labels",
 )
 @corrected("The grid for epsilon_2, the budget of the labels, does.", budget=lambda _, second: second)
 @false("The grid for epsilon_1 + epsilon_2, the whole budget, does.", budget=lambda first, second: first * second)
@@ -88,7 +88,7 @@ def _absolute_excess(setting: Setting, n: int) -> F:
     )
 
 
-@claim("B23 Lemma 8", *MESHES, given="absolute loss; outputs from end to end of debiased randomized response")
+@claim("B23 Lemma 8", *MESHES, given="absolute loss, outputs from end to end of debiased randomized response")
 @false(
     "The same of a grid between the ends against outputs anywhere on the line.",
     lambda setting, n: at_most(
@@ -101,7 +101,7 @@ def loss_grows_by_the_mesh(setting: Setting, n: int) -> Comparison:
     return at_most(_absolute_excess(setting, n), optima.mesh_size(setting, n))
 
 
-@claim("B23 Lemma 8: how loose", *MESHES[:2], given="as of Lemma 8; statements of ours, sharper than the paper")
+@claim("B23 Lemma 8: how loose", *MESHES[:2], given="as in Lemma 8, statements of ours that are sharper than the paper")
 @false("It costs at most 49/50 of either more.", share=F(49, 50))
 def loss_grows_by_less(setting: Setting, n: int, share: F = F(1)) -> Comparison:
     """A grid of mesh Delta costs at most Delta / 2 more for absolute loss, Delta^2 / 8 more for halved squared loss."""
@@ -115,7 +115,7 @@ def loss_grows_by_less(setting: Setting, n: int, share: F = F(1)) -> Comparison:
 @claim(
     "B23 Appendix G.3: finer grids",
     *optima.meshes(3, 8),
-    given="halved squared loss, grids of Algorithm 2; exact optima",
+    given="halved squared loss, grids of Algorithm 2, exact optima",
 )
 @corrected("It does not grow as the mesh is halved: the new grid holds the old one.", more=lambda n: n - 1)
 @false("It gets smaller as the mesh is halved.", more=lambda n: n - 1, strict=F(1, 10**12))
@@ -146,7 +146,7 @@ LARGE = F(10**7)
 def response_is_approached(setting: Setting) -> Comparison:
     """At large epsilon the optimal unbiased randomizer has the loss of debiased randomized response.
 
-    Over the two end labels and those that occur; the others are rounded to their neighbours, without bias.
+    Over the two end labels and those that occur. The others are rounded to their neighbours, without bias.
     """
     kept = [i for i, p in enumerate(setting.prior) if p or i in (0, setting.k - 1)]
     labels, prior = (tuple(row[i] for i in kept) for row in (setting.labels, setting.prior))
@@ -168,7 +168,7 @@ def response_is_approached(setting: Setting) -> Comparison:
         )
     ],
     given="halved squared loss, any labels and prior, epsilon up to 1",
-    undecided="an observation that names no epsilon and no rate: the rate tried is what was measured here",
+    undecided="an observation that names no epsilon and no rate: the rate tried is the one measured here",
 )
 @false("They lose at most a share of epsilon^2 / 5 more than the optimum.", part=5)
 def two_outputs_are_approached(setting: Setting, part: int = 2) -> Comparison:
@@ -194,7 +194,7 @@ def variance(value: F, gaps: int) -> F:
     "B23 Section 3.1: variance of rounding",
     gaps=(1, 2, 3, 4, 6, 12, 24),
     value=[F(24), *(F(n, 2) for n in range(0, 97, 5))],
-    given="labels of an interval, even knots; knots are added",
+    given="labels of an interval, even knots to which knots are added",
 )
 @corrected(
     "It does not grow as knots are added to others, and is at most a quarter of the squared gap.",
@@ -226,7 +226,7 @@ def _move_one_label(counts: Counts) -> list[Counts]:
         grid(counts=[counts], moved=_move_one_label(counts), epsilon=(1.0, 0.1))
         for counts in ((1, 0), (2, 0), (1, 1), (0, 3), (1, 0, 0), (1, 2, 0))
     ),
-    given="two histograms that differ in one label; discrete noise, exact laws of clipped histograms",
+    given="two histograms that differ in one label, discrete noise, exact laws of clipped histograms",
 )
 @false("The same with noise of scale 1 / epsilon.", power=2)
 def prior_is_private(counts: Counts, moved: Counts, epsilon: float, power: int = 1) -> Comparison:
@@ -246,7 +246,7 @@ def _lose_labels(first: float, epsilon: float) -> float:
     root=[F(1, part) for part in (10, 50, 250)],
     epsilon=(0.5, 1.0, 4.0),
     factor=[F(1, 2), F(2), F(1, 3), F(3, 2)],
-    given="two labels, n = 2 / root**2; the root is the budget sqrt(k / n), other budgets a factor away",
+    given="two labels, n = 2 / root**2: the root is the budget sqrt(k / n), other budgets are a factor away",
     undecided="the argument is quoted from another paper and leaves factors open: only its bound is tried",
 )
 @false(
@@ -260,9 +260,10 @@ def the_root_is_best_for_the_bound(root: F, factor: F) -> Comparison:
 
 @dataclass(frozen=True)
 class Descent:
-    """Descent of ``L |w - c|`` on ``[0, 1]`` from the end that is farther from `c`; noise is plus or minus `sigma`.
+    """Descent of ``L |w - c|`` on ``[0, 1]`` from the end that is farther from `c`.
 
-    The bias points away from `c`. `root` is ``sqrt((L + alpha)**2 + sigma**2)``, and there are ``steps**2`` places.
+    The noise is plus or minus `sigma`, and the bias points away from `c`. `root` is ``sqrt((L + alpha)**2 +
+    sigma**2)``, and there are ``steps**2`` iterates.
     """
 
     slope: F
@@ -279,7 +280,7 @@ class Descent:
 
     @cached_property
     def excess(self) -> F:
-        """The expected loss of the mean of all `T` places, over all paths; the least loss is 0."""
+        """Expected loss of the mean of all `T` iterates, over all paths. The least loss is 0."""
         start, step = F(int(2 * self.target <= 1)), 1 / (self.root * self.steps)
         paths: Counter[tuple[F, F]] = Counter({(start, start): 1})
         for _ in range(self.steps**2 - 1):
@@ -341,7 +342,7 @@ def stair_chance(x: int, length: int, jump: int, ratio: F) -> F:
 
 
 STAIRS = [{"length": length, "jump": jump} for length in range(1, 11) for jump in range(1, length + 1)]
-ANY_DELTA = "any Delta of at least 1, any r from 1 to Delta, any epsilon above 0; b, not defined, is exp(-epsilon)"
+ANY_DELTA = "any Delta of at least 1, any r from 1 to Delta, any epsilon above 0 (b, not defined, is exp(-epsilon))"
 
 
 @claim("B23 Definition 19", STAIRS, given=ANY_DELTA)

@@ -38,7 +38,7 @@ from optrand.theory._engine import (
 from optrand.theory._shared import Row, Setting, dot, label_set, prior, settings, shares, total
 
 Members = tuple[bool, ...]
-"""Which labels a column favours: they give its output `E` times as often as the others do."""
+"""Labels that a column favours: they have its output with `E` times the probability of the others."""
 
 Cost = Callable[[F, F], F]
 
@@ -113,7 +113,7 @@ def minimise(costs: Sequence[F], columns: Sequence[Sequence[F]], right: Sequence
         falling = [j for j, price in enumerate(prices[:, :count].T.tolist()) if tuple(price) < (0, 0)]
         if not falling:
             break
-        # First by the steepest price; then the first one that helps, which cannot cycle (Bland's rule).
+        # The least reduced cost at first, later the first negative one, which cannot cycle (Bland's rule).
         entering = min(falling, key=lambda j: tuple(prices[:, j])) if step < 60 else falling[0]
         limits = [(row[-1] / row[entering], basis[i], i) for i, row in enumerate(rows) if row[entering] > 0]
         if not limits:
@@ -206,7 +206,7 @@ def printed_program_is_right(setting: Setting, n: int, apart: int = 10) -> Compa
     "B23 Theorem 6: outputs",
     [Setting((F(3),), (F(1),), F(2)), *settings(0)[0]][::5],
     settings(8)[1],
-    given="halved squared loss, any finite labels and prior, epsilon above 0 and at most log(3000); optima on the real "
+    given="halved squared loss, any finite labels and prior, epsilon above 0 and at most log(3000), optima on the real "
     "line, proven to 1e-9",
     where=lambda setting: setting.ratio <= 3000,
 )
@@ -264,8 +264,8 @@ def _box_has_an_optimum(setting: Setting) -> Comparison:
         ]
     ),
     draws(5, setting=_draw_setting),
-    given="absolute loss, which is convex and least at the label; any finite labels, prior and epsilon; counted is "
-    "whether outputs within 10^200 of the labels leave more than the infimum",
+    given="absolute loss, which is convex and least at the label, any finite labels, prior and epsilon (counted is "
+    "whether outputs within 10^200 of the labels leave more than the infimum)",
 )
 @corrected("For outputs in a feasible box an optimal one exists, with at most `2 k` outputs.", _box_has_an_optimum)
 @false("Of absolute loss one exists if no label has the prior 0.", where=lambda setting: all(setting.prior))

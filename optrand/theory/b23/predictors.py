@@ -72,7 +72,7 @@ class Noise:
         return self.means - np.array(self.labels)
 
     def moves(self, slope: Cost, times: int = 1) -> list[F]:
-        """Return the distances by which the best prediction moves; the loss counts `times` on outputs above all labels.
+        """Return how far the best prediction moves, if the loss counts `times` on outputs above all labels.
 
         First for examples that are sure of one label, then for a few other distributions of labels.
         """
@@ -107,10 +107,10 @@ NOISES = TWO, Draws(25, _draw_noise)
     "B23 Equation 1",
     [Noise((1, 3), (F(0), F(1)), 1.0, halfway)],
     *NOISES,
-    given="halved squared loss, any randomizer, a predictor that says the lowest label",
+    given="halved squared loss, any randomizer, a predictor whose answer is the lowest label",
 )
 @corrected(
-    "Its squared loss is at most twice the sum of those two losses; of distances, as absolute loss, once is enough.",
+    "Its squared loss is at most twice the sum of those two losses. For distances (absolute loss) once is enough.",
     factor=(2, 1),
     costs=(half_square, absolute),
 )
@@ -137,7 +137,7 @@ def predictor_moves(noise: Noise, losses: Sequence[tuple[Cost, int]] = ((sub, 2)
     return at_most([noise.moves(*each) for each in losses], max(abs(noise.biases)))
 
 
-@claim("B23 Theorem 5: sure examples", *NOISES, given="squared and Poisson loss; as in the proof")
+@claim("B23 Theorem 5: sure examples", *NOISES, given="squared and Poisson loss, as in the proof")
 @false("It moves by half of the bias.", share=F(1, 2))
 def sure_predictions_move_by_the_bias(noise: Noise, share: F = F(1)) -> Comparison:
     """At an example that is sure of its label the best prediction moves by just the bias."""
@@ -157,7 +157,7 @@ def _differentiate(a: F, b: F, x: int, label: Any) -> Table:
     "B23 Equation 2",
     grid(noise=TWO, y=[1], x=[1], a=[F(1, 2)], b=[F(-1)]),
     draws(40, noise=_draw_noise, y=(0, 1), x=(1, 2), a=[F(n, 2) for n in (1, 3, 5)], b=[F(n, 3) for n in range(-3, 4)]),
-    given="halved squared loss, the predictor a b x + a, an example of a batch; all its noisy labels",
+    given="halved squared loss, the predictor a b x + a, an example of a batch, all its noisy labels",
 )
 @false("The same with the second term `E[M(y)] - y` times the gradients of the predictions.", sign=-1)
 def noise_decomposes(noise: Noise, y: int, x: int, a: F, b: F, sign: int = 1) -> Comparison:
@@ -174,7 +174,7 @@ def noise_decomposes(noise: Noise, y: int, x: int, a: F, b: F, sign: int = 1) ->
 
 
 KINDS = {"a": (0.35, 0.1, 0.05), "b": (0.25, 0.15, 0.1)}
-"""Table 1: two kinds of examples and three labels; all shares sum to 1."""
+"""Table 1: two kinds of examples and three labels, whose shares all sum to 1."""
 
 
 @cache
@@ -217,7 +217,7 @@ def zero_is_alone(form: str, alone: int = 0) -> Comparison:
     return equal([others[0] == others[1], others[0] == rows[alone]], [True, False])
 
 
-@claim("B23 Table 1: predictors", form=FORMS, given="the distribution of Table 1, epsilon 1/2; best bins of all")
+@claim("B23 Table 1: predictors", form=FORMS, given="the distribution of Table 1, epsilon 1/2, best bins of all")
 @false("The same with 0.558 for a and 0.542 for b.", printed="0.396 0.720 0.4 0.7 0.558 0.542")
 def means_of_labels_and_of_noisy_labels(form: str, printed: str = "0.396 0.720 0.4 0.7 0.542 0.558") -> Comparison:
     """The best bins release 0 as 0.396, and 1 and 2 as 0.720.

@@ -22,7 +22,7 @@ from optrand.theory.b23.optima import Column, Cost, Members, absolute, half_squa
 
 @dataclass(frozen=True)
 class Channel:
-    """A randomizer, unbiased or not, whose ratios are at most `E`; a row is a label's probabilities."""
+    """Randomizer, unbiased or not, whose ratios are at most `E`, one row of probabilities per label."""
 
     setting: Setting
     outputs: Row
@@ -53,21 +53,21 @@ class Channel:
         return sorted(made, key=lambda column: column.output)
 
     @cached_property
-    def merged(self) -> Channel:
+    def staircase(self) -> Channel:
         """The randomizer of these columns."""
         return Channel.of(self.setting, self.columns)
 
     @cached_property
     def best(self) -> list[Column]:
         """The columns of :func:`improve`, with all that an interior-point method leaves of unused ones."""
-        return improve(self.merged)
+        return improve(self.staircase)
 
     @cached_property
-    def ordered(self) -> list[Column]:
-        """Those that are used, in order; those whose outputs coincide in floats as :func:`move_forward` splits them.
+    def sequence(self) -> list[Column]:
+        """Used columns in order. Those whose outputs coincide in floats are split by :func:`move_forward`.
 
         Columns in a row that favour the same labels are merged, as by Claim 12. A column is used from a probability of
-        5e-4 at its favoured labels on; outputs coincide within 3e-5.
+        5e-4 at its favoured labels on. Outputs coincide within 3e-5.
         """
         used = [column for column in self.best if column.mass * self.setting.ratio > 5e-4]
         numbers = accumulate((b.output - a.output > 3e-5 * _range(self) for a, b in pairwise(used)), initial=0)
@@ -78,13 +78,13 @@ class Channel:
         return [column for column in made if column.mass * self.setting.ratio > 5e-4]
 
     @property
-    def favouring(self) -> list[list[int]]:
-        """Which of these outputs favour each label, by their places: the sets `T(y)`."""
-        return [[i for i, column in enumerate(self.ordered) if column.members[y]] for y in range(self.setting.k)]
+    def favour_sets(self) -> list[list[int]]:
+        """Indices of the outputs in this sequence that favour each label: the sets `T(y)`."""
+        return [[i for i, column in enumerate(self.sequence) if column.members[y]] for y in range(self.setting.k)]
 
 
 def staircases(column: Sequence[F], ratio: F) -> list[tuple[Members, F]]:
-    """Return a column as a sum of staircase columns, layer by layer; a common part favours each label alike."""
+    """Return a column as a sum of staircase columns, layer by layer. A common part favours each label alike."""
     k, made, rest = len(column), [], min(column)
     for low, high in pairwise(sorted(set(column))):
         mass = (high - low) / (ratio - 1)
@@ -146,7 +146,7 @@ def _range(channel: Channel) -> float:
 
 
 def any_randomizer(draw: Random, setting: Setting) -> Channel:
-    """Return random rows, mixed with equal ones until no ratio exceeds `E`; outputs beyond the labels, too."""
+    """Return random rows, mixed with equal ones until no ratio exceeds `E`. Outputs may lie beyond the labels."""
     k, ratio, n = setting.k, setting.ratio, draw.randint(2, 6)
     part = (ratio - 1) / (ratio - 1 + n)
     rows = tuple(tuple((1 - part) / n + part * share for share in prior(draw, n)) for _ in range(k))
@@ -186,15 +186,15 @@ def _root(output: F, label: F) -> F:
 )
 @false(
     "At the same means as many outputs are enough for no larger loss of any kind, such as the root of the distance.",
-    lambda channel: at_most(channel.merged.loss(_root), channel.loss(_root)),
+    lambda channel: at_most(channel.staircase.loss(_root), channel.loss(_root)),
 )
 def columns_merge(channel: Channel) -> Comparison:
     """At the same means and no larger convex loss, `2^k` outputs with a staircase column of its own each are enough.
 
-    The outputs are a sequence: the same number comes twice where two of its columns are no staircase together.
+    The outputs are a sequence: the same number comes twice if two of its columns are no staircase together.
     """
     spare = len(channel.columns) - 2**channel.setting.k
-    return at_most([spare, *_spread(channel, channel.merged)], 0)
+    return at_most([spare, *_spread(channel, channel.staircase)], 0)
 
 
 def _move(by: Row) -> Row:
@@ -222,7 +222,7 @@ EXCHANGES = (
 )
 
 
-@claim("B23 Claim 13: symbols", *EXCHANGES, given="three labels; a label favoured by the outer two of three outputs")
+@claim("B23 Claim 13: symbols", *EXCHANGES, given="three labels, one favoured by the outer two of three outputs")
 @corrected("The same by the distances of the three outputs.", by=lambda _, outputs: outputs)
 @false(
     "The same by those, the first and the last one exchanged.",
@@ -233,7 +233,7 @@ def labels_weigh(labels: Row, outputs: Row, by: Callable[[Row, Row], Row] = lamb
     return equal(dot(_move(by(labels, outputs)), outputs), 0)
 
 
-@claim("B23 Claim 13: step", *EXCHANGES, given="the exchange by distances of outputs; halved squared or absolute loss")
+@claim("B23 Claim 13: step", *EXCHANGES, given="the exchange by distances of outputs, halved squared or absolute loss")
 @corrected(
     "It makes no convex loss larger, and smaller one that is strictly convex if the prior is positive.",
     strict=lambda prior, cost: prior > 0 and cost is half_square,
@@ -249,7 +249,7 @@ def the_step_gains(
 
 @cache
 def _draw_ordered(number: int) -> Channel:
-    """Return any randomizer whose means increase with the label; it is unbiased for its means as labels."""
+    """Return any randomizer whose means increase with the label. It is unbiased for its means as labels."""
     draw = Random(number)  # noqa: S311
     # Labels not far from even and a ratio between 1.1 and 100: floats can decide which columns are used.
     k = draw.randint(2, 4)
@@ -271,28 +271,28 @@ def _means_differ(channel: Channel) -> bool:
 
 
 def _improve(channel: Channel) -> Any:
-    return _spread(channel.merged, Channel.of(channel.setting, channel.best), TOLERANCE.cones)
+    return _spread(channel.staircase, Channel.of(channel.setting, channel.best), TOLERANCE.cones)
 
 
-@claim("B23 Claim 13", ORDERED, given=f"{DIFFERENT}; counted are labels favoured otherwise", where=_means_differ)
+@claim("B23 Claim 13", ORDERED, given=f"{DIFFERENT}, counted are labels favoured otherwise", where=_means_differ)
 @false("At no larger convex loss each label is favoured by one output or by two.", runs=lambda row: 1 <= len(row) <= 2)
 def rows_are_runs(
     channel: Channel, runs: Callable[[list[int]], bool] = lambda row: bool(row) and row[-1] - row[0] + 1 == len(row)
 ) -> Comparison:
     """At the same means and no larger convex loss each label is favoured by outputs in a row, and by one at least."""
-    others = sum(not runs(row) for row in channel.favouring)
+    others = sum(not runs(row) for row in channel.favour_sets)
     return at_most([others, *_improve(channel)], [0, *[TOLERANCE.cones] * 3])
 
 
 @claim("B23 Claim 14", ORDERED, given=f"{DIFFERENT}, put in order as by Claim 13", where=_means_differ)
 @false(
     "Those of the larger label start after those of the smaller one end.",
-    lambda channel: equal(sum(not a[-1] < b[0] for a, b in pairwise(channel.favouring)), 0),
+    lambda channel: equal(sum(not a[-1] < b[0] for a, b in pairwise(channel.favour_sets)), 0),
 )
 def sets_of_outputs_advance(channel: Channel) -> Comparison:
-    """For two labels, neither's favouring outputs include the other's; those of the larger start and end later."""
-    nested = sum(set(a) <= set(b) for a, b in product(channel.favouring, repeat=2) if a is not b)
-    back = sum(not (a[0] < b[0] and a[-1] < b[-1]) for a, b in pairwise(channel.favouring))
+    """For two labels, neither's favouring outputs include the other's, and those of the larger start and end later."""
+    nested = sum(set(a) <= set(b) for a, b in product(channel.favour_sets, repeat=2) if a is not b)
+    back = sum(not (a[0] < b[0] and a[-1] < b[-1]) for a, b in pairwise(channel.favour_sets))
     return equal(nested + back, 0)
 
 
@@ -300,8 +300,8 @@ def sets_of_outputs_advance(channel: Channel) -> Comparison:
 @false("The same with both the first and the last favoured label advancing.", both=True)
 def intervals_move_forward(channel: Channel, *, both: bool = False) -> Comparison:
     """At no larger convex loss each output favours neighbouring labels, and these move forward, output by output."""
-    ends = [_ends(column.members) for column in channel.ordered]
-    odd = sum(b - a + 1 != sum(column.members) for (a, b), column in zip(ends, channel.ordered, strict=True))
+    ends = [_ends(column.members) for column in channel.sequence]
+    odd = sum(b - a + 1 != sum(column.members) for (a, b), column in zip(ends, channel.sequence, strict=True))
     steps = [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(ends)]
     back = sum(min(step) < (1 if both else 0) or step == (0, 0) for step in steps)
     return at_most([odd + back, *_improve(channel)], [0, *[TOLERANCE.cones] * 3])

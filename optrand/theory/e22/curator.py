@@ -1,7 +1,7 @@
 """Privacy of a curator's release, and excess risk on it ([E22], Lemma 7, Theorems 1, 2 and 6, Corollaries 1 and 2).
 
 The constant in bounds of risks has no name, and the dimension is `log N / log(1 / alpha)` for the covering number `N`
-at a scale `alpha` that is not said. Classes are tried whose deviations, complexities and excess risks can be summed.
+at a scale `alpha` that is not given. Classes are tried whose deviations, complexities and excess risks can be summed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ CLUSTERS = [
 ]
 """Counts of all rows but the first, and a threshold, of small clusters."""
 
-WHOLE = "noise in whole rows; compared as ratios"
+WHOLE = "noise in whole rows, compared as ratios"
 
 
 @claim(
@@ -69,7 +69,7 @@ WHOLE = "noise in whole rows; compared as ratios"
     ),
     # A count just below the threshold, one above it and a large one come near to all that can be spent.
     cases("others tau noise resampling", ((0, 2, 3), F(1, 6), F(11, 10), F(1, 2))),
-    given=f"beta above 0, so that the noisy distribution is defined; {WHOLE}",
+    given=f"beta above 0, so that the noisy distribution is defined, {WHOLE}",
 )
 @corrected("A release is private at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same with 2 / sigma and 1 / K for tau.", noises=2, floored=False)
@@ -110,7 +110,7 @@ def bound_zeros(size: int, epsilon: float, threshold: float, q: Floats) -> list[
 
 
 def _edges(size: int, threshold: float) -> Floats:
-    """Return the ends of the pieces of a clipped noisy share, 30 for each row; the outermost pieces are points."""
+    """Return the ends of the pieces of a clipped noisy share, 30 for each row. The outermost pieces are points."""
     inner = np.linspace(threshold, 1, round(size * (1 - threshold) * 30) + 1)
     return np.concatenate((inner[:1], inner, inner[-1:]))
 
@@ -120,11 +120,11 @@ def final_shares(size: int, threshold: float) -> list[Floats]:
     """Return the least and the largest final share of label 0, which grows with its clipped share and not the other."""
     edges, found = _edges(size, threshold), []
     for own, other in ((edges[:-1, np.newaxis], edges[1:]), (edges[1:, np.newaxis], edges[:-1])):
-        # Lines 9 to 19 of Algorithm 1: what is missing is taken where there is room for it.
+        # Lines 9 to 19 of Algorithm 1: missing mass is shared in proportion to the slack of each share.
         missing = 1 - own - other
-        rooms = [np.where(missing < 0, share - threshold, 1 - share) for share in (own, other)]
-        whole = rooms[0] + rooms[1]
-        found.append(own + rooms[0] * np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0))
+        slacks = [np.where(missing < 0, share - threshold, 1 - share) for share in (own, other)]
+        whole = slacks[0] + slacks[1]
+        found.append(own + slacks[0] * np.divide(missing, whole, out=np.zeros_like(missing), where=whole > 0))
     return found
 
 
@@ -132,7 +132,7 @@ def final_shares(size: int, threshold: float) -> list[Floats]:
     "E22 Theorem 1: noisy labels alone",
     grid(size=(2, 4, 8), epsilon=(0.01, 0.1, 1.0), threshold=(0.25, 0.1, 0.4)),
     cases("size epsilon threshold", (12, 0.1, 0.4), (22, 0.01, 0.4)),
-    given="two labels, continuous noise, beta = 0; both summands alike, compared as shares of epsilon",
+    given="two labels, continuous noise, beta = 0, both summands alike, compared as shares of epsilon",
 )
 @corrected("The same at 2 / sigma + log(1 + (1 - lambda) / (lambda tau)).", noises=2)
 @false("The same at 3 / (2 sigma) + log(1 + (1 - lambda) / (lambda tau)).", noises=3 / 2)
@@ -145,7 +145,7 @@ def labels_alone(size: int, epsilon: float, threshold: float, noises: float = 1)
     "E22 Section 6: privacy",
     size=(2, 4, 8, 12),
     epsilon=(0.01, 0.1, 1.0),
-    given="two labels, continuous noise; as shares",
+    given="two labels, continuous noise, compared as shares",
 )
 @corrected("The same at 2 epsilon.", noises=2)
 @false("The same at 3/2 epsilon.", noises=3 / 2)
@@ -170,7 +170,7 @@ HALF, THIRD = F(1, 2), F(1, 3)
 )
 @false("The same with 1 / K for tau.", floored=False)
 def labels_cost_their_rarest(q: Row, share: F, *, floored: bool = True) -> Comparison:
-    """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)); as ratios."""
+    """With no share below tau the noisy labels cost at most log(1 + (1 - lambda) / (lambda tau)) (as ratios)."""
     tau = min(q) if floored else F(1, len(q))
     return at_most(largest_ratio(label_laws(q, share)), 1 + (1 - share) / (share * tau))
 
@@ -190,7 +190,7 @@ def _divide_by_the_sum(shares: Row, threshold: F) -> Row:
     return tuple(q / total(clipped) if any(clipped) else F(1, len(clipped)) for q in clipped)
 
 
-@claim("E22 Theorem 6", *SHARES, given="at least two labels, tau from 0 to 1/K: a part of 1/K; any noise")
+@claim("E22 Theorem 6", *SHARES, given="at least two labels, tau from 0 to 1/K (a part of 1/K), any noise")
 @false("The same with clipped shares divided by their sum, or equal shares if all are 0.", settle=_divide_by_the_sum)
 def distributions_are_well_defined(shares: Row, part: F, settle: Any = cluster_distribution) -> Comparison:
     """With tau at most 1/K the noisy shares become a distribution with no share below tau."""
@@ -213,11 +213,11 @@ def matrices_are_invertible(shares: Row, part: F, power: int = 1) -> Comparison:
     "E22 Corollary 1: privacy",
     grid(shares=[(F(1, k),) * k for k in (2, 3, 10)], ratio=RATIOS),
     draws(50, shares=[[F(n, 10) for n in row] for row in permutations(range(-9, 9, 4), 3)], ratio=RATIOS),
-    given="tau = 1/K, any noise, epsilon above 0; the distribution is then uniform",
+    given="tau = 1/K, any noise, epsilon above 0, so that the distribution is uniform",
 )
 @false("The same with lambda = (K - 1) / (K - 1 + exp(epsilon)).", less=1)
 def uniform_response_spends_epsilon(shares: Row, ratio: F, less: int = 0) -> Comparison:
-    """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are drawn uniformly and cost epsilon; as ratios."""
+    """With tau = 1/K and lambda = K / (K - 1 + exp(epsilon)) labels are uniform and cost epsilon (as ratios)."""
     k = len(shares)
     laws = label_laws(cluster_distribution(shares, F(1, k)), (k - less) / (k - 1 + ratio))
     return at_most(largest_ratio(laws), ratio)
@@ -227,7 +227,7 @@ def uniform_response_spends_epsilon(shares: Row, ratio: F, less: int = 0) -> Com
     "E22 Corollary 2: privacy",
     [each | {"ratio": F(33, 20)} for each in CLUSTERS],
     cases("others tau ratio", ((0, 9, 2), F(1, 6), F(17, 15))),
-    given=f"tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi); {WHOLE}",
+    given=f"tau = phi of at most 1/K, sigma = 1 / epsilon, lambda = 1 / (1 + (exp(epsilon) - 1) phi), {WHOLE}",
 )
 @false("The same with 2 epsilon: compared as ratios.", times_epsilon=2)
 def release_spends_three_epsilon(others: Histogram, tau: F, ratio: F, times_epsilon: int = 3) -> Comparison:
@@ -241,7 +241,7 @@ def release_spends_three_epsilon(others: Histogram, tau: F, ratio: F, times_epsi
 ANY = "any class of hypotheses and population, gamma of at most 1/2"
 CONSTANT = "an unnamed constant, over all classes of hypotheses and populations"
 GAMMAS = (0.5, 0.05, 1e-4)
-THRESHOLDS = f"{ANY}; one number for each example, its label 0, every threshold of numbers as a hypothesis"
+THRESHOLDS = f"{ANY}, one number for each example, its label 0, every threshold of numbers as a hypothesis"
 
 
 @claim("E22 Lemma 7", n=(1, 2, 5, 20, 100, 1_000), gamma=GAMMAS, given=THRESHOLDS, undecided=CONSTANT)
@@ -266,7 +266,7 @@ def coins_deviate(n: int, gamma: float) -> float:
     b=(1, 2, 10, 100),
     n=(1, 10, 100),
     gamma=GAMMAS,
-    given="one function, the mean of n fair coins times b; gamma of at most 1/2",
+    given="one function, the mean of n fair coins times b, gamma of at most 1/2",
 )
 @corrected("One function of b-bounded differences deviates by at most b sqrt(log(2/gamma) / (2 n)).", parts=2)
 @false("The corrected form with 4 n for 2 n.", parts=4)
@@ -292,7 +292,7 @@ def _hull(values: Sequence[Sequence[int]], b: int) -> list[tuple[int, ...]]:
         values=lambda draw, n: [[draw.randint(0, 4) for _ in range(n)] for _ in range(draw.randint(1, 3))],
         b=range(1, 10),
     ),
-    given="Rademacher complexity as in the book that is cited, without absolute values; given samples",
+    given="Rademacher complexity as in the book that is cited, without absolute values, given samples",
 )
 @corrected("The complexity of the hull is b times that of the functions and their negatives.", signs=(1, -1))
 @false("The corrected form with 2 b for b.", times=2, signs=(1, -1))
@@ -304,8 +304,8 @@ def hulls_are_as_complex(
     return equal(correlation(_hull(values, b), once) / 2, times * b * correlation(signed, once))
 
 
-def longest_walk(steps: int) -> float:
-    """Return the mean of the largest sum of the first fair signs, of any number up to `steps`: by reflection."""
+def mean_largest_sum(steps: int) -> float:
+    """Return the mean of the largest partial sum of `steps` fair signs, the empty sum included: by reflection."""
     reached = np.arange(1, steps + 1)
     at_least, above = (bdtrc(np.ceil((steps + x) / 2) - 1, steps, 0.5) for x in (reached, reached + 1))
     return float((at_least + above).sum())
@@ -315,13 +315,13 @@ def longest_walk(steps: int) -> float:
 @false("Without the root.", power=1.0)
 def complexity_falls_like_a_root(n: int, power: float = 0.5) -> Comparison:
     """The Rademacher complexity of the losses is at most C sqrt(dim / n)."""
-    return at_most(longest_walk(n) / n, n**-power)
+    return at_most(mean_largest_sum(n) / n, n**-power)
 
 
 def largest_loss_at(misled: Callable[[float], float], gamma: float) -> float:
     """Return the largest excess risk, over all probabilities of a label, that has a probability of at least `gamma`.
 
-    "Always 0" costs `2 p - 1` more than "always 1" where labels are 1 with probability `p` above 1/2; `misled` is the
+    "Always 0" costs `2 p - 1` more than "always 1" if labels are 1 with probability `p` above 1/2. `misled` is the
     probability that "always 0" is chosen, and falls with `p`.
     """
     low, high = 0.5, 1.0
@@ -360,7 +360,7 @@ Looks = list[tuple[F, tuple[F, F]]]
 def look(counts: Histogram, noisy: Histogram, beta: F) -> Looks:
     """Return the mean modified losses of "always 0" and "always 1", with the probability that the noise makes them so.
 
-    One cluster of one example with these labels and noisy labels; `beta` is lambda, and `tau` and phi are 0.
+    One cluster of one example with these labels and noisy labels. `beta` is lambda, and `tau` and phi are 0.
     """
     zeros, ones = (F(count, sum(noisy)) for count in noisy)
     laws = noisy_law(counts, F(0), NOISE).items()
@@ -385,7 +385,7 @@ def _find_largest_gap(looks: Looks, risks: Row) -> F:
     return max(abs(total(mass * losses[h] for mass, losses in looks) - risk) for h, risk in enumerate(risks))
 
 
-@claim("E22 Theorem 2: step to equation 22", _noisy_choices, given="beta = lambda; means over noise in whole rows")
+@claim("E22 Theorem 2: step to equation 22", _noisy_choices, given="beta = lambda, means over noise in whole rows")
 @corrected("They are at most twice the mean over noise of the largest gap of risk and modified loss.", of_means=False)
 @false("They are at most that average once.", of_means=False, times=1)
 def means_are_bounded_by_means(
@@ -401,7 +401,7 @@ def means_are_bounded_by_means(
     return at_most(deviations, times * (_find_largest_gap(looks, risks) if of_means else gaps))
 
 
-@claim("E22 Equation 22", _noisy_choices, given="beta = lambda; means over noise in whole rows")
+@claim("E22 Equation 22", _noisy_choices, given="beta = lambda, means over noise in whole rows")
 @false("Without the first term.", biases=0)
 def excess_is_bias_and_deviation(ones: F, counts: Histogram, noisy: Histogram, beta: F, biases: int = 1) -> Comparison:
     """Mean excess risk is at most 8 K / (1 - beta) (phi + K tau + K sigma/s) and twice that largest difference."""
@@ -427,7 +427,7 @@ def _lose_by_means(contest: Contest, threshold: F, beta: F, share: F) -> F:
         beta=[F(0), *(F(n, 20) for n in range(20))],
         share=[F(n, 20) for n in range(20)],
     ),
-    given="two hypotheses, as many rows as one likes in every cluster; tau is a part of 1/K, lambda a share",
+    given="two hypotheses, as many rows as one likes in every cluster, tau a part of 1/K, lambda a share",
 )
 @false("The same without phi, as if all examples of a cluster were of one kind.", kinds=0)
 def bias_is_heterogeneity_and_threshold(contest: Contest, part: F, beta: F, share: F, kinds: int = 1) -> Comparison:

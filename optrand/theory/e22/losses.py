@@ -1,6 +1,6 @@
 """Label-randomization matrices `(1 - beta) I + beta q 1'`, and the loss that undoes them ([E22], Lemmas 1 to 6).
 
-Exact laws of what Algorithm 1 releases of one cluster, with noise in whole rows as the package draws it: neighbouring
+Exact laws of the release of one cluster by Algorithm 1, with noise in whole rows as the package draws it: neighbouring
 counts have the rational ratio `B = exp(1 / sigma)`, and clipping makes the laws finite.
 """
 
@@ -26,7 +26,7 @@ Histogram = tuple[int, ...]
 
 @cache
 def noisy_law(histogram: Histogram, threshold: F, ratio: F) -> dict[Row, F]:
-    """Return the law of the noisy distribution of a cluster with these counts of labels; `ratio` is `B`."""
+    """Return the law of the noisy distribution of a cluster with these counts of labels. `ratio` is `B`."""
     size = sum(histogram)
     noisy = product(*(_clip_count(count, math.floor(threshold * size), size, ratio).items() for count in histogram))
     counts = ((tuple(count for count, _ in each), times(mass for _, mass in each)) for each in noisy)
@@ -83,7 +83,7 @@ CHANNELS = (
 @claim("E22 Lemma 1", *CHANNELS, given=ANY)
 @false("It is 1 - beta, an eigenvalue.", square=1)
 def inverses_are_at_most_root_2k(q: Row, beta: F, square: int | None = None) -> Comparison:
-    """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K); compared as inverses."""
+    """The smallest singular value of the matrix is at least (1 - beta) / sqrt(2 K) (compared as inverses)."""
     smallest = float(np.linalg.svd(LabelRandomization(q, beta).matrix, compute_uv=False)[-1])
     return at_most(1 / smallest, math.sqrt(square or 2 * len(q)) / float(1 - beta), tolerance=TOLERANCE.proven)
 
@@ -91,7 +91,7 @@ def inverses_are_at_most_root_2k(q: Row, beta: F, square: int | None = None) -> 
 @claim("E22 Lemma 2", *CHANNELS, given=ANY)
 @false("The same with 1 for sqrt(2) K.", square=1)
 def columns_sum_to_root_2_k(q: Row, beta: F, square: int | None = None) -> Comparison:
-    """The absolute entries of a column of the inverse sum to at most sqrt(2) K / (1 - beta); compared in squares."""
+    """The absolute entries of a column of the inverse sum to at most sqrt(2) K / (1 - beta) (compared in squares)."""
     sums = abs(inverse_columns(q, beta)).sum(axis=1)
     return at_most(sums**2, F(square or 2 * len(q) ** 2) / (1 - beta) ** 2)
 
@@ -126,11 +126,11 @@ class Examples:
 
     @cached_property
     def heterogeneity(self) -> F:
-        """`phi`, by Definition 1: how far labels are distributed from those of their cluster."""
+        """`phi`, by Definition 1: mean distance of the labels' distributions from those of their clusters."""
         return total(self.weights @ abs(self.labels - self.shares))
 
     def mean(self, values: Table, counted: Table) -> F:
-        """Return the mean of values over examples, in which labels count as `counted` says."""
+        """Return the mean of values over examples, in which labels have the weights `counted`."""
         return total(self.weights @ (values * counted))
 
 
@@ -147,7 +147,7 @@ class Population(Examples):
 
     def modified_risk(self, resampling: F) -> F:
         """Return the mean modified loss on noisy labels, over all samples, all noise and all draws."""
-        seen = self.seen.items()
+        seen = self.joint_law.items()
         return total(m * (label_laws(q, resampling)[y] @ self.modified_losses(x, q)) for (x, y, q), m in seen)
 
     def modified_losses(self, example: int, q: Row) -> Table:
@@ -174,7 +174,7 @@ class Population(Examples):
         return found
 
     @cached_property
-    def seen(self) -> dict[tuple[int, int, Row], F]:
+    def joint_law(self) -> dict[tuple[int, int, Row], F]:
         """Law of an example of the sample, its label, and the noisy distribution of its cluster."""
         cases = (
             ((x, y, q), mass * chance / self.sample)
@@ -230,7 +230,7 @@ def modified_losses_are_unbiased(population: Population, *, alike: bool = True) 
     counts=((1, 0), (1, 0, 0), (5, 5), (3, 0, 0, 0), (3, 2, 1)),
     part=(F(0), F(1, 2), F(1)),
     ratio=map(F, ("1000000", "3", "11/10", "101/100")),
-    given="any cluster, tau from 0 to 1/K: a part of 1/K; noise in whole rows, its ratio exp(1 / sigma)",
+    given="any cluster, tau from 0 to 1/K (a part of 1/K), noise in whole rows, its ratio exp(1 / sigma)",
 )
 @false("With K tau.", thresholds=1)
 def shares_are_distorted_by_both(counts: Histogram, part: F, ratio: F, thresholds: int = 2) -> Comparison:
@@ -245,7 +245,7 @@ def shares_are_distorted_by_both(counts: Histogram, part: F, ratio: F, threshold
 def another_correction_costs_both_distances(population: Population, noises: int = 1) -> Comparison:
     """Another beta than lambda moves the mean modified loss by at most its bound times |beta - lambda| (phi + psi)."""
     moved = abs(population.modified_risk(population.beta) - population.modified_risk(population.resampling))
-    largest = max(max(abs(population.modified_losses(x, q))) for x, _, q in population.seen)
+    largest = max(max(abs(population.modified_losses(x, q))) for x, _, q in population.joint_law)
     distance = population.heterogeneity + noises * population.distortion
     return at_most(moved, largest * abs(population.beta - population.resampling) * distance)
 
@@ -257,7 +257,7 @@ class Contest(Examples):
     losses: Table
 
     def excess(self, seen: Table) -> F:
-        """Return the excess risk of the hypothesis that looks better by the labels `seen`; of equal ones, the worse."""
+        """Return the excess risk of the hypothesis that looks better by the labels `seen`, of equal ones the worse."""
         risks, looks = ([self.mean(losses, counted) for losses in self.losses] for counted in (self.labels, seen))
         return max(risk for risk, look in zip(risks, looks, strict=True) if look == min(looks)) - min(risks)
 

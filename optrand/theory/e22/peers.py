@@ -32,7 +32,7 @@ FLIPS = tuple(map(F, ("2/5", "1/2", "1/5", "1/3", "9/20", "3/5", "4/5", "99/100"
     grid(power=[F(n) for n in (*range(2, 30), 100, 500)], a=(ONE, HALF), sign=(-1, 1)),
     grid(power=[F(3, 2)], a=[HALF], sign=(-1, 1)),
     draws(80, power=[F(n, 7) for n in range(14, 420)], a=(ONE, HALF), sign=(-1, 1)),
-    given="s of -1 or 1, a of 1/2 or 1; x of 2 and more by its power x**a, a fraction; compared in whole powers",
+    given="s of -1 or 1, a of 1/2 or 1, x of 2 and more by its power x**a, a fraction, compared in whole powers",
 )
 @false("With 5/2 for 3.", halves=5)
 def powers_are_within_three(power: F, a: F, sign: int, halves: int = 6) -> Comparison:
@@ -49,12 +49,12 @@ def promise(size: int, flip: F, rate: F, reach: F) -> tuple[float, float]:
 
 @cache
 def find_delta(flip: float, rate: float, epsilon: float, users: int) -> float:
-    """Return the exact delta for the worst labels of the others; of more than 128 users, for the worst tried."""
+    """Return the exact delta for the worst labels of the others, for more than 128 users the worst ones tried."""
     return PeerToPeer(flip, rate).delta(epsilon, users).delta
 
 
 def _is_decided(size: int, flip: F, rate: F, reach: F, *, lesser: bool = False) -> bool:
-    """Return whether the lemma speaks of these peers, and promises deltas that binomial sums can separate from 0."""
+    """Return whether the lemma covers these peers, and promises deltas that binomial sums can separate from 0."""
     least = min(flip, 1 - flip)
     promised = min(promise(size, each, rate, reach)[1] for each in (flip, least))
     return size * (least if lesser else flip) >= 2 and promised >= 1e-20
@@ -74,12 +74,12 @@ def _is_decided(size: int, flip: F, rate: F, reach: F, *, lesser: bool = False) 
     where=_is_decided,
 )
 @corrected(
-    "The same with the lesser of alpha and 1 - alpha for alpha, where it is at least 2 / s.",
+    "The same with the lesser of alpha and 1 - alpha for alpha, if it is at least 2 / s.",
     where=partial(_is_decided, lesser=True),
     lesser=True,
 )
 @false(
-    "The same, alpha being at most 1/2, where users send their own flipped label: the exchange is left out.",
+    "The same, alpha being at most 1/2, if users send their own flipped label: the exchange is left out.",
     where=lambda size, flip: size * flip >= 2 and flip <= HALF,
     alone=True,
 )
@@ -134,7 +134,7 @@ def _pair(size: int, rate: float, ones: int) -> PeerPair:
 @claim(
     "E22 Theorem 3",
     cases("size rate ones", (20_000, 1.0, 0), (20_000, 1.0, 9_999), (11_700, 0.97, 0)),
-    given="its alpha = 4 sqrt(2) log(s) / sqrt(theta s), at most 1/2; of the others' labels none is 1, or half",
+    given="its alpha = 4 sqrt(2) log(s) / sqrt(theta s), at most 1/2, the others' labels all 0 or half of them 1",
     where=lambda size, rate: theorem3_flip(size, rate) <= 1 / 2,
 )
 @false(
@@ -218,7 +218,7 @@ def _views(users: int, flip: F) -> list[dict[tuple[int, int], F]]:
 VIEWS = grid(users=(1, 2, 3, 10, 50), flip=[F(n, 100) for n in (25, 5, 40, 50, 60, 99, 1)])
 
 
-@claim("E22 Section 5.1: flips", VIEWS, given="any alpha above 0 and below 1; what one user learns; compared as ratios")
+@claim("E22 Section 5.1: flips", VIEWS, given="0 < alpha < 1, the knowledge of one user, compared as ratios")
 @corrected("Towards each user Algorithm 2 is only private at the absolute value of that.", either=True)
 @false("The same with 1 + (ratio - 1) / s for the ratio, as if no user knew whom they ask.", either=True, unseen=True)
 def users_see_flips(users: int, flip: F, *, either: bool = False, unseen: bool = False) -> Comparison:
@@ -240,7 +240,7 @@ def users_see_one_of_s(users: int, flip: F, more: int = 0) -> Comparison:
     "E22 Section 5.1: subsampling alone",
     flip=[F(n, 20) for n in (5, 1, 8, 10)],
     rate=[F(n, 20) for n in (5, 1, 8, 10, 20)],
-    given="alpha from above 0 to 1/2, theta above 0; every user alone in a cluster; compared as ratios",
+    given="alpha from above 0 to 1/2, theta above 0, every user alone in a cluster, compared as ratios",
 )
 @false("The ratio is 1 + theta (ratio - 1), as where users leave the data.", amplified=True)
 def subsampling_alone_amplifies_nothing(flip: F, rate: F, *, amplified: bool = False) -> Comparison:
@@ -263,7 +263,7 @@ def mislead_peers(size: int, rate: float, flip: float, ones: float) -> float:
         grid(size=(1, 2, 5, 20, 80), rate=[rate], flip=[flip], gamma=GAMMAS)
         for rate, flip in ((1.0, 0.1), (0.05, 0.1), (1.0, 0.0), (0.2, 0.4))
     ),
-    given="any population, class and clusters; two constant hypotheses, all users in one cluster, C = 3",
+    given="any population, class and clusters, two constant hypotheses, all users in one cluster, C = 3",
     undecided=CONSTANT,
 )
 @false("Without theta.", power=0)
@@ -283,7 +283,7 @@ def _tempt(flip: F) -> dict[str, Any]:
     "E22 Theorem 4: bias",
     [_tempt(F(1, n)) for n in (4, 10, 2)],
     draws(100, contest=lambda draw: draw_contest(draw, 2), flip=[F(n, 100) for n in range(51)]),
-    given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2; the constants are ours",
+    given="two hypotheses, as many rows as one likes in every cluster, alpha at most 1/2, constants of ours",
 )
 @false("With any number of rows, the excess risk among peers is at most phi + alpha.", flips=1)
 def bias_is_heterogeneity_and_two_flips(contest: Contest, flip: F, flips: int = 2) -> Comparison:
@@ -296,7 +296,7 @@ def bias_is_heterogeneity_and_two_flips(contest: Contest, flip: F, flips: int = 
     epsilon=[F(1, n) for n in (4, 100, 8)],
     heterogeneity=[F(1, 10**n) for n in (6, 5, 7, 9)],
     more=(1, 100),
-    given="any number of rows, theta = epsilon / 2; clusters are `more` times as large as they must be",
+    given="any number of rows, theta = epsilon / 2, clusters `more` times as large as they must be",
 )
 @corrected("Clusters of s = 1 / (phi**2 epsilon) users and more have both.", powers=(2, 1))
 @false("Clusters of s = 1 / (phi**(3/2) epsilon) users and more have both.", powers=(3 / 2, 1))
@@ -323,7 +323,7 @@ def pure_clusters_cost_labels_over_rows(k: int, size: int, epsilon: float, power
     mechanism = ClusterRR(k, threshold=0, noise_scale=1 / epsilon, resampling=1, bias_correction=0)
     release = mechanism.release([0] * (20 * size), Groups.of_ids(np.repeat(range(20), size)), source=SeededEntropy(7))
     wrong = 1 - float(total(q[0] for q in release.distributions)) / 20
-    # One hypothesis loses 1 at labels drawn wrong, and the other what just makes up for them.
+    # One hypothesis loses 1 at labels drawn wrong, and the other just as much on average.
     return at_most(wrong / max(wrong, 1 - wrong), k**power / (size * epsilon))
 
 

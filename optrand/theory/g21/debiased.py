@@ -1,8 +1,8 @@
 """Losses that are right on average although labels are noisy ([G21], Theorem 17, Lemmas 18 to 22).
 
-How steep debiased losses are, and how far averages over a class of functions and noisy empirical risks deviate. Finite
+Slopes of debiased losses, and deviations of averages over a class of functions and of noisy empirical risks. Finite
 classes and distributions: samples, up to their order, and random signs are enumerated, in fractions. Theorem 17 takes
-Lemma 21 for functions into [0, 1], an interval that debiased losses leave; so its deviation term is too small.
+Lemma 21 for functions into [0, 1]. Debiased losses leave this interval, so its deviation term is too small.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def samples(chances: Sequence[F], size: int) -> Iterator[tuple[tuple[int, ...], 
 
 
 def rademacher(functions: Rows | Table, chances: Sequence[F], size: int) -> F:
-    """Return the Rademacher complexity of a class, equations 20 and 21, for samples of a size; functions are rows."""
+    """Return the Rademacher complexity of a class, equations 20 and 21, for samples of a size, one row per function."""
     return total(chance * correlation(functions, counts) for counts, chance in samples(chances, size))
 
 
@@ -178,7 +178,7 @@ class Learning:
 
 
 def _one_feature(response: Debiased, label: int, size: int, beta: F, functions: Sequence[int] = (0,)) -> Learning:
-    """Return constant functions on one feature, which always has the same label; only that label is lost by 0, by 1."""
+    """Return constant functions on one feature, which always has the same label. The function 0 loses 1 there."""
     only = tuple(F(y == label) for y in range(response.size))
     constants = tuple((F(each),) for each in functions)
     return Learning(constants, (only,), F(1), (only,), (response,), size, beta)
@@ -211,7 +211,7 @@ def _draw_learning(draw: Random) -> Learning:
 
 
 LEARNINGS = Draws(40, _draw_learning)
-FINITE = "losses in [0, 1], L-Lipschitz in the prediction; finite classes and finitely many features"
+FINITE = "losses in [0, 1], L-Lipschitz in the prediction, finite classes and finitely many features"
 
 
 @claim("G21 Theorem 17", _one_label, LEARNINGS, given=FINITE)
@@ -227,7 +227,7 @@ def noisy_risks_are_near_risks(learning: Learning, *, spread: bool = False, outs
     return learning.near(off, spread=spread, outside=outside)
 
 
-def _misleading() -> Iterator[Learning]:
+def _list_misled() -> Iterator[Learning]:
     """Yield two functions of which noise, or labels that are not kept, make the worse one look better."""
     zero, one = F(0), F(1)
     ends = ((zero,), (one,))
@@ -240,7 +240,7 @@ def _misleading() -> Iterator[Learning]:
     yield Learning(((zero, one), (one, zero)), ((zero, one),) * 2, one, joint, (first, first), 24, HALF)
 
 
-@claim("G21 Theorem 17: empirical risk minimizer", _misleading, LEARNINGS, given=FINITE)
+@claim("G21 Theorem 17: empirical risk minimizer", _list_misled, LEARNINGS, given=FINITE)
 @corrected("The same with the factor of Theorem 17 as corrected.", spread=True)
 @false("They lose at most that bound itself, as corrected.", spread=True, times=1)
 def minimizers_lose_twice_the_bound(learning: Learning, *, spread: bool = False, times: int = 2) -> Comparison:
@@ -264,7 +264,7 @@ def debiased_losses_are_hardly_more_complex(learning: Learning, others: int = 1)
     return at_most(found, learning.steepness * learning.responses[0].slope(others) * learning.complexity)
 
 
-@claim("G21 Lemma 20", _one_label, LEARNINGS, given="losses in [0, 1]; any function, any distribution")
+@claim("G21 Lemma 20", _one_label, LEARNINGS, given="losses in [0, 1], any function, any distribution")
 @false("The same with ``1 - p`` times that chance.", lost=1)
 def only_other_labels_cost(learning: Learning, lost: int = 0) -> Comparison:
     """The risk of the debiased loss on released labels is off by at most the chance of a label that is not kept."""
@@ -293,10 +293,10 @@ CLASSES = (
         beta=BETAS,
     ),
 )
-SAMPLES = "functions into [0, 1], independent samples; R is the Rademacher complexity"
+SAMPLES = "functions into [0, 1], independent samples, R the Rademacher complexity"
 
 
-@claim("G21 Lemma 21: as Theorem 17 uses it", *CLASSES, given=f"{SAMPLES}; sharper than as printed, with n for 2 n")
+@claim("G21 Lemma 21: as Theorem 17 uses it", *CLASSES, given=f"{SAMPLES}, sharper than as printed, with n for 2 n")
 @false("The same without ``2 R``.", complexities=0)
 def averages_are_nearer_means(functions: Rows, chances: Row, size: int, beta: F, complexities: int = 2) -> Comparison:
     """With probability 1 - beta all averages are within ``2 R + sqrt(log(2 / beta) / (2 n))`` of their means."""
@@ -330,7 +330,7 @@ CURVES: dict[str, Callable[[F], F]] = {
         functions=lambda draw, curves: [_draw_values(draw, len(curves)) for _ in range(draw.randint(1, 5))],
         L=[F(n, 4) for n in range(1, 40)],
     ),
-    given="finite classes; values of functions at the points of a sample, one curve for each point",
+    given="finite classes, values of functions at the points of a sample, one curve for each point",
 )
 @false("The same with the largest absolute correlation on both sides.", absolute=True)
 def curves_contract(

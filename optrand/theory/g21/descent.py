@@ -99,7 +99,7 @@ Path = tuple[float, ...]
 def _follow(centres: Path, epsilon: float, labels: tuple[int, ...]) -> dict[Path, F]:
     """Return the probability of each sequence of iterates of Algorithm 5 on ``[0, 1]``, from 1.
 
-    The losses are ``abs(w - c)``, one centre `c` for each label; the rows have the given labels.
+    The losses are ``abs(w - c)``, one centre `c` for each label. The rows have the given labels.
     """
     k = len(centres)
     chances, weights = table(rr(range(k), epsilon)), top_k_loss_weights(range(k), [True] * k, epsilon)
@@ -205,7 +205,7 @@ def excess_is_bounded(descent: Descent, epsilon: float, plus: int = 0, power: in
 
 
 @claim("G21 Corollary 10: labels replaced", *top_ks(40, most=7), given=ANY_NUMBER)
-@false("The same where the label is replaced by one that is drawn from the prior, cut off.", uniform=False)
+@false("The same if the label is replaced by one that is drawn from the prior, cut off.", uniform=False)
 def replaced_labels_are_top_k(prior: Row, ratio: F, k: int, *, uniform: bool = True) -> Comparison:
     """Replacing a label by one of those kept, then randomized response on these, is RRTop-k."""
     kept, among = list(kept_labels(prior, k)), response_rows(k, ratio)
@@ -280,7 +280,7 @@ LOGARITHM = math.log(1.25)
 
 
 def _scale_noise(constant: float, epsilon: float, short: float, added: float) -> float:
-    """Return ``C L sqrt(log(1 / delta) + added) / epsilon`` at `L = 1`; delta is `short` of 1."""
+    """Return ``C L sqrt(log(1 / delta) + added) / epsilon`` at `L = 1`, where delta is ``1 - short``."""
     return constant * math.sqrt(added - math.log1p(-short)) / epsilon
 
 
@@ -316,7 +316,7 @@ def gaussian_tails(distance: float, sigma: float, epsilon: float) -> tuple[float
     return float(ndtr(mu / 2 - epsilon / mu)), math.exp(epsilon + float(log_ndtr(-mu / 2 - epsilon / mu)))
 
 
-@claim("G21 Proposition 11: privacy", *BUDGETS, given="norms of at most L, epsilon below 1; delta is `short` of 1")
+@claim("G21 Proposition 11: privacy", *BUDGETS, given="norms of at most L, epsilon below 1, delta is `1 - short`")
 @corrected("The same with ``log(1.25 / delta)``, from ``C = 2 sqrt(2)`` on.", added=LOGARITHM)
 @false("As corrected, with half the noise: for a distance of `L`.", added=LOGARITHM, distance=4.0)
 def noise_is_enough(constant: float, epsilon: float, short: float, added: float = 0, distance: float = 2) -> Comparison:
@@ -362,7 +362,7 @@ TWO_LAWS: tuple[tuple[Path, Path], ...] = ((0.0, 1.0), (0.75, 0.25)), ((0.0, 0.5
     ),
     grid(descent=[Descent(*law, 2**power) for law in TWO_LAWS for power in (6, 8)], epsilon=[0.99], short=[0.99999]),
     grid(descent=[Descent((0.0, 1.0), (1.0, 0.0), 2**9)], epsilon=(0.1, 0.001), short=(0.5, 0.99999)),
-    given=f"{CONVEX}, delta too, n above 1; C = 2 sqrt(2)",
+    given=f"{CONVEX}, delta too, n above 1, C = 2 sqrt(2)",
     undecided=UNNAMED,
 )
 @corrected("The same with ``log(1.25 / delta)``, there and in the noise.", added=LOGARITHM)

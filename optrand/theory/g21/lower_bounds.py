@@ -1,11 +1,11 @@
 """Least excess risk of private algorithms ([G21], Propositions 12 and 13, Fact 14, Lemmas 15 and 16).
 
 Example `i` of `n` is the direction ``e_i`` with a label that is a fair coin, 1 or 2, read as a sign. The loss is ``L``
-times the inner product with the parameter, under that sign; parameters are a ball of diameter ``D``. Excess risk is
+times the inner product with the parameter, under that sign. Parameters are a ball of diameter ``D``. Excess risk is
 ``D L / (2 sqrt(n)) (1 - correlation)`` with the correlation of the parameter and the signs, which is at most the root
-mean square of what an algorithm knows of each sign. That argues about all algorithms and is sharper than the paper.
+mean square of the knowledge that an algorithm has of each sign. This covers all algorithms, sharper than the paper.
 
-For bounds that grow as epsilon falls directions are repeated: `j` occurrences of one reveal as much of its sign as a
+For bounds that grow as epsilon falls, directions are repeated: `j` occurrences of one reveal as much of its sign as a
 budget of ``j epsilon`` allows. Losses are then in units of ``D L``.
 """
 
@@ -30,15 +30,15 @@ Real = TypeVar("Real", F, float)
 
 
 def known_of_a_sign(ratio: Real, delta: Real) -> Real:
-    r"""Return the largest mean square of what an (epsilon, delta)-DP algorithm knows of a fair sign.
+    r"""Return the largest mean square of the knowledge that an (epsilon, delta)-DP algorithm has of a fair sign.
 
-    It is ``delta + (1 - delta) t^2`` with ``t = (E - 1) / (E + 1)``; from a delta of 1 on the sign is known.
+    It is ``delta + (1 - delta) t^2`` with ``t = (E - 1) / (E + 1)``. From a delta of 1 on the sign is known.
 
     An output of probabilities `p` and `q` under the two signs adds ``f(p, q) = (p - q)^2 / (2 (p + q))``, which is
     convex and homogeneous, so at most the sum over any two parts of the pair. Where ``p > E q`` the parts ``(p - E q,
-    0)`` and ``(E q, q)`` have ``(p - E q) / 2`` and ``t^2 (E q + q) / 2``; likewise where ``q > E p``; elsewhere `f` is
-    at most ``t^2 (p + q) / 2``. All ``p - E q`` above 0 sum to at most delta, and so do all ``q - E p``. Attained where
-    the sign is shown with probability delta, and kept with odds `E` else.
+    0)`` and ``(E q, q)`` have ``(p - E q) / 2`` and ``t^2 (E q + q) / 2``, and likewise where ``q > E p``. Elsewhere
+    `f` is at most ``t^2 (p + q) / 2``. All ``p - E q`` above 0 sum to at most delta, and so do all ``q - E p``. It is
+    attained if the sign is shown with probability delta, and kept with odds `E` otherwise.
     """
     if delta >= 1:
         return type(delta)(1)
@@ -48,7 +48,7 @@ def known_of_a_sign(ratio: Real, delta: Real) -> Real:
 @claim(
     "G21 Proposition 13: construction",
     *(grid(labels=[*product((1, 2), repeat=n)], diameter=(1, F(3, 2)), L=(1, F(1, 7))) for n in range(1, 7)),
-    given="any labels, any D and L; label 1 counts the inner product, label 2 its negative",
+    given="any labels, any D and L, where label 1 counts the inner product, label 2 its negative",
 )
 @false("The same with ``-D L / (2 n)``.", power=2)
 def least_risk_is_at_the_sum_of_signs(labels: tuple[int, ...], diameter: F, L: F, power: int = 1) -> Comparison:
@@ -116,7 +116,7 @@ def _attain(n: int, ratio: F, delta: F) -> float:
     n=(1, 2, 3, 10, 100),
     ratio=RATIOS,
     delta=(F(0), F(1, 10**6), F(1, 10), F(1, 2), F(99, 100)),
-    given="all algorithms, constructed data sets; compared as squares of correlations: of an algorithm, of the largest "
+    given="all algorithms, constructed data sets, compared as squares of correlations: of an algorithm, of the largest "
     "one, and of the bound",
 )
 @false(
@@ -128,7 +128,7 @@ def _attain(n: int, ratio: F, delta: F) -> float:
 def private_risk_exceeds_the_least(n: int, ratio: F, delta: F) -> Comparison:
     """The excess risk is on average at least ``(1 - sqrt((E + delta) / (E + 1))) D L / (2 sqrt(n))``.
 
-    Bound for any algorithm, over fair labels; it is the last line of the proof.
+    Bound for any algorithm, over fair labels. It is the last line of the proof.
     """
     most = float(known_of_a_sign(ratio, delta))
     return at_most(
@@ -139,7 +139,7 @@ def private_risk_exceeds_the_least(n: int, ratio: F, delta: F) -> Comparison:
 def likeliest(event: Real, ratio: Real, *, delta: Real) -> Real:
     """Return the largest probability of an event on a neighbouring data set, where it is `event` here.
 
-    By the promise for the event, and that for its complement; an algorithm of two outputs attains it.
+    By the promise for the event, and that for its complement. An algorithm of two outputs attains it.
     """
     return min(ratio * event + delta, 1 - (1 - event - delta) / ratio, type(event)(1))
 
@@ -157,9 +157,9 @@ def group_delta(ratio: Real, delta: Real, *, labels: int) -> Real:
         delta=(F(0), F(1, 10**5), F(1, 10)),
         event=(F(0), F(1), F(1, 2), F(1, 100), F(1, 10**6)),
     ),
-    given="epsilon above 0, data sets that differ in k labels; an event that is this likely on one of them",
+    given="epsilon above 0, data sets that differ in k labels, an event that is this likely on one of them",
 )
-@false("The same with ``k delta`` for what is added.", summed=True)
+@false("The same with ``k delta`` for the summand.", summed=True)
 def groups_are_protected(event: F, ratio: F, delta: F, labels: int, *, summed: bool = False) -> Comparison:
     """Where `k` labels differ, an event is at most ``E^k`` times as likely, plus ``delta (E^k - 1) / (E - 1)``."""
     reached = event
@@ -170,7 +170,7 @@ def groups_are_protected(event: F, ratio: F, delta: F, labels: int, *, summed: b
 
 
 def resampled_delta(n: int, step: float, delta: float, copies: float) -> float:
-    """Return the delta at ``copies * step`` of what is ``(step, delta)``-DP and is given `n` draws of `n` examples.
+    """Return the delta at ``copies * step`` of a ``(step, delta)``-DP algorithm on `n` draws of `n` examples.
 
     Deltas are averaged over how often the changed example is drawn. Up to `copies` times the largest is that of an
     event which is impossible before the changes: no probability grows by a larger factor than ``exp(copies * step)``.
@@ -188,13 +188,13 @@ def resampled_delta(n: int, step: float, delta: float, copies: float) -> float:
     n=(1, 2, 3, 10, 300),
     delta=(0.49, 0.1, 1e-3, 1e-6),
     epsilon=(1.0, 1e-6, 0.3, 10.0, 50.0),
-    given="delta below 1/2; all algorithms for populations",
+    given="delta below 1/2, all algorithms for populations",
 )
-@false("What is LabelDP for (epsilon / (4 l), delta), given draws, is so for (epsilon, delta).", full=True)
+@false("An (epsilon / (4 l), delta)-LabelDP algorithm, run on draws, is (epsilon, delta)-LabelDP.", full=True)
 def resampling_is_private(n: int, delta: float, epsilon: float, *, full: bool = False) -> Comparison:
-    """What is LabelDP for (epsilon / (4 l), exp(-epsilon) delta / (8 l)), given draws, is so for (epsilon, delta).
+    """An (epsilon / (4 l), exp(-epsilon) delta / (8 l))-LabelDP algorithm, run on draws, is (epsilon, delta)-LabelDP.
 
-    Here ``l = log(2 / delta)``; an algorithm for populations is given `n` draws with replacement from `n` examples.
+    Here ``l = log(2 / delta)``. An algorithm for populations is run on `n` draws with replacement from `n` examples.
     """
     copies = 4 * math.log(2 / delta)
     inner = delta * (1.0 if full else math.exp(-epsilon) / (2 * copies))
@@ -213,7 +213,7 @@ def _rate(epsilon: F, n: int, constant: F = CONSTANT, power: int = 1) -> float:
 
 
 def lose_copies(epsilon: F, n: int, delta: F | None = None) -> float:
-    """Return what every algorithm loses on average over `n` examples: directions, ``floor(1 / epsilon)`` times each.
+    """Bound the mean loss of every algorithm over `n` examples: directions, ``floor(1 / epsilon)`` times each.
 
     Without a delta, the loss of the parameter 0: ``(m copies / n) / (2 sqrt(m))`` for `m` directions.
     """
@@ -242,7 +242,7 @@ def _list_copies() -> Iterator[dict[str, Any]]:
 @claim(
     "G21 Lemma 15: with constants",
     _list_copies,
-    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10; all LabelDP algorithms, even 0",
+    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 10, all LabelDP algorithms, even 0",
 )
 @false(
     "On these data sets any algorithm loses at least ``D L / (2 sqrt(epsilon n))``.",
@@ -299,7 +299,7 @@ def _populations() -> Iterator[dict[str, Any]]:
 @claim(
     "G21 Proposition 12: with constants",
     _populations,
-    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20; all LabelDP algorithms; sharper than "
+    given="epsilon at most 1, n at least 1 / epsilon, delta at most epsilon / 20, all LabelDP algorithms, sharper than "
     "the paper, a statement of ours",
 )
 @false(

@@ -1,11 +1,11 @@
 r"""Randomized response on the likeliest labels is private and optimal, and learned priors keep it so ([G21]).
 
-Lemma 1, Corollary 2 and Theorem 3: Algorithms 1 and 2 as printed, in fractions; the other modules use both.
+Lemma 1, Corollary 2 and Theorem 3: Algorithms 1 and 2 as printed, in fractions. The other modules use both.
 LP1 is over the ``K x K`` table of an epsilon-DP randomizer, LP2 for its diagonal only. Both optima are :math:`S =
 \max_{\emptyset \neq Y} E / (E + |Y| - 1) \sum_{y \in Y} p_y`, here the largest over all subsets.
 
 Observation 4, Algorithm 4 and Appendix E: a data set small enough for all its label vectors, and all that training can
-release, to be written down. Training itself is anything at all; here a model is the prior that it predicts.
+release, to be written down. Training itself is arbitrary. A model here is the prior that it predicts.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def objective(prior: Row, rows: Rows) -> F:
 
 
 def table(mechanism: Mechanism) -> Rows:
-    """Return the exact laws of a mechanism's outputs, by its integer table; zeros for labels that never occur."""
+    """Return the exact laws of a mechanism's outputs, by its integer table, zeros for labels that never occur."""
     outputs, rows = mechanism.outputs.astype(int).tolist(), mechanism.weights.tolist()
     found = (dict(zip(outputs, row, strict=True)) for row in rows)
     return tuple(tuple(F(law.get(v, 0), mechanism.total) for v in range(len(rows))) for law in found)
@@ -120,14 +120,14 @@ def _draw_others_by_prior(prior: Row, ratio: F, k: int) -> Comparison:
 
 
 @claim("G21 Lemma 1", *KEPT, given=ANY_NUMBER)
-@false("The same where any other label gives one of the `k` by its prior, not all alike.", _draw_others_by_prior)
+@false("The same if any other label gives one of the `k` by its prior, not all alike.", _draw_others_by_prior)
 def top_k_is_private(prior: Row, ratio: F, k: int) -> Comparison:
     """RRTop-k, in which a label that is not among the `k` likeliest gives one of these at random, is epsilon-DP."""
     return at_most(largest_ratio(top_k_rows(prior, k, ratio)), ratio)
 
 
 @claim("G21 Appendix A.1", *KEPT, given=ANY_NUMBER)
-@corrected("The same where `k` is at least 2; where it is 1 the output is certain for all labels.", alike=1)
+@corrected("The same if `k` is at least 2. If it is 1, the output is certain for all labels.", alike=1)
 @false("The output is least likely for a label that is not kept: with probability ``1 / k``.", alike=99)
 def another_kept_label_is_least_likely(prior: Row, ratio: F, k: int, *, alike: int = 0) -> Comparison:
     """RRTop-k gives an output least likely for another label that is kept: with probability ``1 / (E + k - 1)``."""
@@ -150,14 +150,14 @@ def _raise_k_until_kept(prior: Row, ratio: F) -> Comparison:
 
 
 @claim("G21 Corollary 2", *tasks(60, most=9), given=ANY_PRIOR)
-@false("The same where a label that is not kept has the number of labels raised until it is.", _raise_k_until_kept)
+@false("The same if a label that is not kept has the number of labels raised until it is.", _raise_k_until_kept)
 def with_prior_is_private(prior: Row, ratio: F) -> Comparison:
     """RRWithPrior, which keeps as many labels as is best for the prior, whatever the label is, is epsilon-DP."""
     return at_most(largest_ratio(with_prior_rows(prior, ratio)), ratio)
 
 
 @claim("G21 Section 4: one stage", k=(1, 2, 3, 7, 10, 25), ratio=RATIOS, given="a flat first prior")
-@false("The same where the model finds the first label half as likely as each other one.", first=1)
+@false("The same if the model finds the first label half as likely as each other one.", first=1)
 def one_stage_is_randomized_response(k: int, ratio: F, first: int = 2) -> Comparison:
     """One stage of training, whose model gives all labels equal probabilities, uses randomized response on all."""
     everything = (np.ones((k, k), dtype=int) + np.eye(k, dtype=int) * (ratio - 1)) / (ratio + k - 1)
@@ -175,7 +175,7 @@ def bounds(prior: Row, ratio: F, multipliers: Row = ()) -> tuple[F, F]:
     """Return upper bounds of all epsilon-DP randomizers, and of all feasible points of LP2, from any multipliers.
 
     Without multipliers, from those that sum to `S`. A column of a table is `c s` with `s` in ``[1, E]^K`` and masses
-    `c` that sum to at most 1; no entry of LP2 is above 1.
+    `c` that sum to at most 1, and no entry of LP2 is above 1.
     """
     if not multipliers:
         best = best_subset(prior, ratio)
@@ -201,7 +201,7 @@ def nothing_is_better(prior: Row, ratio: F) -> Comparison:
 
 
 SMALL = f"{ANY_PRIOR} and at most log(3000)"
-"""Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can tell apart."""
+"""Beyond this ratio the coefficients of LP1 as printed span more than a solver in floats can distinguish."""
 
 
 def _is_small(ratio: F) -> bool:
@@ -262,7 +262,7 @@ def vertices_of_lp2(size: int, ratio: F) -> frozenset[Row]:
 
 
 def _common_point(equations: Sequence[Sequence[F]]) -> Row:
-    """Return the one solution of as many equations as unknowns; nothing if they are not independent."""
+    """Return the one solution of as many equations as unknowns, nothing if they are not independent."""
     rows = [[fmpq(x.numerator, x.denominator) for x in row] for row in equations]
     try:
         point = fmpq_mat([row[:-1] for row in rows]).solve(fmpq_mat([row[-1:] for row in rows]))
@@ -287,9 +287,9 @@ def _compare_vertices(prior: Row, ratio: F, sizes: Iterable[int]) -> Comparison:
     return at_most(bounds(prior, ratio)[1], max(total(map(mul, prior, point)) for point in ends))
 
 
-@claim("G21 Theorem 3: optima at vertices", *tasks(10, most=4), given=f"{ANY_PRIOR}; middles of two best vertices")
+@claim("G21 Theorem 3: optima at vertices", *tasks(10, most=4), given=f"{ANY_PRIOR}, middles of two best vertices")
 @corrected(
-    "Some optimal solution of LP2 is a vertex: the best vertex attains what a dual says no solution exceeds.",
+    "Some optimal solution of LP2 is a vertex: the best vertex attains a dual bound of all solutions.",
     lambda prior, ratio: _compare_vertices(prior, ratio, range(len(prior) + 1)),
 )
 @false("Some is a vertex of one label or all.", lambda prior, ratio: _compare_vertices(prior, ratio, (1, len(prior))))
@@ -320,7 +320,7 @@ def counting(released: Released, row: int, k: int) -> Row:
 
 
 def arbitrary(released: Released, row: int, k: int) -> Row:
-    """Return a prior that is any function of what was released."""
+    """Return a prior that is any function of the released labels."""
     return prior(Random(crc32(repr((released, row)).encode())), k)  # noqa: S311
 
 
@@ -370,9 +370,9 @@ def stages_cost_epsilon_once(
     k=(2, 3),
     root=map(F, ("2", "11/10", "1001/1000")),
     ids=((0,), (0, 0), (0, 1), (0, 1, 0)),
-    given="public groups, at least two labels; noise is exp(epsilon / 2), the root, times less likely with each step",
+    given="public groups, at least two labels, noise exp(epsilon / 2), the root, times less likely with each step",
 )
-@corrected("The same with a draw for each count; a label that is replaced changes two counts.", own=1)
+@corrected("The same with a draw for each count, since a label that is replaced changes two counts.", own=1)
 @false("The same with a draw for each count, of all of epsilon, as if one count changed.", own=2)
 def noise_hides_groups(k: int, root: F, ids: tuple[int, ...], *, own: int = 0) -> Comparison:
     """Histograms of the labels of disjoint groups, with ``dlaplace.rvs(epsilon / 2, K)`` added, are epsilon-LabelDP.
@@ -393,11 +393,11 @@ def noise_hides_groups(k: int, root: F, ids: tuple[int, ...], *, own: int = 0) -
     given="any noisy counts, 0 / 0 taken as 0",
 )
 @corrected(
-    "The same, and the uniform prior where no count is above 0: the prior of the package.",
+    "The same, and the uniform prior if no count is above 0: the prior of the package.",
     shares=lambda counts: EstimatedPrior(tuple(np.maximum(counts, 0).tolist()), 1.0).probabilities,
 )
 @false(
-    "The same of counts that are not cut off, and the uniform prior where their sum is not above 0.",
+    "The same of counts that are not cut off, and the uniform prior if their sum is not above 0.",
     shares=lambda counts: counts / counts.sum() if counts.sum() > 0 else np.full(counts.size, 1 / counts.size),
 )
 def clipped_counts_are_a_prior(
@@ -429,7 +429,7 @@ def soften(logits: tuple[int, ...], heat: F) -> Row:
 def cold_priors_are_on_the_top(logits: tuple[int, ...], heat: F, *, others: int | None = None) -> Comparison:
     """As t tends to 0, classes below the `m` top ones lose the prior: they have at most ``(K - m) / m exp(-g / t)``.
 
-    Top classes, which share the rest alike, are those of the largest logit; the next one is `g` below it.
+    Top classes, which share the rest alike, are those of the largest logit. The next one is `g` below it.
     """
     found, top = soften(logits, heat), max(logits)
     tops, shared = logits.count(top), found.count(max(found))
@@ -458,7 +458,7 @@ def cooling_is_more_confident(logits: tuple[int, ...], cold: F, heat: F, *, each
     return at_most(less[:half], more[:half]) if each else at_most([*accumulate(less)], [*accumulate(more)])
 
 
-@claim("G21 Appendix E: labels kept", COOLED, given=f"{ANY_LOGITS}; the ratio exp(epsilon) is 7/3 to 3001")
+@claim("G21 Appendix E: labels kept", COOLED, given=f"{ANY_LOGITS}, the ratio exp(epsilon) 7/3 to 3001")
 @false("A higher temperature keeps one label more.", more=1)
 def heating_keeps_more(logits: tuple[int, ...], cold: F, heat: F, more: int = 0) -> Comparison:
     """A higher temperature keeps more labels, or as many, of RRWithPrior."""

@@ -1,1 +1,1 @@
-"""[Z25]: labels as vectors of bits, and what is learned from them."""
+"""[Z25]: labels as vectors of bits, and learning from them."""

@@ -84,11 +84,11 @@ def learn(labels: Vector, k: int, epsilon: float, learner: Learner, rounds: int 
     "Z25 Section 3.1: local to central",
     grid(labels=[(0,), (0, 0, 0), (0, 1, 0)], k=[2], epsilon=(1.0, 0.1, 4.0), learner=(everything, votes)),
     grid(labels=[(0, 0), (0, 1)], k=[3], epsilon=(1.0, 0.1, 4.0), learner=(everything, votes)),
-    given="small datasets, vectors of Theorem 1; algorithms that return all vectors, or the class of most bits",
+    given="small datasets, vectors of Theorem 1, algorithms that return all vectors, or the class of most bits",
 )
-@false("The same where a label is randomized anew in each of two rounds.", rounds=2)
+@false("The same if a label is randomized anew in each of two rounds.", rounds=2)
 def local_is_central(labels: Vector, k: int, epsilon: float, learner: Learner, rounds: int = 1) -> Comparison:
-    """What any algorithm learns from the randomized labels is epsilon-DP for a change of one label of the dataset."""
+    """The result of any algorithm on the randomized labels is epsilon-DP for a change of one label of the dataset."""
     laws = [learn((first, *labels[1:]), k, epsilon, learner, rounds) for first in (labels[0], k - 1)]
     return at_most(largest_ratio(laws), exp_bracket(epsilon)[0])
 
@@ -139,12 +139,12 @@ class Task:
 
     @cached_property
     def lack(self) -> Table:
-        """How far the probability of the named class is from the largest."""
+        """Distance of the probability of the named class from the largest."""
         return self.etas.max(axis=1) - self.etas[np.arange(len(self.etas)), self.named]
 
     @cached_property
     def gap(self) -> Table:
-        """How far the second class is from the likeliest."""
+        """Distance of the second class from the likeliest."""
         ordered = np.sort(self.etas, axis=1)
         return np.broadcast_to(ordered[:, -1] - ordered[:, -2], self.lack.shape)
 
@@ -195,7 +195,7 @@ def _lose_by_majority(task: Task) -> Comparison:
     return equal(task.excess, total(task.masses * (task.etas.max(axis=1) - best)))
 
 
-@claim("Z25 Proposition 1", *TASKS, given="a classifier learned from a sample independent of what it is tested on")
+@claim("Z25 Proposition 1", *TASKS, given="a classifier learned from a sample independent of the test data")
 @false("The same of the class that most models name.", _lose_by_majority)
 def excess_is_mean_lack(task: Task) -> Comparison:
     """The excess risk is the mean, over points and models, of how far the named class is from the likeliest one."""
@@ -203,7 +203,7 @@ def excess_is_mean_lack(task: Task) -> Comparison:
 
 
 @claim("Z25 Theorem 2", *TASKS, given="any model of the means of bits, any epsilon above 0")
-@false("The same where the gap is less than ``2 Delta_epsilon``.", near=operator.lt)
+@false("The same if the gap is less than ``2 Delta_epsilon``.", near=operator.lt)
 def excess_needs_a_small_gap(task: Task, near: Callable[[Any, Any], Table] = operator.le) -> Comparison:
     """The excess risk is at most the mean of ``2 Delta_epsilon`` where the two likeliest classes are no further apart.
 
@@ -219,7 +219,7 @@ def _lacks(task: Task, factor: int, below: Callable[[Any, Any], Table] = operato
 @claim(
     "Z25 Section 1: gap",
     *TASKS,
-    given="class probabilities estimated from the debiased outputs; the error is the largest over the classes",
+    given="class probabilities estimated from the debiased outputs, the error the largest over the classes",
     where=lambda task: _lacks(task, 1),
 )
 @corrected("The named class is best wherever twice the error is below the gap.", where=lambda t: _lacks(t, 2), factor=2)
@@ -239,7 +239,7 @@ def small_errors_are_safe(task: Task, factor: int = 1, below: Callable[[Any, Any
 def mistakes_need_a_small_gap(task: Task, *, debiased: bool = True) -> Comparison:
     """At each point the named class lacks at most ``2 Delta_epsilon``, and nothing where the gap is larger than that.
 
-    It lacks how far its probability is from the largest; the gap is that of the two largest.
+    The lack is the distance of its probability from the largest, the gap that of the two largest.
     """
     limits = 2 * task.error * (1 if debiased else gain(task.odds))
     return at_most(task.lack, np.where(task.gap <= limits, limits, 0))
@@ -268,7 +268,7 @@ NOISY = (
 )
 
 
-@claim("Z25 Equation 29", *NOISY, given="a uniform prior; the soft label of the package, too")
+@claim("Z25 Equation 29", *NOISY, given="a uniform prior, the soft label of the package, too")
 @false("The same with ``2 o_c`` for ``f(c)``: right where all coordinates are in [0, 1].", clipped=False)
 def soft_labels_are_posteriors(noisy: Row, epsilon: float, *, clipped: bool = True) -> Comparison:
     """Under a uniform prior the probability of class ``c``, given its noisy vector, is a softmax of ``f(c) / lambda``.
@@ -284,12 +284,12 @@ def soft_labels_are_posteriors(noisy: Row, epsilon: float, *, clipped: bool = Tr
     return at_most(abs(soft - densities / densities.sum()), TOLERANCE.floats)
 
 
-@claim("Z25 Equation 30", *NOISY, given="a uniform prior, any noisy vector; the first class is the true one")
+@claim("Z25 Equation 30", *NOISY, given="a uniform prior, any noisy vector, the first class the true one")
 @false("The soft label is at most half of the former.", share=2)
 def truth_has_rivals(noisy: Row, epsilon: float, share: int = 1) -> Comparison:
     """The soft label of the truth is at most one over the number of other classes that fit as well.
 
-    That number is at least that of others whose noisy coordinate is as high. One over none is infinite.
+    That number is at least that of others whose noisy coordinate is as high. One over 0 is infinite.
     """
     fits, high = (sum(x >= values[0] for x in values[1:]) for values in (_fits(noisy), noisy))
     soft = float(Alibi(len(noisy), epsilon).soft_labels([float(x) for x in noisy])[0])
@@ -342,7 +342,7 @@ def noise_of_two_over_epsilon_is_private(k: int, epsilon: float, spent: int = 1)
     given='all labels are the same, a uniform prior, "nearly" up to a factor of exp(epsilon)',
 )
 @false(
-    'The mean soft label of the truth is 2 / `K` of what it is with two classes: inversely, without "nearly".',
+    'The mean soft label of the truth is 2 / `K` of that with two classes: inversely, without "nearly".',
     lambda k, epsilon: equal(mean_soft_label(k, epsilon) * k, mean_soft_label(2, epsilon) * 2, tolerance=1e-8),
 )
 def the_truth_decays_as_posteriors_do(k: int, epsilon: float) -> Comparison:

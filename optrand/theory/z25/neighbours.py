@@ -45,8 +45,8 @@ def outputs_are_near(
 ) -> Comparison:
     """The output is within noise plus ``(r - 1) / (r + 1) L rho`` of the probability of its class.
 
-    ``rho`` is the distance of the farthest neighbour, ``L`` the Lipschitz constant, ``r = exp(epsilon / 2)``; noise is
-    how far the bits are from their own means, on average.
+    ``rho`` is the distance of the farthest neighbour, ``L`` the Lipschitz constant, ``r = exp(epsilon / 2)``. Noise is
+    the mean distance of the bits from their own means.
     """
     output = total(map(F, bits)) / len(bits)
     noise = abs(output - total(bit_mean(p, odds) for p in there) / len(bits))
@@ -78,7 +78,7 @@ def _tails(draw: Random) -> list[tuple[Row, F]]:
 @claim(
     "Z25 Equation 34",
     cases("means allowed", *_tails(Random(34))),  # noqa: S311
-    given="independent bits; allowed is delta / K, up to a half",
+    given="independent bits, allowed is delta / K, up to a half",
     where=lambda allowed: allowed <= F(1, 2),
 )
 @false("The same with ``ln(K / delta)``: as if the average were off to one side.", sides=1)
@@ -91,7 +91,7 @@ def averages_of_bits_are_near(means: Row, allowed: F, sides: int = 2) -> Compari
     "Z25 Equation 35",
     k=(1, 2, 3, 5, 10, 20, 40),
     times=(2, 3, 5, 10),
-    given="features with a density, N at least 2 k: for smaller N there is no such ball; N is a multiple of k",
+    given="features with a density, N a multiple of k, at least 2 k: for smaller N there is no such ball",
 )
 @false("The same with ``exp(-k / 2)``.", rate=0.5)
 def neighbours_are_in_the_ball(k: int, times: int, rate: float = 1 - math.log(2)) -> Comparison:
@@ -105,7 +105,7 @@ def neighbours_are_in_the_ball(k: int, times: int, rate: float = 1 - math.log(2)
 
 
 def constant_exceeds(classes: int, k: int, epsilon: float, allowed: float) -> float:
-    """Return the probability that some class has such an error, where all labels are the same: bits are independent."""
+    """Return the probability that some class has such an error, if all labels are the same: bits are independent."""
     right = float(1 - UnaryBits(classes, epsilon).flip)
     off = np.abs(np.arange(k + 1) / k - right) > allowed * (1 - 1e-9)
     one = min(1.0, float(bit_sums(np.full(k, right))[off].sum()))
@@ -118,7 +118,7 @@ def constant_exceeds(classes: int, k: int, epsilon: float, allowed: float) -> fl
     classes=(2, 10, 1_000, 1_000_000),
     epsilon=(1.0, 0.1, 4.0),
     delta=(0.5, 0.01),
-    given="all labels are the same, so that L is 0; features with a density, N at least 2 k",
+    given="all labels are the same, so that L is 0, features with a density, N at least 2 k",
 )
 @false("The same with ``ln(2 / delta)``: without a union over the classes.", union=False)
 def outputs_are_near_for_all(k: int, epsilon: float, delta: float, classes: int, *, union: bool = True) -> Comparison:
@@ -135,7 +135,7 @@ def outputs_are_near_for_all(k: int, epsilon: float, delta: float, classes: int,
 def balance_errors(dimension: int, size: float, epsilon: float, *, shrinking: int = 0) -> tuple[float, float]:
     """Return the `k` that minimizes ``k**(-1/2) + epsilon r_0``, and that error.
 
-    This is what remains of eq. 36 without constants and logarithms; ``r_0`` is ``epsilon**shrinking (k / N)**(1/d)``.
+    This is what remains of eq. 36 without constants and logarithms, with ``r_0 = epsilon**shrinking (k / N)**(1/d)``.
     """
 
     def error(logarithm: float) -> float:
@@ -152,9 +152,9 @@ def balance_errors(dimension: int, size: float, epsilon: float, *, shrinking: in
     dimension=(1, 2, 5),
     size=(1e2, 1e4, 1e8),
     epsilon=(1.0, 0.5, 0.1, 0.01),
-    given="epsilon at most 1; the bound without constants and logarithms, any real k; one constant a dimension",
+    given="epsilon at most 1, the bound without constants and logarithms, any real k, one constant per dimension",
 )
-@corrected("The same since ``r_0`` is of the order ``(k / N)**(1/d)``: no ball knows epsilon.", shrinking=0)
+@corrected("The same since ``r_0`` is of the order ``(k / N)**(1/d)``: no ball depends on epsilon.", shrinking=0)
 @false("As corrected, with ``N epsilon`` for ``N epsilon**2`` in the error.", shrinking=0, power=1)
 def errors_balance(dimension: int, size: float, epsilon: float, shrinking: int = 1, power: int = 2) -> Comparison:
     """Since ``r_0`` is of the order ``epsilon (k / N)**(1/d)``, the best `k` is ``epsilon**(-2d/(d+2)) N**(2/(d+2))``.
@@ -226,16 +226,16 @@ def excess_with_ties(size: int, epsilon: float) -> float:
         *((excess_with_two_classes, n, 4 * n, epsilon, 1) for n in (256, 512) for epsilon in (1.0, 0.5)),
         (excess_with_ties, 2_048, 8_192, 1.0, 2),
     ),
-    given="records evenly spread on [0, 1]; two classes, eta_1 = x up to 1/2, then min(2 x - 1/2, 1); or three "
+    given="records evenly spread on [0, 1], either two classes, eta_1 = x up to 1/2, then min(2 x - 1/2, 1), or three "
     "classes, eta_1 = eta_2 = min(1/3 + x, 1/2), for which any gamma is as printed",
     undecided="constants without a name, all distributions with such a margin",
 )
-@corrected("The same where the gap is that to the likeliest class that is not itself best: gamma is 1.", gamma=1)
+@corrected("The same if the gap is that to the likeliest class that is not itself best: gamma is 1.", gamma=1)
 @false("As corrected, with gamma = 2.", gamma=2)
 def excess_falls_with_the_margin(excess: Any, size: int, after: int, epsilon: float, gamma: int) -> Comparison:
     """Where gaps above 0 and below `t` have a probability of the order of ``t**gamma``, excess risk falls faster.
 
-    Namely as ``(N epsilon**2)**(-(1 + gamma)/(d+2))``; the gap is that between the two likeliest classes.
+    Namely as ``(N epsilon**2)**(-(1 + gamma)/(d+2))``. The gap is that between the two likeliest classes.
     """
     scale = (after / size * epsilon**2) ** ((1 + gamma) / 3)
     # Numbers of neighbours are whole: hence the tolerance.
